@@ -1,0 +1,1 @@
+//! Benchmark engines: IOzone's throughput mode, on any file system.

@@ -1,0 +1,1 @@
+//! Record a run, cut the power, recover, judge.

@@ -1,0 +1,1 @@
+//! ext4 on disk: read, write, make and check.

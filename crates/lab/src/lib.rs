@@ -1,0 +1,1 @@
+//! A scenario in TOML: devices, file system, workload, variants; tables and reports out.

@@ -1,0 +1,1 @@
+//! Pages, read-ahead, write-back and dirty throttling.

@@ -1,0 +1,46 @@
+//! Time, tasks and locks: the machine's own, or simulated and deterministic.
+//!
+//! Everything above this crate is ordinary blocking Rust. It asks [`now`], it [`sleep`]s, it
+//! [`spawn`]s, it takes a [`Mutex`] and waits on a [`Condvar`], and it does not know which of two
+//! worlds it lives in:
+//!
+//! * **real**: tasks are threads, time is the machine's monotonic clock;
+//! * **simulated**: [`Sim::run`] runs one task at a time on the calling thread, the earliest
+//!   first, and time is a counter of virtual nanoseconds that jumps when nothing is runnable.
+//!
+//! # Invariants
+//!
+//! 1. In a simulation nothing depends on the wall clock, on addresses or on hash order: the same
+//!    seed and the same program give the same trace, byte for byte.
+//! 2. Locks are fair in the simulation: waiters are woken in the order in which they came.
+//! 3. A simulation in which nothing can run any more ends with [`SimError::Deadlock`], which
+//!    names every task and what it waits for.
+//! 4. Objects made in one simulation are used only in that simulation (or, once it has ended,
+//!    by plain code that no longer waits on them).
+//!
+//! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
+//! would appear in every signature from the disk model to the benchmark and never vary.
+
+mod channel;
+mod condvar;
+mod mutex;
+mod rwlock;
+mod sim;
+mod task;
+mod time;
+
+pub use channel::{Receiver, Sender, channel};
+pub use condvar::Condvar;
+pub use mutex::{Mutex, MutexGuard};
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
+pub use task::{JoinHandle, Panicked, spawn, yield_now};
+pub use time::{Nanos, cpu, now, sleep, sleep_until};
+
+/// A 64-bit random number: from the simulation's seed, or from the system in real time.
+pub fn random_u64() -> u64 {
+    sim::with_current(|core| core.random_u64()).unwrap_or_else(|| {
+        use std::hash::{BuildHasher, Hasher};
+        std::collections::hash_map::RandomState::new().build_hasher().finish()
+    })
+}

@@ -1,0 +1,2 @@
+//! steadfast: glue only.
+fn main() {}

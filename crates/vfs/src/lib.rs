@@ -1,0 +1,1 @@
+//! The file-system interface, and the host's own file systems behind it.

@@ -1,0 +1,102 @@
+//! The interface itself.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{BlockError, Completion, DeviceInfo, DirectMemory, Payload, Request, Result};
+
+/// A block device: a source of blocks or a filter over another.
+///
+/// See the crate's text for what every device promises.
+pub trait BlockDevice: Send + Sync {
+    /// What the device is and promises. Health (persistence, initialised) is as of this call.
+    fn info(&self) -> DeviceInfo;
+
+    /// Starts a request. May wait for a place in the device's queue, never for the answer.
+    /// Bad requests are answered with an error, not a panic: call [`check`] first.
+    fn submit(&self, request: Request) -> Completion;
+
+    /// The device's memory, if it is memory.
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        None
+    }
+
+    /// Reads `len` bytes at `offset` and waits.
+    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
+        self.submit(Request::Read { offset, len }).wait()
+    }
+
+    /// Writes at `offset` and waits.
+    fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        self.submit(Request::Write { offset, data, fua: false }).wait().map(drop)
+    }
+
+    /// Writes at `offset`, durable on return.
+    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
+        self.submit(Request::Write { offset, data, fua: true }).wait().map(drop)
+    }
+
+    /// Makes all completed writes durable.
+    fn flush(&self) -> Result<()> {
+        self.submit(Request::Flush).wait().map(drop)
+    }
+
+    /// Tells the device that a range is no longer needed.
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.submit(Request::Discard { offset, len }).wait().map(drop)
+    }
+}
+
+impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
+    fn info(&self) -> DeviceInfo {
+        (**self).info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        (**self).submit(request)
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        (**self).direct_memory()
+    }
+}
+
+/// Refuses a request that the device described by `info` must not be given: outside the device,
+/// not whole blocks, empty, or a write to a read-only device.
+pub fn check(info: &DeviceInfo, request: &Request) -> Result<()> {
+    let Some((offset, len)) = request.range() else { return Ok(()) };
+    let (device, op) = (info.name.clone(), request.op());
+    let block = u64::from(info.logical_block);
+    if info.read_only && !matches!(request, Request::Read { .. }) {
+        return Err(BlockError::ReadOnly { device });
+    }
+    if len == 0 || offset % block != 0 || len % block != 0 {
+        let block = info.logical_block;
+        return Err(BlockError::Misaligned { device, op, offset, len, block });
+    }
+    if offset.checked_add(len).is_none_or(|end| end > info.size) {
+        return Err(BlockError::OutOfRange { device, op, offset, len, size: info.size });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_requests_are_refused() {
+        let mut info = DeviceInfo::new("d", "test", 4096);
+        let read = |offset, len| Request::Read { offset, len };
+        assert!(check(&info, &read(0, 4096)).is_ok());
+        assert!(matches!(check(&info, &read(1, 512)), Err(BlockError::Misaligned { .. })));
+        assert!(matches!(check(&info, &read(0, 0)), Err(BlockError::Misaligned { .. })));
+        assert!(matches!(check(&info, &read(4096, 512)), Err(BlockError::OutOfRange { .. })));
+        let last = u64::MAX - 511;
+        assert!(matches!(check(&info, &read(last, 512)), Err(BlockError::OutOfRange { .. })));
+        info.read_only = true;
+        let write = Request::Write { offset: 0, data: vec![0; 512].into(), fua: false };
+        assert!(matches!(check(&info, &write), Err(BlockError::ReadOnly { .. })));
+    }
+}

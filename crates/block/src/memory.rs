@@ -1,0 +1,23 @@
+//! Byte-addressable access to a device that is memory.
+
+use crate::Result;
+
+/// A device whose contents the processor can load and store.
+///
+/// Durability follows the hardware's: [`store`](Self::store) puts bytes in front of the caches,
+/// [`persist`](Self::persist) starts writing lines back, [`fence`](Self::fence) waits until they
+/// are in the power-fail domain. At a cut, aligned 8-byte words are old or new; lines that were
+/// not persisted may be there or not, in any combination.
+pub trait DirectMemory: Send + Sync {
+    /// Copies `out.len()` bytes from `offset`.
+    fn load(&self, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Stores `data` at `offset`: visible at once, durable after `persist` and `fence`.
+    fn store(&self, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Starts writing back the cache lines of `[offset, offset + len)`.
+    fn persist(&self, offset: u64, len: u64) -> Result<()>;
+
+    /// Returns when everything persisted before is durable.
+    fn fence(&self) -> Result<()>;
+}

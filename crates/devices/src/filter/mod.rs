@@ -1,0 +1,1 @@
+//! Filters: devices over a device.

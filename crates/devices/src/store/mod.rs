@@ -1,0 +1,1 @@
+//! Sparse contents, cheap to keep and to copy.

@@ -1,0 +1,1 @@
+//! Checks the structure of a file system, reading only.

@@ -1,0 +1,1 @@
+//! Directories: linear and indexed.

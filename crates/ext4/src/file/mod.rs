@@ -1,0 +1,1 @@
+//! File contents: the paths of reads and writes.

@@ -1,0 +1,1 @@
+//! Metadata blocks and the operations that change them.

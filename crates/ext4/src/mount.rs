@@ -1,0 +1,1 @@
+//! Mounting: options, feature checks, recovery, unmounting.

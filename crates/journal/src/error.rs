@@ -1,0 +1,40 @@
+//! Why a journal operation failed.
+
+use steadfast_block::BlockError;
+
+/// Result of a journal operation.
+pub type Result<T> = std::result::Result<T, JournalError>;
+
+/// Why a journal operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// A device failed.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// The journal has been aborted by an earlier failure; nothing more is written.
+    #[error("the journal was aborted: {cause}")]
+    Aborted {
+        /// The first failure, in words.
+        cause: String,
+    },
+    /// The bytes in the log make no sense.
+    #[error("corrupt journal: {what} ({place})")]
+    Corrupt {
+        /// What is wrong.
+        what: String,
+        /// Where: structure and log block.
+        place: String,
+    },
+    /// The journal uses a feature that this version does not implement.
+    #[error("journal feature not supported: {what}")]
+    Unsupported {
+        /// The feature's name.
+        what: String,
+    },
+    /// A request that cannot be met: wrong device, wrong UUID, too small, in use ...
+    #[error("{what}")]
+    Refused {
+        /// What is wrong and the way out.
+        what: String,
+    },
+}

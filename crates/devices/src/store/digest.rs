@@ -1,0 +1,60 @@
+//! A digest of contents, taken over their packed form.
+
+use super::packed::Segment;
+use super::page::Page;
+use super::{PAGE, Store};
+
+/// A 128-bit state fed with words: two multiply-and-rotate lanes. Not cryptographic; enough to
+/// tell two images of a test apart.
+struct Lanes(u64, u64);
+
+impl Lanes {
+    fn word(&mut self, w: u64) {
+        self.0 = (self.0 ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        self.1 = (self.1.rotate_left(23) ^ w).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ self.0;
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|w| self.word(u64::from_le_bytes(*w)));
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        self.word(u64::from_le_bytes(last));
+        self.word(bytes.len() as u64);
+    }
+
+    fn segment(&mut self, segment: &Segment) {
+        match segment {
+            Segment::Fill { byte, len } => {
+                [1, u64::from(*byte), *len as u64].into_iter().for_each(|w| self.word(w));
+            }
+            Segment::Stamped { first, len } => {
+                [2, first.tag, first.position, *len as u64].into_iter().for_each(|w| self.word(w));
+            }
+            Segment::Raw(bytes) => {
+                self.word(3);
+                self.bytes(bytes);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// A number that is the same for stores of the same size with the same bytes, and differs
+    /// (almost certainly) otherwise. Stable between runs.
+    pub fn digest(&self) -> u128 {
+        let mut lanes = Lanes(self.size, !self.size);
+        for (number, page) in self.pages() {
+            lanes.word(number);
+            match page {
+                Page::Fill(byte) => lanes.segment(&Segment::Fill { byte: *byte, len: PAGE }),
+                Page::Stamped(first) => {
+                    lanes.segment(&Segment::Stamped { first: *first, len: PAGE });
+                }
+                Page::Raw(bytes) => lanes.segment(&Segment::Raw(bytes.clone())),
+                Page::Mixed(packed) => packed.segments().iter().for_each(|s| lanes.segment(s)),
+            }
+        }
+        u128::from(lanes.0) << 64 | u128::from(lanes.1)
+    }
+}

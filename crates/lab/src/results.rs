@@ -1,0 +1,224 @@
+//! What a run found: the versioned JSON document and the arithmetic of its ratios.
+//!
+//! The layout is documented in docs/lab.md; a change that a reader could notice raises
+//! [`VERSION`].
+
+use serde::Serialize;
+
+/// Version of the JSON layout.
+pub const VERSION: u32 = 1;
+
+/// Everything a run of a scenario found. Contains nothing of the machine it ran on or of the
+/// wall clock, so that the same seed gives the same document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// Always `steadfast-lab`.
+    pub format: &'static str,
+    /// Layout version, [`VERSION`].
+    pub version: u32,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Its title, for people.
+    pub title: String,
+    /// Where the published figures come from.
+    pub source: Option<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Whether the workload ran at the published size.
+    pub full: bool,
+    /// The benchmark's command line as it was run.
+    pub command: String,
+    /// The command line of the recorded run that was cut, if any.
+    pub risk_command: Option<String>,
+    /// The set-ups compared.
+    pub variants: Vec<VariantInfo>,
+    /// One speed a test and variant.
+    pub rows: Vec<Row>,
+    /// Speeds against the baseline's.
+    pub ratios: Vec<Ratio>,
+    /// What power cuts took, a row a variant.
+    pub risk: Vec<RiskRow>,
+    /// Warnings and remarks that a reader of the figures must know.
+    pub notes: Vec<String>,
+}
+
+/// A set-up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantInfo {
+    /// Its name in the scenario.
+    pub name: String,
+    /// For people.
+    pub label: String,
+    /// The devices, in words.
+    pub devices: Vec<String>,
+    /// Mount options.
+    pub mount: String,
+    /// Virtual seconds that the benchmark took; `null` for a variant that was only cut.
+    pub virtual_seconds: Option<f64>,
+}
+
+/// The speed of one test on one set-up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The test: "initial write", "rewrite", ...
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// `children` or `parent`: which of IOzone's two sums `kb_per_s` is.
+    pub figure: Figure,
+    /// Speed in kB (1024 bytes) a second.
+    pub kb_per_s: f64,
+    /// What the source published for this test and set-up, or null.
+    pub published_kb_per_s: Option<f64>,
+    /// Sum over the children's own speeds.
+    pub children_kb_per_s: f64,
+    /// Counted bytes over the parent's time.
+    pub parent_kb_per_s: f64,
+    /// Latency of one record, microseconds: p50, p99, max.
+    pub latency_us: Option<Percentiles>,
+}
+
+/// Which of IOzone's sums a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// "Children see throughput".
+    #[default]
+    Children,
+    /// "Parent sees throughput".
+    Parent,
+}
+
+/// One test's speed on a set-up over the same on the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The test.
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// The baseline's name.
+    pub baseline: String,
+    /// Variant over baseline.
+    pub ratio: f64,
+    /// The source's ratio, or null.
+    pub published_ratio: Option<f64>,
+    /// `ratio` against `published_ratio` in per cent; null without one.
+    pub difference_percent: Option<f64>,
+}
+
+/// Median, 99th percentile and maximum.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Maximum.
+    pub max: f64,
+}
+
+impl Percentiles {
+    /// Of the given values (nearest rank); zeros if there are none.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let Some(&max) = values.last() else { return Percentiles::default() };
+        let rank = |p: f64| values[((values.len() as f64 * p).ceil() as usize).max(1) - 1];
+        Percentiles { p50: rank(0.50), p99: rank(0.99), max }
+    }
+}
+
+/// What power cuts took from one set-up: the figures that docs/risk.md defines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RiskRow {
+    /// Variant's name.
+    pub variant: String,
+    /// Cuts made.
+    pub cuts: u64,
+    /// Acknowledged-durable operations whose effect was missing, over all cuts.
+    pub broken_promises: u64,
+    /// Cuts with at least one broken promise.
+    pub cuts_with_broken_promises: u64,
+    /// Bytes of acknowledged work that a cut took.
+    pub exposure_bytes: Percentiles,
+    /// Operations of acknowledged work that a cut took.
+    pub exposure_operations: Percentiles,
+    /// Milliseconds from the oldest acknowledged operation that was lost to the cut.
+    pub exposure_ms: Percentiles,
+    /// Write calls found half old, half new, over all cuts.
+    pub torn_writes: u64,
+    /// Bytes found in a file that were never written to it, over all cuts.
+    pub foreign_bytes: u64,
+    /// Writes that survived where an earlier one in the same file did not, over all cuts.
+    pub order_violations: u64,
+    /// Cuts after which the file system's structure was damaged or could not be mounted.
+    pub damage: u64,
+    /// Cuts after which recovery needed a person.
+    pub needs_person: u64,
+    /// Cuts whose result e2fsck -fn judged too, and how many of these it did not call clean.
+    pub e2fsck_checked: u64,
+    /// See `e2fsck_checked`.
+    pub e2fsck_damage: u64,
+    /// Virtual milliseconds from power on to mounted.
+    pub recovery_ms: Percentiles,
+    /// The first findings, in words.
+    pub findings: Vec<String>,
+}
+
+/// Ratios of every variant that ran a test over `baseline`.
+pub fn ratios(rows: &[Row], baseline: &str) -> Vec<Ratio> {
+    let of =
+        |test: &str, variant: &str| rows.iter().find(|r| r.test == test && r.variant == variant);
+    rows.iter()
+        .filter(|r| r.variant != baseline)
+        .filter_map(|r| {
+            let base = of(&r.test, baseline)?;
+            let ratio = r.kb_per_s / base.kb_per_s;
+            let published_ratio =
+                r.published_kb_per_s.zip(base.published_kb_per_s).map(|(a, b)| a / b);
+            Some(Ratio {
+                test: r.test.clone(),
+                variant: r.variant.clone(),
+                baseline: baseline.into(),
+                ratio,
+                published_ratio,
+                difference_percent: published_ratio.map(|p| (ratio / p - 1.0) * 100.0),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(variant: &str, kb: f64, published: Option<f64>) -> Row {
+        Row {
+            test: "rewrite".into(),
+            variant: variant.into(),
+            figure: Figure::Children,
+            kb_per_s: kb,
+            published_kb_per_s: published,
+            children_kb_per_s: kb,
+            parent_kb_per_s: kb,
+            latency_us: None,
+        }
+    }
+
+    #[test]
+    fn ratios_compare_with_the_published_ones() {
+        let rows = [row("a", 100.0, Some(10.0)), row("b", 220.0, Some(20.0)), row("c", 50.0, None)];
+        let r = ratios(&rows, "a");
+        assert_eq!(r.len(), 2);
+        assert_eq!((r[0].ratio, r[0].published_ratio), (2.2, Some(2.0)));
+        assert!((r[0].difference_percent.unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!((r[1].ratio, r[1].published_ratio), (0.5, None));
+    }
+
+    #[test]
+    fn percentiles_are_nearest_rank() {
+        let p = Percentiles::of((1..=100).map(f64::from).collect());
+        assert_eq!((p.p50, p.p99, p.max), (50.0, 99.0, 100.0));
+        assert_eq!(Percentiles::of(vec![3.0]), Percentiles { p50: 3.0, p99: 3.0, max: 3.0 });
+        assert_eq!(Percentiles::of(vec![]), Percentiles::default());
+    }
+}

@@ -20,12 +20,14 @@
 //!    as final; a later success does not take it back.
 
 mod completion;
+pub mod conformance;
 mod device;
 mod error;
 mod info;
 mod memory;
 pub mod pattern;
 mod request;
+pub mod rng;
 
 pub use completion::{Completer, Completion};
 pub use device::{BlockDevice, check};

@@ -7,7 +7,7 @@
 //! # use std::sync::Arc;
 //! # fn test(make: fn() -> Arc<dyn steadfast_block::BlockDevice>) {
 //! steadfast_block::conformance::run(&make); // threads, wall time
-//! steadfast_runtime::Sim::new(1).run(|| steadfast_block::conformance::run(&make)).unwrap();
+//! steadfast_runtime::Sim::new(1).run(move || steadfast_block::conformance::run(&make)).unwrap();
 //! # }
 //! ```
 //!

@@ -2,18 +2,20 @@
 //!
 //! [`FileSystem`] works on inode numbers and open-file handles and returns values. It is what the
 //! benchmarks, the crash judge, the image commands and (later) FUSE drive; ext4 implements it on
-//! our devices and `HostFs` implements it over the running machine's file systems, so that one
+//! our devices and [`HostFs`] implements it over the running machine's file systems, so that one
 //! benchmark measures both.
 //!
 //! Names are bytes, as on disk; the interface checks nothing that the file system must check.
 
 mod error;
 mod fs;
+mod host;
 pub mod path;
 mod types;
 
 pub use error::{FsError, Result};
 pub use fs::FileSystem;
+pub use host::HostFs;
 pub use types::{
     Attr, DirEntry, Fh, FileType, Ino, NewNode, OpenFlags, RenameFlags, SetAttr, SetTime, StatFs,
     Timestamp,

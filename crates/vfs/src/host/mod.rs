@@ -1,0 +1,153 @@
+//! [`HostFs`]: a folder of the running machine as a [`FileSystem`](crate::FileSystem).
+//!
+//! It is what `steadfast iozone` measures when it is pointed at an ordinary folder, and what the
+//! image commands copy from and to. Open flags mean what they mean to open(2): `DIRECT` is
+//! O_DIRECT with aligned buffers, `SYNC` and `DSYNC` are O_SYNC and O_DSYNC.
+//!
+//! # Invariants
+//!
+//! 1. No operation leaves the folder: every step of a walk is one openat(2) of one name with
+//!    O_NOFOLLOW, names hold no '/', and ".." is answered from our own table.
+//! 2. An [`Ino`](crate::Ino) means one inode: before it is used, device and inode number of what
+//!    the walk found are compared with what the number stood for. Somebody else's rename or
+//!    replacement gives [`FsError::NotFound`](crate::FsError::NotFound), never another file.
+//! 3. No lock is held over a system call.
+//!
+//! Why places (parent, name) and not a kept descriptor per inode: the number of inodes a tree
+//! walk meets is not bounded by the process's limit of open files.
+
+mod attr;
+mod buffer;
+mod handles;
+mod nodes;
+mod ops;
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, Mode, OFlags, Statx};
+
+use self::handles::Handles;
+use self::nodes::{Identity, Nodes};
+use crate::{FsError, Ino, Result};
+
+/// A folder of the running machine.
+pub struct HostFs {
+    root: Arc<OwnedFd>,
+    /// Guards the table of inodes; held for look-ups only.
+    nodes: Mutex<Nodes>,
+    handles: Handles,
+}
+
+/// A name in an open folder: where an inode is.
+struct Place {
+    dir: Arc<OwnedFd>,
+    name: Vec<u8>,
+}
+
+/// Flags of a step of a walk: just the place, following nothing.
+const STEP: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+impl HostFs {
+    /// Opens the folder at `path`. Fails if it is not a folder or may not be searched.
+    pub fn open(path: impl AsRef<Path>) -> Result<HostFs> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let root = Arc::new(rustix::fs::open(path.as_ref(), flags, Mode::empty())?);
+        let identity = Identity::of(&attr::of_fd(&*root)?);
+        let nodes = Mutex::new(Nodes::new(identity));
+        Ok(HostFs { root, nodes, handles: Handles::new() })
+    }
+
+    /// What kind of file system the folder is on, as Linux calls it ("ext4", "tmpfs"), or its
+    /// magic number in hexadecimal where we know no name.
+    pub fn kind(&self) -> Result<String> {
+        buffer::kind_of(&*self.root)
+    }
+
+    fn nodes(&self) -> std::sync::MutexGuard<'_, Nodes> {
+        // The table is changed in single steps, so it is sound even after a panic elsewhere.
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens (as a place only) the directory `ino`, walking down from the root.
+    fn dir(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
+        let (names, expected) = self.nodes().way_to(ino)?;
+        let mut at = Arc::clone(&self.root);
+        for name in &names {
+            let next = rustix::fs::openat(&*at, name.as_slice(), STEP, Mode::empty());
+            at = Arc::new(next.map_err(not_a_directory)?);
+        }
+        if Identity::of(&attr::of_fd(&*at)?) != expected {
+            return Err(FsError::NotFound);
+        }
+        Ok(at)
+    }
+
+    /// Finds a place where `ino` still is, and its attributes. Places where it is no longer are
+    /// forgotten.
+    fn locate(&self, ino: Ino) -> Result<(Place, Statx)> {
+        let (places, expected) = self.nodes().places(ino)?;
+        if places.is_empty() && ino == self.nodes().root() {
+            let place = Place { dir: Arc::clone(&self.root), name: b".".to_vec() };
+            return attr::of_fd(&*self.root).map(|x| (place, x));
+        }
+        for (parent, name) in places {
+            let found = self.dir(parent).and_then(|dir| {
+                let x = attr::at(&*dir, &name)?;
+                Ok((dir, x))
+            });
+            match found {
+                Ok((dir, x)) if Identity::of(&x) == expected => {
+                    return Ok((Place { dir, name }, x));
+                }
+                Ok(_) | Err(FsError::NotFound | FsError::NotDirectory) => {
+                    self.nodes().forget_place(ino, parent, &name);
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Err(FsError::NotFound)
+    }
+
+    /// Attributes of `name` in the open folder `dir` (which is `parent`), remembered.
+    fn learn(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
+        let x = attr::at(dir, name)?;
+        let ino = self.nodes().learn(Identity::of(&x), parent, name);
+        Ok((ino, x))
+    }
+
+    /// Forgets one name of an inode, and the inode when that was its last and nobody has it open.
+    fn forget(&self, ino: Ino, parent: Ino, name: &[u8]) {
+        let open = self.handles.any_of(ino).is_some();
+        let mut nodes = self.nodes();
+        nodes.forget_place(ino, parent, name);
+        if !open {
+            nodes.forget_if_nowhere(ino);
+        }
+    }
+}
+
+/// O_NOFOLLOW with O_DIRECTORY reports a symbolic link as ELOOP or ENOTDIR; both mean that the
+/// name is not the directory that we knew.
+fn not_a_directory(e: rustix::io::Errno) -> FsError {
+    match e {
+        rustix::io::Errno::LOOP => FsError::NotDirectory,
+        e => e.into(),
+    }
+}
+
+/// Refuses a name that could leave its directory or that the system would misread.
+fn checked(name: &[u8]) -> Result<&[u8]> {
+    if name.is_empty() || name.contains(&b'/') || name.contains(&0) {
+        return Err(FsError::Invalid { what: "a name is empty or holds '/' or NUL" });
+    }
+    if name == b"." || name == b".." {
+        return Err(FsError::Invalid { what: "the name is \".\" or \"..\"" });
+    }
+    Ok(name)
+}
+
+/// Follow no symbolic link.
+const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;

@@ -1,0 +1,135 @@
+//! Which inode a number means, and where it was last seen.
+
+use std::collections::BTreeMap;
+
+use rustix::fs::Statx;
+
+use crate::{FsError, Ino, Result};
+
+/// Deeper than any path the system can make in one call; a longer way up is a loop that somebody
+/// else's renames have made in our table.
+const DEPTH_MAX: usize = 100_000;
+
+/// Numbers from here on stand for inodes of other file systems mounted below the folder.
+const FOREIGN: u64 = 1 << 63;
+
+/// What the host calls an inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Identity {
+    /// Device, major << 32 | minor.
+    device: u64,
+    /// The host's inode number.
+    ino: u64,
+}
+
+impl Identity {
+    pub(super) fn of(x: &Statx) -> Identity {
+        let device = u64::from(x.stx_dev_major) << 32 | u64::from(x.stx_dev_minor);
+        Identity { device, ino: x.stx_ino }
+    }
+}
+
+/// A directory and a name in it.
+pub(super) type Link = (Ino, Vec<u8>);
+
+struct Node {
+    identity: Identity,
+    /// Parent and name, the most recently seen last; a directory has one at most.
+    places: Vec<Link>,
+}
+
+/// The table. On the root's own device our number is the host's; inodes on other devices get
+/// numbers from [`FOREIGN`] on.
+pub(super) struct Nodes {
+    root: Ino,
+    root_device: u64,
+    nodes: BTreeMap<Ino, Node>,
+    foreign: BTreeMap<Identity, Ino>,
+}
+
+impl Nodes {
+    pub(super) fn new(root: Identity) -> Nodes {
+        let mut nodes = Nodes {
+            root: Ino(root.ino),
+            root_device: root.device,
+            nodes: BTreeMap::new(),
+            foreign: BTreeMap::new(),
+        };
+        nodes.nodes.insert(Ino(root.ino), Node { identity: root, places: Vec::new() });
+        nodes
+    }
+
+    pub(super) fn root(&self) -> Ino {
+        self.root
+    }
+
+    /// The number of an inode, given one if it has none.
+    pub(super) fn number(&mut self, identity: Identity) -> Ino {
+        if identity.device == self.root_device && identity.ino < FOREIGN {
+            return Ino(identity.ino);
+        }
+        let next = Ino(FOREIGN + self.foreign.len() as u64);
+        *self.foreign.entry(identity).or_insert(next)
+    }
+
+    /// The number of an inode of which only the inode number is known (a directory entry): that
+    /// of the root's device.
+    pub(super) fn number_on_root(&mut self, ino: u64) -> Ino {
+        let device = self.root_device;
+        self.number(Identity { device, ino })
+    }
+
+    /// Records that an inode was seen at a place.
+    pub(super) fn learn(&mut self, identity: Identity, parent: Ino, name: &[u8]) -> Ino {
+        let ino = self.number(identity);
+        if ino == self.root {
+            return ino;
+        }
+        let node = self.nodes.entry(ino).or_insert_with(|| Node { identity, places: Vec::new() });
+        node.places.retain(|(p, n)| (*p, n.as_slice()) != (parent, name));
+        node.places.push((parent, name.to_vec()));
+        ino
+    }
+
+    pub(super) fn forget_place(&mut self, ino: Ino, parent: Ino, name: &[u8]) {
+        if let Some(node) = self.nodes.get_mut(&ino) {
+            node.places.retain(|(p, n)| (*p, n.as_slice()) != (parent, name));
+        }
+    }
+
+    /// Drops an inode that has no known place, so that its number may be used again.
+    pub(super) fn forget_if_nowhere(&mut self, ino: Ino) {
+        if ino != self.root && self.nodes.get(&ino).is_some_and(|n| n.places.is_empty()) {
+            self.nodes.remove(&ino);
+        }
+    }
+
+    /// Where the inode was seen, the most recent first; empty for the root.
+    pub(super) fn places(&self, ino: Ino) -> Result<(Vec<Link>, Identity)> {
+        let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
+        Ok((node.places.iter().rev().cloned().collect(), node.identity))
+    }
+
+    /// The directory that holds a directory; the root holds itself.
+    pub(super) fn parent(&self, ino: Ino) -> Result<Ino> {
+        let node = self.nodes.get(&ino).ok_or(FsError::NotFound)?;
+        Ok(node.places.last().map_or(self.root, |(parent, _)| *parent))
+    }
+
+    /// The names from the root down to the directory `ino`, and what must be found there.
+    pub(super) fn way_to(&self, ino: Ino) -> Result<(Vec<Vec<u8>>, Identity)> {
+        let expected = self.nodes.get(&ino).ok_or(FsError::NotFound)?.identity;
+        let (mut names, mut at) = (Vec::new(), ino);
+        while at != self.root {
+            let node = self.nodes.get(&at).ok_or(FsError::NotFound)?;
+            let (parent, name) = node.places.last().ok_or(FsError::NotFound)?;
+            names.push(name.clone());
+            at = *parent;
+            if names.len() > DEPTH_MAX {
+                return Err(FsError::Loop);
+            }
+        }
+        names.reverse();
+        Ok((names, expected))
+    }
+}

@@ -1,0 +1,282 @@
+//! Compares what a recovered file system holds with what the workload was promised.
+//!
+//! For every sector of a file the ledger gives the operations that touched it, in order. What
+//! may be found there after a cut at time `t`:
+//!
+//! * the data of any write that touched it and started before `t`, unless a later operation on
+//!   the sector was durable before `t`;
+//! * nothing (zeros, or the file's end), unless a write to it was durable before `t` and no
+//!   truncation started after that write.
+//!
+//! Anything else breaks the promise made to the newest durable write. docs/risk.md defines the
+//! figures; this module computes them for one file and one cut.
+
+use std::collections::BTreeMap;
+
+use steadfast_block::pattern::{self, SECTOR, Stamp};
+use steadfast_runtime::Nanos;
+
+use crate::ledger::{Action, Operation};
+
+/// What one cut took from one file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileLoss {
+    /// Durable writes whose effect is missing, in whole or in part: indices in the ledger.
+    pub broken: Vec<usize>,
+    /// Acknowledged writes (durable or not) whose effect is missing.
+    pub lost: Vec<usize>,
+    /// Bytes of `lost` that are missing.
+    pub lost_bytes: u64,
+    /// When the oldest of `lost` was acknowledged.
+    pub oldest_lost: Option<Nanos>,
+    /// Writes found half old, half new.
+    pub torn: Vec<usize>,
+    /// Bytes that were never written to this file.
+    pub foreign_bytes: u64,
+    /// Lost writes for which a later one survived.
+    pub out_of_order: Vec<usize>,
+}
+
+/// What a sector holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Found {
+    /// Zeros, or beyond the end.
+    Nothing,
+    /// Data of the operation with this index, at its right place.
+    Write(usize),
+    /// Anything else.
+    Foreign,
+}
+
+/// The operations that matter to a cut at `t`, sector by sector.
+struct Sectors {
+    /// The last operation started on each sector.
+    newest: Vec<Option<usize>>,
+    /// The last durable operation on each sector.
+    durable: Vec<Option<usize>>,
+    /// The last truncation started.
+    truncated: Option<usize>,
+}
+
+/// Judges one file. `contents` is what the recovered file holds (`None`: there is no such file).
+pub fn judge(ops: &[Operation], cut: Nanos, contents: Option<&[u8]>) -> FileLoss {
+    let started: Vec<&Operation> = ops.iter().take_while(|op| op.started < cut).collect();
+    let tags: BTreeMap<u64, usize> = started
+        .iter()
+        .enumerate()
+        .filter_map(|(i, op)| match op.action {
+            Action::Write { tag, .. } => Some((tag, i)),
+            Action::Truncate => None,
+        })
+        .collect();
+    let contents = contents.unwrap_or_default();
+    let sectors = Sectors::at(&started, cut, contents.len().div_ceil(SECTOR));
+    let mut loss = FileLoss::default();
+    // Sectors of each write that it alone answers for: how many hold it, how many do not.
+    let mut kept = vec![(0u64, 0u64); started.len()];
+    for sector in 0..sectors.newest.len() {
+        let found = look(contents, sector, &tags, &started);
+        if found == Found::Foreign {
+            let from = sector * SECTOR;
+            loss.foreign_bytes += (contents.len().min(from + SECTOR) - from) as u64;
+        }
+        if let Some(owner) = sectors.newest[sector]
+            && matches!(started[owner].action, Action::Write { .. })
+        {
+            let survived = found == Found::Write(owner);
+            let (has, misses) = &mut kept[owner];
+            *(if survived { has } else { misses }) += 1;
+        }
+        if let Some(promised) = sectors.durable[sector]
+            && !sectors.allows(found, promised, &started)
+            && loss.broken.last() != Some(&promised)
+            && !loss.broken.contains(&promised)
+        {
+            loss.broken.push(promised);
+        }
+    }
+    loss.broken.sort_unstable();
+    account(&mut loss, &started, cut, &kept);
+    loss
+}
+
+impl Sectors {
+    fn at(started: &[&Operation], cut: Nanos, sectors_found: usize) -> Sectors {
+        let end = started
+            .iter()
+            .map(|op| match op.action {
+                Action::Write { offset, len, .. } => (offset + len).div_ceil(SECTOR as u64),
+                Action::Truncate => 0,
+            })
+            .max()
+            .unwrap_or(0);
+        let count = usize::try_from(end).unwrap_or(usize::MAX).max(sectors_found);
+        let mut s =
+            Sectors { newest: vec![None; count], durable: vec![None; count], truncated: None };
+        for (i, op) in started.iter().enumerate() {
+            let durable = op.durable.is_some_and(|d| d <= cut);
+            match op.action {
+                Action::Write { offset, len, .. } => {
+                    let range = (offset / SECTOR as u64) as usize
+                        ..((offset + len) / SECTOR as u64) as usize;
+                    s.newest[range.clone()].fill(Some(i));
+                    if durable {
+                        s.durable[range].fill(Some(i));
+                    }
+                }
+                Action::Truncate => {
+                    s.truncated = Some(i);
+                    s.newest.fill(Some(i));
+                    if durable {
+                        s.durable.fill(Some(i));
+                    }
+                }
+            }
+        }
+        s
+    }
+
+    /// Whether `found` keeps the promise made to the durable operation `promised`.
+    fn allows(&self, found: Found, promised: usize, ops: &[&Operation]) -> bool {
+        match found {
+            Found::Write(i) => i >= promised,
+            Found::Nothing => {
+                self.truncated.is_some_and(|t| t > promised)
+                    || ops[promised].action == Action::Truncate
+            }
+            Found::Foreign => false,
+        }
+    }
+}
+
+fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Operation]) -> Found {
+    let from = (sector * SECTOR).min(contents.len());
+    let bytes = &contents[from..contents.len().min(from + SECTOR)];
+    if bytes.iter().all(|b| *b == 0) {
+        return Found::Nothing;
+    }
+    let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else { return Found::Foreign };
+    let Some(&i) = tags.get(&tag) else { return Found::Foreign };
+    let Action::Write { offset, len, .. } = ops[i].action else { return Found::Foreign };
+    let here = from as u64;
+    if position == here && (offset..offset + len).contains(&here) {
+        Found::Write(i)
+    } else {
+        Found::Foreign
+    }
+}
+
+fn account(loss: &mut FileLoss, started: &[&Operation], cut: Nanos, kept: &[(u64, u64)]) {
+    // The newest write that survived whole or in part.
+    let last_survivor = kept.iter().rposition(|(has, _)| *has > 0);
+    for (i, (has, misses)) in kept.iter().enumerate() {
+        if *misses == 0 {
+            continue;
+        }
+        if *has > 0 {
+            loss.torn.push(i);
+        }
+        let Some(acknowledged) = started[i].acknowledged.filter(|a| *a <= cut) else { continue };
+        loss.lost.push(i);
+        loss.lost_bytes += misses * SECTOR as u64;
+        loss.oldest_lost =
+            Some(loss.oldest_lost.map_or(acknowledged, |o: Nanos| o.min(acknowledged)));
+        if last_survivor.is_some_and(|s| s > i && started[s].started >= acknowledged) {
+            loss.out_of_order.push(i);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN: u64 = 1024;
+
+    fn write(slot: u64, tag: u64, start: u64, ack: Option<u64>, durable: bool) -> Operation {
+        Operation {
+            action: Action::Write { offset: slot * LEN, len: LEN, tag },
+            started: Nanos(start),
+            acknowledged: ack.map(Nanos),
+            durable: ack.filter(|_| durable).map(Nanos),
+        }
+    }
+
+    fn data(parts: &[(u64, u64)]) -> Vec<u8> {
+        let mut v = Vec::new();
+        for (slot, tag) in parts {
+            v.extend_from_slice(&pattern::bytes(*tag, slot * LEN, LEN as usize));
+        }
+        v
+    }
+
+    #[test]
+    fn a_kept_promise() {
+        let ops = [write(0, 1, 1, Some(2), true), write(1, 2, 3, Some(4), true)];
+        let loss = judge(&ops, Nanos(10), Some(&data(&[(0, 1), (1, 2)])));
+        assert_eq!(loss, FileLoss::default());
+    }
+
+    #[test]
+    fn a_missing_durable_write_is_a_broken_promise() {
+        let ops = [write(0, 1, 1, Some(2), true), write(1, 2, 3, Some(4), true)];
+        let loss = judge(&ops, Nanos(10), Some(&data(&[(0, 1)])));
+        assert_eq!((loss.broken, loss.lost_bytes), (vec![1], LEN));
+        let loss = judge(&ops, Nanos(10), None);
+        assert_eq!(loss.broken, [0, 1]);
+    }
+
+    #[test]
+    fn an_old_version_breaks_the_promise_of_a_durable_overwrite() {
+        let ops = [write(0, 1, 1, Some(2), true), write(0, 2, 3, Some(4), true)];
+        assert_eq!(judge(&ops, Nanos(10), Some(&data(&[(0, 1)]))).broken, [1]);
+        // Cut before the overwrite was acknowledged: either version will do.
+        let ops = [ops[0], write(0, 2, 3, Some(7), true)];
+        for tag in [1, 2] {
+            assert!(judge(&ops, Nanos(5), Some(&data(&[(0, tag)]))).broken.is_empty());
+        }
+    }
+
+    #[test]
+    fn acknowledged_but_not_durable_is_exposure() {
+        let ops = [write(0, 1, 1, Some(2), false), write(1, 2, 3, Some(4), false)];
+        let loss = judge(&ops, Nanos(10), Some(&[]));
+        assert!(loss.broken.is_empty());
+        assert_eq!((loss.lost, loss.lost_bytes), (vec![0, 1], 2 * LEN));
+        assert_eq!(loss.oldest_lost, Some(Nanos(2)));
+    }
+
+    #[test]
+    fn half_a_write_is_torn_and_a_later_survivor_is_out_of_order() {
+        let ops = [write(0, 1, 1, Some(2), false), write(1, 2, 3, Some(4), false)];
+        let mut held = data(&[(0, 1), (1, 2)]);
+        held[..512].fill(0);
+        let loss = judge(&ops, Nanos(10), Some(&held));
+        assert_eq!((loss.torn, loss.out_of_order), (vec![0], vec![0]));
+    }
+
+    #[test]
+    fn foreign_data_is_counted_in_bytes() {
+        let ops = [write(0, 1, 1, Some(2), false)];
+        // Another file's tag, and this file's data at a wrong place.
+        assert_eq!(judge(&ops, Nanos(9), Some(&data(&[(0, 77)]))).foreign_bytes, LEN);
+        let moved = pattern::bytes(1, LEN, LEN as usize);
+        assert_eq!(judge(&ops, Nanos(9), Some(&moved)).foreign_bytes, LEN);
+    }
+
+    #[test]
+    fn a_truncation_releases_older_promises() {
+        let truncate = Operation {
+            action: Action::Truncate,
+            started: Nanos(5),
+            acknowledged: Some(Nanos(6)),
+            durable: None,
+        };
+        let ops = [write(0, 1, 1, Some(2), true), truncate];
+        for held in [data(&[]), data(&[(0, 1)])] {
+            assert!(judge(&ops, Nanos(10), Some(&held)).broken.is_empty());
+        }
+        let ops = [ops[0], truncate, write(0, 2, 7, Some(8), true)];
+        assert_eq!(judge(&ops, Nanos(10), Some(&data(&[(0, 1)]))).broken, [2]);
+    }
+}

@@ -1,0 +1,35 @@
+//! The block of multiple-mount protection (`struct mmp_struct`), only to recognise it.
+
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+/// `EXT4_MMP_MAGIC`.
+pub const MMP_MAGIC: u32 = 0x004d_4d50;
+
+/// Says which host has the file system mounted.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+pub struct Mmp {
+    /// [`MMP_MAGIC`] (`mmp_magic`).
+    pub magic: U32,
+    /// Changes while mounted (`mmp_seq`).
+    pub sequence: U32,
+    /// Last update, seconds (`mmp_time`).
+    pub time: U64,
+    /// Host (`mmp_nodename`).
+    pub node_name: [u8; 64],
+    /// Device (`mmp_bdevname`).
+    pub device_name: [u8; 32],
+    /// Seconds (`mmp_check_interval`).
+    pub check_interval: U16,
+    /// `mmp_pad1`.
+    pub pad1: U16,
+    /// `mmp_pad2`.
+    pub pad2: [U32; 226],
+    /// `mmp_checksum`.
+    pub checksum: U32,
+}
+
+const _: () = assert!(size_of::<Mmp>() == 1024);

@@ -1,0 +1,141 @@
+//! Which features this version implements. What it does not is refused by name.
+
+use crate::error::{Ext4Error, Result};
+use crate::ondisk::{Compat, Features, Incompat, RoCompat, Superblock};
+
+/// Compatible features that are implemented, or that need nothing done.
+const COMPAT: Compat = Compat::DIR_PREALLOC
+    .union(Compat::HAS_JOURNAL)
+    .union(Compat::EXT_ATTR)
+    .union(Compat::RESIZE_INODE)
+    .union(Compat::DIR_INDEX)
+    .union(Compat::STABLE_INODES)
+    .union(Compat::ORPHAN_FILE);
+
+const INCOMPAT: Incompat = Incompat::FILETYPE
+    .union(Incompat::NEEDS_RECOVERY)
+    .union(Incompat::EXTENT)
+    .union(Incompat::BIT64)
+    .union(Incompat::FLEX_BG)
+    .union(Incompat::CSUM_SEED);
+
+const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
+    .union(RoCompat::LARGE_FILE)
+    .union(RoCompat::HUGE_FILE)
+    .union(RoCompat::GDT_CSUM)
+    .union(RoCompat::DIR_NLINK)
+    .union(RoCompat::EXTRA_ISIZE)
+    .union(RoCompat::METADATA_CSUM)
+    .union(RoCompat::ORPHAN_PRESENT);
+
+fn unsupported(what: impl Into<String>) -> Ext4Error {
+    Ext4Error::Unsupported { what: what.into() }
+}
+
+/// Refuses a file system that uses anything that is not implemented.
+///
+/// # Errors
+/// [`Ext4Error::Unsupported`] names the features; a journal device is [`Ext4Error::Refused`].
+pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
+    let f = sb.features();
+    if f.incompat.contains(Incompat::JOURNAL_DEV) {
+        return Err(Ext4Error::Refused {
+            what: format!(
+                "this is a journal device (UUID {}), not a file system; name it as the journal",
+                uuid::Uuid::from_bytes(sb.uuid)
+            ),
+        });
+    }
+    if sb.revision.get() > 1 {
+        return Err(unsupported(format!("ext4 revision {}", sb.revision.get())));
+    }
+    let missing = f.without(Features { compat: COMPAT, incompat: INCOMPAT, ro_compat: RO_COMPAT });
+    if missing != Features::default() {
+        let names = missing.names().join(", ");
+        return Err(unsupported(format!("the file system uses {names}")));
+    }
+    if !f.incompat.contains(Incompat::EXTENT) || !f.incompat.contains(Incompat::FILETYPE) {
+        let kind = if f.compat.contains(Compat::HAS_JOURNAL) { "ext3" } else { "ext2" };
+        return Err(unsupported(format!(
+            "an {kind} file system (without the extent or filetype feature); only ext4 is for now"
+        )));
+    }
+    match sb.block_size() {
+        Some(size) if size > 4096 => Err(unsupported(format!("blocks of {size} bytes"))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what is not an external journal's device, or one with features that a journal device
+/// cannot have.
+///
+/// # Errors
+/// [`Ext4Error::Refused`] says what the device is instead; [`Ext4Error::Unsupported`] names
+/// features.
+pub fn check_supported_journal_device(sb: &Superblock) -> Result<()> {
+    let f = sb.features();
+    if !f.incompat.contains(Incompat::JOURNAL_DEV) {
+        return Err(Ext4Error::Refused {
+            what: "the device holds a file system, not a journal; make a journal on it with \
+                   mkfs -O journal_dev"
+                .into(),
+        });
+    }
+    let known = Features {
+        compat: COMPAT,
+        incompat: INCOMPAT | Incompat::JOURNAL_DEV,
+        ro_compat: RO_COMPAT,
+    };
+    let missing = f.without(known);
+    if missing != Features::default() {
+        return Err(unsupported(format!("the journal device uses {}", missing.names().join(", "))));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sb(f: &[&str]) -> Superblock {
+        let mut sb = Superblock::zeroed();
+        sb.revision.set(1);
+        let all = f.iter().map(|n| Features::by_name(n).unwrap());
+        sb.set_features(all.fold(Features::default(), Features::union));
+        sb
+    }
+
+    #[test]
+    fn features_are_refused_by_name() {
+        let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
+        assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
+        for name in [
+            "meta_bg",
+            "bigalloc",
+            "inline_data",
+            "large_dir",
+            "ea_inode",
+            "encrypt",
+            "casefold",
+            "verity",
+            "quota",
+            "project",
+            "mmp",
+            "compression",
+            "sparse_super2",
+            "fast_commit",
+        ] {
+            let mut with = base.to_vec();
+            with.push(name);
+            let error = check_supported_filesystem(&sb(&with)).unwrap_err();
+            assert!(matches!(error, Ext4Error::Unsupported { .. }));
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        let old = check_supported_filesystem(&sb(&["has_journal", "filetype"])).unwrap_err();
+        assert!(old.to_string().contains("ext3"), "{old}");
+        let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();
+        assert!(journal.to_string().contains("journal device"), "{journal}");
+        assert_eq!(check_supported_journal_device(&sb(&["journal_dev"])), Ok(()));
+        assert!(check_supported_journal_device(&sb(&base)).is_err());
+    }
+}

@@ -1,0 +1,90 @@
+//! What the host says about its devices, in `/sys`. All of it is advice: where the host says
+//! nothing, the answer is the usual case.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fd::AsFd;
+use rustix::fs::{Dev, StatFs, fstatfs, major, minor, statfs};
+use steadfast_block::Persistence;
+
+/// `f_type` of tmpfs and ramfs (linux/magic.h).
+const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// The folder of a block device; that of the whole disk, for a partition.
+fn disk(dev: Dev) -> PathBuf {
+    let folder = PathBuf::from(format!("/sys/dev/block/{}:{}", major(dev), minor(dev)));
+    if folder.join("partition").exists() { folder.join("..") } else { folder }
+}
+
+fn line(path: impl AsRef<Path>) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// Whether seeks cost time on the device.
+pub(super) fn rotational(dev: Dev) -> bool {
+    line(disk(dev).join("queue/rotational")).as_deref() == Some("1")
+}
+
+/// Manufacturer's name of the disk.
+pub(super) fn model(dev: Dev) -> Option<String> {
+    let folder = disk(dev);
+    let model = line(folder.join("device/model"))?;
+    match line(folder.join("device/vendor")) {
+        // Virtio and PCI show a number here.
+        Some(vendor) if !vendor.starts_with("0x") => Some(format!("{vendor} {model}")),
+        _ => Some(model),
+    }
+}
+
+/// Whether a block device keeps its contents: RAM disks and loop devices over memory do not.
+pub(super) fn device_persistence(dev: Dev) -> Persistence {
+    let folder = disk(dev);
+    let name = folder.canonicalize().ok();
+    let name = name.as_deref().and_then(Path::file_name).and_then(|n| n.to_str()).unwrap_or("");
+    let numbered = |prefix| {
+        name.strip_prefix(prefix)
+            .is_some_and(|n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
+    if numbered("ram") || numbered("zram") {
+        return volatile("a RAM disk loses its contents when power is lost");
+    }
+    match line(folder.join("loop/backing_file")).map(statfs) {
+        Some(Ok(under)) => of_file_system(&under),
+        _ => Persistence::Persistent,
+    }
+}
+
+/// Whether a file keeps its contents: not on a file system that is memory.
+pub(super) fn file_persistence(file: impl AsFd) -> Persistence {
+    fstatfs(file).map_or(Persistence::Persistent, |on| of_file_system(&on))
+}
+
+fn of_file_system(on: &StatFs) -> Persistence {
+    match MEMORY_FILE_SYSTEMS.contains(&(on.f_type as u64)) {
+        true => volatile("it lies in a file system that is memory (tmpfs)"),
+        false => Persistence::Persistent,
+    }
+}
+
+fn volatile(reason: &str) -> Persistence {
+    Persistence::Volatile { reason: reason.into() }
+}
+
+/// The loop device that is attached to a file.
+pub(super) fn loop_device_over(dev: Dev, inode: u64) -> Option<String> {
+    let mut found: Vec<String> = fs::read_dir("/sys/block")
+        .ok()?
+        .flatten()
+        .filter_map(|entry| {
+            let backing = line(entry.path().join("loop/backing_file"))?;
+            let over = fs::metadata(backing).ok()?;
+            let same = over.dev() == dev && over.ino() == inode;
+            same.then(|| format!("/dev/{}", entry.file_name().to_string_lossy()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().next()
+}

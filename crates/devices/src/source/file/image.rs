@@ -1,0 +1,241 @@
+//! Requests as system calls on one open file.
+
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{OnceLock, PoisonError, RwLock};
+
+use bytes::Bytes;
+use rustix::fs::FallocateFlags;
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+use steadfast_block::{BlockError, Payload, Request, Result};
+
+/// Alignment of our own buffers for direct I/O: no device asks for more than a page.
+const BUFFER_ALIGN: usize = 4096;
+/// Most pieces that the kernel takes in one call (`UIO_MAXIOV`).
+const PIECES_MAX: usize = 1024;
+
+/// How direct I/O wants its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DirectAlign {
+    /// Alignment of addresses in bytes.
+    pub memory: usize,
+    /// Unit of lengths in bytes.
+    pub length: usize,
+}
+
+/// An open file together with what is known of its durability.
+pub(super) struct Image {
+    name: String,
+    file: OwnedFd,
+    read_only: bool,
+    direct: Option<DirectAlign>,
+    /// Held shared by an FUA write and exclusively by a flush. Linux reports a write-back error
+    /// to one caller of a file only; were the two to run side by side, the flush could succeed
+    /// because the write took its error.
+    syncing: RwLock<()>,
+    syncs_started: AtomicU64,
+    /// Number of the last `fdatasync` that succeeded.
+    sync_done: AtomicU64,
+    /// The first failed flush or FUA write: final.
+    failed: OnceLock<BlockError>,
+    no_discard: AtomicBool,
+    no_dsync: AtomicBool,
+}
+
+impl Image {
+    pub(super) fn new(
+        name: String,
+        file: OwnedFd,
+        read_only: bool,
+        direct: Option<DirectAlign>,
+    ) -> Self {
+        Image {
+            name,
+            file,
+            read_only,
+            direct,
+            syncing: RwLock::new(()),
+            syncs_started: AtomicU64::new(0),
+            sync_done: AtomicU64::new(0),
+            failed: OnceLock::new(),
+            no_discard: AtomicBool::new(false),
+            no_dsync: AtomicBool::new(false),
+        }
+    }
+
+    /// Does a request that has been checked.
+    pub(super) fn perform(&self, request: Request) -> Result<Bytes> {
+        match request {
+            Request::Read { offset, len } => return self.read(offset, len as usize),
+            Request::Write { offset, data, fua: false } => {
+                self.write(offset, data)?;
+            }
+            Request::Write { offset, data, fua: true } => self.write_durably(offset, data)?,
+            Request::Flush => self.flush()?,
+            Request::Discard { offset, len } => self.discard(offset, len)?,
+        }
+        Ok(Bytes::new())
+    }
+
+    fn read(&self, offset: u64, len: usize) -> Result<Bytes> {
+        let (mut buffer, start) = self.buffer(len);
+        let mut done = 0;
+        while done < len {
+            let (at, out) = (offset + done as u64, &mut buffer[start + done..start + len]);
+            match retry_on_intr(|| rustix::io::pread(&self.file, &mut *out, at)) {
+                Ok(0) => {
+                    let reason = format!("the file ends at byte {at}: it was cut short meanwhile");
+                    return Err(self.error("read", offset, reason));
+                }
+                Ok(n) => done += n,
+                Err(e) => return Err(self.failure("read", at, e)),
+            }
+        }
+        Ok(Bytes::from(buffer).slice(start..start + len))
+    }
+
+    fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        self.put(offset, data, ReadWriteFlags::empty()).map_err(|(at, e)| self.write_failure(at, e))
+    }
+
+    fn write_durably(&self, offset: u64, data: Payload) -> Result<()> {
+        if !self.no_dsync.load(Ordering::Relaxed) {
+            let _no_flush = self.syncing.read().unwrap_or_else(PoisonError::into_inner);
+            self.still_sound()?;
+            match self.put(offset, data.clone(), ReadWriteFlags::DSYNC) {
+                Ok(()) => return Ok(()),
+                Err((_, Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                    self.no_dsync.store(true, Ordering::Relaxed);
+                }
+                Err((at, e)) => return Err(self.remember(self.write_failure(at, e))),
+            }
+        }
+        self.write(offset, data)?;
+        self.flush()
+    }
+
+    /// Writes all of `data`; on failure says at which byte.
+    fn put(
+        &self,
+        offset: u64,
+        data: Payload,
+        flags: ReadWriteFlags,
+    ) -> std::result::Result<(), (u64, Errno)> {
+        let mut left = if self.usable_in_place(&data) { data } else { self.aligned_copy(&data) };
+        let mut at = offset;
+        while !left.is_empty() {
+            let pieces: Vec<IoSlice> =
+                left.parts().iter().take(PIECES_MAX).map(|p| IoSlice::new(p)).collect();
+            let call = || match flags.is_empty() {
+                true => rustix::io::pwritev(&self.file, &pieces, at),
+                false => rustix::io::pwritev2(&self.file, &pieces, at, flags),
+            };
+            match retry_on_intr(call) {
+                Ok(0) => return Err((at, Errno::IO)),
+                Ok(n) => {
+                    left = left.slice(n, left.len() - n);
+                    at += n as u64;
+                }
+                Err(e) => return Err((at, e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let entered = self.syncs_started.load(Ordering::SeqCst);
+        let _alone = self.syncing.write().unwrap_or_else(PoisonError::into_inner);
+        self.still_sound()?;
+        // One that started after this flush came, and has ended, did its work.
+        if self.sync_done.load(Ordering::SeqCst) > entered {
+            return Ok(());
+        }
+        let number = self.syncs_started.fetch_add(1, Ordering::SeqCst) + 1;
+        match retry_on_intr(|| rustix::fs::fdatasync(&self.file)) {
+            Ok(()) => {
+                self.sync_done.store(number, Ordering::SeqCst);
+                Ok(())
+            }
+            Err(e) => Err(self.remember(self.failure("flush", 0, e))),
+        }
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        if self.no_discard.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // On a block device too: the kernel turns it into a discard that reads as zeros.
+        let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| rustix::fs::fallocate(&self.file, punch, offset, len)) {
+            Ok(()) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                // Discarding is advice: contents that stay are right too.
+                self.no_discard.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(e) => Err(self.failure("discard", offset, e)),
+        }
+    }
+
+    fn still_sound(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |e| Err(e.clone()))
+    }
+
+    /// Keeps the first failure that leaves it unknown what is durable.
+    fn remember(&self, error: BlockError) -> BlockError {
+        self.failed.get_or_init(|| error).clone()
+    }
+
+    /// A buffer for `len` bytes from the returned start on, aligned where that is needed.
+    fn buffer(&self, len: usize) -> (Vec<u8>, usize) {
+        if self.direct.is_none() {
+            return (vec![0; len], 0);
+        }
+        let buffer = vec![0; len + BUFFER_ALIGN];
+        let start = buffer.as_ptr().align_offset(BUFFER_ALIGN);
+        (buffer, start)
+    }
+
+    fn usable_in_place(&self, data: &Payload) -> bool {
+        let Some(DirectAlign { memory, length }) = self.direct else { return true };
+        let fits =
+            |p: &Bytes| p.as_ptr().addr().is_multiple_of(memory) && p.len().is_multiple_of(length);
+        data.parts().iter().all(fits)
+    }
+
+    fn aligned_copy(&self, data: &Payload) -> Payload {
+        let (mut buffer, start) = self.buffer(data.len());
+        let mut at = start;
+        for part in data.parts() {
+            buffer[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        Bytes::from(buffer).slice(start..at).into()
+    }
+
+    fn error(&self, op: &'static str, offset: u64, reason: String) -> BlockError {
+        BlockError::Io { device: self.name.clone(), op, offset, reason }
+    }
+
+    fn write_failure(&self, at: u64, errno: Errno) -> BlockError {
+        self.failure("write", at, errno)
+    }
+
+    fn failure(&self, op: &'static str, offset: u64, errno: Errno) -> BlockError {
+        let text = std::io::Error::from(errno).to_string();
+        match errno {
+            Errno::NODEV | Errno::NXIO => {
+                BlockError::Gone { device: self.name.clone(), reason: text }
+            }
+            Errno::NOSPC | Errno::DQUOT => {
+                let reason = format!("{text} on the file system that holds the image");
+                self.error(op, offset, reason)
+            }
+            _ => self.error(op, offset, text),
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! Opening: what it is, who else uses it, and whether direct I/O works.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags, fcntl_getfl,
+    fcntl_setfl, flock, ioctl_blkpbszget, ioctl_blksszget, statx,
+};
+use rustix::io::Errno;
+use steadfast_block::DeviceInfo;
+
+use super::host;
+use super::image::{DirectAlign, Image};
+
+/// Whether requests bypass the host's page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direct {
+    /// If the host can; for image files only in units of 512 bytes, so that the block size of a
+    /// device does not depend on where its image lies.
+    #[default]
+    IfPossible,
+    /// They do, or the device is not opened. An image file then has the blocks that the host
+    /// demands, 4096 bytes for example.
+    Required,
+    /// They do not.
+    Never,
+}
+
+/// How to open an image file or block device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOptions {
+    /// Refuse writes, and share the file with other readers.
+    pub read_only: bool,
+    /// Whether requests bypass the host's page cache.
+    pub direct: Direct,
+    /// Refuse what is mounted or in use elsewhere. Without it whatever is read may change at any
+    /// moment, and whatever is written may destroy somebody's data.
+    pub exclusive: bool,
+    /// Most requests that are with the host at the same time.
+    pub workers: usize,
+    /// Name for messages; the path if there is none.
+    pub name: Option<String>,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        FileOptions {
+            read_only: false,
+            direct: Direct::IfPossible,
+            exclusive: true,
+            workers: 32,
+            name: None,
+        }
+    }
+}
+
+impl FileOptions {
+    /// The default, for reading only.
+    pub fn reading() -> Self {
+        FileOptions { read_only: true, ..FileOptions::default() }
+    }
+}
+
+/// Why an image file or block device was not opened or created.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The system refused something.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    System {
+        /// The path given.
+        path: PathBuf,
+        /// What was tried, in words.
+        doing: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// It is neither a regular file nor a block device.
+    #[error("{}: is {what}, not an image file or a block device", path.display())]
+    NotADisk {
+        /// The path given.
+        path: PathBuf,
+        /// What it is, with its article.
+        what: &'static str,
+    },
+    /// Somebody else uses it.
+    #[error("{}: is in use: {reason}", path.display())]
+    Busy {
+        /// The path given.
+        path: PathBuf,
+        /// By whom, and what to do, in words.
+        reason: String,
+    },
+    /// It has no whole block.
+    #[error("{}: is too small for a device: {size} bytes, one block is {block}", path.display())]
+    TooSmall {
+        /// The path given.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+        /// The block in bytes.
+        block: u32,
+    },
+    /// A new image was to have a size that is not whole blocks.
+    #[error("{}: {size} bytes are not a multiple of 512", path.display())]
+    BadSize {
+        /// The path given.
+        path: PathBuf,
+        /// The size asked for in bytes.
+        size: u64,
+    },
+    /// Direct I/O was required and does not work.
+    #[error("{}: direct I/O is not possible: {reason}", path.display())]
+    NoDirect {
+        /// The path given.
+        path: PathBuf,
+        /// In words.
+        reason: String,
+    },
+}
+
+/// What opening found.
+pub(super) struct Opened {
+    pub info: DeviceInfo,
+    pub notes: Vec<String>,
+    pub direct: bool,
+    pub image: Image,
+}
+
+/// An open in progress.
+struct Opening<'a> {
+    path: &'a Path,
+    options: &'a FileOptions,
+    file: OwnedFd,
+    is_device: bool,
+    notes: Vec<String>,
+}
+
+pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenError> {
+    let stat = rustix::fs::stat(path).map_err(|e| system(path, "open it", e))?;
+    // Before the open: opening a FIFO would wait for its other end.
+    let is_device = is_device(path, &stat)?;
+    let (file, refused) = open_file(path, options, is_device)?;
+    let mut opening = Opening { path, options, file, is_device, notes: Vec::new() };
+    opening.secure()?;
+    let size = opening.size()?;
+    let align = match refused {
+        Some(reason) => Err(reason),
+        None if options.direct == Direct::Never => Err(String::new()),
+        None => opening.direct_align(size),
+    };
+    opening.finish(size, align)
+}
+
+/// Creates a sparse file, durably.
+pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
+    if size == 0 || !size.is_multiple_of(512) {
+        return Err(OpenError::BadSize { path: path.into(), size });
+    }
+    let failed = |doing| move |source| OpenError::System { path: path.into(), doing, source };
+    let file = File::create_new(path).map_err(failed("create it"))?;
+    let sized = file.set_len(size).map_err(failed("give it its size"));
+    let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
+    if durable.is_err() {
+        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
+        let _ = std::fs::remove_file(path);
+    }
+    durable?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed("make its folder durable"))
+}
+
+fn system(path: &Path, doing: &'static str, errno: Errno) -> OpenError {
+    OpenError::System { path: path.into(), doing, source: errno.into() }
+}
+
+fn is_device(path: &Path, stat: &Stat) -> Result<bool, OpenError> {
+    let what = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => return Ok(false),
+        FileType::BlockDevice => return Ok(true),
+        FileType::Directory => "a directory",
+        FileType::CharacterDevice => "a character device",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        _ => "of an unknown type",
+    };
+    Err(OpenError::NotADisk { path: path.into(), what })
+}
+
+/// Opens, with `O_DIRECT` if that is wanted and not refused at once; then the reason is returned.
+fn open_file(
+    path: &Path,
+    options: &FileOptions,
+    is_device: bool,
+) -> Result<(OwnedFd, Option<String>), OpenError> {
+    let mut flags = OFlags::CLOEXEC;
+    flags |= if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+    if is_device && options.exclusive {
+        flags |= OFlags::EXCL;
+    }
+    let with = |flags| rustix::fs::open(path, flags, Mode::empty());
+    let direct = if options.direct == Direct::Never { OFlags::empty() } else { OFlags::DIRECT };
+    let (file, refused) = match with(flags | direct) {
+        Err(Errno::INVAL) if !direct.is_empty() => {
+            (with(flags), Some("the file system that holds it refuses O_DIRECT".to_owned()))
+        }
+        other => (other, None),
+    };
+    let file = file.map_err(|e| match e {
+        Errno::BUSY => OpenError::Busy {
+            path: path.into(),
+            reason: "it is mounted, or another program has opened it exclusively".into(),
+        },
+        Errno::TXTBSY => OpenError::Busy {
+            path: path.into(),
+            reason: "the kernel uses it, as a swap file for example".into(),
+        },
+        _ if options.read_only => system(path, "open it for reading", e),
+        _ => system(path, "open it for reading and writing", e),
+    })?;
+    Ok((file, refused))
+}
+
+impl Opening<'_> {
+    /// Makes sure that nobody else changes an image file. (A block device's open did.)
+    fn secure(&mut self) -> Result<(), OpenError> {
+        if self.is_device || !self.options.exclusive {
+            return Ok(());
+        }
+        let busy = |reason| OpenError::Busy { path: self.path.into(), reason };
+        let lock = match self.options.read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        match flock(&self.file, lock) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Err(busy("another program has locked it".into())),
+            Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),
+        }
+        let stat = rustix::fs::fstat(&self.file);
+        let stat = stat.map_err(|e| system(self.path, "examine it", e))?;
+        match host::loop_device_over(stat.st_dev, stat.st_ino) {
+            None => Ok(()),
+            Some(loop_device) if self.options.read_only => {
+                let note = format!("it is attached to {loop_device}: contents may change");
+                self.notes.push(note);
+                Ok(())
+            }
+            Some(loop_device) => Err(busy(format!(
+                "it is attached to {loop_device}; unmount that and detach it (losetup -d)"
+            ))),
+        }
+    }
+
+    fn size(&self) -> Result<u64, OpenError> {
+        let size = rustix::fs::seek(&self.file, SeekFrom::End(0));
+        size.map_err(|e| system(self.path, "find out its size", e))
+    }
+
+    /// The alignment that direct I/O needs, or why there is none.
+    fn direct_align(&self, size: u64) -> Result<DirectAlign, String> {
+        if self.is_device {
+            let block = ioctl_blksszget(&self.file)
+                .map_err(|e| format!("the block size is unknown: {e}"))?;
+            return Ok(DirectAlign { memory: block as usize, length: block as usize });
+        }
+        let align = match self.stated_align() {
+            Some(stated) => stated?,
+            None => self.tried_align()?,
+        };
+        let unit = align.length as u64;
+        if self.options.direct != Direct::Required && unit > 512 {
+            return Err(format!("it would need blocks of {unit} bytes here"));
+        }
+        if !size.is_multiple_of(unit) {
+            return Err(format!("its size is not a multiple of the {unit} bytes needed here"));
+        }
+        Ok(align)
+    }
+
+    /// What the kernel says, where it does (`STATX_DIOALIGN`, Linux 6.1).
+    fn stated_align(&self) -> Option<Result<DirectAlign, String>> {
+        let stated = statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+        if stated.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+            return None;
+        }
+        let (memory, length) = (stated.stx_dio_mem_align, stated.stx_dio_offset_align);
+        if length == 0 || memory == 0 {
+            return Some(Err("the file system that holds it cannot".into()));
+        }
+        if memory > 4096 || !memory.is_power_of_two() || !length.is_power_of_two() {
+            return Some(Err(format!("it needs an alignment of {memory} and {length} bytes")));
+        }
+        Some(Ok(DirectAlign { memory: memory as usize, length: (length as usize).max(512) }))
+    }
+
+    /// What turns out to work: a read of one unit.
+    fn tried_align(&self) -> Result<DirectAlign, String> {
+        for length in [512, 4096] {
+            let buffer = vec![0; 2 * 4096];
+            let start = buffer.as_ptr().align_offset(4096);
+            let mut buffer = buffer;
+            match rustix::io::pread(&self.file, &mut buffer[start..start + length], 0) {
+                Ok(_) => return Ok(DirectAlign { memory: length, length }),
+                Err(Errno::INVAL) => continue,
+                Err(e) => return Err(format!("a direct read fails: {e}")),
+            }
+        }
+        Err("direct reads are refused".into())
+    }
+
+    fn finish(
+        mut self,
+        size: u64,
+        align: Result<DirectAlign, String>,
+    ) -> Result<Opened, OpenError> {
+        let path = self.path;
+        if let Err(reason) = &align {
+            if self.options.direct == Direct::Required {
+                return Err(OpenError::NoDirect { path: path.into(), reason: reason.clone() });
+            }
+            if self.options.direct == Direct::IfPossible {
+                self.notes.push(format!("no direct I/O: {reason}"));
+                let flags = fcntl_getfl(&self.file);
+                let cleared = flags.and_then(|f| fcntl_setfl(&self.file, f - OFlags::DIRECT));
+                cleared.map_err(|e| system(path, "turn direct I/O off", e))?;
+            }
+        }
+        let direct = align.ok();
+        let info = self.describe(size, direct)?;
+        let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct);
+        Ok(Opened { info, notes: self.notes, direct: direct.is_some(), image })
+    }
+
+    fn describe(
+        &mut self,
+        size: u64,
+        direct: Option<DirectAlign>,
+    ) -> Result<DeviceInfo, OpenError> {
+        let path = self.path;
+        let stat = rustix::fs::fstat(&self.file).map_err(|e| system(path, "examine it", e))?;
+        let (block, physical) = if self.is_device {
+            let block = ioctl_blksszget(&self.file)
+                .map_err(|e| system(path, "find out its block size", e))?;
+            (block, ioctl_blkpbszget(&self.file).unwrap_or(block))
+        } else {
+            let block = direct.map_or(512, |align| align.length as u32);
+            (block, u32::try_from(stat.st_blksize).unwrap_or(block))
+        };
+        let usable = size - size % u64::from(block);
+        if usable == 0 {
+            return Err(OpenError::TooSmall { path: path.into(), size, block });
+        }
+        if usable < size {
+            let note = format!("the last {} bytes are no whole block and not used", size - usable);
+            self.notes.push(note);
+        }
+        let under = if self.is_device { stat.st_rdev } else { stat.st_dev };
+        let name = self.options.name.clone().unwrap_or_else(|| path.display().to_string());
+        let model = match self.is_device {
+            true => host::model(under).unwrap_or_else(|| "block device".into()),
+            false => "image file".into(),
+        };
+        let mut info = DeviceInfo::new(name, model, usable);
+        info.logical_block = block;
+        info.atomic_write = block;
+        info.physical_block = if physical.is_power_of_two() { physical.max(block) } else { block };
+        info.volatile_cache = true;
+        info.read_only = self.options.read_only;
+        info.rotational = host::rotational(under);
+        info.persistence = match self.is_device {
+            true => host::device_persistence(under),
+            false => host::file_persistence(&self.file),
+        };
+        Ok(info)
+    }
+}

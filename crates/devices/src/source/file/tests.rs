@@ -1,0 +1,252 @@
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::process::Command;
+
+use steadfast_block::{Persistence, conformance, pattern};
+use steadfast_runtime::Sim;
+use tempfile::TempDir;
+
+use super::*;
+
+fn buffered() -> FileOptions {
+    FileOptions { direct: Direct::Never, ..FileOptions::default() }
+}
+
+/// Makes devices over new images in one folder.
+fn maker(folder: &TempDir, options: FileOptions) -> impl Fn() -> Arc<dyn BlockDevice> + use<> {
+    let folder = folder.path().to_owned();
+    let next = std::cell::Cell::new(0);
+    move || {
+        next.set(next.get() + 1);
+        let path = folder.join(format!("image{}", next.get()));
+        Arc::new(FileDevice::create(path, 8 << 20, &options).unwrap())
+    }
+}
+
+fn image(folder: &TempDir, size: u64) -> PathBuf {
+    let path = folder.path().join("image");
+    File::create(&path).unwrap().set_len(size).unwrap();
+    path
+}
+
+#[test]
+fn conforms_in_both_worlds() {
+    for options in [FileOptions::default(), buffered()] {
+        let folder = tempfile::tempdir().unwrap();
+        let make = maker(&folder, options);
+        conformance::run(&make);
+        Sim::new(1).run(move || conformance::run(&make)).unwrap();
+    }
+}
+
+#[test]
+fn a_read_only_image_conforms_and_is_shared_by_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 1 << 20);
+    File::options().write(true).open(&path).unwrap().write_all_at(b"kept", 512).unwrap();
+    let open = || FileDevice::open(&path, &FileOptions::reading());
+    conformance::run(&|| Arc::new(open().unwrap()));
+    let (a, b) = (open().unwrap(), open().unwrap());
+    assert_eq!(&a.read(512, 512).unwrap()[..4], b"kept");
+    a.flush().unwrap();
+    let writer = FileDevice::open(&path, &FileOptions::default());
+    assert!(matches!(writer, Err(OpenError::Busy { .. })), "{writer:?}");
+    drop((a, b));
+    assert!(FileDevice::open(&path, &FileOptions::default()).is_ok());
+}
+
+#[test]
+fn an_image_has_one_writer_and_is_free_once_it_is_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 1 << 20);
+    for round in 0..50 {
+        let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
+        let second = FileDevice::open(&path, &FileOptions::default());
+        let text = second.unwrap_err().to_string();
+        assert!(text.ends_with("image: is in use: another program has locked it"), "{text}");
+        let data = pattern::bytes(round + 1, 0, 4096);
+        let write = Request::Write { offset: 0, data: data.clone().into(), fua: false };
+        device.submit(write).wait().unwrap();
+        drop(device);
+    }
+}
+
+#[test]
+fn what_is_no_disk_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = FileOptions::default();
+    let text = |path: &Path| FileDevice::open(path, &options).unwrap_err().to_string();
+    let dir = text(folder.path());
+    assert!(dir.ends_with("is a directory, not an image file or a block device"), "{dir}");
+    assert!(text(Path::new("/dev/null")).contains("is a character device"));
+    let none = text(&folder.path().join("none"));
+    assert!(
+        none.ends_with("none: cannot open it: No such file or directory (os error 2)"),
+        "{none}"
+    );
+    let small = text(&image(&folder, 511));
+    assert!(small.ends_with("is too small for a device: 511 bytes, one block is 512"), "{small}");
+}
+
+#[test]
+fn a_rest_that_is_no_block_is_not_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 65536 + 100);
+    let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
+    assert_eq!(device.info().size, 65536);
+    assert!(!device.direct());
+    let notes = device.notes().join("; ");
+    assert!(notes.contains("the last 100 bytes are no whole block"), "{notes}");
+    assert!(notes.contains("no direct I/O: its size is not a multiple"), "{notes}");
+    drop(device);
+    let required = FileOptions { direct: Direct::Required, ..FileOptions::default() };
+    let refused = FileDevice::open(&path, &required);
+    assert!(matches!(refused, Err(OpenError::NoDirect { .. })), "{refused:?}");
+}
+
+#[test]
+fn creating_makes_a_sparse_image_and_never_replaces_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    let options = FileOptions::default();
+    let bad = FileDevice::create(&path, 1000, &options).unwrap_err();
+    assert!(matches!(bad, OpenError::BadSize { size: 1000, .. }));
+    let device = FileDevice::create(&path, 1 << 40, &options).unwrap();
+    assert_eq!(device.info().size, 1 << 40);
+    assert!(std::fs::metadata(&path).unwrap().blocks() < 64);
+    device.write((1 << 40) - 512, pattern::bytes(1, 0, 512).into()).unwrap();
+    drop(device);
+    let again = FileDevice::create(&path, 1 << 20, &options).unwrap_err();
+    assert!(again.to_string().contains("cannot create it: File exists"), "{again}");
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1 << 40);
+}
+
+#[test]
+fn a_discard_gives_space_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 8 << 20);
+    let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
+    device.write(0, pattern::bytes(1, 0, 8 << 20).into()).unwrap();
+    device.flush().unwrap();
+    let before = std::fs::metadata(&path).unwrap().blocks();
+    device.discard(1 << 20, 6 << 20).unwrap();
+    assert_eq!(device.read(2 << 20, 4096).unwrap(), vec![0; 4096]);
+    assert!(std::fs::metadata(&path).unwrap().blocks() <= before - (5 << 20) / 512);
+    assert_eq!(device.read(0, 512).unwrap(), pattern::bytes(1, 0, 512));
+}
+
+#[test]
+fn an_image_that_is_cut_short_meanwhile_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 1 << 20);
+    for options in [FileOptions::default(), buffered()] {
+        File::options().write(true).open(&path).unwrap().set_len(1 << 20).unwrap();
+        let device = FileDevice::open(&path, &options).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(4096).unwrap();
+        let error = device.read(0, 8192).unwrap_err();
+        assert!(matches!(&error, BlockError::Io { reason, .. } if reason.contains("byte 4096")));
+        assert!(device.read(0, 4096).is_ok());
+    }
+}
+
+#[test]
+fn memory_does_not_claim_to_persist() {
+    let folder = tempfile::tempdir_in("/dev/shm").unwrap();
+    let device = FileDevice::open(image(&folder, 1 << 20), &FileOptions::default()).unwrap();
+    let info = device.info();
+    assert!(matches!(info.persistence, Persistence::Volatile { .. }), "{info:?}");
+    assert!(info.volatile_cache);
+}
+
+/// A loop device; detached when dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    /// `None` where loop devices cannot be made: not root, or no loop driver.
+    fn attach(image: &Path, options: &[&str]) -> Option<Loop> {
+        let out = Command::new("losetup").args(["-f", "--show"]).args(options).arg(image).output();
+        let out = out.ok().filter(|out| out.status.success())?;
+        Some(Loop(PathBuf::from(String::from_utf8(out.stdout).unwrap().trim())))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_block_device_conforms_and_is_exclusive() {
+    let folder = tempfile::tempdir().unwrap();
+    for (sector, block) in [("512", 512), ("4096", 4096)] {
+        let path = image(&folder, 8 << 20);
+        let Some(device) = Loop::attach(&path, &["-b", sector]) else { return };
+        for options in [FileOptions::default(), buffered()] {
+            conformance::run(&|| Arc::new(FileDevice::open(&device.0, &options).unwrap()));
+        }
+        let open = FileDevice::open(&device.0, &FileOptions::default()).unwrap();
+        let info = open.info();
+        assert_eq!((info.size, info.logical_block, open.direct()), (8 << 20, block, true));
+        let again = FileDevice::open(&device.0, &FileOptions::default());
+        assert!(matches!(again, Err(OpenError::Busy { .. })), "{again:?}");
+        // The image under it is in use as well.
+        let under = FileDevice::open(&path, &FileOptions::default()).unwrap_err().to_string();
+        assert!(under.contains("is attached to /dev/loop"), "{under}");
+        let reader = FileDevice::open(&path, &FileOptions::reading()).unwrap();
+        assert!(reader.notes().concat().contains("is attached to"), "{:?}", reader.notes());
+    }
+}
+
+/// Mounts a folder; unmounts when dropped.
+struct Mounted(TempDir);
+
+impl Mounted {
+    fn new(kind: &[&str], what: &Path) -> Option<Mounted> {
+        let at = tempfile::tempdir().unwrap();
+        let done = Command::new("mount").args(kind).arg(what).arg(at.path()).output().ok()?;
+        done.status.success().then_some(Mounted(at))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_mounted_device_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = image(&folder, 8 << 20);
+    let Some(device) = Loop::attach(&path, &[]) else { return };
+    assert!(Command::new("mke2fs").args(["-q", "-F"]).arg(&device.0).status().unwrap().success());
+    let Some(_mounted) = Mounted::new(&["-t", "ext4"], &device.0) else { return };
+    let text = FileDevice::open(&device.0, &FileOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("is in use: it is mounted, or"), "{text}");
+    let shared = FileOptions { exclusive: false, ..FileOptions::reading() };
+    assert!(FileDevice::open(&device.0, &shared).is_ok());
+}
+
+#[test]
+fn a_failed_flush_is_final() {
+    // A loop device over a sparse image in a tmpfs that is too small: writes fit into the page
+    // cache and fail when they are written back.
+    let Some(full) = Mounted::new(&["-t", "tmpfs", "-o", "size=1m"], Path::new("none")) else {
+        return;
+    };
+    let path = full.0.path().join("image");
+    File::create(&path).unwrap().set_len(8 << 20).unwrap();
+    let Some(device) = Loop::attach(&path, &[]) else { return };
+    let open = FileDevice::open(&device.0, &buffered()).unwrap();
+    open.write(0, pattern::bytes(1, 0, 64 * 1024).into()).unwrap();
+    open.flush().unwrap();
+    open.write(0, pattern::bytes(2, 0, 4 << 20).into()).unwrap();
+    let first = open.flush().unwrap_err();
+    assert!(matches!(first, BlockError::Io { op: "flush", .. }), "{first}");
+    // The kernel would say yes from now on.
+    assert_eq!(open.flush(), Err(first.clone()));
+    assert_eq!(open.submit(Request::Flush).wait().unwrap_err(), first);
+    assert_eq!(open.write_fua(0, pattern::bytes(3, 0, 512).into()), Err(first));
+}

@@ -1,0 +1,132 @@
+//! A device in the program's own memory.
+//!
+//! Requests are done, and answered, before `submit` returns; no time passes. Contents are a
+//! [`Store`], so that they are sparse, packed, and copied in no time: [`Ram::store`] is how the
+//! crash tools look at a device, [`Ram::from_store`] how they start one from what a cut left.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, Persistence, Request, Result, check};
+use steadfast_runtime::Mutex;
+
+use crate::store::Store;
+
+/// A RAM disk. Clones are the same device.
+#[derive(Clone)]
+pub struct Ram {
+    info: DeviceInfo,
+    store: Arc<Mutex<Store>>,
+}
+
+impl Ram {
+    /// An empty RAM disk of `size` bytes in 512-byte blocks; a rest of `size` that is no whole
+    /// block is not used. It says of itself that it loses its contents with the power.
+    pub fn new(name: impl Into<String>, size: u64) -> Self {
+        Ram::from_store(name, Store::new(size))
+    }
+
+    /// A RAM disk with these contents.
+    pub fn from_store(name: impl Into<String>, store: Store) -> Self {
+        let size = store.size();
+        let mut info = DeviceInfo::new(name, "RAM disk", size - size % 512);
+        info.persistence = Persistence::Volatile {
+            reason: "a RAM disk loses its contents when power is lost".into(),
+        };
+        Ram { info, store: Arc::new(Mutex::new(store)) }
+    }
+
+    /// Says that the contents survive: for a stand-in of a persistent device in a test.
+    pub fn persistent(mut self) -> Self {
+        self.info.persistence = Persistence::Persistent;
+        self
+    }
+
+    /// With logical, physical and atomic blocks of `bytes`; a rest of the size is not used.
+    ///
+    /// # Panics
+    /// If `bytes` is not a power of two of at least 512.
+    pub fn with_block(mut self, bytes: u32) -> Self {
+        assert!(bytes.is_power_of_two() && bytes >= 512, "{bytes} bytes are no block");
+        self.info.logical_block = bytes;
+        self.info.physical_block = bytes;
+        self.info.atomic_write = bytes;
+        self.info.size -= self.info.size % u64::from(bytes);
+        self
+    }
+
+    /// A copy of the contents as they are now; takes no time and no memory.
+    pub fn store(&self) -> Store {
+        self.store.lock().clone()
+    }
+
+    /// Replaces the contents, as a power cut does.
+    ///
+    /// # Panics
+    /// If the size differs from that of the contents so far.
+    pub fn replace(&self, contents: Store) {
+        let mut store = self.store.lock();
+        assert_eq!(store.size(), contents.size(), "a RAM disk keeps its size");
+        *store = contents;
+    }
+
+    fn perform(&self, request: &Request) -> Result<Bytes> {
+        check(&self.info, request)?;
+        let mut store = self.store.lock();
+        match request {
+            Request::Read { offset, len } => return Ok(store.read(*offset, *len)),
+            Request::Write { offset, data, .. } => store.write(*offset, data),
+            Request::Discard { offset, len } => store.discard(*offset, *len),
+            Request::Flush => {}
+        }
+        Ok(Bytes::new())
+    }
+}
+
+impl BlockDevice for Ram {
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        Completion::ready(self.perform(&request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use steadfast_block::{conformance, pattern};
+    use steadfast_runtime::Sim;
+
+    fn make() -> Arc<dyn BlockDevice> {
+        Arc::new(Ram::new("ram0", 8 << 20))
+    }
+
+    #[test]
+    fn conforms() {
+        conformance::run(&make);
+        Sim::new(1).run(|| conformance::run(&make)).unwrap();
+        conformance::run(&|| Arc::new(Ram::new("ram0", (8 << 20) + 700).with_block(4096)));
+    }
+
+    #[test]
+    fn a_snapshot_stays_and_starts_another_device() {
+        let ram = Ram::new("ram0", 1 << 20);
+        ram.write(4096, pattern::bytes(1, 0, 4096).into()).unwrap();
+        let kept = ram.store();
+        ram.write(4096, pattern::bytes(2, 0, 4096).into()).unwrap();
+        let other = Ram::from_store("ram1", kept.clone());
+        assert_eq!(other.read(4096, 4096).unwrap(), pattern::bytes(1, 0, 4096));
+        assert_eq!(ram.read(4096, 4096).unwrap(), pattern::bytes(2, 0, 4096));
+        ram.replace(kept);
+        assert_eq!(ram.read(4096, 4096).unwrap(), pattern::bytes(1, 0, 4096));
+    }
+
+    #[test]
+    fn says_that_it_is_volatile() {
+        let why = Ram::new("ram0", 4096).info().unfit_to_persist();
+        assert_eq!(why.unwrap(), "ram0: a RAM disk loses its contents when power is lost");
+        assert_eq!(Ram::new("ram0", 4096).persistent().info().unfit_to_persist(), None);
+    }
+}

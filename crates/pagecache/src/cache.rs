@@ -1,0 +1,116 @@
+//! The cache itself: making it, and the small questions.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, cpu};
+use steadfast_vfs::{FsError, Result};
+
+use crate::flusher::Bell;
+use crate::state::State;
+use crate::{ErrorCursor, FileKey, PAGE_U64, PageStore, Settings, Stats};
+
+/// Pages of files in memory; see the crate's text.
+pub struct PageCache {
+    pub(crate) me: Weak<PageCache>,
+    store: Weak<dyn PageStore>,
+    pub(crate) settings: Settings,
+    /// Guards everything about pages; never held across a wait or a call to the store.
+    pub(crate) state: Mutex<State>,
+    /// Told when memory, dirty room or an in-flight place may have become free.
+    pub(crate) room: Condvar,
+    pub(crate) bell: Arc<Bell>,
+    /// The write-back task.
+    pub(crate) task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl PageCache {
+    /// An empty cache. The store is held weakly, because it usually owns the cache; once it is
+    /// gone, whatever needs it fails. Call [`start`](Self::start) for write-back by itself.
+    pub fn new(settings: Settings, store: Weak<dyn PageStore>) -> Arc<PageCache> {
+        let limits = settings.limits();
+        Arc::new_cyclic(|me| PageCache {
+            me: me.clone(),
+            store,
+            settings,
+            state: Mutex::new(State::new(limits)),
+            room: Condvar::new(),
+            bell: Arc::new(Bell::new()),
+            task: Mutex::new(None),
+        })
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Bytes written to the cache of which it is not known that they are on the device: dirty and
+    /// in flight.
+    pub fn dirty_bytes(&self) -> u64 {
+        let s = self.state.lock();
+        (s.dirty_pages + s.writeback_pages) * PAGE_U64
+    }
+
+    /// The same of one file.
+    pub fn file_dirty_bytes(&self, file: FileKey) -> u64 {
+        let s = self.state.lock();
+        s.files.get(&file).map_or(0, |f| (f.dirty.len() + f.writeback.len()) as u64 * PAGE_U64)
+    }
+
+    /// Counters and present contents.
+    pub fn stats(&self) -> Stats {
+        self.state.lock().stats()
+    }
+
+    /// A cursor for a handle that is being opened: later write-back errors of the file, and one
+    /// that nobody has been told of yet, are news to it.
+    pub fn error_cursor(&self, file: FileKey) -> ErrorCursor {
+        self.state.lock().files.get(&file).map(|f| f.errors.sample()).unwrap_or_default()
+    }
+
+    /// The file's last write-back error, once for each cursor.
+    ///
+    /// # Errors
+    /// That error.
+    pub fn error_since(&self, file: FileKey, cursor: &mut ErrorCursor) -> Result<()> {
+        let mut s = self.state.lock();
+        s.files.get_mut(&file).map_or(Ok(()), |f| f.errors.since(cursor))
+    }
+
+    /// As [`error_cursor`](Self::error_cursor), for errors of any file: what `syncfs` reports.
+    pub fn any_error_cursor(&self) -> ErrorCursor {
+        self.state.lock().errors.sample()
+    }
+
+    /// As [`error_since`](Self::error_since), for errors of any file.
+    ///
+    /// # Errors
+    /// The last write-back error of any file.
+    pub fn any_error_since(&self, cursor: &mut ErrorCursor) -> Result<()> {
+        self.state.lock().errors.since(cursor)
+    }
+
+    pub(crate) fn store(&self) -> Result<Arc<dyn PageStore>> {
+        let gone = || FsError::Io { what: "the file system behind the page cache is gone".into() };
+        self.store.upgrade().ok_or_else(gone)
+    }
+
+    /// Accounts for handling `pages` pages and copying `bytes` bytes.
+    pub(crate) fn charge(&self, pages: u64, bytes: usize) {
+        let copy = bytes as u64 * self.settings.cpu_copy_ns_per_kib / 1024;
+        cpu(Duration::from_nanos(copy + pages * self.settings.cpu_page_ns));
+    }
+}
+
+impl Drop for PageCache {
+    fn drop(&mut self) {
+        self.bell.stop();
+    }
+}
+
+impl std::fmt::Debug for PageCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageCache").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,74 @@
+//! Write-back errors, reported once to everybody who should know.
+//!
+//! As Linux's `errseq_t` (lib/errseq.c): the owner counts errors, each handle remembers up to
+//! which it has been told. An error that nobody has been told of yet is also reported to handles
+//! opened after it, so that it cannot get lost between a close and an open.
+
+use steadfast_vfs::{FsError, Result};
+
+/// Up to which error a handle has been told. Make one with
+/// [`PageCache::error_cursor`](crate::PageCache::error_cursor) when the handle is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ErrorCursor(u64);
+
+/// Counts the errors of one file or of all.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorSeq {
+    count: u64,
+    /// The highest count that somebody was told of.
+    told: u64,
+    last: Option<FsError>,
+}
+
+impl ErrorSeq {
+    pub(crate) fn record(&mut self, error: FsError) {
+        self.count += 1;
+        self.last = Some(error);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(crate) fn last(&self) -> Option<&FsError> {
+        self.last.as_ref()
+    }
+
+    /// A new handle's cursor.
+    pub(crate) fn sample(&self) -> ErrorCursor {
+        // Below the count if nobody knows of the last error: the new handle then gets it.
+        ErrorCursor(if self.told == self.count { self.count } else { self.count - 1 })
+    }
+
+    /// The last error if `cursor` does not know of it; moves the cursor on.
+    pub(crate) fn since(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
+        if cursor.0 == self.count {
+            return Ok(());
+        }
+        cursor.0 = self.count;
+        self.told = self.count;
+        match &self.last {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cursor_is_told_once_and_a_late_one_of_the_unknown() {
+        let mut seq = ErrorSeq::default();
+        let (mut a, mut b) = (seq.sample(), seq.sample());
+        assert_eq!(seq.since(&mut a), Ok(()));
+        seq.record(FsError::NotFound);
+        let mut late = seq.sample();
+        assert!(seq.since(&mut late).is_err());
+        assert!(seq.since(&mut a).is_err() && seq.since(&mut a).is_ok());
+        assert!(seq.since(&mut b).is_err() && seq.since(&mut b).is_ok());
+        let mut later = seq.sample();
+        assert_eq!(seq.since(&mut later), Ok(()));
+    }
+}

@@ -1,0 +1,206 @@
+//! The write-back task: by age, and above the background limit.
+//!
+//! It sleeps without a timer while nothing is dirty, so that an idle simulation can be seen to be
+//! idle. It holds the cache only while it works; a cache that is dropped takes its task with it.
+
+use std::sync::{Arc, Weak};
+
+use steadfast_runtime::{Condvar, Mutex, Nanos, now, spawn};
+
+use crate::{FileKey, PageCache};
+
+#[derive(Default)]
+struct BellState {
+    rung: bool,
+    stop: bool,
+    answered: bool,
+}
+
+/// How the task is woken and stopped.
+pub(crate) struct Bell {
+    state: Mutex<BellState>,
+    changed: Condvar,
+}
+
+impl Bell {
+    pub(crate) fn new() -> Self {
+        Bell { state: Mutex::new(BellState::default()), changed: Condvar::new() }
+    }
+
+    /// Wakes the task.
+    pub(crate) fn ring(&self) {
+        self.state.lock().rung = true;
+        self.changed.notify_all();
+    }
+
+    /// Tells the task to end; does not wait for it.
+    pub(crate) fn stop(&self) {
+        self.state.lock().stop = true;
+        self.changed.notify_all();
+    }
+
+    /// Whether there is a task that hears it.
+    pub(crate) fn is_answered(&self) -> bool {
+        let state = self.state.lock();
+        state.answered && !state.stop
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.state.lock().stop
+    }
+
+    /// Waits for the bell or the time; false when the task must end.
+    fn wait(&self, deadline: Option<Nanos>) -> bool {
+        let mut state = self.state.lock();
+        while !state.stop && !state.rung {
+            match deadline {
+                None => state = self.changed.wait(state),
+                Some(at) => {
+                    let left = at.since(now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    state = self.changed.wait_timeout(state, left).0;
+                }
+            }
+        }
+        state.rung = false;
+        !state.stop
+    }
+}
+
+impl PageCache {
+    /// Starts the write-back task. Does nothing if it runs.
+    pub fn start(&self) {
+        let mut task = self.task.lock();
+        if task.is_some() {
+            return;
+        }
+        {
+            let mut bell = self.bell.state.lock();
+            (bell.stop, bell.answered) = (false, true);
+        }
+        let (bell, cache) = (Arc::clone(&self.bell), Weak::clone(&self.me));
+        *task = Some(spawn("write-back", move || run(&bell, &cache)));
+    }
+
+    /// Stops the write-back task and waits for what is in flight. Dirty pages stay: flush first.
+    /// Writers go on, doing the task's work themselves where they would wait for it.
+    pub fn shutdown(&self) {
+        let task = self.task.lock().take();
+        self.bell.stop();
+        // With the lock: a writer that has just found the task alive is waiting by now.
+        drop(self.state.lock());
+        self.room.notify_all();
+        if let Some(task) = task
+            && let Err(panicked) = task.join()
+        {
+            panicked.resume();
+        }
+        let mut state = self.state.lock();
+        while state.writeback_pages > 0 {
+            state = self.room.wait(state);
+        }
+    }
+
+    /// Does what is due, and says when to come back if nobody rings.
+    fn write_due(&self) -> Option<Nanos> {
+        let interval = self.state.lock().limits.interval;
+        if let Some(interval) = interval {
+            let due = {
+                let mut state = self.state.lock();
+                let at = *state.periodic_at.get_or_insert_with(|| now() + interval);
+                at <= now()
+            };
+            if due {
+                self.write_aged();
+                self.state.lock().periodic_at = Some(now() + interval);
+            }
+        }
+        while !self.bell.is_stopped() && self.is_pressed() {
+            if self.write_pass() == 0 {
+                let state = self.state.lock();
+                if state.writeback_pages + state.loading_pages == 0 {
+                    break;
+                }
+                drop(self.room.wait(state));
+            }
+        }
+        let mut state = self.state.lock();
+        if state.dirty_pages == 0 {
+            state.periodic_at = None;
+        }
+        state.periodic_at
+    }
+
+    fn is_pressed(&self) -> bool {
+        let state = self.state.lock();
+        state.dirty_pages > 0
+            && (state.dirty_pages > state.limits.background
+                || state.throttle.is_pressed()
+                || state.starved > 0)
+    }
+
+    /// Writes all files that have been dirty for long enough.
+    fn write_aged(&self) {
+        let (mut files, cutoff) = {
+            let state = self.state.lock();
+            let expire = state.limits.expire;
+            let aged = state.dirty_files.iter().take_while(|(at, _)| now().since(*at) >= expire);
+            (aged.map(|(_, file)| *file).collect::<Vec<_>>(), state.dirty_seq)
+        };
+        while !files.is_empty() && !self.bell.is_stopped() {
+            files.retain(|file| self.write_chunk(*file, cutoff) > 0);
+        }
+    }
+
+    /// Gives each dirty file a turn, the longest dirty first, until the pressure is gone. How many
+    /// pages were started.
+    pub(crate) fn write_pass(&self) -> u64 {
+        let (files, cutoff) = {
+            let state = self.state.lock();
+            let files: Vec<FileKey> = state.dirty_files.iter().map(|(_, file)| *file).collect();
+            (files, state.dirty_seq)
+        };
+        let mut issued = 0;
+        for file in files {
+            issued += self.write_chunk(file, cutoff);
+            if !self.is_pressed() {
+                break;
+            }
+        }
+        issued
+    }
+
+    /// One file's turn: goes on where the last one ended, and from the start again at the end.
+    fn write_chunk(&self, file: FileKey, cutoff: u64) -> u64 {
+        let (chunk, mut from) = {
+            let state = self.state.lock();
+            (state.limits.chunk, state.files.get(&file).map_or(0, |f| f.writeback_next))
+        };
+        let mut issued = 0;
+        let mut wrapped = from == 0;
+        while issued < chunk {
+            match self.write_batch(file, from..u64::MAX, cutoff, chunk - issued) {
+                Some(batch) => {
+                    issued += batch.count;
+                    from = batch.last + 1;
+                }
+                None if wrapped => break,
+                None => (from, wrapped) = (0, true),
+            }
+        }
+        if let Some(f) = self.state.lock().files.get_mut(&file) {
+            f.writeback_next = from;
+        }
+        issued
+    }
+}
+
+fn run(bell: &Bell, cache: &Weak<PageCache>) {
+    let mut deadline = None;
+    while bell.wait(deadline) {
+        let Some(cache) = cache.upgrade() else { return };
+        deadline = cache.write_due();
+    }
+}

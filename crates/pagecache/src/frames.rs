@@ -1,0 +1,151 @@
+//! Page frames in a slab, and the list of those that may be evicted.
+//!
+//! The list is threaded through the slab: touching a page, which every hit does, is a few index
+//! assignments. A frame is *listed* exactly while it is clean and not in flight.
+
+use bytes::Bytes;
+
+use crate::FileKey;
+
+/// Index of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FrameId(u32);
+
+const NONE: u32 = u32::MAX;
+
+struct Frame {
+    file: FileKey,
+    page: u64,
+    data: Bytes,
+    listed: bool,
+    /// Towards the most recently used.
+    newer: u32,
+    /// Towards the least recently used.
+    older: u32,
+}
+
+/// All frames.
+pub(crate) struct Frames {
+    slots: Vec<Frame>,
+    free: Vec<u32>,
+    newest: u32,
+    oldest: u32,
+    listed: u64,
+}
+
+impl Frames {
+    pub(crate) fn new() -> Self {
+        Frames { slots: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, listed: 0 }
+    }
+
+    /// Frames in use.
+    pub(crate) fn len(&self) -> u64 {
+        (self.slots.len() - self.free.len()) as u64
+    }
+
+    /// Frames that may be evicted.
+    pub(crate) fn evictable(&self) -> u64 {
+        self.listed
+    }
+
+    /// Makes a frame, not listed.
+    pub(crate) fn insert(&mut self, file: FileKey, page: u64, data: Bytes) -> FrameId {
+        let frame = Frame { file, page, data, listed: false, newer: NONE, older: NONE };
+        if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = frame;
+            return FrameId(i);
+        }
+        // OK to expect: 2^32 frames are 16 TiB, beyond any memory limit a machine can hold.
+        let i = u32::try_from(self.slots.len()).expect("fewer than 2^32 page frames");
+        self.slots.push(frame);
+        FrameId(i)
+    }
+
+    /// Frees a frame.
+    pub(crate) fn remove(&mut self, id: FrameId) {
+        self.unlist(id);
+        self.slots[id.0 as usize].data = Bytes::new();
+        self.free.push(id.0);
+    }
+
+    pub(crate) fn data(&self, id: FrameId) -> &Bytes {
+        &self.slots[id.0 as usize].data
+    }
+
+    pub(crate) fn data_mut(&mut self, id: FrameId) -> &mut Bytes {
+        &mut self.slots[id.0 as usize].data
+    }
+
+    /// Puts a frame at the recently used end of the list.
+    pub(crate) fn list(&mut self, id: FrameId) {
+        self.unlist(id);
+        let newest = self.newest;
+        let frame = &mut self.slots[id.0 as usize];
+        (frame.listed, frame.newer, frame.older) = (true, NONE, newest);
+        match newest {
+            NONE => self.oldest = id.0,
+            n => self.slots[n as usize].newer = id.0,
+        }
+        self.newest = id.0;
+        self.listed += 1;
+    }
+
+    /// Takes a frame off the list, if it is on it.
+    pub(crate) fn unlist(&mut self, id: FrameId) {
+        let frame = &mut self.slots[id.0 as usize];
+        if !frame.listed {
+            return;
+        }
+        frame.listed = false;
+        let (newer, older) = (frame.newer, frame.older);
+        match newer {
+            NONE => self.newest = older,
+            n => self.slots[n as usize].older = older,
+        }
+        match older {
+            NONE => self.oldest = newer,
+            o => self.slots[o as usize].newer = newer,
+        }
+        self.listed -= 1;
+    }
+
+    /// Notes a use of the frame.
+    pub(crate) fn touch(&mut self, id: FrameId) {
+        if self.slots[id.0 as usize].listed && self.newest != id.0 {
+            self.list(id);
+        }
+    }
+
+    /// Frees the least recently used listed frame and says which page it held.
+    pub(crate) fn evict(&mut self) -> Option<(FileKey, u64)> {
+        if self.oldest == NONE {
+            return None;
+        }
+        let id = FrameId(self.oldest);
+        let frame = &self.slots[id.0 as usize];
+        let page = (frame.file, frame.page);
+        self.remove(id);
+        Some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evicts_in_order_of_use() {
+        let mut f = Frames::new();
+        let ids: Vec<_> = (0..4).map(|p| f.insert(FileKey(1), p, Bytes::new())).collect();
+        ids.iter().for_each(|id| f.list(*id));
+        f.touch(ids[0]);
+        f.unlist(ids[2]);
+        assert_eq!((f.len(), f.evictable()), (4, 3));
+        let order: Vec<_> = std::iter::from_fn(|| f.evict()).map(|(_, p)| p).collect();
+        assert_eq!(order, [1, 3, 0]);
+        assert_eq!((f.len(), f.evictable()), (1, 0));
+        f.list(ids[2]);
+        assert_eq!(f.evict(), Some((FileKey(1), 2)));
+        assert_eq!(f.insert(FileKey(2), 0, Bytes::new()), ids[2]);
+    }
+}

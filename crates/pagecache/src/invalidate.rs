@@ -1,0 +1,84 @@
+//! Dropping pages: direct writes, truncation, eviction of inodes.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use steadfast_vfs::Result;
+
+use crate::flush::pages_of;
+use crate::{FileKey, PAGE, PAGE_U64, PageCache};
+
+impl PageCache {
+    /// Drops every page that the range of bytes touches, also dirty ones (flush them first if
+    /// they are wanted), and waits until none of them is in flight any more. A read that is under
+    /// way leaves nothing there.
+    pub fn invalidate(&self, file: FileKey, bytes: Range<u64>) {
+        let pages = pages_of(&bytes);
+        if !pages.is_empty() {
+            self.drop_and_wait(file, pages);
+        }
+    }
+
+    /// The file is being truncated to `new_size` bytes: drops the pages beyond, and makes the rest
+    /// of its last page zeros, reading the page if need be; that page is dirty then. Waits for
+    /// writes in flight of what it drops, so that their blocks can be freed.
+    ///
+    /// To be called while the store still goes by the old size (else it would show zeros where
+    /// the device has old bytes, and those would come back when the file grows). Not needed when
+    /// a file grows.
+    ///
+    /// # Errors
+    /// When the last page cannot be read; the pages beyond are dropped even so.
+    pub fn set_size(&self, file: FileKey, new_size: u64) -> Result<()> {
+        self.drop_and_wait(file, new_size.div_ceil(PAGE_U64)..u64::MAX);
+        let at = (new_size % PAGE_U64) as usize;
+        if at == 0 {
+            return Ok(());
+        }
+        let page = new_size / PAGE_U64;
+        loop {
+            self.fetch(file, page)?;
+            let mut state = self.state.lock();
+            if !state.is_present(file, page) {
+                continue;
+            }
+            if !state.make_room(1) {
+                drop(self.wait_for_memory(state));
+                continue;
+            }
+            let Some(old) = state.page(file, page) else { continue };
+            if old[at..].iter().all(|b| *b == 0) {
+                return Ok(());
+            }
+            drop(old);
+            state.patch_page(file, page, at, &Bytes::from(vec![0; PAGE - at]));
+            let is_first = state.mark_dirty(file, page);
+            drop(state);
+            if is_first {
+                self.bell.ring();
+            }
+            return Ok(());
+        }
+    }
+
+    /// The inode is gone from memory: drops all its pages, waits for those in flight, and forgets
+    /// its errors. A handle must not be open any more.
+    pub fn forget(&self, file: FileKey) {
+        self.drop_and_wait(file, 0..u64::MAX);
+        self.state.lock().files.remove(&file);
+    }
+
+    fn drop_and_wait(&self, file: FileKey, pages: Range<u64>) {
+        let mut state = self.state.lock();
+        state.drop_pages(file, pages.clone());
+        self.room.notify_all();
+        let cutoff = state.batch_seq;
+        loop {
+            let Some(f) = state.files.get(&file) else { return };
+            if !f.writeback.range(pages.clone()).any(|(_, w)| w.batch <= cutoff) {
+                return;
+            }
+            state = self.room.wait(state);
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! What the cache's lock guards: files, frames and the counts of each kind of page.
+//!
+//! Every change of a page's kind goes through a method here, so that the counts stay right:
+//!
+//! ```text
+//!            begin_load          end_load             mark_dirty
+//!  absent ---------------> loading --------> clean -------------> dirty
+//!     ^                                        ^  ^                 | take_batch
+//!     |              make_room                 |  +--- end_batch ---+--> in flight
+//!     +----------------------------------------+                        (and dirty again)
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use steadfast_runtime::{Nanos, now};
+
+use crate::error_seq::ErrorSeq;
+use crate::frames::{FrameId, Frames};
+use crate::load::Load;
+use crate::read_ahead::Streams;
+use crate::settings::Limits;
+use crate::stats::Stats;
+use crate::throttle::Throttle;
+use crate::{FileKey, PAGE_U64};
+
+/// One write of a page in flight.
+pub(crate) struct InFlight {
+    /// When the page became dirty, as a sequence number.
+    pub dirtied: u64,
+    /// The write-back it belongs to; they ascend.
+    pub batch: u64,
+    /// The page has gone or has other contents now: the copy in flight is memory of its own.
+    pub detached: bool,
+}
+
+/// One file's pages.
+#[derive(Default)]
+pub(crate) struct FileState {
+    /// Pages with contents.
+    pub pages: BTreeMap<u64, FrameId>,
+    /// Pages to be written, with the sequence number of their becoming dirty.
+    pub dirty: BTreeMap<u64, u64>,
+    /// Pages being written. A page may be here and in `dirty`: written again meanwhile.
+    pub writeback: BTreeMap<u64, InFlight>,
+    /// Pages being read; never at the same time in `pages`.
+    pub loading: BTreeMap<u64, Arc<Load>>,
+    /// Since when there has been a dirty page.
+    pub dirtied_at: Option<Nanos>,
+    /// Where the write-back task goes on in this file.
+    pub writeback_next: u64,
+    /// Its sequential readers.
+    pub streams: Streams,
+    /// Failed write-backs.
+    pub errors: ErrorSeq,
+}
+
+/// Everything the lock guards.
+pub(crate) struct State {
+    pub limits: Limits,
+    pub files: BTreeMap<FileKey, FileState>,
+    pub frames: Frames,
+    /// Dirty files, the longest dirty first.
+    pub dirty_files: BTreeSet<(Nanos, FileKey)>,
+    pub loading_pages: u64,
+    pub detached_pages: u64,
+    pub dirty_pages: u64,
+    pub writeback_pages: u64,
+    /// Last sequence number given to a page that became dirty.
+    pub dirty_seq: u64,
+    /// Last number given to a write-back.
+    pub batch_seq: u64,
+    /// When the write-back task next looks for aged files.
+    pub periodic_at: Option<Nanos>,
+    /// Readers and writers that wait for memory.
+    pub starved: u64,
+    pub throttle: Throttle,
+    pub errors: ErrorSeq,
+    pub stats: Stats,
+}
+
+impl State {
+    pub(crate) fn new(limits: Limits) -> Self {
+        State {
+            limits,
+            files: BTreeMap::new(),
+            frames: Frames::new(),
+            dirty_files: BTreeSet::new(),
+            loading_pages: 0,
+            detached_pages: 0,
+            dirty_pages: 0,
+            writeback_pages: 0,
+            dirty_seq: 0,
+            batch_seq: 0,
+            periodic_at: None,
+            starved: 0,
+            throttle: Throttle::default(),
+            errors: ErrorSeq::default(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// The file's state, made if it is new.
+    pub(crate) fn file(&mut self, file: FileKey) -> &mut FileState {
+        self.files.entry(file).or_default()
+    }
+
+    /// Pages of memory in use.
+    pub(crate) fn used(&self) -> u64 {
+        self.frames.len() + self.loading_pages + self.detached_pages
+    }
+
+    /// Pages that could be had by evicting.
+    pub(crate) fn available(&self) -> u64 {
+        (self.limits.memory + self.frames.evictable()).saturating_sub(self.used())
+    }
+
+    /// Evicts until `pages` more fit; false, and nothing evicted, if they cannot.
+    pub(crate) fn make_room(&mut self, pages: u64) -> bool {
+        if self.available() < pages {
+            return false;
+        }
+        while self.used() + pages > self.limits.memory {
+            let Some((file, page)) = self.frames.evict() else { return false };
+            if let Some(f) = self.files.get_mut(&file) {
+                f.pages.remove(&page);
+            }
+            self.stats.evicted_pages += 1;
+        }
+        true
+    }
+
+    fn note_use(&mut self) {
+        let bytes = self.used() * PAGE_U64;
+        self.stats.memory_bytes_max = self.stats.memory_bytes_max.max(bytes);
+    }
+
+    /// The contents of a page that is there; counts as a use.
+    pub(crate) fn page(&mut self, file: FileKey, page: u64) -> Option<Bytes> {
+        let id = *self.files.get(&file)?.pages.get(&page)?;
+        self.frames.touch(id);
+        Some(self.frames.data(id).clone())
+    }
+
+    pub(crate) fn is_present(&self, file: FileKey, page: u64) -> bool {
+        self.files.get(&file).is_some_and(|f| f.pages.contains_key(&page))
+    }
+
+    pub(crate) fn is_dirty(&self, file: FileKey, page: u64) -> bool {
+        self.files.get(&file).is_some_and(|f| f.dirty.contains_key(&page))
+    }
+
+    /// Notes that `load` reads its pages, none of which is there or being read. The caller has
+    /// made room.
+    pub(crate) fn begin_load(&mut self, load: &Arc<Load>) {
+        let f = self.files.entry(load.file).or_default();
+        for page in load.pages() {
+            let before = f.loading.insert(page, Arc::clone(load));
+            debug_assert!(before.is_none() && !f.pages.contains_key(&page));
+        }
+        self.loading_pages += u64::from(load.count);
+        self.stats.store_reads += 1;
+        self.note_use();
+    }
+
+    /// Keeps what a load has read, where nothing has come between. `None`: it has failed.
+    pub(crate) fn end_load(&mut self, load: &Arc<Load>, data: Option<&Bytes>) {
+        let Some(f) = self.files.get_mut(&load.file) else { return };
+        for (i, page) in load.pages().enumerate() {
+            if !f.loading.get(&page).is_some_and(|l| Arc::ptr_eq(l, load)) {
+                continue;
+            }
+            f.loading.remove(&page);
+            self.loading_pages -= 1;
+            if let Some(data) = data {
+                // A copy of its own: a slice would pin the whole load.
+                let own = Bytes::copy_from_slice(&data[i * crate::PAGE..][..crate::PAGE]);
+                let id = self.frames.insert(load.file, page, own);
+                f.pages.insert(page, id);
+                self.frames.list(id);
+            }
+        }
+    }
+
+    /// Forgets that a page is being read: what comes is not kept.
+    pub(crate) fn cancel_load(&mut self, file: FileKey, page: u64) {
+        if self.files.get_mut(&file).is_some_and(|f| f.loading.remove(&page).is_some()) {
+            self.loading_pages -= 1;
+        }
+    }
+
+    /// Gives a page these contents, [`PAGE`](crate::PAGE) bytes. Its kind stays; a new page is
+    /// clean. The caller has made room for one page.
+    pub(crate) fn put_page(&mut self, file: FileKey, page: u64, data: Bytes) {
+        debug_assert_eq!(data.len(), crate::PAGE);
+        self.cancel_load(file, page);
+        self.detach(file, page);
+        let f = self.files.entry(file).or_default();
+        match f.pages.get(&page) {
+            Some(id) => *self.frames.data_mut(*id) = data,
+            None => {
+                let id = self.frames.insert(file, page, data);
+                f.pages.insert(page, id);
+                self.frames.list(id);
+            }
+        }
+        self.note_use();
+    }
+
+    /// Changes bytes of a page that is there, in place unless somebody else still has the old
+    /// contents. The caller has made room for one page.
+    pub(crate) fn patch_page(&mut self, file: FileKey, page: u64, at: usize, bytes: &[u8]) {
+        self.detach(file, page);
+        let Some(id) = self.files.get(&file).and_then(|f| f.pages.get(&page)).copied() else {
+            return;
+        };
+        let slot = self.frames.data_mut(id);
+        let mut own = match std::mem::take(slot).try_into_mut() {
+            Ok(unshared) => unshared,
+            Err(shared) => BytesMut::from(&shared[..]),
+        };
+        own[at..at + bytes.len()].copy_from_slice(bytes);
+        *slot = own.freeze();
+        self.frames.touch(id);
+        self.note_use();
+    }
+
+    /// A copy in flight stops being the page's own memory.
+    fn detach(&mut self, file: FileKey, page: u64) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        if let Some(w) = f.writeback.get_mut(&page)
+            && !w.detached
+        {
+            w.detached = true;
+            self.detached_pages += 1;
+        }
+    }
+
+    /// Makes a page that is there dirty. True if this was the first dirty page of all.
+    pub(crate) fn mark_dirty(&mut self, file: FileKey, page: u64) -> bool {
+        let Some(f) = self.files.get_mut(&file) else { return false };
+        let Some(id) = f.pages.get(&page).copied() else { return false };
+        if f.dirty.contains_key(&page) {
+            return false;
+        }
+        self.dirty_seq += 1;
+        f.dirty.insert(page, self.dirty_seq);
+        self.frames.unlist(id);
+        self.dirty_pages += 1;
+        if f.dirtied_at.is_none() {
+            let at = now();
+            f.dirtied_at = Some(at);
+            self.dirty_files.insert((at, file));
+        }
+        self.dirty_pages == 1
+    }
+
+    fn note_if_clean(&mut self, file: FileKey) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        if f.dirty.is_empty()
+            && let Some(at) = f.dirtied_at.take()
+        {
+            self.dirty_files.remove(&(at, file));
+        }
+    }
+
+    /// Drops a page, whatever it is; a copy in flight stays so.
+    pub(crate) fn drop_page(&mut self, file: FileKey, page: u64) {
+        self.cancel_load(file, page);
+        let Some(f) = self.files.get_mut(&file) else { return };
+        let Some(id) = f.pages.remove(&page) else { return };
+        if f.dirty.remove(&page).is_some() {
+            self.dirty_pages -= 1;
+        }
+        self.frames.remove(id);
+        self.detach(file, page);
+        self.note_if_clean(file);
+    }
+
+    /// Drops all pages of a range that are there or being read.
+    pub(crate) fn drop_pages(&mut self, file: FileKey, pages: Range<u64>) {
+        let Some(f) = self.files.get(&file) else { return };
+        let mut all: Vec<u64> = f.pages.range(pages.clone()).map(|(p, _)| *p).collect();
+        all.extend(f.loading.range(pages).map(|(p, _)| *p));
+        for page in all {
+            self.drop_page(file, page);
+        }
+    }
+
+    /// Takes up to `max` dirty pages of a range, in order, that became dirty not after `cutoff`
+    /// and are not in flight; they are in flight now.
+    pub(crate) fn take_batch(
+        &mut self,
+        file: FileKey,
+        pages: Range<u64>,
+        cutoff: u64,
+        max: u64,
+    ) -> Option<Taken> {
+        let f = self.files.get_mut(&file)?;
+        let taken: Vec<(u64, u64)> = f
+            .dirty
+            .range(pages)
+            .filter(|(p, seq)| **seq <= cutoff && !f.writeback.contains_key(p))
+            .take(usize::try_from(max).unwrap_or(usize::MAX))
+            .map(|(p, seq)| (*p, *seq))
+            .collect();
+        if taken.is_empty() {
+            return None;
+        }
+        self.batch_seq += 1;
+        let batch = self.batch_seq;
+        let mut contents = Vec::with_capacity(taken.len());
+        for (page, dirtied) in taken {
+            f.dirty.remove(&page);
+            f.writeback.insert(page, InFlight { dirtied, batch, detached: false });
+            // OK to index: a dirty page has a frame.
+            contents.push((page, self.frames.data(f.pages[&page]).clone()));
+        }
+        let count = contents.len() as u64;
+        self.dirty_pages -= count;
+        self.writeback_pages += count;
+        self.stats.store_writes += 1;
+        self.note_if_clean(file);
+        Some(Taken { contents })
+    }
+
+    /// The write of these pages has ended.
+    pub(crate) fn end_batch(&mut self, file: FileKey, pages: &[u64]) {
+        self.writeback_pages -= pages.len() as u64;
+        self.stats.written_pages += pages.len() as u64;
+        let Some(f) = self.files.get_mut(&file) else { return };
+        for page in pages {
+            if f.writeback.remove(page).is_some_and(|w| w.detached) {
+                self.detached_pages -= 1;
+            }
+            if let Some(id) = f.pages.get(page)
+                && !f.dirty.contains_key(page)
+            {
+                self.frames.list(*id);
+            }
+        }
+    }
+
+    /// Present contents and counters.
+    pub(crate) fn stats(&self) -> Stats {
+        Stats {
+            memory_bytes: self.used() * PAGE_U64,
+            dirty_bytes: self.dirty_pages * PAGE_U64,
+            writeback_bytes: self.writeback_pages * PAGE_U64,
+            ..self.stats
+        }
+    }
+}
+
+/// Pages taken for write-back, ascending.
+pub(crate) struct Taken {
+    pub contents: Vec<(u64, Bytes)>,
+}

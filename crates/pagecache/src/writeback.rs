@@ -1,0 +1,133 @@
+//! Writing dirty pages to the store: one batch after the other, several in flight.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use steadfast_runtime::{Mutex, MutexGuard};
+use steadfast_vfs::{FsError, Result};
+
+use crate::state::{State, Taken};
+use crate::{DirtyRun, FileKey, PAGE_U64, PageCache};
+
+/// One call to the store whose completions are awaited.
+struct Batch {
+    file: FileKey,
+    pages: Vec<u64>,
+    /// Completions that have not come.
+    open: AtomicUsize,
+    error: Mutex<Option<FsError>>,
+}
+
+impl PageCache {
+    /// Takes the next dirty pages of a range and starts to write them. The last page taken, or
+    /// `None` if there was none to take. Waits for a place in flight and for the store to take
+    /// the batch, not for the data to be written.
+    pub(crate) fn write_batch(
+        &self,
+        file: FileKey,
+        pages: Range<u64>,
+        cutoff: u64,
+        max: u64,
+    ) -> Option<Issued> {
+        let mut state = self.place_in_flight();
+        let free = state.limits.inflight - state.writeback_pages;
+        let max = max.min(state.limits.batch).min(free);
+        let was_idle = state.writeback_pages == 0;
+        let taken = state.take_batch(file, pages, cutoff, max)?;
+        if was_idle {
+            state.throttle.on_busy();
+        }
+        drop(state);
+        let count = taken.contents.len() as u64;
+        // OK to unwrap: a batch is not empty.
+        let last = taken.contents.last().unwrap().0;
+        self.charge(count, 0);
+        self.issue(file, taken);
+        Some(Issued { last, count })
+    }
+
+    /// The lock, when another batch may go into flight.
+    fn place_in_flight(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock();
+        while state.writeback_pages >= state.limits.inflight {
+            state = self.room.wait(state);
+        }
+        state
+    }
+
+    fn issue(&self, file: FileKey, taken: Taken) {
+        let Some(cache) = self.me.upgrade() else { return };
+        let pages = taken.contents.iter().map(|(p, _)| *p).collect();
+        let runs = into_runs(taken);
+        let started = self.store().and_then(|store| store.write_pages(file, runs));
+        let batch = Arc::new(Batch {
+            file,
+            pages,
+            open: AtomicUsize::new(started.as_ref().map_or(1, |c| c.len() + 1)),
+            error: Mutex::new(None),
+        });
+        match started {
+            Err(e) => *batch.error.lock() = Some(e),
+            Ok(completions) => {
+                for completion in completions {
+                    let (cache, batch) = (Arc::clone(&cache), Arc::clone(&batch));
+                    completion.on_done(move |answer| {
+                        if let Err(e) = answer {
+                            let error = FsError::Io { what: e.to_string() };
+                            batch.error.lock().get_or_insert(error);
+                        }
+                        cache.close_one(&batch);
+                    });
+                }
+            }
+        }
+        // The one more: so that the batch cannot end before all hooks are in place.
+        self.close_one(&batch);
+    }
+
+    fn close_one(&self, batch: &Batch) {
+        if batch.open.fetch_sub(1, Ordering::AcqRel) != 1 {
+            return;
+        }
+        let error = batch.error.lock().take();
+        let mut state = self.state.lock();
+        state.end_batch(batch.file, &batch.pages);
+        state.throttle.on_written(batch.pages.len() as u64 * PAGE_U64);
+        if let Some(error) = error {
+            state.stats.failed_writes += 1;
+            state.errors.record(error.clone());
+            state.file(batch.file).errors.record(error);
+        }
+        drop(state);
+        self.room.notify_all();
+    }
+
+    /// The error that came since the file had `before` of them.
+    pub(crate) fn error_after(state: &State, file: FileKey, before: u64) -> Result<()> {
+        match state.files.get(&file) {
+            Some(f) if f.errors.count() > before => match f.errors.last() {
+                Some(e) => Err(e.clone()),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What [`PageCache::write_batch`] has started.
+pub(crate) struct Issued {
+    pub last: u64,
+    pub count: u64,
+}
+
+fn into_runs(taken: Taken) -> Vec<DirtyRun> {
+    let mut runs: Vec<DirtyRun> = Vec::new();
+    for (page, data) in taken.contents {
+        match runs.last_mut() {
+            Some(run) if run.first + run.pages.len() as u64 == page => run.pages.push(data),
+            _ => runs.push(DirtyRun { first: page, pages: vec![data] }),
+        }
+    }
+    runs
+}

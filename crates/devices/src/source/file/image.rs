@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use steadfast_block::{BlockError, Payload, Request, Result};
 
@@ -41,6 +41,14 @@ pub(super) struct Image {
     failed: OnceLock<BlockError>,
     no_discard: AtomicBool,
     no_dsync: AtomicBool,
+}
+
+impl Drop for Image {
+    /// Unlocks by hand: a child process that another thread is just starting has a copy of the
+    /// descriptor until its `exec`, and would keep the lock for that long.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.file, FlockOperation::NonBlockingUnlock);
+    }
 }
 
 impl Image {

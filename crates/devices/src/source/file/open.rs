@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, SeekFrom, Stat, StatxFlags, fcntl_getfl,
@@ -11,6 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
+use steadfast_runtime::{is_simulated, sleep};
 
 use super::host;
 use super::image::{DirectAlign, Image};
@@ -193,6 +195,20 @@ fn is_device(path: &Path, stat: &Stat) -> Result<bool, OpenError> {
     Err(OpenError::NotADisk { path: path.into(), what })
 }
 
+/// Tries again for a moment while the answer is "busy": a process that was started a moment ago
+/// has copies of its parent's descriptors until its `exec`, also of those closed since.
+fn while_busy<T>(attempt: impl Fn() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    for _ in 0..20 {
+        match attempt() {
+            Err(Errno::BUSY | Errno::WOULDBLOCK) if !is_simulated() => {
+                sleep(Duration::from_millis(10));
+            }
+            answer => return answer,
+        }
+    }
+    attempt()
+}
+
 /// Opens, with `O_DIRECT` if that is wanted and not refused at once; then the reason is returned.
 fn open_file(
     path: &Path,
@@ -204,7 +220,7 @@ fn open_file(
     if is_device && options.exclusive {
         flags |= OFlags::EXCL;
     }
-    let with = |flags| rustix::fs::open(path, flags, Mode::empty());
+    let with = |flags| while_busy(|| rustix::fs::open(path, flags, Mode::empty()));
     let direct = if options.direct == Direct::Never { OFlags::empty() } else { OFlags::DIRECT };
     let (file, refused) = match with(flags | direct) {
         Err(Errno::INVAL) if !direct.is_empty() => {
@@ -238,7 +254,7 @@ impl Opening<'_> {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
-        match flock(&self.file, lock) {
+        match while_busy(|| flock(&self.file, lock)) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(busy("another program has locked it".into())),
             Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),

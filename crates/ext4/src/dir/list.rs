@@ -1,0 +1,159 @@
+//! Listing names in an order that stays put.
+//!
+//! A directory that is indexed, or will be when its first block is full, is read in the order of
+//! hashes, because an insertion moves entries between blocks but never changes a hash: the
+//! position is the hash, 31 bits of the major and 32 of the minor one, behind the two places of
+//! "." and "..". A directory of several linear blocks never moves an entry: the position is the
+//! byte offset.
+//!
+//! Names of equal hash have one position. They come in one answer and the position after them is
+//! behind all, so that reading on never repeats one.
+
+use std::ops::RangeInclusive;
+
+use super::block::is_dot_name;
+use super::hash::NameHash;
+use super::index::Path;
+use super::{DirBlocks, Directory, Listed};
+use crate::error::Result;
+use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
+
+/// Position of the first hash: "." and ".." stand at 0 and 1.
+const FIRST_HASH: u64 = 2;
+
+impl<D: DirBlocks> Directory<D> {
+    /// Names at or after the position `from` (0 = the start), "." and ".." too: a block's worth
+    /// or more; empty at the end.
+    pub fn read(&self, from: u64) -> Result<Vec<Listed>> {
+        if self.blocks.block_count() == 0 {
+            return Ok(Vec::new());
+        }
+        if self.indexed()? {
+            return self.read_indexed(from);
+        }
+        if self.blocks.block_count() == 1 && self.context.format.dir_index {
+            let mut names = if from < FIRST_HASH { self.dots(from)? } else { Vec::new() };
+            names.extend(self.read_leaves(
+                &[0],
+                0..=u32::MAX,
+                self.context.format.hash_version,
+                from,
+            )?);
+            return Ok(names);
+        }
+        self.read_linear(from)
+    }
+
+    fn read_linear(&self, from: u64) -> Result<Vec<Listed>> {
+        let size = self.blocks.block_size() as u64;
+        let first = u32::try_from(from / size).unwrap_or(u32::MAX);
+        for number in first..self.blocks.block_count() {
+            let contents = self.read_leaf(number)?;
+            let start = u64::from(number) * size;
+            let mut names = Vec::new();
+            for entry in self.used_entries(number, &contents)? {
+                let position = start + entry.at as u64;
+                if position >= from {
+                    names.push(listed(&entry, position + 1));
+                }
+            }
+            if !names.is_empty() {
+                return Ok(names);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn read_indexed(&self, from: u64) -> Result<Vec<Listed>> {
+        let mut names = if from < FIRST_HASH { self.dots(from)? } else { Vec::new() };
+        let root = self.read_root()?;
+        let function = root.function();
+        let mut path = self.path_to(root, major_at(from))?;
+        loop {
+            let lowest = path.lowest();
+            let (leaves, next) = self.joined_leaves(&mut path)?;
+            let range = lowest..=next.map_or(u32::MAX, |next| next - 1);
+            names.extend(self.read_leaves(&leaves, range, function, from)?);
+            if !names.is_empty() || next.is_none() {
+                return Ok(names);
+            }
+        }
+    }
+
+    /// The leaf at `path` and those that continue its last hash; moves on behind them and says
+    /// where the hashes of the next one start.
+    fn joined_leaves(&self, path: &mut Path) -> Result<(Vec<u32>, Option<u32>)> {
+        let mut leaves = vec![path.leaf()];
+        loop {
+            match self.next_leaf(path)? {
+                Some(lowest) if lowest & 1 != 0 => leaves.push(path.leaf()),
+                next => return Ok((leaves, next)),
+            }
+        }
+    }
+
+    fn dots(&self, from: u64) -> Result<Vec<Listed>> {
+        let mut out = Vec::new();
+        for (position, name) in (0_u64..).zip([&b"."[..], b".."]) {
+            let found = self.find_dot(name)?;
+            if position >= from {
+                let (ino, kind, name) = (found.ino, found.kind, name.to_vec());
+                out.push(Listed { ino, kind, name, next: position + 1 });
+            }
+        }
+        Ok(out)
+    }
+
+    /// Names of some leaves in the order of their hashes, without the dots. A hash out of `range`
+    /// means that leaf and index do not belong together.
+    fn read_leaves(
+        &self,
+        leaves: &[u32],
+        range: RangeInclusive<u32>,
+        function: HashVersion,
+        from: u64,
+    ) -> Result<Vec<Listed>> {
+        let mut names = Vec::new();
+        for number in leaves {
+            let contents = self.read_leaf(*number)?;
+            for entry in self.used_entries(*number, &contents)? {
+                if is_dot_name(entry.name) {
+                    continue;
+                }
+                let hash = self.hash(function, entry.name);
+                if !range.contains(&hash.major) {
+                    let what = format!("a name outside its leaf's hashes at byte {}", entry.at);
+                    return Err(self.context.corrupt(*number, what));
+                }
+                let position = position(function, hash, entry.name);
+                if position >= from {
+                    names.push(listed(&entry, position + 1));
+                }
+            }
+        }
+        names.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
+        Ok(names)
+    }
+}
+
+fn position(function: HashVersion, hash: NameHash, name: &[u8]) -> u64 {
+    let minor = match function {
+        // It has no minor hash, and 31 bits collide in any large directory.
+        HashVersion::Legacy => crc32c::crc32c(name),
+        HashVersion::HalfMd4 | HashVersion::Tea => hash.minor,
+    };
+    // At most 0x7fff_fffe in the upper half: no overflow, and nothing beyond i64.
+    ((u64::from(hash.major >> 1) << 32) | u64::from(minor)) + FIRST_HASH
+}
+
+/// The major hash at a position.
+fn major_at(position: u64) -> u32 {
+    // Positions from elsewhere may be anything; beyond the last hash is the end.
+    let upper = (position.saturating_sub(FIRST_HASH) >> 32).min(0x7fff_ffff);
+    (upper as u32) << 1
+}
+
+fn listed(entry: &DirentRef<'_>, next: u64) -> Listed {
+    let kind = file_type_from_code(entry.type_code);
+    Listed { ino: entry.inode, kind, name: entry.name.to_vec(), next }
+}

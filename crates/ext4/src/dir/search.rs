@@ -1,0 +1,78 @@
+//! Finding a name.
+
+use super::block::{self, DOT, DOT_DOT};
+use super::hash::{NameHash, hash_name};
+use super::{DirBlocks, Directory, Found};
+use crate::error::Result;
+use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
+
+impl Found {
+    fn new(block: u32, entry: &DirentRef<'_>) -> Self {
+        let kind = file_type_from_code(entry.type_code);
+        Found { ino: entry.inode, kind, block, offset: entry.at }
+    }
+}
+
+impl<D: DirBlocks> Directory<D> {
+    /// Finds "." or "..", which are the first two entries of the first block.
+    pub(super) fn find_dot(&self, name: &[u8]) -> Result<Found> {
+        if self.indexed()? {
+            let at = if name == b"." { DOT } else { DOT_DOT };
+            return Ok(self.read_root()?.dot(at));
+        }
+        let contents = self.read_leaf(0)?;
+        let dots: Vec<_> =
+            block::entries(&self.context, 0, &contents).take(2).collect::<Result<_>>()?;
+        let [dot, dot_dot] = dots[..] else {
+            return Err(self.context.corrupt(0, "no \".\" and \"..\""));
+        };
+        let right = dot.name == b"."
+            && dot.inode == self.context.ino
+            && dot_dot.at == DOT_DOT
+            && dot_dot.name == b".."
+            && block::in_use(&dot_dot);
+        if !right {
+            return Err(self.context.corrupt(0, "wrong \".\" or \"..\""));
+        }
+        Ok(Found::new(0, if name == b"." { &dot } else { &dot_dot }))
+    }
+
+    pub(super) fn find_linear(&self, name: &[u8]) -> Result<Option<Found>> {
+        for number in 0..self.blocks.block_count() {
+            if let Some(found) = self.find_in_leaf(number, name)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn find_indexed(&self, name: &[u8]) -> Result<Option<Found>> {
+        let root = self.read_root()?;
+        let hash = self.hash(root.function(), name).major;
+        let mut path = self.path_to(root, hash)?;
+        loop {
+            if let Some(found) = self.find_in_leaf(path.leaf(), name)? {
+                return Ok(Some(found));
+            }
+            match self.next_leaf(&mut path)? {
+                Some(lowest) if lowest == hash | 1 => {}
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    fn find_in_leaf(&self, number: u32, name: &[u8]) -> Result<Option<Found>> {
+        let contents = self.read_leaf(number)?;
+        for entry in block::entries(&self.context, number, &contents) {
+            let entry = entry?;
+            if block::in_use(&entry) && entry.name == name {
+                return Ok(Some(Found::new(number, &entry)));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn hash(&self, function: HashVersion, name: &[u8]) -> NameHash {
+        hash_name(function, &self.context.format.hash_seed, name)
+    }
+}

@@ -1,1 +1,77 @@
 //! Models of real hardware.
+//!
+//! A model is a [`BlockDevice`] that keeps its contents in a [`Store`] and takes the time that
+//! the hardware would take, computed from data-sheet figures: when the device would be done, the
+//! request is answered, in virtual time exactly then, in real time as soon as the machine wakes
+//! up after it. Each module names the documents its figures come from. Parameters carry their
+//! unit in their name; rates are decimal (1 MB = 1,000,000 bytes), buffer sizes binary.
+//!
+//! A write changes the contents when it *completes*; what a power cut leaves of completed but
+//! unpromised writes is decided above, by whoever records requests and completions. A model tells
+//! such a recorder only one thing more: whether its flush can be believed ([`Model::promise`]).
+
+mod agenda;
+mod engine;
+pub mod hdd;
+mod params;
+#[cfg(test)]
+mod testbench;
+
+use steadfast_block::BlockDevice;
+
+use crate::store::Store;
+pub use hdd::{Hdd, HddParams};
+
+/// Why a model could not be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum ModelError {
+    /// A parameter makes no sense.
+    #[error("{model} parameter {name} = {value}: {why}")]
+    Parameter {
+        /// `hdd`, `nvram`, `ssd` or `emmc`.
+        model: &'static str,
+        /// The field's name.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        why: String,
+    },
+    /// The contents given are not of the device's size.
+    #[error("{name}: contents of {got} bytes for a device of {size} bytes")]
+    ContentsSize {
+        /// Device name.
+        name: String,
+        /// Bytes given.
+        got: u64,
+        /// The device's size in bytes.
+        size: u64,
+    },
+}
+
+/// Whether a device keeps its word about flush and FUA.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Promise {
+    /// A completed flush covers every write completed before it.
+    Honest,
+    /// Flush and FUA return at once and promise nothing: everything still in the device's
+    /// volatile cache may be lost at a power cut.
+    LyingFlush,
+}
+
+/// What every model offers beside its blocks.
+pub trait Model: BlockDevice {
+    /// The contents as they are now: every completed write, cheap to take.
+    fn contents(&self) -> Store;
+
+    /// Replaces the contents at once, taking no time: a disk prepared elsewhere.
+    ///
+    /// # Errors
+    /// [`ModelError::ContentsSize`] if `contents` is not of the device's size.
+    fn set_contents(&self, contents: Store) -> Result<(), ModelError>;
+
+    /// Whether flush and FUA can be believed.
+    fn promise(&self) -> Promise {
+        Promise::Honest
+    }
+}

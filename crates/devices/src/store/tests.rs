@@ -180,7 +180,8 @@ fn a_stamp_at_the_end_of_the_number_range_wraps() {
 
 #[test]
 fn raw_pages_share_the_memory_of_the_write() {
-    let data: Bytes = (0..8192u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    let data: Bytes =
+        (0..8192u32).flat_map(|i| i.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     let mut store = Store::new(1 << 20);
     store.write(8192, &data.clone().into());
     let page = store.read(8192, 4096);

@@ -1,0 +1,244 @@
+//! What all models share: a queue in front, a service task behind, contents in between.
+//!
+//! [`Physics`] is the part that differs: a discrete-event machine that is told of commands and
+//! asked when it will have finished which. It never waits and knows no time but what it is told,
+//! so that its decisions are the same however late the service task wakes up.
+//!
+//! # Invariants
+//!
+//! 1. The lock is never held across a wait other than on its own condition variables.
+//! 2. Physics sees commands and the passing of time in one chronological order: before a command
+//!    that arrived at `t` is handed over, everything due by `t` has happened.
+//! 3. The contents change when a write is done, before its completion is answered.
+//! 4. The service task ends when the device is dropped; what was still in the queue is answered
+//!    with [`BlockError::Gone`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{
+    BlockError, Completer, Completion, DeviceInfo, Request, Result as BlockResult, check,
+};
+use steadfast_runtime::{Condvar, Mutex, MutexGuard, Nanos, now, spawn, trace};
+
+use super::ModelError;
+use crate::store::Store;
+
+/// What a command asks for, without its data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Op {
+    Read,
+    Write { fua: bool },
+    Flush,
+    Discard,
+}
+
+/// A command as the hardware sees it. Offsets and lengths are bytes; 0 for a flush.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Command {
+    pub id: u64,
+    pub op: Op,
+    pub offset: u64,
+    pub len: u64,
+}
+
+/// A command that has been carried out, or has failed for the reason given.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub id: u64,
+    pub fault: Option<String>,
+}
+
+impl Done {
+    pub(super) fn well(id: u64) -> Self {
+        Done { id, fault: None }
+    }
+}
+
+/// The hardware: when is which command done? Times are nanoseconds of the world's clock.
+pub(super) trait Physics: Send + 'static {
+    /// Whether a discard empties the range (otherwise it changes nothing).
+    const DISCARDS: bool;
+
+    /// A command arrives.
+    fn arrive(&mut self, at_ns: u64, command: Command);
+
+    /// When something will happen next, if no command arrives before.
+    fn next_event(&self) -> Option<u64>;
+
+    /// Lets time pass up to and including `until_ns`; pushes what was done, in order.
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>);
+}
+
+struct State<P> {
+    physics: P,
+    store: Store,
+    arrivals: VecDeque<(Nanos, Command)>,
+    in_flight: BTreeMap<u64, (Request, Completer)>,
+    next_id: u64,
+    stopped: bool,
+}
+
+struct Shared<P> {
+    name: String,
+    state: Mutex<State<P>>,
+    /// Commands have arrived, or the device is dropped.
+    work: Condvar,
+    /// A place in the queue has become free.
+    room: Condvar,
+}
+
+/// A device that a [`Physics`] drives. Dropping it stops the service task.
+pub(super) struct Engine<P: Physics> {
+    shared: Arc<Shared<P>>,
+    queue_depth: usize,
+}
+
+impl<P: Physics> Engine<P> {
+    pub(super) fn start(name: &str, physics: P, size: u64, queue_depth: u64) -> Self {
+        let state = State {
+            physics,
+            store: Store::new(size),
+            arrivals: VecDeque::new(),
+            in_flight: BTreeMap::new(),
+            next_id: 0,
+            stopped: false,
+        };
+        let shared = Arc::new(Shared {
+            name: name.to_owned(),
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            room: Condvar::new(),
+        });
+        let service = Arc::clone(&shared);
+        spawn(format!("{name} (model)"), move || service.serve());
+        Engine { shared, queue_depth: usize::try_from(queue_depth).unwrap_or(usize::MAX) }
+    }
+
+    /// Queues a request, waiting for a place in the queue.
+    pub(super) fn submit(&self, info: &DeviceInfo, request: Request) -> Completion {
+        if let Err(refusal) = check(info, &request) {
+            return Completion::ready(Err(refusal));
+        }
+        let (completer, completion) = Completion::pending();
+        let mut state = self.shared.state.lock();
+        while state.in_flight.len() >= self.queue_depth && !state.stopped {
+            state = self.shared.room.wait(state);
+        }
+        let id = state.next_id;
+        state.next_id += 1;
+        let (offset, len) = request.range().unwrap_or((0, 0));
+        let op = match &request {
+            Request::Read { .. } => Op::Read,
+            Request::Write { fua, .. } => Op::Write { fua: *fua },
+            Request::Flush => Op::Flush,
+            Request::Discard { .. } => Op::Discard,
+        };
+        state.in_flight.insert(id, (request, completer));
+        // Read under the lock, so that arrivals are in the order of their times.
+        state.arrivals.push_back((now(), Command { id, op, offset, len }));
+        self.shared.work.notify_one();
+        completion
+    }
+
+    pub(super) fn contents(&self) -> Store {
+        self.shared.state.lock().store.snapshot()
+    }
+
+    pub(super) fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
+        let mut state = self.shared.state.lock();
+        let (got, size) = (contents.size(), state.store.size());
+        if got != size {
+            return Err(ModelError::ContentsSize { name: self.shared.name.clone(), got, size });
+        }
+        state.store = contents;
+        Ok(())
+    }
+
+    /// Looks at, or changes, the hardware's own state.
+    pub(super) fn with_physics<T>(&self, f: impl FnOnce(&mut P) -> T) -> T {
+        f(&mut self.shared.state.lock().physics)
+    }
+}
+
+impl<P: Physics> Drop for Engine<P> {
+    fn drop(&mut self) {
+        self.shared.state.lock().stopped = true;
+        self.shared.work.notify_all();
+        self.shared.room.notify_all();
+    }
+}
+
+impl<P: Physics> Shared<P> {
+    fn serve(&self) {
+        let mut done = Vec::new();
+        let mut state = self.state.lock();
+        while !state.stopped {
+            let present = now();
+            state.catch_up(present, &mut done);
+            if !done.is_empty() {
+                self.answer(state, &mut done);
+                state = self.state.lock();
+                continue;
+            }
+            state = match state.physics.next_event() {
+                Some(at) => self.work.wait_timeout(state, Nanos(at).since(present)).0,
+                None => self.work.wait(state),
+            };
+        }
+        let abandoned = std::mem::take(&mut state.in_flight);
+        drop(state);
+        for (_, completer) in abandoned.into_values() {
+            let (device, reason) = (self.name.clone(), "the model was dropped".into());
+            completer.complete(Err(BlockError::Gone { device, reason }));
+        }
+    }
+
+    /// Applies what was done to the contents, then, unlocked, answers in order.
+    fn answer(&self, mut state: MutexGuard<'_, State<P>>, done: &mut Vec<Done>) {
+        let mut answers = Vec::with_capacity(done.len());
+        for d in done.drain(..) {
+            // A command is done once: its entry is there.
+            let Some((request, completer)) = state.in_flight.remove(&d.id) else { continue };
+            trace(|| format!("{}: {} {:?} done", self.name, request.op(), request.range()));
+            let result = match d.fault {
+                None => Ok(state.carry_out(&request)),
+                Some(reason) => self.fault(&request, reason),
+            };
+            answers.push((completer, result));
+        }
+        self.room.notify_all();
+        drop(state);
+        for (completer, result) in answers {
+            completer.complete(result);
+        }
+    }
+
+    fn fault(&self, request: &Request, reason: String) -> BlockResult<Bytes> {
+        let (device, op) = (self.name.clone(), request.op());
+        let offset = request.range().map_or(0, |(offset, _)| offset);
+        Err(BlockError::Io { device, op, offset, reason })
+    }
+}
+
+impl<P: Physics> State<P> {
+    /// Brings the hardware from when it was last told the time to the present.
+    fn catch_up(&mut self, present: Nanos, done: &mut Vec<Done>) {
+        while let Some((at, command)) = self.arrivals.pop_front() {
+            self.physics.advance(at.0, done);
+            self.physics.arrive(at.0, command);
+        }
+        self.physics.advance(present.0, done);
+    }
+
+    fn carry_out(&mut self, request: &Request) -> Bytes {
+        match request {
+            Request::Read { offset, len } => return self.store.read(*offset, *len),
+            Request::Write { offset, data, .. } => self.store.write(*offset, data),
+            Request::Discard { offset, len } if P::DISCARDS => self.store.discard(*offset, *len),
+            Request::Discard { .. } | Request::Flush => {}
+        }
+        Bytes::new()
+    }
+}

@@ -1,0 +1,454 @@
+//! The drive: its queue, its arm, its cache and what it does next.
+//!
+//! A command is *ready* a controller overhead after it arrived. A ready read that the cache holds
+//! is answered over the link at once; a ready write goes into the buffer if there is a write
+//! cache; everything else waits for the arm. Whenever the arm is free and something has become
+//! ready, the queue policy picks. While nothing waits, the arm goes on reading where the last
+//! read ended, until a segment of the cache is full.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use super::geometry::Track;
+use super::mechanics::Transfer;
+use super::params::{Derived, QueuePolicy, WriteCache};
+use super::read_cache::ReadCache;
+use super::write_buffer::WriteBuffer;
+use crate::model::agenda::Agenda;
+use crate::model::engine::{Command, Done, Op, Physics};
+
+const SECTOR: u64 = 512;
+
+/// How many of the buffered runs the drive weighs against each other when it picks the next to
+/// write out: the oldest ones.
+const RUNS_WEIGHED: usize = 128;
+
+/// A command that waits: for its overhead, for the arm, or for space in the write buffer.
+#[derive(Debug, Clone)]
+struct Waiting {
+    command: Command,
+    sectors: Range<u64>,
+    arrived_ns: u64,
+    /// When the last byte of a write will have come over the link; when the first of a read may
+    /// go out over it.
+    data_ns: u64,
+}
+
+impl Waiting {
+    fn writes(&self) -> bool {
+        matches!(self.command.op, Op::Write { .. })
+    }
+}
+
+/// Something decided that will happen by itself.
+#[derive(Debug)]
+enum Coming {
+    /// The answer is with the host.
+    Answered(u64),
+    /// A write is in the buffer, and the host is told.
+    Buffered { id: u64, sectors: Range<u64> },
+}
+
+/// Whose transfer the arm is making.
+#[derive(Debug)]
+enum For {
+    Host { waiting: Waiting, segment: Option<u64> },
+    Buffer,
+}
+
+/// Reading on after a read.
+#[derive(Debug, Clone, Copy)]
+struct LookAhead {
+    transfer: Transfer,
+    sectors: u64,
+    segment: u64,
+}
+
+#[derive(Debug)]
+enum Doing {
+    Nothing,
+    LookAhead(LookAhead),
+    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: For },
+}
+
+/// A flush that waits until everything up to `covers` is on the medium.
+#[derive(Debug)]
+struct Flush {
+    id: u64,
+    covers: u64,
+}
+
+/// What the arm could do next.
+#[derive(Debug, Clone, Copy)]
+enum Choice {
+    Queued(usize),
+    Buffered(usize),
+}
+
+#[derive(Debug)]
+pub(super) struct Drive {
+    p: Derived,
+    arriving: VecDeque<Waiting>,
+    queue: Vec<Waiting>,
+    /// Writes that found the buffer full, in order.
+    for_space: VecDeque<Waiting>,
+    flushes: Vec<Flush>,
+    cache: ReadCache,
+    buffer: WriteBuffer,
+    coming: Agenda<Coming>,
+    doing: Doing,
+    track: Track,
+    link_in_free_ns: u64,
+    link_out_free_ns: u64,
+}
+
+impl Drive {
+    pub(super) fn new(p: Derived) -> Self {
+        Drive {
+            arriving: VecDeque::new(),
+            queue: Vec::new(),
+            for_space: VecDeque::new(),
+            flushes: Vec::new(),
+            cache: ReadCache::new(p.segments, p.segment_sectors),
+            buffer: WriteBuffer::new(p.buffer_sectors),
+            coming: Agenda::default(),
+            doing: Doing::Nothing,
+            track: Track { cylinder: 0, head: 0 },
+            link_in_free_ns: 0,
+            link_out_free_ns: 0,
+            p,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn sectors_per_track(&self, sector: u64) -> u64 {
+        self.p.mechanics.geometry.locate(sector).sectors_per_track.into()
+    }
+
+    fn arm_is_free(&self) -> bool {
+        !matches!(self.doing, Doing::Transfer { .. })
+    }
+
+    /// A command has been decoded.
+    fn become_ready(&mut self, at: u64, mut w: Waiting) {
+        let id = w.command.id;
+        match w.command.op {
+            // Nothing to do on a disk that does not know which sectors are in use.
+            Op::Discard => self.coming.enter(at, Coming::Answered(id)),
+            Op::Flush => self.flush(at, id),
+            Op::Read => {
+                if !self.answer_from_cache(at, &w) {
+                    self.queue.push(w);
+                }
+            }
+            Op::Write { fua } => {
+                let lying = self.p.write_cache == WriteCache::Lying;
+                let buffered = self.p.write_cache != WriteCache::Off
+                    && (!fua || lying)
+                    && self.buffer.can_hold(w.sectors.end - w.sectors.start);
+                if buffered {
+                    self.for_space.push_back(w);
+                    self.fill_buffer(at);
+                } else {
+                    w.data_ns = self.receive(at, w.command.len);
+                    self.queue.push(w);
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self, at: u64, id: u64) {
+        let covers = self.buffer.completed();
+        if self.p.write_cache == WriteCache::Lying || self.buffer.is_durable(covers) {
+            self.coming.enter(at, Coming::Answered(id));
+        } else {
+            self.flushes.push(Flush { id, covers });
+        }
+    }
+
+    /// When `len` bytes from the host will have come, if they are asked for at `at`.
+    fn receive(&mut self, at: u64, len: u64) -> u64 {
+        self.link_in_free_ns = self.link_in_free_ns.max(at) + self.p.interface.time(len);
+        self.link_in_free_ns
+    }
+
+    /// Sends the data of a read that could begin at `from` and is complete in the drive at `at`.
+    fn send(&mut self, from: u64, at: u64, w: &Waiting) {
+        let link = self.link_out_free_ns.max(from) + self.p.interface.time(w.command.len);
+        self.link_out_free_ns = link.max(at);
+        self.coming.enter(self.link_out_free_ns, Coming::Answered(w.command.id));
+    }
+
+    fn answer_from_cache(&mut self, at: u64, w: &Waiting) -> bool {
+        self.note_look_ahead(at);
+        let cached = self.cache.missing_from(&w.sectors) == w.sectors.end;
+        if !cached && !self.buffer.holds(&w.sectors) {
+            return false;
+        }
+        self.cache.touch(&w.sectors);
+        self.extend_look_ahead(w.sectors.end);
+        self.send(at, at, w);
+        true
+    }
+
+    /// Lets writes that wait for space into the buffer, in order, while there is space.
+    fn fill_buffer(&mut self, at: u64) {
+        while let Some(w) = self.for_space.front() {
+            if !self.buffer.take(w.sectors.end - w.sectors.start) {
+                return;
+            }
+            // OK to unwrap: it was just there.
+            let w = self.for_space.pop_front().unwrap();
+            self.forget_cached(at, &w.sectors);
+            let received = self.receive(at, w.command.len);
+            let id = w.command.id;
+            self.coming.enter(received, Coming::Buffered { id, sectors: w.sectors });
+        }
+    }
+
+    fn happen(&mut self, at: u64, what: Coming, done: &mut Vec<Done>) {
+        match what {
+            Coming::Answered(id) => done.push(Done::well(id)),
+            Coming::Buffered { id, sectors } => {
+                self.buffer.accept(sectors, at);
+                done.push(Done::well(id));
+            }
+        }
+    }
+
+    /// The transfer that the arm was making is complete.
+    fn finish_transfer(&mut self, at: u64) {
+        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
+        let Doing::Transfer { transfer, sectors, purpose, .. } = doing else { return };
+        let end = transfer.sector + sectors;
+        self.track = self.p.mechanics.finish(transfer, sectors).1;
+        match purpose {
+            For::Buffer => {
+                self.buffer.finish();
+                self.fill_buffer(at);
+                self.finish_flushes(at);
+            }
+            For::Host { waiting, segment: Some(segment) } => {
+                self.cache.fill(segment, end);
+                self.send(waiting.data_ns, at, &waiting);
+                self.look_ahead(at, end, segment);
+            }
+            For::Host { waiting, segment: None } => {
+                self.coming.enter(at, Coming::Answered(waiting.command.id));
+            }
+        }
+    }
+
+    fn finish_flushes(&mut self, at: u64) {
+        let (buffer, coming) = (&self.buffer, &mut self.coming);
+        self.flushes.retain(|flush| {
+            let durable = buffer.is_durable(flush.covers);
+            if durable {
+                coming.enter(at, Coming::Answered(flush.id));
+            }
+            !durable
+        });
+    }
+
+    fn look_ahead(&mut self, at: u64, sector: u64, segment: u64) {
+        let sectors = self.look_ahead_room(sector, sector);
+        if !self.p.look_ahead || sectors == 0 {
+            return;
+        }
+        let start_ns = self.p.mechanics.reach(at, self.track, sector, false);
+        let transfer = Transfer { start_ns, sector, writes: false };
+        self.doing = Doing::LookAhead(LookAhead { transfer, sectors, segment });
+    }
+
+    /// How far a look-ahead from `from` may go, if the host has asked for all up to `asked`.
+    fn look_ahead_room(&self, from: u64, asked: u64) -> u64 {
+        (asked + self.cache.segment_sectors()).min(self.p.sectors).saturating_sub(from)
+    }
+
+    /// The host has read up to `asked` from the segment being filled: it may go on for longer.
+    fn extend_look_ahead(&mut self, asked: u64) {
+        let Doing::LookAhead(l) = self.doing else { return };
+        let most = l.transfer.sector + l.sectors;
+        if (l.transfer.sector..=most).contains(&asked) {
+            let sectors = self.look_ahead_room(l.transfer.sector, asked).max(l.sectors);
+            self.doing = Doing::LookAhead(LookAhead { sectors, ..l });
+        }
+    }
+
+    /// Enters into the cache what the look-ahead has read by now, and returns its next sector.
+    fn note_look_ahead(&mut self, at: u64) -> Option<u64> {
+        let Doing::LookAhead(l) = self.doing else { return None };
+        let (read, track) = self.p.mechanics.progress(l.transfer, l.sectors, at);
+        self.track = track;
+        self.cache.fill(l.segment, l.transfer.sector + read);
+        (read < l.sectors).then_some(l.transfer.sector + read)
+    }
+
+    /// The cached copies of what is being written are void; a look-ahead over them stops.
+    fn forget_cached(&mut self, at: u64, written: &Range<u64>) {
+        self.note_look_ahead(at);
+        if let Doing::LookAhead(l) = self.doing {
+            let range = l.transfer.sector..l.transfer.sector + l.sectors;
+            if range.start < written.end && written.start < range.end {
+                self.doing = Doing::Nothing;
+            }
+        }
+        self.cache.forget(written);
+    }
+
+    /// Gives the free arm something to do.
+    fn dispatch(&mut self, at: u64) {
+        let next = self.note_look_ahead(at);
+        let mut i = 0;
+        while i < self.queue.len() {
+            let hit = !self.queue[i].writes() && {
+                let w = self.queue[i].clone();
+                self.answer_from_cache(at, &w)
+            };
+            if hit {
+                self.queue.remove(i);
+            } else {
+                i += 1;
+            }
+        }
+        match self.choose(at, next) {
+            None => {}
+            Some(Choice::Queued(i)) => {
+                let waiting = self.queue.remove(i);
+                self.begin(at, next, waiting);
+            }
+            Some(Choice::Buffered(i)) => {
+                let sectors = self.buffer.begin(i);
+                let start_ns = self.p.mechanics.reach(at, self.track, sectors.start, true);
+                self.transfer(start_ns, sectors, 0, For::Buffer);
+            }
+        }
+    }
+
+    fn choose(&self, at: u64, next: Option<u64>) -> Option<Choice> {
+        let oldest = (0..self.queue.len()).min_by_key(|i| self.queue[*i].arrived_ns);
+        let fifo = self.p.policy == QueuePolicy::Fifo;
+        if let Some(i) = oldest {
+            let age = at.saturating_sub(self.queue[i].arrived_ns);
+            if age > self.p.age_limit_ns || (fifo && !self.must_write_out()) {
+                return Some(Choice::Queued(i));
+            }
+        }
+        let queued = (0..self.queue.len()).map(|i| (Choice::Queued(i), self.queue[i].arrived_ns));
+        let all = queued.chain(self.runs_to_write_out());
+        if fifo {
+            return all.min_by_key(|(_, since)| *since).map(|(choice, _)| choice);
+        }
+        // The first of several that are equally near.
+        all.min_by_key(|(choice, _)| self.positioned_at(at, next, *choice)).map(|(c, _)| c)
+    }
+
+    fn must_write_out(&self) -> bool {
+        self.buffer.is_crowded() || !self.flushes.is_empty()
+    }
+
+    /// The buffered runs to consider now, with how long each waits. While a flush waits, only
+    /// those that it waits for, or newer ones could put it off for ever.
+    fn runs_to_write_out(&self) -> impl Iterator<Item = (Choice, u64)> {
+        let now = self.queue.is_empty() || self.must_write_out();
+        let limit = self.flushes.first().map_or(u64::MAX, |flush| flush.covers);
+        let runs = self.buffer.waiting().iter().enumerate();
+        runs.filter(move |(_, run)| run.sequence <= limit)
+            .map(|(i, run)| (Choice::Buffered(i), run.since_ns))
+            .take(if now { RUNS_WEIGHED } else { 0 })
+    }
+
+    /// When the head could begin with a choice.
+    fn positioned_at(&self, at: u64, next: Option<u64>, choice: Choice) -> u64 {
+        let (sector, writes) = match choice {
+            Choice::Buffered(i) => (self.buffer.waiting()[i].sectors.start, true),
+            Choice::Queued(i) => {
+                let w = &self.queue[i];
+                if w.writes() {
+                    (w.sectors.start, true)
+                } else {
+                    (self.cache.missing_from(&w.sectors), false)
+                }
+            }
+        };
+        if !writes && next == Some(sector) {
+            return at;
+        }
+        self.p.mechanics.reach(at, self.track, sector, writes)
+    }
+
+    /// Begins the transfer of a queued command, at the first sector that is not cached.
+    fn begin(&mut self, at: u64, next: Option<u64>, mut w: Waiting) {
+        if w.writes() {
+            self.forget_cached(at, &w.sectors);
+            let start_ns = self.p.mechanics.reach(at, self.track, w.sectors.start, true);
+            let (sectors, data_ns) = (w.sectors.clone(), w.data_ns);
+            self.transfer(start_ns, sectors, data_ns, For::Host { waiting: w, segment: None });
+            return;
+        }
+        let first = self.cache.missing_from(&w.sectors);
+        let end = w.sectors.end;
+        if let (Doing::LookAhead(l), true) = (&self.doing, next == Some(first)) {
+            // The head is on its way through just these sectors.
+            let l = *l;
+            w.data_ns = at;
+            let purpose = For::Host { waiting: w, segment: Some(l.segment) };
+            self.transfer(l.transfer.start_ns, l.transfer.sector..end, 0, purpose);
+            return;
+        }
+        let segment = self.cache.open(first);
+        let start_ns = self.p.mechanics.reach(at, self.track, first, false);
+        w.data_ns = start_ns;
+        let purpose = For::Host { waiting: w, segment: Some(segment) };
+        self.transfer(start_ns, first..end, 0, purpose);
+    }
+
+    fn transfer(&mut self, start_ns: u64, range: Range<u64>, data_ns: u64, purpose: For) {
+        let writes = match &purpose {
+            For::Buffer => true,
+            For::Host { waiting, .. } => waiting.writes(),
+        };
+        let transfer = Transfer { start_ns, sector: range.start, writes };
+        let sectors = range.end - range.start;
+        let (ends_ns, _) = self.p.mechanics.finish(transfer, sectors);
+        let ends_ns = ends_ns.max(data_ns);
+        self.doing = Doing::Transfer { transfer, sectors, ends_ns, purpose };
+    }
+}
+
+impl Physics for Drive {
+    const DISCARDS: bool = false;
+
+    fn arrive(&mut self, at_ns: u64, command: Command) {
+        let sectors = command.offset / SECTOR..(command.offset + command.len) / SECTOR;
+        self.arriving.push_back(Waiting { command, sectors, arrived_ns: at_ns, data_ns: 0 });
+    }
+
+    fn next_event(&self) -> Option<u64> {
+        let ready = self.arriving.front().map(|w| w.arrived_ns + self.p.overhead_ns);
+        let ends = match &self.doing {
+            Doing::Transfer { ends_ns, .. } => Some(*ends_ns),
+            _ => None,
+        };
+        [ready, ends, self.coming.next()].into_iter().flatten().min()
+    }
+
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+        while let Some(at) = self.next_event().filter(|at| *at <= until_ns) {
+            while let Some((_, what)) = self.coming.take_due(at) {
+                self.happen(at, what, done);
+            }
+            if matches!(&self.doing, Doing::Transfer { ends_ns, .. } if *ends_ns <= at) {
+                self.finish_transfer(at);
+            }
+            while self.arriving.front().is_some_and(|w| w.arrived_ns + self.p.overhead_ns <= at) {
+                // OK to unwrap: it was just there.
+                let w = self.arriving.pop_front().unwrap();
+                self.become_ready(at, w);
+            }
+            if self.arm_is_free() {
+                self.dispatch(at);
+            }
+        }
+    }
+}

@@ -25,8 +25,9 @@
 //!
 //! # What the file system owes
 //!
-//! * It excludes readers and writers of a file while it truncates it or writes to it directly
-//!   (an inode lock). The write-back task must not need that lock: a writer may be waiting, with
+//! * It excludes readers and other writers of a file while it writes to it, until it has recorded
+//!   the new size, and while it truncates it (an inode lock). A reader let in between could load
+//!   the last page of a store that still shows zeros beyond the old size. The write-back task must not need that lock: a writer may be waiting, with
 //!   the lock held, for write-back to make room.
 //! * [`PageStore::write_pages`] may be called for pages beyond the size it knows: a page becomes
 //!   dirty before the caller has recorded the new size.

@@ -114,7 +114,7 @@ impl Stream {
             self.ahead = 0;
             return None;
         }
-        if self.size > 0 && (missing == end || missing == marker) {
+        if self.size > 0 && missing == end {
             return Some(self.advance(pages, limits));
         }
         self.start = missing;

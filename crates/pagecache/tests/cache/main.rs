@@ -1,0 +1,9 @@
+//! The page cache against a store in memory.
+
+mod errors;
+mod memory;
+mod model;
+mod races;
+mod read_ahead;
+mod store;
+mod write_back;

@@ -38,3 +38,15 @@ pub enum JournalError {
         what: String,
     },
 }
+
+impl JournalError {
+    /// Says that the log's bytes make no sense.
+    pub(crate) fn corrupt(what: impl Into<String>, place: impl Into<String>) -> Self {
+        JournalError::Corrupt { what: what.into(), place: place.into() }
+    }
+
+    /// Says why a request cannot be met, and the way out.
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        JournalError::Refused { what: what.into() }
+    }
+}

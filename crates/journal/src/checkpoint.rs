@@ -1,0 +1,156 @@
+//! The checkpoint task: committed images go home, and their log space becomes free.
+//!
+//! # A round
+//!
+//! 1. The oldest committed transactions are chosen; of their images those that are newest among
+//!    *committed* ones (`State::newest`). Sorted by block, they are written in large requests,
+//!    several in flight.
+//! 2. If anything was written: the file system's device is flushed.
+//! 3. Images that are home leave `newest`; transactions without live images leave the list.
+//! 4. The superblock is written with the new tail, durably.
+//! 5. Only now is their log space free.
+//!
+//! # Why this loses nothing
+//!
+//! *Never an uncommitted image.* `newest` is filled in `State::install`, after the commit block
+//! is durable. Were an uncommitted image written home, a crash would leave half an update.
+//!
+//! *A transaction leaves the log only when recovery does not need it.* Each of its images is (a)
+//! home and flushed (steps 1 and 2 come before 3), or (b) replaced by an image in a younger
+//! committed transaction, which is in the log until (a) to (c) hold for it, or (c) revoked by a
+//! younger committed transaction. For (c), the log begins at the tail, so what revokes and what
+//! is revoked leave in that order: never is an image in the log whose revoke is gone.
+//!
+//! *A freed block is not overwritten in its new life.* Transaction 1 logs block b, transaction 2
+//! frees (revokes) it, then b holds file data written in place. The danger is that transaction
+//! 1's image is written home, or replayed, over that data.
+//!   * Before 2 has committed, b is not reused (the contract of `Update::revokes`). A home write
+//!     of 1's image is then harmless, and if the power fails before 2's commit it is right.
+//!   * When 2 has committed, `install` takes 1's image out of `newest`: no later round writes
+//!     it. A round that is writing it at that moment is waited for, before `on_commit` releases
+//!     b: see `commit::finish`. The device applies the new data after the completed home write.
+//!   * After a crash, recovery finds 2's revoke, as long as 1's image is in the log.
+//!
+//! *Rounds do not overlap*, so an older image never lands on top of a newer one.
+//!
+//! *No flush in step 2 when nothing was written*: then every image was case (b) or (c).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::journal::Shared;
+use crate::state::State;
+use crate::writer::Writer;
+use crate::{FsBlock, Result, Tid};
+
+/// The body of the task.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    while let Some(batch) = next(shared) {
+        let written = write_home(shared, &batch);
+        // In any case: a commit may be waiting for exactly these blocks to come to rest.
+        shared.state.lock().home_in_flight = Vec::new();
+        shared.progress.notify_all();
+        if let Err(e) = written.and_then(|()| release(shared, &batch)) {
+            return shared.abort(&e);
+        }
+    }
+}
+
+/// Images to write home, ascending by block, and the transaction that each is from.
+type Batch = Vec<(FsBlock, Tid, Bytes)>;
+
+/// Waits until there is something to do; `None` when the task ends.
+fn next(shared: &Shared) -> Option<Batch> {
+    let mut st = shared.state.lock();
+    loop {
+        if st.ending || st.aborted.is_some() {
+            return None;
+        }
+        if wanted(shared, &st) {
+            break;
+        }
+        st = shared.checkpoint_work.wait(st);
+    }
+    let mut batch = Vec::new();
+    for t in st.committed.iter().take(how_many(shared, &st)) {
+        for block in &t.blocks {
+            if let Some(n) = st.newest.get(block)
+                && n.tid == t.tid
+            {
+                batch.push((*block, t.tid, n.image.clone()));
+            }
+        }
+    }
+    batch.sort_unstable_by_key(|(block, ..)| *block);
+    st.home_in_flight = batch.iter().map(|(block, ..)| *block).collect();
+    Some(batch)
+}
+
+fn wanted(shared: &Shared, st: &State) -> bool {
+    let Some(oldest) = st.committed.front() else { return false };
+    let start = f64::from(st.capacity()) * shared.config.checkpoint_start_fraction;
+    st.space_waiters > 0
+        || f64::from(st.used) > start
+        || st.checkpoint_wanted.is_some_and(|tid| tid.is_at_least(oldest.tid))
+}
+
+/// How many of the oldest transactions a round takes.
+fn how_many(shared: &Shared, st: &State) -> usize {
+    let stop = f64::from(st.capacity()) * shared.config.checkpoint_stop_fraction;
+    let mut used = st.used;
+    let mut n = 0;
+    for t in &st.committed {
+        let asked_for = st.checkpoint_wanted.is_some_and(|tid| tid.is_at_least(t.tid));
+        if n > 0 && f64::from(used) <= stop && !asked_for {
+            break;
+        }
+        used -= t.log_blocks;
+        n += 1;
+    }
+    n
+}
+
+/// Steps 1 and 2. No write is in flight on return.
+fn write_home(shared: &Shared, batch: &Batch) -> Result<()> {
+    if batch.is_empty() {
+        return Ok(());
+    }
+    let config = &shared.config;
+    let block_size = u64::from(shared.log.block_size());
+    let mut writer =
+        Writer::new(&*shared.fs, config.max_request_bytes, config.checkpoint_in_flight);
+    for (block, _, image) in batch {
+        writer.charge(config.cpu_cost(1, 0));
+        writer.push(block.0 * block_size, image.clone());
+    }
+    writer.finish()?;
+    shared.flush_fs()?;
+    let mut st = shared.state.lock();
+    st.stats.home_blocks += batch.len() as u64;
+    st.stats.home_writes += writer.requests;
+    Ok(())
+}
+
+/// Steps 3 to 5.
+fn release(shared: &Shared, batch: &Batch) -> Result<()> {
+    let mut st = shared.state.lock();
+    if st.ending {
+        return Ok(());
+    }
+    for (block, tid, _) in batch {
+        st.came_home(*block, *tid);
+    }
+    let freed = st.drop_finished();
+    let (start, tid) = st.tail();
+    st.stats.checkpoints += 1;
+    drop(st);
+    if freed > 0 {
+        shared.anchor.set_tail(start, tid, true)?;
+        let mut st = shared.state.lock();
+        st.used -= freed;
+        st.tail_tid = tid;
+    }
+    shared.progress.notify_all();
+    Ok(())
+}

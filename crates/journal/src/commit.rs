@@ -1,0 +1,289 @@
+//! The commit task: one transaction at a time, from memory to the log.
+//!
+//! # Order
+//!
+//! 1. The running transaction is closed; a new one takes its place. Where it goes in the log is
+//!    decided now (its size is known).
+//! 2. If the superblock on disk says that the log is clean, it is written to say where this
+//!    transaction begins. It must be durable before the commit block is; step 6 sees to that.
+//! 3. Revoke blocks, then descriptor blocks each followed by its images, go to the log in large
+//!    writes, all in flight together.
+//! 4. The transaction's `wait_for` completions are waited for (data=ordered).
+//! 5. If there were any, and the log is on another device than the file system, and the latter
+//!    has a volatile cache: that device is flushed.
+//! 6. The log writes are waited for. The log's device is flushed, and the commit block written
+//!    with FUA (if it has a volatile cache; otherwise completion is durability).
+//! 7. The transaction is filed as committed, `on_commit` runs, waiters continue.
+//!
+//! With `async_commit` the commit block goes with step 3's writes, after steps 4 and 5, and one
+//! flush of the log's device follows.
+//!
+//! # When the file system's device must be flushed
+//!
+//! A transaction may claim that data is in place only if that data is durable before its commit
+//! block can be. The claims are exactly the completions in `wait_for`.
+//!
+//! * *One device.* The flush in step 6 is submitted after those writes completed, so it covers
+//!   them (media assumption 3), before the commit block is written. With `async_commit` there is
+//!   no flush in between: that is why the owner must not combine it with data=ordered on one
+//!   device.
+//! * *Two devices.* Step 5 does it. When `wait_for` is empty the transaction claims nothing new
+//!   of that device. What earlier transactions claimed was flushed before *their* commit blocks,
+//!   and once durable stays so. Home writes of a checkpoint need no flush here either: until
+//!   they are flushed, the transactions they come from stay in the log (see `checkpoint`).
+//!
+//! What is *not* covered: data written in place that no update waited for. An owner that promises
+//! such data (fsync after an overwrite) puts its completions into an update or flushes itself.
+//!
+//! # A commit block is never torn
+//!
+//! A power cut may leave some sectors of a block new and some old, and the checksum of a commit
+//! block covers the whole block. So where the device's sectors are smaller than a block, zeros
+//! are written to the commit block's place along with step 3, before the flush. The commit block
+//! itself differs from them only in its first sector: it is there or it is not.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_block::Completion;
+use steadfast_runtime::{Nanos, now};
+
+use crate::checksum::crc32_be;
+use crate::journal::Shared;
+use crate::ondisk::layout::Layout;
+use crate::ondisk::tag::{ESCAPE, Tag};
+use crate::ondisk::{MAGIC, commit_block, descriptor, revoke};
+use crate::state::State;
+use crate::transaction::{Committing, OnCommit};
+use crate::writer::Writer;
+use crate::{Checksums, FsBlock, LogBlock, Result, Tid};
+
+/// The body of the task.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    while let Some(work) = next(shared) {
+        match Commit::new(shared, &work.transaction).write(&work) {
+            Ok(Written::Durable) => finish(shared, work),
+            Ok(Written::Abandoned) => return,
+            Err(e) => return shared.abort(&e),
+        }
+    }
+}
+
+/// A closed transaction and what its commit must wait for and do.
+struct Work {
+    transaction: Arc<Committing>,
+    wait_for: Vec<Completion>,
+    on_commit: Vec<OnCommit>,
+    /// The superblock on disk says that the log is clean.
+    log_was_clean: bool,
+    began: Nanos,
+}
+
+enum Written {
+    Durable,
+    /// The journal was dropped meanwhile.
+    Abandoned,
+}
+
+/// Waits until a commit is due and closes the running transaction; `None` when the task ends.
+fn next(shared: &Shared) -> Option<Work> {
+    let mut st = shared.state.lock();
+    loop {
+        if st.ending || st.aborted.is_some() {
+            return None;
+        }
+        let Some(due) = due_at(shared, &st) else {
+            st = shared.commit_work.wait(st);
+            continue;
+        };
+        let left = due.since(now());
+        if !left.is_zero() {
+            st = shared.commit_work.wait_timeout(st, left).0;
+            continue;
+        }
+        let log_was_clean = std::mem::take(&mut st.marked_empty);
+        let (transaction, running) = st.close_running()?;
+        // Those who found the transaction full can join the next one.
+        shared.progress.notify_all();
+        let (wait_for, on_commit) = (running.wait_for, running.on_commit);
+        return Some(Work { transaction, wait_for, on_commit, log_was_clean, began: now() });
+    }
+}
+
+/// When the running transaction is to be committed; `None` if nothing has joined it.
+fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
+    let started = st.running_started()?;
+    if st.commit_wanted.is_at_least(st.running_tid) {
+        return Some(started + shared.config.max_batch_time.min(st.average_commit));
+    }
+    Some(started + shared.config.commit_interval)
+}
+
+/// Files the transaction as committed and lets everybody know.
+fn finish(shared: &Shared, work: Work) {
+    let t = &work.transaction;
+    let mut st = shared.state.lock();
+    // A revoked block may be reused from here on. An image of it that is on its way home now
+    // would land on top of the new contents.
+    while t.revokes.iter().any(|b| st.home_in_flight.binary_search(b).is_ok()) {
+        st = shared.progress.wait(st);
+    }
+    st.install(t);
+    drop(st);
+    work.on_commit.into_iter().for_each(|f| f());
+    let mut st = shared.state.lock();
+    st.committed_tid = t.tid;
+    st.average_commit = average(st.average_commit, now() - work.began);
+    st.stats.commits += 1;
+    st.stats.logged_blocks += u64::from(t.log_blocks);
+    drop(st);
+    shared.progress.notify_all();
+    shared.checkpoint_work.notify_all();
+}
+
+/// The kernel's weights: three parts past, one part present.
+fn average(past: Duration, present: Duration) -> Duration {
+    if past.is_zero() { present } else { (past * 3 + present) / 4 }
+}
+
+/// One transaction on its way to the log.
+struct Commit<'a> {
+    shared: &'a Shared,
+    layout: Layout,
+    t: &'a Committing,
+    next: u32,
+    writer: Writer<'a>,
+    v1_sum: u32,
+}
+
+impl<'a> Commit<'a> {
+    fn new(shared: &'a Shared, t: &'a Committing) -> Self {
+        let writer =
+            Writer::new(&**shared.log.device(), shared.config.max_request_bytes, usize::MAX);
+        let (next, layout) = (t.log_start.0, shared.layout);
+        Commit { shared, layout, t, next, writer, v1_sum: !0 }
+    }
+
+    fn write(mut self, work: &Work) -> Result<Written> {
+        if work.log_was_clean {
+            self.shared.anchor.set_tail(self.t.log_start, self.t.tid, false)?;
+        }
+        self.push_revokes();
+        self.push_images();
+        if self.layout.async_commit { self.end_async(work) } else { self.end_sync(work) }
+    }
+
+    fn end_sync(&mut self, work: &Work) -> Result<Written> {
+        let commit_at = LogBlock(self.next);
+        if self.shared.log_tears_blocks {
+            self.push(Bytes::from(vec![0; self.layout.block_size]));
+        }
+        self.writer.submit();
+        self.wait_for_data(work)?;
+        self.writer.finish()?;
+        if self.shared.state.lock().ending {
+            return Ok(Written::Abandoned);
+        }
+        self.shared.flush_log()?;
+        let block = Bytes::from(self.commit_block());
+        self.shared.log.write_block(commit_at, block, true)?;
+        Ok(Written::Durable)
+    }
+
+    fn end_async(&mut self, work: &Work) -> Result<Written> {
+        if !work.wait_for.is_empty() {
+            self.writer.submit();
+            self.wait_for_data(work)?;
+        }
+        if self.shared.state.lock().ending {
+            return Ok(Written::Abandoned);
+        }
+        let block = self.commit_block();
+        self.push(Bytes::from(block));
+        self.writer.finish()?;
+        self.shared.flush_log()?;
+        Ok(Written::Durable)
+    }
+
+    /// Steps 4 and 5.
+    fn wait_for_data(&self, work: &Work) -> Result<()> {
+        Completion::wait_all(&work.wait_for)?;
+        if self.shared.log.is_external() && !work.wait_for.is_empty() {
+            self.shared.flush_fs()?;
+        }
+        Ok(())
+    }
+
+    fn push_revokes(&mut self) {
+        let blocks: Vec<FsBlock> = self.t.revokes.iter().copied().collect();
+        for chunk in blocks.chunks(self.layout.revokes_per_block()) {
+            let block = revoke::encode(&self.layout, self.t.tid, chunk);
+            self.charge(1, block.len());
+            self.push(Bytes::from(block));
+        }
+    }
+
+    fn push_images(&mut self) {
+        let mut left = self.t.writes.iter();
+        loop {
+            let group: Vec<_> = left.by_ref().take(self.layout.tags_per_descriptor()).collect();
+            if group.is_empty() {
+                return;
+            }
+            let mut tags = Vec::with_capacity(group.len());
+            let mut images = Vec::with_capacity(group.len());
+            for (block, image) in group {
+                let (tag, image) = tag_of(&self.layout, self.t.tid, *block, image);
+                tags.push(tag);
+                images.push(image);
+            }
+            let head = descriptor::encode(&self.layout, self.t.tid, &self.shared.uuid, &tags);
+            self.push_summed(Bytes::from(head));
+            images.into_iter().for_each(|image| self.push_summed(image));
+        }
+    }
+
+    /// Pushes a block that checksum v1 covers.
+    fn push_summed(&mut self, block: Bytes) {
+        if self.layout.checksums == Checksums::V1 {
+            self.v1_sum = crc32_be(self.v1_sum, &block);
+        }
+        self.charge(1, block.len());
+        self.push(block);
+    }
+
+    fn push(&mut self, block: Bytes) {
+        let (offset, _) = self.shared.log.place(LogBlock(self.next), 1);
+        self.writer.push(offset, block);
+        self.next += 1;
+        if self.next == self.shared.log_end.0 {
+            self.next = self.shared.log_first.0;
+        }
+    }
+
+    fn commit_block(&mut self) -> Vec<u8> {
+        let unix_ns = self.shared.config.unix_ns_at_zero.saturating_add(now().0);
+        commit_block::encode(&self.layout, self.t.tid, unix_ns, self.v1_sum)
+    }
+
+    fn charge(&mut self, blocks: u32, bytes: usize) {
+        let summed = if self.layout.checksums == Checksums::None { 0 } else { bytes };
+        self.writer.charge(self.shared.config.cpu_cost(blocks, summed));
+    }
+}
+
+/// The tag of a block, and the block as it goes to the log.
+fn tag_of(layout: &Layout, tid: Tid, block: FsBlock, image: &Bytes) -> (Tag, Bytes) {
+    let mut image = image.clone();
+    let mut flags = 0;
+    if image[..4] == MAGIC.to_be_bytes() {
+        // Recovery must not take it for a block of the log's own.
+        let mut escaped = image.to_vec();
+        escaped[..4].fill(0);
+        (image, flags) = (Bytes::from(escaped), ESCAPE);
+    }
+    let checksum =
+        if layout.has_block_checksums() { layout.image_checksum(tid.0, &image) } else { 0 };
+    (Tag { block, flags, checksum }, image)
+}

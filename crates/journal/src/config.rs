@@ -1,0 +1,67 @@
+//! How a journal behaves.
+
+use std::time::Duration;
+
+use crate::Checksums;
+
+/// How a journal behaves; the default is what the kernel does where it has the choice.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Longest time that an update stays uncommitted (kernel: mount option `commit=`, 5 s).
+    pub commit_interval: Duration,
+    /// How long a commit that somebody waits for may be delayed so that other tasks can join it:
+    /// at most this, and at most the average time of a commit, counted from the transaction's
+    /// first update. Zero: start at once. (Kernel: `max_batch_time`, 15 ms; there it applies
+    /// only to handles marked synchronous, which fsync is not, so zero is what fsync sees.)
+    /// While a commit runs, all who come meanwhile share the next one in any case.
+    pub max_batch_time: Duration,
+    /// Write the commit block together with the rest and flush once, after it (kernel:
+    /// `journal_async_commit`). Needs checksums. Must not be combined with data=ordered on one
+    /// device: the commit block may reach the medium before the data does. The owner sees to that.
+    pub async_commit: bool,
+    /// Change how blocks are protected; `None` keeps what the superblock says.
+    pub checksums: Option<Checksums>,
+    /// Use 64-bit block numbers from now on, if the journal does not yet.
+    pub wide: bool,
+    /// Accept an external log on a device that loses its contents with the power, or may.
+    pub accept_volatile: bool,
+    /// Start a checkpoint in the background when more than this part of the log is in use.
+    pub checkpoint_start_fraction: f64,
+    /// A checkpoint frees the oldest transactions until at most this part of the log is in use.
+    /// With 0 it takes all that are committed: the largest batch, and so the longest sorted runs.
+    pub checkpoint_stop_fraction: f64,
+    /// Home writes in flight during a checkpoint.
+    pub checkpoint_in_flight: usize,
+    /// Largest write to the log or to home places, bytes.
+    pub max_request_bytes: usize,
+    /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
+    /// and [`steadfast_runtime::now`].
+    pub unix_ns_at_zero: u64,
+    /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
+    /// the processor's instruction runs at 10 to 15 GB/s from cache, and a logged block comes
+    /// from memory.
+    pub cpu_checksum_ps_per_byte: u64,
+    /// Simulated processor time to file one block in a transaction, its log request and its
+    /// checkpoint list. Default 400 ns.
+    pub cpu_per_block: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            commit_interval: Duration::from_secs(5),
+            max_batch_time: Duration::ZERO,
+            async_commit: false,
+            checksums: None,
+            wide: false,
+            accept_volatile: false,
+            checkpoint_start_fraction: 0.5,
+            checkpoint_stop_fraction: 0.0,
+            checkpoint_in_flight: 32,
+            max_request_bytes: 1 << 20,
+            unix_ns_at_zero: 0,
+            cpu_checksum_ps_per_byte: 80,
+            cpu_per_block: Duration::from_nanos(400),
+        }
+    }
+}

@@ -1,0 +1,471 @@
+//! The journal in use: joining updates, waiting for commits and for log space.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, spawn};
+
+use crate::anchor::Anchor;
+use crate::ondisk::layout::Layout;
+use crate::ondisk::superblock::Superblock;
+use crate::state::State;
+use crate::transaction::{Running, Update};
+use crate::{
+    Checksums, Config, Features, FsBlock, JournalError, Log, LogBlock, Result, Tid, checkpoint,
+    commit,
+};
+
+/// `-EIO`, what the superblock says of an aborted journal.
+const EIO: i32 = -5;
+
+/// Counts since the journal was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JournalStats {
+    /// Transactions committed.
+    pub commits: u64,
+    /// Log blocks that they took, control blocks included.
+    pub logged_blocks: u64,
+    /// Checkpoint rounds.
+    pub checkpoints: u64,
+    /// Blocks written home.
+    pub home_blocks: u64,
+    /// Requests in which they were written.
+    pub home_writes: u64,
+    /// Times that an update had to wait for log space.
+    pub space_waits: u64,
+}
+
+/// What the journal's tasks and its owner share.
+pub(crate) struct Shared {
+    pub log: Log,
+    pub fs: Arc<dyn BlockDevice>,
+    pub config: Config,
+    pub layout: Layout,
+    pub uuid: [u8; 16],
+    pub log_first: LogBlock,
+    pub log_end: LogBlock,
+    /// A cut may leave a log block half written.
+    pub log_tears_blocks: bool,
+    log_cached: bool,
+    fs_cached: bool,
+    pub anchor: Anchor,
+    /// Never held across a wait for a device. Taken after the anchor's lock, never before it.
+    pub state: Mutex<State>,
+    /// The commit task may have something to do.
+    pub commit_work: Condvar,
+    /// The checkpoint task may have something to do.
+    pub checkpoint_work: Condvar,
+    /// A transaction was closed or committed, log space came free, home writes came to rest, or
+    /// the journal was aborted.
+    pub progress: Condvar,
+}
+
+impl Shared {
+    pub(crate) fn flush_log(&self) -> Result<()> {
+        if self.log_cached { Ok(self.log.device().flush()?) } else { Ok(()) }
+    }
+
+    pub(crate) fn flush_fs(&self) -> Result<()> {
+        if self.fs_cached { Ok(self.fs.flush()?) } else { Ok(()) }
+    }
+
+    /// Stops the journal for good; only the first cause counts. Everybody who waits gets it.
+    pub(crate) fn abort(&self, cause: &JournalError) {
+        let mut st = self.state.lock();
+        if st.aborted.is_some() {
+            return;
+        }
+        st.aborted = Some(JournalError::Aborted { cause: cause.to_string() });
+        drop(st);
+        self.wake_all();
+        // For the next mount to see; if even this fails there is nothing more to say.
+        let _ = self.anchor.update(true, |sb| {
+            sb.set_errno(EIO);
+            Some(())
+        });
+    }
+
+    fn wake_all(&self) {
+        self.commit_work.notify_all();
+        self.checkpoint_work.notify_all();
+        self.progress.notify_all();
+    }
+}
+
+impl Config {
+    /// Simulated processor time for so many blocks filed and bytes checksummed.
+    pub(crate) fn cpu_cost(&self, blocks: u32, summed_bytes: usize) -> Duration {
+        let ps = self.cpu_checksum_ps_per_byte.saturating_mul(summed_bytes as u64);
+        self.cpu_per_block * blocks + Duration::from_nanos(ps / 1000)
+    }
+}
+
+/// A journal in use. Two tasks belong to it, one that commits and one that checkpoints.
+///
+/// [`close`](Journal::close) leaves a clean log. Dropping the journal without that leaves it as a
+/// power cut would, to be recovered; the tasks end by themselves.
+pub struct Journal {
+    shared: Arc<Shared>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Journal").field("log", &self.shared.log).finish()
+    }
+}
+
+impl Journal {
+    /// Opens a clean log ([`recover`](crate::recover) first if it may not be) of the file system
+    /// on `fs`. Nothing is written until the first commit.
+    pub fn open(log: Log, fs: Arc<dyn BlockDevice>, config: Config) -> Result<Arc<Journal>> {
+        check_fitness(&log, &config)?;
+        let (mut sb, block) = log.read_superblock_block()?;
+        if sb.start().is_some() {
+            let what = "the journal holds transactions that must be recovered first";
+            return Err(JournalError::refused(what));
+        }
+        sb.set_features(features(&sb, &config)?);
+        let info = log.device().info();
+        let shared = Arc::new(Shared {
+            layout: Layout::of(&sb),
+            uuid: *sb.uuid().as_bytes(),
+            log_first: sb.first(),
+            log_end: sb.end(),
+            log_tears_blocks: info.atomic_write < log.block_size(),
+            log_cached: info.volatile_cache,
+            fs_cached: fs.info().volatile_cache,
+            anchor: Anchor::new(log.clone(), sb, &block),
+            state: Mutex::new(State::new(&sb)),
+            commit_work: Condvar::new(),
+            checkpoint_work: Condvar::new(),
+            progress: Condvar::new(),
+            log,
+            fs,
+            config,
+        });
+        let (a, b) = (Arc::clone(&shared), Arc::clone(&shared));
+        let tasks = vec![
+            spawn("journal commit", move || commit::run(&a)),
+            spawn("journal checkpoint", move || checkpoint::run(&b)),
+        ];
+        Ok(Arc::new(Journal { shared, tasks: Mutex::new(tasks) }))
+    }
+
+    /// Joins an update to the running transaction, whole or not at all, and returns the
+    /// transaction's number. Waits if the transaction is full or the log has no room.
+    ///
+    /// # Errors
+    /// [`JournalError::Aborted`]; [`JournalError::Refused`] if the update can never fit (see
+    /// [`max_update_blocks`](Self::max_update_blocks)), an image has the wrong size, or a block
+    /// number needs 64 bits and the journal has 32.
+    pub fn submit(&self, update: Update) -> Result<Tid> {
+        self.check_update(&update)?;
+        let mut st = self.wait_for_room_with(&update)?;
+        let tid = st.running_tid;
+        let first = st.running.is_none();
+        let started = now();
+        st.running.get_or_insert_with(|| Running::new(started)).join(update);
+        drop(st);
+        if first {
+            // The commit interval counts from here.
+            self.shared.commit_work.notify_all();
+        }
+        Ok(tid)
+    }
+
+    /// Waits until an update of this size would join at once. For owners that must not wait for
+    /// the log under their own locks: wait here first, then lock, then submit.
+    pub fn wait_for_room(&self, writes: usize, revokes: usize) -> Result<()> {
+        let blank = || (FsBlock(0), Bytes::new());
+        let update = Update {
+            writes: std::iter::repeat_with(blank).take(writes).collect(),
+            revokes: vec![FsBlock(0); revokes],
+            ..Update::default()
+        };
+        self.wait_for_room_with(&update).map(drop)
+    }
+
+    fn check_update(&self, update: &Update) -> Result<()> {
+        let block_size = self.shared.log.block_size() as usize;
+        if let Some((block, image)) = update.writes.iter().find(|(_, i)| i.len() != block_size) {
+            return Err(JournalError::refused(format!(
+                "the image of block {block} has {} bytes, a block {block_size}",
+                image.len()
+            )));
+        }
+        let numbers = update.writes.iter().map(|(b, _)| b).chain(&update.revokes);
+        if let Some(high) = numbers.max().filter(|b| b.0 >> 32 != 0)
+            && !self.shared.layout.wide
+        {
+            return Err(JournalError::refused(format!(
+                "block {high} does not fit the journal's 32-bit block numbers"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Waits until `update` can join the running transaction.
+    fn wait_for_room_with(&self, update: &Update) -> Result<MutexGuard<'_, State>> {
+        let shared = &*self.shared;
+        let mut st = shared.state.lock();
+        let alone = st.layout.log_blocks(update.writes.len(), update.revokes.len());
+        let max = st.max_transaction() as usize;
+        if alone > max {
+            return Err(JournalError::refused(format!(
+                "an update of {} blocks needs {alone} log blocks; the journal takes {max} at once: \
+                 split the operation, or make a larger journal",
+                update.writes.len()
+            )));
+        }
+        let mut waited = false;
+        loop {
+            if let Some(e) = &st.aborted {
+                return Err(e.clone());
+            }
+            if st.closing || st.ending {
+                return Err(JournalError::refused("the journal is closed"));
+            }
+            let layout = st.layout;
+            let wanted = st.running.as_ref().map_or(alone, |r| r.log_blocks_with(update, &layout));
+            if wanted > max {
+                let tid = st.running_tid;
+                st.want_commit(tid);
+                shared.commit_work.notify_all();
+                st = shared.progress.wait_while(st, |st| {
+                    st.running_tid == tid && st.aborted.is_none() && !st.ending
+                });
+            } else if !st.has_room(wanted) {
+                st.stats.space_waits += u64::from(!std::mem::replace(&mut waited, true));
+                st.space_waiters += 1;
+                shared.checkpoint_work.notify_all();
+                st = shared.progress.wait(st);
+                st.space_waiters -= 1;
+            } else {
+                return Ok(st);
+            }
+        }
+    }
+
+    /// The most block images that one [`Update`] may hold, if it revokes no more than a
+    /// block-full: about a quarter of the log.
+    pub fn max_update_blocks(&self) -> usize {
+        let st = self.shared.state.lock();
+        let max = st.max_transaction() as usize;
+        // A commit block, a revoke block, and a descriptor for each group of images.
+        let group = st.layout.tags_per_descriptor();
+        let images = (max - 2) * group / (group + 1);
+        debug_assert!(st.layout.log_blocks(images, 1) <= max);
+        images
+    }
+
+    /// The newest contents of a block that is not (known to be) in its home place: of the
+    /// running, the committing, or a committed transaction. `None`: the home place is right, or
+    /// the block was revoked and has no journaled contents any more.
+    pub fn image(&self, block: FsBlock) -> Option<Bytes> {
+        self.shared.state.lock().image(block)
+    }
+
+    /// Number of the transaction that the next update would join.
+    pub fn running_tid(&self) -> Tid {
+        self.shared.state.lock().running_tid
+    }
+
+    /// The newest transaction that is durable.
+    pub fn committed_tid(&self) -> Tid {
+        self.shared.state.lock().committed_tid
+    }
+
+    /// Whether anything has joined the running transaction.
+    pub fn has_uncommitted(&self) -> bool {
+        let st = self.shared.state.lock();
+        st.running.is_some() || st.committing.is_some()
+    }
+
+    /// Makes transaction `tid` and all before it durable, and waits for that. Callers that come
+    /// while a commit runs share the next one. A number that nothing has joined yet stands for
+    /// everything joined so far.
+    pub fn commit(&self, tid: Tid) -> Result<()> {
+        let shared = &*self.shared;
+        let mut st = shared.state.lock();
+        let mut target = tid;
+        if tid.is_at_least(st.running_tid) {
+            let last = if st.running.is_some() { 0 } else { u32::MAX };
+            target = st.running_tid.plus(last);
+        }
+        loop {
+            if st.committed_tid.is_at_least(target) {
+                return Ok(());
+            }
+            if let Some(e) = &st.aborted {
+                return Err(e.clone());
+            }
+            if st.ending {
+                return Err(JournalError::refused("the journal is closed"));
+            }
+            if target.is_after(st.commit_wanted) {
+                st.want_commit(target);
+                shared.commit_work.notify_all();
+            }
+            st = shared.progress.wait(st);
+        }
+    }
+
+    /// Starts the commit of transaction `tid` without waiting for it.
+    pub fn start_commit(&self, tid: Tid) {
+        let mut st = self.shared.state.lock();
+        if !tid.is_after(st.running_tid) {
+            st.want_commit(tid);
+        }
+        drop(st);
+        self.shared.commit_work.notify_all();
+    }
+
+    /// Commits everything, writes everything home, and marks the log clean unless updates have
+    /// joined meanwhile.
+    pub fn checkpoint_all(&self) -> Result<()> {
+        let last = self.running_tid();
+        self.commit(last)?;
+        let shared = &*self.shared;
+        let mut st = shared.state.lock();
+        let last = st.committed_tid;
+        while last.is_at_least(st.tail_tid) {
+            if let Some(e) = &st.aborted {
+                return Err(e.clone());
+            }
+            if st.ending {
+                return Err(JournalError::refused("the journal is closed"));
+            }
+            if st.checkpoint_wanted.is_none_or(|tid| last.is_after(tid)) {
+                st.checkpoint_wanted = Some(last);
+            }
+            shared.checkpoint_work.notify_all();
+            st = shared.progress.wait(st);
+        }
+        if st.checkpoint_wanted == Some(last) {
+            st.checkpoint_wanted = None;
+        }
+        drop(st);
+        let marked = self.mark_clean();
+        if let Err(e) = &marked {
+            shared.abort(e);
+        }
+        marked
+    }
+
+    /// Writes a superblock that says that the log is clean, if it is.
+    fn mark_clean(&self) -> Result<()> {
+        let shared = &*self.shared;
+        shared.anchor.update(true, |sb| {
+            let mut st = shared.state.lock();
+            if !st.is_empty() || st.marked_empty || st.aborted.is_some() {
+                return None;
+            }
+            // A commit that starts after this waits for the anchor and then names its start.
+            st.marked_empty = true;
+            sb.set_tail(None, st.running_tid);
+            Some(())
+        })
+    }
+
+    /// Commits and checkpoints everything, marks the log clean and ends the tasks. Updates that
+    /// come meanwhile or later are refused.
+    pub fn close(&self) -> Result<()> {
+        self.shared.state.lock().closing = true;
+        self.shared.progress.notify_all();
+        let outcome = self.checkpoint_all();
+        self.end_tasks();
+        outcome
+    }
+
+    /// Ends the tasks at once and waits for them: the log stays as a power cut would leave it,
+    /// but for writes already under way, which have completed on return.
+    pub fn abandon(&self) {
+        self.end_tasks();
+    }
+
+    fn end_tasks(&self) {
+        self.shared.state.lock().ending = true;
+        self.shared.wake_all();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks {
+            if let Err(panicked) = task.join() {
+                panicked.resume();
+            }
+        }
+    }
+
+    /// The first failure, if there was one; the journal writes nothing any more.
+    pub fn aborted(&self) -> Option<JournalError> {
+        self.shared.state.lock().aborted.clone()
+    }
+
+    /// Aborts the journal, for a failure that its owner found: nothing more is committed.
+    pub fn abort(&self, cause: &JournalError) {
+        self.shared.abort(cause);
+    }
+
+    /// Counts since the journal was opened.
+    pub fn stats(&self) -> JournalStats {
+        self.shared.state.lock().stats
+    }
+
+    /// Log blocks in use and log blocks that there are.
+    pub fn usage(&self) -> (u32, u32) {
+        let st = self.shared.state.lock();
+        (st.used, st.capacity())
+    }
+
+    /// The superblock as last written, or as it will be written first.
+    pub fn superblock(&self) -> Superblock {
+        self.shared.anchor.get()
+    }
+
+    /// Where the log lives.
+    pub fn log(&self) -> &Log {
+        &self.shared.log
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        // The lock is never held across a wait, so this does not wait either.
+        self.shared.state.lock().ending = true;
+        self.shared.wake_all();
+    }
+}
+
+/// Refuses a log device that may lose what the file system's device keeps. (An internal log
+/// shares the fate of its file system: both are there or neither.)
+fn check_fitness(log: &Log, config: &Config) -> Result<()> {
+    if !log.is_external() || config.accept_volatile {
+        return Ok(());
+    }
+    match log.device().info().unfit_to_persist() {
+        None => Ok(()),
+        Some(reason) => Err(JournalError::refused(format!(
+            "{reason}: it must not hold a journal, because losing the journal damages the file \
+             system; accept a volatile journal explicitly if that is acceptable"
+        ))),
+    }
+}
+
+/// The features that the journal will have from its next superblock on.
+fn features(sb: &Superblock, config: &Config) -> Result<Features> {
+    let mut f = sb.features();
+    if let Some(checksums) = config.checksums {
+        f.set_checksums(checksums);
+    }
+    if config.async_commit && f.checksums() == Checksums::None {
+        let what = "async_commit needs checksums: without them a torn commit is not noticed";
+        return Err(JournalError::refused(what));
+    }
+    f.set_incompat(Features::ASYNC_COMMIT, config.async_commit);
+    f.set_incompat(Features::REVOKE, true);
+    if config.wide {
+        f.set_incompat(Features::WIDE, true);
+    }
+    Ok(f)
+}

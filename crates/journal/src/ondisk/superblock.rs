@@ -1,0 +1,330 @@
+//! The journal superblock (kernel: `journal_superblock_t`), versions 1 and 2.
+
+use uuid::Uuid;
+use zerocopy::big_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{BlockType, Header, MAGIC};
+use crate::checksum::crc32c;
+use crate::{Checksums, Features, JournalError, LogBlock, Result, Tid};
+
+/// Raw journal superblock: the first 1024 bytes of its block.
+#[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Raw {
+    header: Header,
+    /// `s_blocksize`
+    block_size: U32,
+    /// `s_maxlen`
+    max_len: U32,
+    /// `s_first`
+    first: U32,
+    /// `s_sequence`
+    sequence: U32,
+    /// `s_start`
+    start: U32,
+    /// `s_errno`
+    errno: U32,
+    /// `s_feature_compat`
+    feature_compat: U32,
+    /// `s_feature_incompat`
+    feature_incompat: U32,
+    /// `s_feature_ro_compat`
+    feature_ro_compat: U32,
+    /// `s_uuid`
+    uuid: [u8; 16],
+    /// `s_nr_users`
+    nr_users: U32,
+    /// `s_dynsuper`
+    dynsuper: U32,
+    /// `s_max_transaction`
+    max_transaction: U32,
+    /// `s_max_trans_data`
+    max_trans_data: U32,
+    /// `s_checksum_type`
+    checksum_type: u8,
+    padding2: [u8; 3],
+    /// `s_num_fc_blks`
+    num_fc_blocks: U32,
+    /// `s_head`
+    head: U32,
+    padding: [u8; 160],
+    /// `s_checksum`
+    checksum: U32,
+    /// `s_users`
+    users: [[u8; 16]; 48],
+}
+
+const _: () = {
+    assert!(size_of::<Raw>() == 1024);
+    assert!(std::mem::offset_of!(Raw, first) == 0x14);
+    assert!(std::mem::offset_of!(Raw, feature_compat) == 0x24);
+    assert!(std::mem::offset_of!(Raw, uuid) == 0x30);
+    assert!(std::mem::offset_of!(Raw, nr_users) == 0x40);
+    assert!(std::mem::offset_of!(Raw, checksum_type) == 0x50);
+    assert!(std::mem::offset_of!(Raw, num_fc_blocks) == 0x54);
+    assert!(std::mem::offset_of!(Raw, head) == 0x58);
+    assert!(std::mem::offset_of!(Raw, checksum) == 0xfc);
+    assert!(std::mem::offset_of!(Raw, users) == 0x100);
+};
+
+/// `JBD2_CRC32C_CHKSUM`
+const CHECKSUM_TYPE_CRC32C: u8 = 4;
+/// `JBD2_DEFAULT_FAST_COMMIT_BLOCKS`
+const DEFAULT_FAST_COMMIT_BLOCKS: u32 = 256;
+/// `JBD2_MIN_JOURNAL_BLOCKS`
+pub(crate) const MIN_LOG_BLOCKS: u32 = 1024;
+/// Most file systems that an external journal can name (kernel: `JBD2_USERS_MAX`).
+pub(crate) const USERS_MAX: u32 = 48;
+
+const PLACE: &str = "journal superblock";
+
+/// A journal superblock whose magic, features, checksum and geometry have been checked.
+///
+/// Bytes that this version does not know are kept and written back as they were.
+#[derive(Debug, Clone)]
+pub struct Superblock {
+    raw: Raw,
+}
+
+impl Superblock {
+    /// Bytes that the structure occupies at the start of its block.
+    pub const BYTES: usize = size_of::<Raw>();
+
+    /// A version-2 superblock of an empty log.
+    pub(crate) fn new(block_size: u32, max_len: u32, first: u32, sequence: Tid) -> Self {
+        let header = Header::new(BlockType::SuperblockV2, Tid(0));
+        let mut raw = <Raw as zerocopy::FromZeros>::new_zeroed();
+        raw.header = header;
+        raw.block_size = U32::new(block_size);
+        raw.max_len = U32::new(max_len);
+        raw.first = U32::new(first);
+        raw.sequence = U32::new(sequence.0);
+        Superblock { raw }
+    }
+
+    /// Decodes the first 1024 bytes of the superblock's block. `log_blocks` is what the owner
+    /// maps. A checksum that does not match is an error unless `checksum_may_differ`.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        block_size: u32,
+        log_blocks: u32,
+        checksum_may_differ: bool,
+    ) -> Result<Self> {
+        let (raw, _) = Raw::read_from_prefix(bytes)
+            .map_err(|_| JournalError::corrupt("shorter than 1024 bytes", PLACE))?;
+        let sb = Superblock { raw };
+        sb.check_identity(block_size)?;
+        sb.features().validate()?;
+        if sb.has_block_checksums() {
+            if sb.raw.checksum_type != CHECKSUM_TYPE_CRC32C {
+                let what = format!("checksum type {}", sb.raw.checksum_type);
+                return Err(JournalError::Unsupported { what });
+            }
+            if !sb.checksum_matches() && !checksum_may_differ {
+                return Err(JournalError::corrupt("the checksum does not match", PLACE));
+            }
+        }
+        sb.check_geometry(log_blocks)?;
+        Ok(sb)
+    }
+
+    fn check_identity(&self, block_size: u32) -> Result<()> {
+        if self.raw.header.magic.get() != MAGIC {
+            return Err(JournalError::corrupt("no JBD2 magic number", PLACE));
+        }
+        if !matches!(self.raw.header.kind(), BlockType::SuperblockV1 | BlockType::SuperblockV2) {
+            let what = format!("block type {} is no superblock", self.raw.header.block_type.get());
+            return Err(JournalError::corrupt(what, PLACE));
+        }
+        let found = self.block_size();
+        if found != block_size {
+            return Err(JournalError::Refused {
+                what: format!(
+                    "the journal has {found}-byte blocks, the file system {block_size}-byte \
+                     blocks; they must be equal: make a journal with the same block size"
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    fn check_geometry(&self, log_blocks: u32) -> Result<()> {
+        let (max_len, first) = (self.max_len(), self.first().0);
+        let corrupt = |what: String| Err(JournalError::corrupt(what, PLACE));
+        if max_len > log_blocks {
+            return corrupt(format!("claims {max_len} blocks, the log has only {log_blocks}"));
+        }
+        if max_len < MIN_LOG_BLOCKS {
+            return corrupt(format!("{max_len} blocks; a log has at least {MIN_LOG_BLOCKS}"));
+        }
+        if first == 0 || first >= self.end().0 || self.capacity() < MIN_LOG_BLOCKS / 2 {
+            return corrupt(format!("the log starts at block {first} of {max_len}"));
+        }
+        if self.raw.start.get() != 0 && !(first..self.end().0).contains(&self.raw.start.get()) {
+            let start = self.raw.start.get();
+            return corrupt(format!("first transaction at block {start}, outside the log"));
+        }
+        Ok(())
+    }
+
+    fn is_v2(&self) -> bool {
+        self.raw.header.kind() == BlockType::SuperblockV2
+    }
+
+    /// The feature bits; none for a version-1 superblock.
+    pub fn features(&self) -> Features {
+        if !self.is_v2() {
+            return Features::default();
+        }
+        Features {
+            compat: self.raw.feature_compat.get(),
+            incompat: self.raw.feature_incompat.get(),
+            ro_compat: self.raw.feature_ro_compat.get(),
+        }
+    }
+
+    /// Sets the feature bits; makes a version-1 superblock version 2 if any is set.
+    pub(crate) fn set_features(&mut self, features: Features) {
+        if !self.is_v2() {
+            if features == Features::default() {
+                return;
+            }
+            // What a version-1 superblock has beyond its fields means nothing.
+            let kept = *self;
+            let (sequence, start) = (kept.sequence(), kept.raw.start);
+            *self = Superblock::new(kept.block_size(), kept.max_len(), kept.first().0, sequence);
+            self.raw.start = start;
+            self.raw.errno = kept.raw.errno;
+        }
+        self.raw.feature_compat = U32::new(features.compat);
+        self.raw.feature_incompat = U32::new(features.incompat);
+        self.raw.feature_ro_compat = U32::new(features.ro_compat);
+        self.raw.checksum_type = if self.has_block_checksums() { CHECKSUM_TYPE_CRC32C } else { 0 };
+    }
+
+    fn has_block_checksums(&self) -> bool {
+        matches!(self.features().checksums(), Checksums::V2 | Checksums::V3)
+    }
+
+    pub(crate) fn checksum_matches(&self) -> bool {
+        !self.has_block_checksums() || self.raw.checksum.get() == self.computed_checksum()
+    }
+
+    fn computed_checksum(&self) -> u32 {
+        let raw = Raw { checksum: U32::new(0), ..self.raw };
+        crc32c(!0, raw.as_bytes())
+    }
+
+    /// The bytes to write, with the checksum brought up to date where the features want one.
+    pub(crate) fn encode(&mut self) -> [u8; Superblock::BYTES] {
+        self.raw.checksum =
+            U32::new(if self.has_block_checksums() { self.computed_checksum() } else { 0 });
+        zerocopy::transmute!(self.raw)
+    }
+
+    /// `s_blocksize`, bytes.
+    pub fn block_size(&self) -> u32 {
+        self.raw.block_size.get()
+    }
+
+    /// `s_maxlen`: blocks of the journal, the superblock and a fast-commit area included.
+    pub fn max_len(&self) -> u32 {
+        self.raw.max_len.get()
+    }
+
+    /// `s_first`: the first block that transactions use.
+    pub fn first(&self) -> LogBlock {
+        LogBlock(self.raw.first.get())
+    }
+
+    /// One past the last block that transactions use (kernel: `j_last`): `s_maxlen`, less the
+    /// fast-commit area if the journal has one.
+    pub fn end(&self) -> LogBlock {
+        let max_len = self.max_len();
+        if !self.features().has_incompat(Features::FAST_COMMIT) {
+            return LogBlock(max_len);
+        }
+        let fast = match self.raw.num_fc_blocks.get() {
+            0 => DEFAULT_FAST_COMMIT_BLOCKS,
+            n => n,
+        };
+        match max_len.checked_sub(fast) {
+            Some(end) if end >= MIN_LOG_BLOCKS => LogBlock(end),
+            _ => LogBlock(max_len),
+        }
+    }
+
+    /// Blocks that transactions can use.
+    pub fn capacity(&self) -> u32 {
+        self.end().0.saturating_sub(self.first().0)
+    }
+
+    /// `s_sequence`: number of the transaction at [`start`](Self::start).
+    pub fn sequence(&self) -> Tid {
+        Tid(self.raw.sequence.get())
+    }
+
+    /// `s_start`: where the oldest transaction begins; `None` when the log is clean.
+    pub fn start(&self) -> Option<LogBlock> {
+        let start = self.raw.start.get();
+        (start != 0).then_some(LogBlock(start))
+    }
+
+    pub(crate) fn set_tail(&mut self, start: Option<LogBlock>, sequence: Tid) {
+        self.raw.start = U32::new(start.map_or(0, |b| b.0));
+        self.raw.sequence = U32::new(sequence.0);
+        // The kernel starts a clean log at `s_head` if it is set; ours start at `s_first`.
+        self.raw.head = U32::new(0);
+    }
+
+    /// `s_errno`: the error with which the journal was aborted, negative as in the kernel; or 0.
+    pub fn errno(&self) -> i32 {
+        self.raw.errno.get().cast_signed()
+    }
+
+    pub(crate) fn set_errno(&mut self, errno: i32) {
+        self.raw.errno = U32::new(errno.cast_unsigned());
+    }
+
+    /// `s_uuid`: of an external journal, equal to the UUID of its device's ext superblock.
+    pub fn uuid(&self) -> Uuid {
+        Uuid::from_bytes(self.raw.uuid)
+    }
+
+    pub(crate) fn set_uuid(&mut self, uuid: Uuid) {
+        self.raw.uuid = *uuid.as_bytes();
+    }
+
+    /// `s_nr_users`: file systems that use this journal: 1 for an internal one, 0 for an
+    /// external one that nobody has attached.
+    pub fn nr_users(&self) -> u32 {
+        self.raw.nr_users.get()
+    }
+
+    /// `s_users`: UUIDs of those file systems, as far as `nr_users` says and the field holds.
+    pub fn users(&self) -> Vec<Uuid> {
+        let n = self.nr_users().min(USERS_MAX) as usize;
+        self.raw.users[..n].iter().map(|u| Uuid::from_bytes(*u)).collect()
+    }
+
+    pub(crate) fn set_users(&mut self, users: &[Uuid]) {
+        let users = &users[..users.len().min(USERS_MAX as usize)];
+        self.raw.users = [[0; 16]; 48];
+        for (slot, user) in self.raw.users.iter_mut().zip(users) {
+            *slot = *user.as_bytes();
+        }
+        self.set_nr_users(users.len() as u32);
+    }
+
+    pub(crate) fn set_nr_users(&mut self, n: u32) {
+        self.raw.nr_users = U32::new(n);
+    }
+
+    /// Seed of all block checksums (kernel: `j_csum_seed`).
+    pub(crate) fn checksum_seed(&self) -> u32 {
+        crc32c(!0, &self.raw.uuid)
+    }
+}
+
+impl Copy for Superblock {}

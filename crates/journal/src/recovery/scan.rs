@@ -1,0 +1,195 @@
+//! First pass: which transactions are whole.
+//!
+//! The scan walks from the superblock's tail, block by block, as long as each carries the magic
+//! number and the number of the transaction that is due. A transaction counts when its commit
+//! block is found. What does not match is judged:
+//!
+//! | found | meaning |
+//! |---|---|
+//! | other bytes, another number, no commit block | the log ends before this transaction |
+//! | a checksum fails, and the commit time is before the last transaction's | left over from an earlier journal in the same place: the log ends before it |
+//! | a checksum fails, asynchronous commit, and no later transaction follows | it was being written when the power failed: the log ends before it |
+//! | a checksum fails otherwise | corruption |
+//!
+//! That a bad checksum without asynchronous commit is corruption follows from the commit order:
+//! the commit block is written when the rest is durable, and the part of it that means something
+//! is within one sector. Where the medium keeps only smaller units than a sector, the commit
+//! block itself may be torn; then the third line holds for it too.
+//!
+//! However damaged the log is, the scan ends: it never takes more blocks than the log has.
+
+use crate::checksum::crc32_be;
+use crate::ondisk::commit_block::{self, Verdict};
+use crate::ondisk::tag::Tag;
+use crate::ondisk::{BlockType, Header, descriptor, revoke};
+use crate::{Checksums, FsBlock, JournalError, LogBlock, Result, Tid};
+
+use super::Finding;
+use super::read::Reader;
+
+/// A whole transaction.
+pub(super) struct Transaction {
+    pub tid: Tid,
+    /// Its logged blocks: where each lies in the log, and its tag.
+    pub images: Vec<(LogBlock, Tag)>,
+    pub revokes: Vec<FsBlock>,
+}
+
+/// What the scan found.
+pub(super) struct Scanned {
+    /// Consecutive, oldest first.
+    pub transactions: Vec<Transaction>,
+    /// The first number that is not there.
+    pub end: Tid,
+    pub findings: Vec<Finding>,
+}
+
+struct Scan<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+    at: LogBlock,
+    /// Blocks taken so far.
+    walked: u32,
+    last_seconds: u64,
+    out: Scanned,
+}
+
+/// What one transaction looks like while it is read.
+struct Candidate {
+    tid: Tid,
+    images: Vec<(LogBlock, Tag)>,
+    revokes: Vec<FsBlock>,
+    v1_sum: u32,
+    /// The first checksum that fails.
+    bad: Option<String>,
+}
+
+enum Step {
+    /// A transaction ended here.
+    Committed(Candidate, u64),
+    /// The log ends before this transaction.
+    End,
+}
+
+/// Finds the whole transactions from `start` on, where number `first` is due.
+pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<Scanned> {
+    let out = Scanned { transactions: Vec::new(), end: first, findings: Vec::new() };
+    let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, out };
+    while let Step::Committed(t, seconds) = scan.transaction()? {
+        if let Some(what) = t.bad {
+            scan.judge(t.tid, seconds, what)?;
+            break;
+        }
+        scan.last_seconds = seconds;
+        scan.out.end = t.tid.plus(1);
+        let Candidate { tid, images, revokes, .. } = t;
+        scan.out.transactions.push(Transaction { tid, images, revokes });
+    }
+    Ok(scan.out)
+}
+
+impl Scan<'_, '_> {
+    /// Takes the next block of the log; `None` when the log has been walked once round.
+    fn take(&mut self) -> Option<LogBlock> {
+        if self.walked >= self.reader.capacity() {
+            return None;
+        }
+        let at = self.at;
+        self.walked += 1;
+        self.at = self.reader.after(at, 1);
+        Some(at)
+    }
+
+    /// Reads blocks up to the commit block of the transaction that is due.
+    fn transaction(&mut self) -> Result<Step> {
+        let tid = self.out.end;
+        let mut t =
+            Candidate { tid, images: Vec::new(), revokes: Vec::new(), v1_sum: !0, bad: None };
+        loop {
+            let Some(at) = self.take() else { return Ok(Step::End) };
+            let block = self.reader.block(at)?;
+            let Some(header) = Header::of(&block).filter(|h| h.tid() == tid) else {
+                return Ok(Step::End);
+            };
+            match header.kind() {
+                BlockType::Descriptor => {
+                    if !self.descriptor(at, &block, &mut t)? {
+                        return Ok(Step::End);
+                    }
+                }
+                BlockType::Revoke => self.revoke(at, &block, &mut t),
+                BlockType::Commit => {
+                    let seconds = self.commit(at, &block, &mut t);
+                    return Ok(Step::Committed(t, seconds));
+                }
+                _ => return Ok(Step::End),
+            }
+        }
+    }
+
+    /// False if its blocks would not fit the log.
+    fn descriptor(&mut self, at: LogBlock, block: &[u8], t: &mut Candidate) -> Result<bool> {
+        let layout = self.reader.layout;
+        if !layout.tail_matches(block) {
+            t.bad.get_or_insert(format!("the checksum of its descriptor block at {at}"));
+        }
+        let v1 = layout.checksums == Checksums::V1;
+        if v1 {
+            t.v1_sum = crc32_be(t.v1_sum, block);
+        }
+        for tag in descriptor::tags(&layout, block) {
+            let Some(at) = self.take() else { return Ok(false) };
+            if v1 {
+                t.v1_sum = crc32_be(t.v1_sum, &self.reader.block(at)?);
+            }
+            t.images.push((at, tag));
+        }
+        Ok(true)
+    }
+
+    fn revoke(&mut self, at: LogBlock, block: &[u8], t: &mut Candidate) {
+        let layout = self.reader.layout;
+        if !layout.tail_matches(block) {
+            t.bad.get_or_insert(format!("the checksum of its revoke block at {at}"));
+        }
+        match revoke::entries(&layout, block) {
+            Ok(blocks) => t.revokes.extend(blocks),
+            Err(e) => {
+                t.bad.get_or_insert(e.to_string());
+            }
+        }
+    }
+
+    fn commit(&mut self, at: LogBlock, block: &[u8], t: &mut Candidate) -> u64 {
+        let read = commit_block::decode(&self.reader.layout, block, t.v1_sum);
+        match read.verdict {
+            Verdict::Good => {}
+            Verdict::Torn => self.out.findings.push(Finding::TornCommit { tid: t.tid }),
+            Verdict::Bad => {
+                t.bad.get_or_insert(format!("the checksum of its commit block at {at}"));
+            }
+        }
+        read.seconds
+    }
+
+    /// A transaction is complete but a checksum in it fails: see the module's table.
+    fn judge(&mut self, tid: Tid, seconds: u64, what: String) -> Result<()> {
+        if seconds < self.last_seconds {
+            self.out.findings.push(Finding::Stale { tid });
+            return Ok(());
+        }
+        if self.reader.may_end_torn() && !self.another_follows(tid.plus(1))? {
+            let what = format!("{what} does not match");
+            self.out.findings.push(Finding::Interrupted { tid, what });
+            return Ok(());
+        }
+        let place = format!("transaction {tid}");
+        Err(JournalError::corrupt(format!("{what} does not match"), place))
+    }
+
+    /// Whether the block after the transaction just read begins transaction `tid`.
+    fn another_follows(&mut self, tid: Tid) -> Result<bool> {
+        let Some(at) = self.take() else { return Ok(false) };
+        let block = self.reader.block(at)?;
+        Ok(Header::of(&block).is_some_and(|h| h.tid() == tid))
+    }
+}

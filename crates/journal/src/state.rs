@@ -1,0 +1,239 @@
+//! What the journal knows in memory: the transactions, the newest image of each block, and how
+//! much of the log is in use.
+//!
+//! # Invariants
+//!
+//! 1. Transactions in the log have consecutive numbers: `committed` (oldest first), then
+//!    `committing`, then the running one. Recovery depends on it.
+//! 2. `newest[b]` is the image of `b` in the *youngest committed* transaction that logged it, as
+//!    long as that image is not home and no younger committed transaction has revoked `b`.
+//!    `Committed::live` counts a transaction's entries in `newest`. A transaction whose `live`
+//!    is 0, with none older before it, is not needed in the log any more.
+//! 3. `used` counts the blocks from the tail *on disk* to `head`, and `used` plus what the
+//!    running transaction needs never exceeds the log. So a commit always finds its space; only
+//!    those who want to join wait for some.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_runtime::Nanos;
+
+use crate::ondisk::layout::Layout;
+use crate::ondisk::superblock::Superblock;
+use crate::transaction::{Committed, Committing, Running};
+use crate::{FsBlock, JournalError, JournalStats, LogBlock, Tid};
+
+/// An image that is committed and not yet home.
+pub(crate) struct Newest {
+    pub tid: Tid,
+    pub image: Bytes,
+}
+
+/// See the module's text. Guarded by the journal's state lock, which is never held across a
+/// wait for a device.
+pub(crate) struct State {
+    pub layout: Layout,
+    first: LogBlock,
+    end: LogBlock,
+    /// Where the next transaction to commit will begin.
+    pub head: LogBlock,
+    pub used: u32,
+    /// Number of the running transaction, whether anything has joined it or not.
+    pub running_tid: Tid,
+    pub running: Option<Running>,
+    pub committing: Option<Arc<Committing>>,
+    pub committed: VecDeque<Committed>,
+    pub newest: HashMap<FsBlock, Newest>,
+    /// Transactions up to this one are durable.
+    pub committed_tid: Tid,
+    /// Somebody wants transactions up to this one committed.
+    pub commit_wanted: Tid,
+    /// Transactions before this one have been checkpointed, and the superblock says so.
+    pub tail_tid: Tid,
+    /// Somebody wants the tail to move beyond this one.
+    pub checkpoint_wanted: Option<Tid>,
+    /// Tasks that wait for log space.
+    pub space_waiters: usize,
+    /// Blocks whose images are being written home right now, ascending.
+    pub home_in_flight: Vec<FsBlock>,
+    /// The superblock on disk says that the log is clean.
+    pub marked_empty: bool,
+    pub aborted: Option<JournalError>,
+    /// No more updates: somebody closes the journal.
+    pub closing: bool,
+    /// The tasks end at the next opportunity.
+    pub ending: bool,
+    pub average_commit: Duration,
+    pub stats: JournalStats,
+}
+
+impl State {
+    /// The state of a clean log.
+    pub(crate) fn new(sb: &Superblock) -> Self {
+        let running_tid = sb.sequence().plus(1);
+        let before = sb.sequence();
+        State {
+            layout: Layout::of(sb),
+            first: sb.first(),
+            end: sb.end(),
+            head: sb.first(),
+            used: 0,
+            running_tid,
+            running: None,
+            committing: None,
+            committed: VecDeque::new(),
+            newest: HashMap::new(),
+            committed_tid: before,
+            commit_wanted: before,
+            tail_tid: running_tid,
+            checkpoint_wanted: None,
+            space_waiters: 0,
+            home_in_flight: Vec::new(),
+            marked_empty: true,
+            aborted: None,
+            closing: false,
+            ending: false,
+            average_commit: Duration::ZERO,
+            stats: JournalStats::default(),
+        }
+    }
+
+    /// Blocks that transactions can use.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.end.0 - self.first.0
+    }
+
+    /// Most log blocks of one transaction: a quarter of the log, as the kernel.
+    pub(crate) fn max_transaction(&self) -> u32 {
+        self.capacity() / 4
+    }
+
+    /// The log block `n` after `at`, going round.
+    fn advance(&self, at: LogBlock, n: u32) -> LogBlock {
+        let ahead = at.0 - self.first.0 + n;
+        LogBlock(self.first.0 + ahead % self.capacity())
+    }
+
+    /// What to start now closes the running transaction and gives it its place in the log.
+    pub(crate) fn close_running(&mut self) -> Option<(Arc<Committing>, Running)> {
+        let mut running = self.running.take()?;
+        let log_blocks = running.log_blocks(&self.layout);
+        let committing = Arc::new(Committing {
+            tid: self.running_tid,
+            log_start: self.head,
+            log_blocks,
+            writes: std::mem::take(&mut running.writes),
+            revokes: std::mem::take(&mut running.revokes),
+        });
+        self.head = self.advance(self.head, log_blocks);
+        self.used += log_blocks;
+        self.running_tid = self.running_tid.plus(1);
+        self.committing = Some(Arc::clone(&committing));
+        Some((committing, running))
+    }
+
+    /// Files a transaction as committed: its images become the newest, those it revokes go.
+    pub(crate) fn install(&mut self, t: &Committing) {
+        let blocks: Vec<FsBlock> = t.writes.keys().copied().collect();
+        self.committed.push_back(Committed {
+            tid: t.tid,
+            log_start: t.log_start,
+            log_blocks: t.log_blocks,
+            live: blocks.len(),
+            blocks,
+        });
+        for (block, image) in &t.writes {
+            let entry = Newest { tid: t.tid, image: image.clone() };
+            if let Some(older) = self.newest.insert(*block, entry) {
+                self.lose_one(older.tid);
+            }
+        }
+        for block in &t.revokes {
+            if let Some(older) = self.newest.remove(block) {
+                self.lose_one(older.tid);
+            }
+        }
+        self.committing = None;
+    }
+
+    /// An image is home: the log no longer needs to hold it, unless there is a newer one.
+    pub(crate) fn came_home(&mut self, block: FsBlock, tid: Tid) {
+        if self.newest.get(&block).is_some_and(|n| n.tid == tid) {
+            self.newest.remove(&block);
+            self.lose_one(tid);
+        }
+    }
+
+    fn lose_one(&mut self, tid: Tid) {
+        // OK to unwrap: a transaction leaves `committed` only when it has no live images.
+        let oldest = self.committed.front().unwrap().tid;
+        let t = &mut self.committed[tid.distance_from(oldest) as usize];
+        debug_assert_eq!(t.tid, tid);
+        t.live -= 1;
+    }
+
+    /// Takes the oldest transactions without live images off the list; how many log blocks they
+    /// hold.
+    pub(crate) fn drop_finished(&mut self) -> u32 {
+        let mut freed = 0;
+        while self.committed.front().is_some_and(|t| t.live == 0) {
+            // OK to unwrap: the condition has just looked at it.
+            freed += self.committed.pop_front().unwrap().log_blocks;
+        }
+        freed
+    }
+
+    /// The oldest transaction that the log must keep, or the next one to come: where it begins.
+    pub(crate) fn tail(&self) -> (LogBlock, Tid) {
+        if let Some(t) = self.committed.front() {
+            return (t.log_start, t.tid);
+        }
+        match &self.committing {
+            Some(t) => (t.log_start, t.tid),
+            None => (self.head, self.running_tid),
+        }
+    }
+
+    /// The newest image of a block that is not in its home place.
+    pub(crate) fn image(&self, block: FsBlock) -> Option<Bytes> {
+        if let Some(running) = &self.running {
+            if let Some(image) = running.writes.get(&block) {
+                return Some(image.clone());
+            }
+            if running.revokes.contains(&block) {
+                return None;
+            }
+        }
+        if let Some(t) = &self.committing {
+            if let Some(image) = t.writes.get(&block) {
+                return Some(image.clone());
+            }
+            if t.revokes.contains(&block) {
+                return None;
+            }
+        }
+        self.newest.get(&block).map(|n| n.image.clone())
+    }
+
+    /// Whether there are enough free log blocks for a running transaction of so many.
+    pub(crate) fn has_room(&self, log_blocks: usize) -> bool {
+        self.used as usize + log_blocks < self.capacity() as usize
+    }
+
+    pub(crate) fn running_started(&self) -> Option<Nanos> {
+        self.running.as_ref().map(|r| r.started)
+    }
+
+    pub(crate) fn want_commit(&mut self, tid: Tid) {
+        if tid.is_after(self.commit_wanted) {
+            self.commit_wanted = tid;
+        }
+    }
+
+    /// Nothing is running, committing or waiting to be checkpointed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.running.is_none() && self.committing.is_none() && self.committed.is_empty()
+    }
+}

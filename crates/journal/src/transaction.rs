@@ -1,0 +1,134 @@
+//! Updates, and the transactions that they join.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use steadfast_block::Completion;
+use steadfast_runtime::Nanos;
+
+use crate::ondisk::layout::Layout;
+use crate::{FsBlock, LogBlock, Tid};
+
+/// Called once, when the transaction is durable; see [`Update::on_commit`].
+pub type OnCommit = Box<dyn FnOnce() + Send>;
+
+/// One atomic change of the file system: after a crash all of it is there or nothing.
+#[derive(Default)]
+pub struct Update {
+    /// Whole new contents of blocks, one block size each, never changed afterwards. Of several
+    /// for the same block the last counts.
+    pub writes: Vec<(FsBlock, Bytes)>,
+    /// Blocks that were journaled and are free now: their older images must neither be replayed
+    /// nor written home any more. A block that is also in `writes` is a new one: it is written.
+    ///
+    /// The caller does not reuse such a block, for anything but another journaled block, before
+    /// the transaction has committed (`on_commit`): until then its older image may still be
+    /// written home, and after a crash the block still belongs to its former owner.
+    pub revokes: Vec<FsBlock>,
+    /// Data writes to the file system's device that must be durable before this update is
+    /// (data=ordered is exactly this list). An error among them aborts the journal.
+    pub wait_for: Vec<Completion>,
+    /// Run when the update is durable, before anybody who waits for the commit continues; never
+    /// run if it does not become durable. They run on the commit task: they must not wait, nor
+    /// call the journal, nor take a lock that its owner holds across [`submit`](crate::Journal::submit).
+    pub on_commit: Vec<OnCommit>,
+}
+
+impl std::fmt::Debug for Update {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Update")
+            .field("writes", &self.writes.iter().map(|(b, _)| b).collect::<Vec<_>>())
+            .field("revokes", &self.revokes)
+            .field("wait_for", &self.wait_for.len())
+            .field("on_commit", &self.on_commit.len())
+            .finish()
+    }
+}
+
+/// The running transaction: what the next commit will hold.
+pub(crate) struct Running {
+    pub started: Nanos,
+    pub writes: BTreeMap<FsBlock, Bytes>,
+    /// Never a block that is in `writes`.
+    pub revokes: BTreeSet<FsBlock>,
+    pub wait_for: Vec<Completion>,
+    pub on_commit: Vec<OnCommit>,
+}
+
+impl Running {
+    pub(crate) fn new(started: Nanos) -> Self {
+        Running {
+            started,
+            writes: BTreeMap::new(),
+            revokes: BTreeSet::new(),
+            wait_for: Vec::new(),
+            on_commit: Vec::new(),
+        }
+    }
+
+    pub(crate) fn log_blocks(&self, layout: &Layout) -> u32 {
+        layout.log_blocks(self.writes.len(), self.revokes.len()) as u32
+    }
+
+    /// Log blocks with `update` joined, at most: blocks that are in both count twice.
+    pub(crate) fn log_blocks_with(&self, update: &Update, layout: &Layout) -> usize {
+        layout.log_blocks(
+            self.writes.len() + update.writes.len(),
+            self.revokes.len() + update.revokes.len(),
+        )
+    }
+
+    /// Joins an update: its revokes first, then its writes.
+    pub(crate) fn join(&mut self, update: Update) {
+        for block in update.revokes {
+            self.writes.remove(&block);
+            self.revokes.insert(block);
+        }
+        for (block, image) in update.writes {
+            self.revokes.remove(&block);
+            self.writes.insert(block, image);
+        }
+        self.wait_for.extend(update.wait_for);
+        self.on_commit.extend(update.on_commit);
+    }
+}
+
+/// A transaction that is being written to the log: nothing joins it any more.
+pub(crate) struct Committing {
+    pub tid: Tid,
+    pub log_start: LogBlock,
+    pub log_blocks: u32,
+    pub writes: BTreeMap<FsBlock, Bytes>,
+    pub revokes: BTreeSet<FsBlock>,
+}
+
+/// A committed transaction whose log space is still needed.
+pub(crate) struct Committed {
+    pub tid: Tid,
+    pub log_start: LogBlock,
+    pub log_blocks: u32,
+    /// Blocks it logged, ascending.
+    pub blocks: Vec<FsBlock>,
+    /// How many of them are newest here and not yet home.
+    pub live: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_later_of_write_and_revoke_counts() {
+        let (a, b) = (FsBlock(1), FsBlock(2));
+        let image = |n: u8| Bytes::from(vec![n; 4]);
+        let mut t = Running::new(Nanos::ZERO);
+        t.join(Update { writes: vec![(a, image(1)), (b, image(1))], ..Update::default() });
+        t.join(Update { revokes: vec![a], ..Update::default() });
+        assert_eq!((t.writes.len(), t.revokes.len()), (1, 1));
+        t.join(Update { writes: vec![(a, image(2)), (a, image(3))], ..Update::default() });
+        assert_eq!((t.writes[&a].clone(), t.revokes.len()), (image(3), 0));
+        let both = Update { writes: vec![(b, image(9))], revokes: vec![b], ..Update::default() };
+        t.join(both);
+        assert_eq!((t.writes[&b].clone(), t.revokes.len()), (image(9), 0));
+    }
+}

@@ -1,0 +1,133 @@
+//! What is written, and the check of what is read.
+//!
+//! Every write has a tag of its own (the file's number above 48 bits of sequence number), and
+//! every sector of it is stamped with the tag and its place ([`steadfast_block::pattern`]). So no
+//! layer below can profit from repeated or empty data, and a sector read back tells which write
+//! it is from. IOzone writes one buffer of near zeros over and over.
+
+use bytes::Bytes;
+use steadfast_block::pattern::{self, SECTOR};
+
+/// Memory for direct I/O begins on a page.
+const ALIGN: usize = 4096;
+
+/// One child's file, through all tests of a run.
+pub(super) struct FileData {
+    /// Upper 16 bits of the tags.
+    number: u64,
+    /// The last tag's sequence number.
+    last: u64,
+    /// The tag last written to each record, zero if not by this run; only kept to verify.
+    written: Option<Vec<u64>>,
+    record_bytes: u64,
+}
+
+/// What is wrong with data that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    /// Where the first wrong sector is in the file.
+    pub(super) offset: u64,
+    /// What it holds and should hold.
+    pub(super) what: String,
+}
+
+impl FileData {
+    pub(super) fn new(child: usize, records: u64, record_bytes: u64, verify: bool) -> FileData {
+        let written = verify.then(|| vec![0; records as usize]);
+        FileData { number: child as u64 + 1, last: 0, written, record_bytes }
+    }
+
+    /// A tag for the next write.
+    pub(super) fn next_tag(&mut self) -> u64 {
+        self.last += 1;
+        self.number << 48 | self.last
+    }
+
+    /// Notes that `tag` was written over whole records.
+    pub(super) fn wrote(&mut self, tag: u64, offset: u64, len: u64) {
+        let (first, count) = (offset / self.record_bytes, len / self.record_bytes);
+        if let Some(written) = &mut self.written {
+            written[first as usize..(first + count) as usize].fill(tag);
+        }
+    }
+
+    /// Notes that the file was emptied.
+    pub(super) fn emptied(&mut self) {
+        if let Some(written) = &mut self.written {
+            written.fill(0);
+        }
+    }
+
+    /// Compares data read at `offset` with what was written there last. Records that were
+    /// written before this run must still be stamped for their place.
+    pub(super) fn check(&self, offset: u64, data: &[u8]) -> Result<(), Mismatch> {
+        let Some(written) = &self.written else { return Ok(()) };
+        for (i, sector) in data.chunks(SECTOR).enumerate() {
+            let at = offset + (i * SECTOR) as u64;
+            let expected = written[(at / self.record_bytes) as usize];
+            let found = pattern::stamp_of(sector);
+            let right = found.is_some_and(|stamp| {
+                stamp.position == at && (expected == 0 || stamp.tag == expected)
+            });
+            if !right {
+                let found = match found {
+                    Some(s) => format!("write {:#x} of offset {}", s.tag, s.position),
+                    None => "no stamped data".into(),
+                };
+                let what = format!("expected write {expected:#x}, found {found}");
+                return Err(Mismatch { offset: at, what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The data of a write. In real time it begins on a page boundary, so that direct I/O takes it as
+/// it is; in the simulation nobody looks at addresses.
+pub(super) fn stamped(tag: u64, offset: u64, len: usize) -> Bytes {
+    if steadfast_runtime::is_simulated() {
+        return pattern::bytes(tag, offset, len);
+    }
+    let mut memory = vec![0; len + ALIGN];
+    let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
+    pattern::fill(tag, offset, &mut memory[start..start + len]);
+    Bytes::from(memory).slice(start..start + len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_distinct_and_never_zero() {
+        let mut a = FileData::new(0, 4, 1024, false);
+        let mut b = FileData::new(1, 4, 1024, false);
+        let tags = [a.next_tag(), a.next_tag(), b.next_tag()];
+        assert_eq!(tags, [1 << 48 | 1, 1 << 48 | 2, 2 << 48 | 1]);
+    }
+
+    #[test]
+    fn data_is_aligned() {
+        let data = stamped(1 << 48 | 1, 0, 8192);
+        assert_eq!((data.len(), data.as_ptr().align_offset(ALIGN)), (8192, 0));
+    }
+
+    #[test]
+    fn the_check_finds_stale_and_misplaced_data() {
+        let mut file = FileData::new(0, 4, 1024, true);
+        let (old, new) = (file.next_tag(), file.next_tag());
+        file.wrote(old, 0, 4096);
+        file.wrote(new, 1024, 2048);
+        assert_eq!(file.check(1024, &stamped(new, 1024, 2048)), Ok(()));
+        assert_eq!(file.check(0, &stamped(old, 0, 1024)), Ok(()));
+        let stale = file.check(1024, &stamped(old, 1024, 1024)).unwrap_err();
+        assert_eq!(stale.offset, 1024);
+        assert!(file.check(0, &stamped(old, 1024, 1024)).is_err());
+        let mut flipped = stamped(new, 1024, 1024).to_vec();
+        flipped[700] ^= 1;
+        assert_eq!(file.check(1024, &flipped).unwrap_err().offset, 1536);
+        file.emptied();
+        assert_eq!(file.check(1024, &stamped(old, 1024, 1024)), Ok(()));
+        assert!(file.check(1024, &[0; 512]).is_err());
+    }
+}

@@ -1,0 +1,313 @@
+//! The parent: starts children, times them, joins them, test after test.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use steadfast_runtime::{Mutex, now, sleep, spawn};
+use steadfast_vfs::{FileSystem, FsError, path};
+
+use super::child::{self, Outcome};
+use super::data::FileData;
+use super::gate::Gate;
+use super::latency::Latencies;
+use super::observer::{Action, Call, Nobody, Observer};
+use super::options::Options;
+use super::plan::{self, Test};
+use super::random;
+use super::results::{ChildResult, Results, Run, Surroundings, TestResult, VERSION};
+use super::stonewall::{Score, Stonewall, Unit, summarise};
+
+/// A child that ran for less than this says little about a device.
+const SHORT: Duration = Duration::from_millis(100);
+
+/// A run that could not be finished: which test, which file, what was being done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunError {
+    /// The test.
+    pub test: Option<Test>,
+    /// The file's path.
+    pub file: String,
+    /// What was being done to it.
+    pub doing: String,
+    /// Why it failed; `None` if nothing failed but the data were wrong, as `doing` says.
+    pub source: Option<FsError>,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(test) = self.test {
+            write!(f, "{}: ", test.title())?;
+        }
+        write!(f, "{}: {}", self.file, self.doing)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        if self.source == Some(FsError::NotFound) && self.test.is_some() {
+            write!(f, " (this test reads or overwrites the file that -i 0 makes)")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for RunError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|e| e as _)
+    }
+}
+
+/// What all children of all tests share.
+pub(super) struct Bench {
+    pub(super) fs: Arc<dyn FileSystem>,
+    pub(super) options: Options,
+    pub(super) observer: Arc<dyn Observer>,
+    /// Paths from the root, by child.
+    pub(super) files: Vec<String>,
+    /// What each file holds. Locked by its child for a whole test, so over waits.
+    pub(super) data: Vec<Mutex<FileData>>,
+    /// The order of the random tests.
+    pub(super) shuffled: Vec<u64>,
+}
+
+/// What the children of one test share.
+pub(super) struct Round {
+    pub(super) test: Test,
+    pub(super) children: usize,
+    pub(super) gate: Gate,
+    pub(super) wall: Stonewall,
+    /// A child has failed: the others need not go on.
+    pub(super) failed: AtomicBool,
+}
+
+/// Runs a command line on a file system.
+///
+/// `folder` is the path from the file system's root of the folder for files that are not named
+/// by an absolute path ("" is the root). Children are tasks, so this runs in real time, or in
+/// virtual time if called inside a simulation. Files are removed at the end, also after a
+/// failure, unless -w says otherwise.
+pub fn run(
+    fs: Arc<dyn FileSystem>,
+    folder: &str,
+    options: &Options,
+    surroundings: &Surroundings,
+    observer: Option<Arc<dyn Observer>>,
+) -> Result<Results, RunError> {
+    let mut results = Results {
+        version: VERSION,
+        options: options.clone(),
+        began: surroundings.began.clone(),
+        machine: surroundings.machine.clone(),
+        unit: if options.ops { "ops" } else { "kB" },
+        runs: Vec::new(),
+        notes: Vec::new(),
+    };
+    let observer = observer.unwrap_or_else(|| Arc::new(Nobody));
+    for &children in &options.children {
+        let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children));
+        let tests = plan::tests(options).into_iter().map(|test| bench.test(test, children));
+        let tests = tests.collect::<Result<Vec<_>, _>>();
+        let removed = if options.keep_files { Ok(()) } else { bench.remove_files(children) };
+        results.runs.push(Run { children, tests: tests? });
+        removed?;
+    }
+    results.notes = notes(&results, surroundings);
+    Ok(results)
+}
+
+impl Bench {
+    fn new(
+        fs: &Arc<dyn FileSystem>,
+        folder: &str,
+        options: &Options,
+        observer: &Arc<dyn Observer>,
+        children: usize,
+    ) -> Bench {
+        let records = options.records();
+        let file = |child| {
+            let name = options.file_of(child);
+            if name.starts_with('/') || folder.is_empty() {
+                name
+            } else {
+                format!("{}/{name}", folder.trim_end_matches('/'))
+            }
+        };
+        let data =
+            |child| Mutex::new(FileData::new(child, records, options.record_bytes, options.verify));
+        let random = plan::tests(options)
+            .iter()
+            .any(|t| matches!(t, Test::RandomRead | Test::RandomWrite | Test::Mixed));
+        Bench {
+            fs: Arc::clone(fs),
+            options: options.clone(),
+            observer: Arc::clone(observer),
+            files: (0..children).map(file).collect(),
+            data: (0..children).map(data).collect(),
+            shuffled: if random { random::shuffled(records) } else { Vec::new() },
+        }
+    }
+
+    /// What amounts are counted in.
+    fn unit(&self) -> Unit {
+        Unit { bytes: if self.options.ops { self.options.record_bytes } else { 1024 } }
+    }
+
+    /// Runs one test, then lets the system come to rest as IOzone does: sync, two seconds.
+    fn test(self: &Arc<Self>, test: Test, children: usize) -> Result<TestResult, RunError> {
+        self.observer.test_started(test, children);
+        let round = Arc::new(Round {
+            test,
+            children,
+            gate: Gate::new(children),
+            wall: Stonewall::default(),
+            failed: AtomicBool::new(false),
+        });
+        let tasks: Vec<_> = (0..children)
+            .map(|child| {
+                let (bench, round) = (Arc::clone(self), Arc::clone(&round));
+                let name = format!("{} {child}", test.title());
+                spawn(name, move || child::run(&bench, &round, child))
+            })
+            .collect();
+        if round.gate.wait_until_ready() {
+            for child in 0..children {
+                sleep(Duration::from_micros(self.options.start_delay_us));
+                round.gate.begin(child);
+            }
+        }
+        let start = now();
+        let outcomes: Vec<_> =
+            tasks.into_iter().map(|t| t.join().unwrap_or_else(|p| p.resume())).collect();
+        let parent = now().since(start);
+        // Who only stopped because another failed reports no error of his own.
+        let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let result = self.sum_up(test, &outcomes, parent);
+        self.observer.test_finished(&result);
+        self.rest()?;
+        Ok(result)
+    }
+
+    fn sum_up(&self, test: Test, outcomes: &[Outcome], parent: Duration) -> TestResult {
+        let unit = self.unit();
+        let mut latencies = Latencies::default();
+        outcomes.iter().for_each(|o| latencies.add(&o.latencies));
+        let scores: Vec<Score> = outcomes.iter().map(|o| o.score).collect();
+        let children = outcomes
+            .iter()
+            .enumerate()
+            .map(|(child, o)| ChildResult {
+                child,
+                file: self.files[child].clone(),
+                role: o.role,
+                bytes: o.score.bytes,
+                xfer: unit.amount(o.score.bytes),
+                elapsed_ns: nanos(o.score.elapsed),
+                rate: unit.rate(o.score),
+                stopped: o.stopped,
+            })
+            .collect();
+        TestResult {
+            test,
+            label: test.label(),
+            summary: summarise(&scores, parent, unit),
+            parent_ns: nanos(parent),
+            children,
+            latency: latencies.percentiles(),
+        }
+    }
+
+    fn rest(&self) -> Result<(), RunError> {
+        let started = now();
+        self.fs.sync().map_err(|e| RunError {
+            test: None,
+            file: "the file system".into(),
+            doing: "sync between two tests".into(),
+            source: Some(e),
+        })?;
+        self.observer.synced(None, started, now());
+        sleep(Duration::from_millis(self.options.settle_ms));
+        sleep(Duration::from_secs(self.options.rest_s));
+        Ok(())
+    }
+
+    /// Removes the children's files. Those that were never made do not matter.
+    fn remove_files(&self, children: usize) -> Result<(), RunError> {
+        let mut first = Ok(());
+        for (child, file) in self.files.iter().enumerate().take(children) {
+            let call = Call { child, file, action: Action::Remove, started: now() };
+            let removed =
+                path::parent_and_name(&*self.fs, file.as_bytes()).and_then(|(dir, name)| {
+                    self.fs.lookup(dir, name)?;
+                    self.observer.started(&call);
+                    self.fs.unlink(dir, name)
+                });
+            match removed {
+                Ok(()) => self.observer.finished(&call, now(), false),
+                Err(FsError::NotFound) => {}
+                Err(e) if first.is_ok() => {
+                    let doing = "removing the file at the end".into();
+                    first =
+                        Err(RunError { test: None, file: file.clone(), doing, source: Some(e) });
+                }
+                Err(_) => {}
+            }
+        }
+        first
+    }
+}
+
+impl Round {
+    /// Whether a child has failed, so that the test's result is lost anyway.
+    pub(super) fn is_lost(&self) -> bool {
+        self.failed.load(Ordering::SeqCst)
+    }
+}
+
+fn nanos(d: Duration) -> u64 {
+    u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What a reader of the figures should know.
+fn notes(results: &Results, surroundings: &Surroundings) -> Vec<String> {
+    let o = &results.options;
+    let mut notes = Vec::new();
+    let most = o.children.iter().copied().max().unwrap_or(1) as u64;
+    let fits =
+        surroundings.memory_bytes.is_some_and(|memory| most.saturating_mul(o.file_bytes) < memory);
+    if !o.direct && fits {
+        notes.push(
+            "the files fit in memory and -I was not given: reads are reads of the page cache, \
+             not of the device"
+                .into(),
+        );
+        if !o.include_fsync && !o.sync && !o.dsync {
+            notes.push(
+                "nothing makes the writes durable inside the timing (-e, -o): write figures are \
+                 those of the page cache, not of the device"
+                    .into(),
+            );
+        }
+    }
+    let tests = || results.runs.iter().flat_map(|run| &run.tests);
+    let short: Vec<_> = tests()
+        .filter(|t| t.children.iter().any(|c| c.elapsed_ns < nanos(SHORT)))
+        .map(|t| t.label)
+        .collect();
+    if !short.is_empty() {
+        notes.push(format!(
+            "a child ran for less than {} ms ({}): take larger files for figures that repeat",
+            SHORT.as_millis(),
+            short.join(", ")
+        ));
+    }
+    if !o.file_bytes.is_multiple_of(o.record_bytes) {
+        let whole = (o.records() * o.record_bytes) >> 10;
+        notes.push(format!(
+            "the file size is not a multiple of the record size: {whole} kB are used"
+        ));
+    }
+    if o.verify {
+        notes.push("all data read were checked (-+d); the check is not in the timing".into());
+    }
+    notes
+}

@@ -1,0 +1,70 @@
+//! The engine over a real folder, in real time.
+
+use std::sync::Arc;
+
+use steadfast_bench::iozone::{RunError, Surroundings, Test, run};
+use steadfast_vfs::{FsError, HostFs};
+
+use crate::options;
+
+/// The folder, and the results of a command line in it. `None` where the folder's file system
+/// has no direct I/O.
+fn in_folder(line: &str) -> Option<steadfast_bench::iozone::Results> {
+    let dir = tempfile::tempdir().unwrap();
+    let fs = Arc::new(HostFs::open(dir.path()).unwrap());
+    let result = run(fs, "", &options(line), &Surroundings::default(), None);
+    if !line.contains("-w") {
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+    match result {
+        Err(RunError { source: Some(FsError::Unsupported { what }), .. }) => {
+            assert!(what.contains("O_DIRECT"), "{what}");
+            None
+        }
+        result => Some(result.unwrap()),
+    }
+}
+
+#[test]
+fn all_tests_verified() {
+    let line = "-+d -t 3 -T -s 2m -r 64k -e -c \
+        -i 0 -i 1 -i 2 -i 3 -i 5 -i 6 -i 7 -i 8 -i 9 -i 10 -i 11 -i 12";
+    let results = in_folder(line).unwrap();
+    assert_eq!(results.runs[0].tests.len(), 15);
+    for test in &results.runs[0].tests {
+        assert!(test.summary.children_see > 0.0, "{:?}", test.test);
+        assert!(test.summary.parent_sees <= test.summary.children_see * 3.0);
+    }
+}
+
+#[test]
+fn the_published_command_line_in_small() {
+    let line = "-M -o -c -e -t3 -T -I -s 1m -r 256k -i0 -i2 -i6 -i8 -i9 -i11";
+    let Some(results) = in_folder(line) else { return };
+    let tests: Vec<Test> = results.runs[0].tests.iter().map(|t| t.test).collect();
+    assert_eq!(tests.len(), 8);
+    assert_eq!(tests[7], Test::Fwrite);
+}
+
+#[test]
+fn files_stay_with_w_and_hold_stamped_data() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    let fs = Arc::new(HostFs::open(dir.path()).unwrap());
+    let o = options("-w -t 2 -s 256k -r 64k -i 0 -+n");
+    run(fs, "sub", &o, &Surroundings::default(), None).unwrap();
+    let data = std::fs::read(dir.path().join("sub/iozone.DUMMY.1")).unwrap();
+    assert_eq!(data.len(), 256 << 10);
+    let stamp = steadfast_block::pattern::stamp_of(&data[512..1024]).unwrap();
+    assert_eq!((stamp.position, stamp.tag), (512, 2 << 48 | 1));
+}
+
+#[test]
+fn a_folder_that_is_not_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs = Arc::new(HostFs::open(dir.path()).unwrap());
+    let o = options("-t 1 -s 64k -r 64k -i 0");
+    let e = run(fs, "missing", &o, &Surroundings::default(), None).unwrap_err();
+    assert!(e.to_string().contains("missing/iozone.DUMMY.0"), "{e}");
+    assert_eq!(e.source, Some(FsError::NotFound));
+}

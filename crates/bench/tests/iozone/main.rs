@@ -1,0 +1,17 @@
+//! The IOzone engine from outside: layout, semantics in virtual time, real folders.
+
+mod engine;
+mod host;
+mod layout;
+mod memory;
+
+use steadfast_bench::iozone::{Options, Parsed, parse};
+
+/// A command line without "iozone", without the two seconds of rest.
+fn options(line: &str) -> Options {
+    let args: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    match parse(&args).unwrap() {
+        Parsed::Run(options) => Options { settle_ms: 0, ..*options },
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,1 +1,103 @@
-//! Inodes in memory.
+//! Inodes in memory: their fields, the map of their blocks, the list of orphans, the clock.
+//!
+//! An [`Inode`] exists once for each number in use; [`InodeCache`] keeps those that were used
+//! lately. Its on-disk fields are those of the last finished transaction; an operation edits a
+//! copy in its [`Txn`](crate::meta::Txn), which replaces them when it is finished.
+//!
+//! The size in memory (`i_size`) and the size on disk (`i_disksize`, the one in the raw inode)
+//! differ while data is in the page cache that has no place on the device yet.
+
+mod cache;
+mod clock;
+mod create;
+mod edit;
+mod map;
+mod orphans;
+
+use std::sync::{self, PoisonError};
+
+use steadfast_runtime::RwLock;
+use steadfast_vfs::{Attr, FileType, Ino};
+
+pub(crate) use cache::InodeCache;
+pub use clock::Clock;
+pub(crate) use edit::{InodeEdit, Life};
+pub(crate) use map::{ExtentCache, MapChange};
+pub(crate) use orphans::{OrphanFile, Orphans};
+
+use crate::alloc::RangeSet;
+use crate::meta::Tid;
+use crate::ondisk::{InodeNo, RawInode};
+
+/// An inode in memory.
+pub struct Inode {
+    /// Its number.
+    pub no: InodeNo,
+    /// Orders data operations (the kernel's `i_rwsem`): shared for direct reads and overwrites,
+    /// exclusive for what changes the size or the mapping. Taken before the metadata lock.
+    pub(crate) data_lock: RwLock<()>,
+    state: sync::Mutex<InodeState>,
+}
+
+/// The changing part. Locked for moments only, never across a wait.
+pub(crate) struct InodeState {
+    /// Fields as of the last finished transaction; its size is `i_disksize`.
+    pub raw: RawInode,
+    /// Size as reads see it.
+    pub size: u64,
+    /// What is known of the mapping.
+    pub map: ExtentCache,
+    /// File blocks that have dirty data and a reservation, but no place yet.
+    pub delayed: RangeSet,
+    /// The last transaction that changed the inode or its mapping (`i_sync_tid`).
+    pub sync_tid: Tid,
+    /// The last one without which the data cannot be read back (`i_datasync_tid`).
+    pub datasync_tid: Tid,
+    /// Open handles.
+    pub opens: u32,
+    /// The last data write journalled the data (data=journal).
+    pub journalled: bool,
+}
+
+impl Inode {
+    pub(crate) fn new(no: InodeNo, raw: RawInode, tid: Tid) -> Self {
+        let state = InodeState {
+            size: raw.size(),
+            raw,
+            map: ExtentCache::default(),
+            delayed: RangeSet::new(),
+            sync_tid: tid,
+            datasync_tid: tid,
+            opens: 0,
+            journalled: false,
+        };
+        Inode { no, data_lock: RwLock::new(()), state: sync::Mutex::new(state) }
+    }
+
+    pub(crate) fn state(&self) -> sync::MutexGuard<'_, InodeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `stat` says. An inode whose type makes no sense was refused when it was read.
+    pub(crate) fn attr(&self, block_size: u32) -> Attr {
+        let state = self.state();
+        let raw = &state.raw;
+        let delayed_512 = state.delayed.len() * u64::from(block_size / 512);
+        Attr {
+            ino: Ino(self.no.0.into()),
+            kind: raw.file_type().unwrap_or(FileType::Regular),
+            mode: raw.permissions(),
+            nlink: raw.links().into(),
+            uid: raw.uid(),
+            gid: raw.gid(),
+            size: state.size,
+            blocks_512: raw.sectors(block_size) + delayed_512,
+            block_size,
+            rdev: raw.rdev(),
+            atime: raw.atime(),
+            mtime: raw.mtime(),
+            ctime: raw.ctime(),
+            crtime: raw.crtime().unwrap_or_default(),
+        }
+    }
+}

@@ -1,1 +1,32 @@
-//! Metadata blocks and the operations that change them.
+//! Metadata blocks: how they are read, changed and handed to the journal.
+//!
+//! [`Volume`] is the mounted file system below files: device, layout, log, what is in memory of
+//! the groups and inodes. [`Txn`] is one operation on it: an overlay of changes under the one
+//! metadata lock, private until [`Txn::finish`] makes it one journal update. Dropping a
+//! transaction without finishing it changes nothing.
+//!
+//! # Invariants
+//!
+//! 1. Everything in memory that mirrors the disk (group descriptors, superblock, inodes, orphans)
+//!    is changed only when a transaction is finished, so nothing has to be undone.
+//! 2. A block is read in this order: the transaction's overlay, the cache, the log's image, the
+//!    device. The cache is brought up to date when a transaction is finished; it never holds what
+//!    the log or the device does not.
+//! 3. A block that comes from the device passes the reader's check (a checksum where there is
+//!    one) before it is believed.
+//! 4. The metadata lock is never held over data I/O. It is held over reads of metadata and while
+//!    an update waits for room in the log.
+
+mod cache;
+mod log;
+mod read;
+mod status;
+mod txn;
+mod volume;
+
+pub(crate) use log::{DirectLog, MetaLog, Update};
+pub use status::Status;
+pub use steadfast_journal::Tid;
+pub use txn::Txn;
+pub use volume::Volume;
+pub(crate) use volume::{MetaState, Space};

@@ -1,0 +1,229 @@
+//! Taking and freeing blocks.
+
+use std::sync::PoisonError;
+
+use steadfast_vfs::FsError;
+
+use super::bitmap::{self, Run};
+use crate::error::{Ext4Error, Result};
+use crate::meta::{Txn, Volume};
+use crate::ondisk::{GroupNo, InodeNo};
+
+/// A run at the goal that is shorter than wanted is taken if it has at least this many blocks;
+/// else a whole run elsewhere is better.
+const GOAL_RUN_MIN: u32 = 64;
+
+/// Groups with free blocks that are searched for the longest run before it is taken.
+const GROUPS_SEARCHED: u32 = 64;
+
+/// What blocks are for: which reserves they may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Data written now.
+    Data,
+    /// Data for which the space was promised when it was written to the page cache.
+    DelayedData,
+    /// Blocks of an extent tree or a directory.
+    Metadata,
+}
+
+/// A wish for blocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BlockRequest {
+    /// Where they should be.
+    pub goal: u64,
+    /// How many; fewer may be given, at least one.
+    pub want: u32,
+    /// The file they are for.
+    pub owner: InodeNo,
+    pub purpose: Purpose,
+    /// Blocks after them that the file will probably want next.
+    pub window: u32,
+}
+
+/// Whose windows to respect.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Respect {
+    Windows,
+    Nothing,
+}
+
+impl Volume {
+    /// Blocks whose freeing has become durable are free to use.
+    fn take_rested(&self, resting: &mut super::RangeSet) {
+        let rested =
+            std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
+        let count: u64 = rested.iter().map(|(start, end)| resting.remove(*start, *end)).sum();
+        self.space().resting_blocks -= count;
+    }
+}
+
+impl Txn<'_> {
+    /// Takes a run of blocks.
+    ///
+    /// # Errors
+    /// No space.
+    pub(crate) fn allocate_blocks(&mut self, request: BlockRequest) -> Result<(u64, u32)> {
+        self.volume.take_rested(&mut self.meta.alloc.resting);
+        let layout = &self.volume.layout;
+        let goal =
+            if layout.contains(request.goal, 1) { request.goal } else { layout.first_data_block };
+        let want = request.want.min(layout.blocks_per_group).min(self.space_for(request.purpose)?);
+        let request = BlockRequest { goal, want, ..request };
+        let found = match self.search(&request, Respect::Windows)? {
+            Some(found) => Some(found),
+            None if self.meta.alloc.windows.is_empty() => None,
+            None => {
+                self.meta.alloc.windows.clear();
+                self.search(&request, Respect::Nothing)?
+            }
+        };
+        let (group, run) = found.ok_or(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }))?;
+        self.take(group, run)?;
+        let start = self.volume.layout.group_start(group) + u64::from(run.start);
+        self.set_window(&request, group, run)?;
+        Ok((start, run.len))
+    }
+
+    /// How many blocks a request may take at most.
+    fn space_for(&self, purpose: Purpose) -> Result<u32> {
+        let space = *self.volume.space();
+        let free = space.free_blocks.saturating_sub(space.resting_blocks + self.taken_blocks);
+        let left = match purpose {
+            Purpose::Data => space.available().saturating_sub(self.taken_blocks),
+            Purpose::DelayedData | Purpose::Metadata => free,
+        };
+        if left == 0 {
+            return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
+        }
+        Ok(u32::try_from(left).unwrap_or(u32::MAX))
+    }
+
+    fn search(&self, request: &BlockRequest, respect: Respect) -> Result<Option<(GroupNo, Run)>> {
+        let layout = &self.volume.layout;
+        // OK to unwrap: the goal is one of the volume's blocks.
+        let (goal_group, goal_bit) = layout.group_of_block(request.goal).unwrap();
+        let groups = layout.groups;
+        let in_order = || (0..groups).map(move |i| GroupNo((goal_group.0 + i) % groups));
+        if self.group(goal_group).free_blocks() > 0 {
+            let map = self.usable(goal_group, request, respect)?;
+            let bits = layout.blocks_in_group(goal_group);
+            let enough = request.want.min(GOAL_RUN_MIN);
+            if !bitmap::is_set(&map, goal_bit)
+                && let Some(run) = bitmap::next_run(&map, goal_bit, bits, request.want)
+                && run.len >= enough
+            {
+                return Ok(Some((goal_group, run)));
+            }
+        }
+        let mut best: Option<(GroupNo, Run)> = None;
+        let mut searched = 0;
+        for group in in_order() {
+            if self.group(group).free_blocks() == 0 {
+                continue;
+            }
+            let map = self.usable(group, request, respect)?;
+            let from = if group == goal_group { goal_bit } else { 0 };
+            let bits = layout.blocks_in_group(group);
+            let Some(run) = bitmap::best_run(&map, bits, from, request.want) else { continue };
+            if run.len >= request.want {
+                return Ok(Some((group, run)));
+            }
+            if best.is_none_or(|(_, b)| b.len < run.len) {
+                best = Some((group, run));
+            }
+            searched += 1;
+            if searched >= GROUPS_SEARCHED {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// A group's bitmap with everything set that this request must not take.
+    fn usable(&self, group: GroupNo, request: &BlockRequest, respect: Respect) -> Result<Vec<u8>> {
+        let mut map = self.block_bitmap(group)?.to_vec();
+        let layout = &self.volume.layout;
+        let start = layout.group_start(group);
+        let end = start + u64::from(layout.blocks_in_group(group));
+        let mut hide = |(s, e): (u64, u64)| {
+            bitmap::set(&mut map, (s - start) as u32, (e - s) as u32);
+        };
+        self.meta.alloc.resting.within(start, end).for_each(&mut hide);
+        self.freed.within(start, end).for_each(&mut hide);
+        if respect == Respect::Windows {
+            self.meta.alloc.windows.others(start, end, request.owner).for_each(&mut hide);
+        }
+        Ok(map)
+    }
+
+    fn take(&mut self, group: GroupNo, run: Run) -> Result<()> {
+        let already =
+            self.modify_block_bitmap(group, |map| bitmap::set(map, run.start, run.len))?;
+        debug_assert_eq!(already, 0, "the run was free");
+        let edit = self.group_mut(group);
+        let free = edit.desc.free_blocks();
+        if free < run.len {
+            let place = format!("group {group}");
+            return Err(Ext4Error::corrupt("more free blocks in the bitmap than counted", place));
+        }
+        edit.desc.set_free_blocks(free - run.len);
+        self.taken_blocks += u64::from(run.len);
+        Ok(())
+    }
+
+    /// Keeps the blocks after a run for its file.
+    fn set_window(&mut self, request: &BlockRequest, group: GroupNo, run: Run) -> Result<()> {
+        let layout = &self.volume.layout;
+        let start = layout.group_start(group);
+        let next = run.start + run.len;
+        let after = start + u64::from(next);
+        if let Some((s, e)) = self.meta.alloc.windows.of(request.owner)
+            && s < after
+            && after < e
+        {
+            self.meta.alloc.windows.set(request.owner, after, e);
+            return Ok(());
+        }
+        if request.window == 0 {
+            return Ok(());
+        }
+        let bits = layout.blocks_in_group(group);
+        let map = self.usable(group, request, Respect::Windows)?;
+        match bitmap::next_run(&map, next, bits, request.window) {
+            Some(free) if free.start == next => {
+                let end = after + u64::from(free.len);
+                self.meta.alloc.windows.set(request.owner, after, end);
+            }
+            _ => self.meta.alloc.windows.remove(request.owner),
+        }
+        Ok(())
+    }
+
+    /// Gives blocks back. They rest until this transaction has committed.
+    ///
+    /// # Errors
+    /// Corrupt: they are not a file's, or are free already.
+    pub(crate) fn free_blocks(&mut self, start: u64, len: u64) -> Result<()> {
+        let place = || format!("blocks {start}+{len}");
+        if !self.volume.valid_file_blocks(start, len) {
+            return Err(Ext4Error::corrupt("freeing blocks that no file may own", place()));
+        }
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            // OK to unwrap: the blocks are the volume's.
+            let (group, bit) = self.volume.layout.group_of_block(at).unwrap();
+            let left_in_group = self.volume.layout.blocks_in_group(group) - bit;
+            let n = left_in_group.min(u32::try_from(end - at).unwrap_or(u32::MAX));
+            let already = self.modify_block_bitmap(group, |map| bitmap::clear(map, bit, n))?;
+            if already > 0 {
+                return Err(Ext4Error::corrupt("freeing blocks that are free", place()));
+            }
+            let edit = self.group_mut(group);
+            edit.desc.set_free_blocks(edit.desc.free_blocks() + n);
+            at += u64::from(n);
+        }
+        self.freed.insert(start, end);
+        Ok(())
+    }
+}

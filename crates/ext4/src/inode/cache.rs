@@ -1,0 +1,90 @@
+//! The inodes in memory, one for each number.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Inode;
+use crate::ondisk::InodeNo;
+
+/// Inodes kept although nobody uses them.
+const IDLE_MAX: usize = 16384;
+
+/// Inodes by number. An inode that somebody holds, that is open or has delayed data stays;
+/// others leave, the one asked for longest ago first.
+#[derive(Default)]
+pub(crate) struct InodeCache {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    inodes: HashMap<InodeNo, (Arc<Inode>, u64)>,
+    by_use: BTreeMap<u64, InodeNo>,
+    clock: u64,
+}
+
+impl InodeCache {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn get(&self, no: InodeNo) -> Option<Arc<Inode>> {
+        let mut state = self.lock();
+        state.clock += 1;
+        let clock = state.clock;
+        let (inode, used) = state.inodes.get_mut(&no)?;
+        let (inode, before) = (Arc::clone(inode), std::mem::replace(used, clock));
+        state.by_use.remove(&before);
+        state.by_use.insert(clock, no);
+        Some(inode)
+    }
+
+    /// Adds an inode; one that is there with its number is forgotten. The caller holds the
+    /// metadata lock, under which inodes are read, so nobody adds the same one.
+    pub fn insert(&self, inode: Arc<Inode>) {
+        let mut state = self.lock();
+        state.clock += 1;
+        let (clock, no) = (state.clock, inode.no);
+        if let Some((_, before)) = state.inodes.insert(no, (inode, clock)) {
+            state.by_use.remove(&before);
+        }
+        state.by_use.insert(clock, no);
+        if state.inodes.len() > IDLE_MAX {
+            state.evict();
+        }
+    }
+
+    pub fn remove(&self, no: InodeNo) {
+        let mut state = self.lock();
+        if let Some((_, used)) = state.inodes.remove(&no) {
+            state.by_use.remove(&used);
+        }
+    }
+
+    /// All inodes in memory, in the order of their numbers.
+    pub fn all(&self) -> Vec<Arc<Inode>> {
+        let state = self.lock();
+        let mut all: Vec<_> = state.inodes.values().map(|(inode, _)| Arc::clone(inode)).collect();
+        all.sort_by_key(|inode| inode.no);
+        all
+    }
+}
+
+impl State {
+    /// Drops an eighth of the inodes, as far as nobody needs them.
+    fn evict(&mut self) {
+        let oldest: Vec<(u64, InodeNo)> =
+            self.by_use.iter().take(IDLE_MAX / 8).map(|(u, n)| (*u, *n)).collect();
+        for (used, no) in oldest {
+            let Some((inode, _)) = self.inodes.get(&no) else { continue };
+            let idle = Arc::strong_count(inode) == 1 && {
+                let state = inode.state();
+                state.opens == 0 && state.delayed.is_empty() && state.size == state.raw.size()
+            };
+            if idle {
+                self.inodes.remove(&no);
+                self.by_use.remove(&used);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! New inodes.
+
+use std::sync::Arc;
+
+use steadfast_runtime::random_u64;
+use steadfast_vfs::{FileType, NewNode};
+
+use super::{Inode, InodeEdit, Life};
+use crate::error::Result;
+use crate::extents::{Node, ROOT_BYTES};
+use crate::meta::Txn;
+use crate::ondisk::{InodeFlags, InodeNo, RawInode};
+
+/// Set-group-id.
+const SETGID: u16 = 0o2000;
+
+/// Flags that a new inode takes from its directory (`EXT4_FL_INHERITED`, without those of
+/// features that are refused).
+const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
+    .union(InodeFlags::UNDELETE)
+    .union(InodeFlags::COMPRESSED)
+    .union(InodeFlags::SYNC)
+    .union(InodeFlags::NO_DUMP)
+    .union(InodeFlags::NO_ATIME)
+    .union(InodeFlags::JOURNAL_DATA)
+    .union(InodeFlags::NO_TAIL)
+    .union(InodeFlags::DIR_SYNC);
+
+/// Of those, what makes sense for anything (`EXT4_OTHER_FLMASK`).
+const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
+
+impl Txn<'_> {
+    /// Makes an inode in or near the directory `parent`: no links, no name, no blocks, an empty
+    /// extent tree (but none for a symbolic link). The caller gives it a name and links.
+    ///
+    /// # Errors
+    /// No space: no inode is free.
+    pub fn create_inode(
+        &mut self,
+        parent: InodeNo,
+        kind: FileType,
+        node: NewNode,
+    ) -> Result<InodeNo> {
+        let above = self.raw_inode(parent)?;
+        let no = self.allocate_inode_number(parent, &above, kind)?;
+        let size = usize::from(self.volume.layout.inode_size);
+        let superblock = self.superblock();
+        let extra = superblock.want_extra_isize.get().max(superblock.min_extra_isize.get());
+        let mut raw = RawInode::new(size, extra);
+        let mut mode = node.mode;
+        raw.set_uid(node.uid);
+        raw.set_gid(node.gid);
+        if above.permissions() & SETGID != 0 {
+            raw.set_gid(above.gid());
+            if kind == FileType::Directory {
+                mode |= SETGID;
+            }
+        }
+        raw.set_mode(kind, mode);
+        let mut flags = above.flags().intersection(INHERITED);
+        match kind {
+            FileType::Directory => {}
+            FileType::Regular => flags.remove(InodeFlags::DIR_SYNC),
+            _ => flags = flags.intersection(FOR_ALL),
+        }
+        if matches!(kind, FileType::Regular | FileType::Directory) {
+            flags.insert(InodeFlags::EXTENTS);
+            Node::empty(ROOT_BYTES).encode(raw.block_mut());
+        }
+        raw.set_flags(flags);
+        raw.core_mut().generation.set(random_u64() as u32);
+        let now = self.volume.clock.tick();
+        raw.set_atime(now);
+        raw.set_mtime(now);
+        raw.set_ctime(now);
+        raw.set_crtime(now);
+        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid()));
+        let mut edit = InodeEdit::new(inode, Life::Begins);
+        edit.data_changed = true;
+        self.inodes.insert(no, edit);
+        Ok(no)
+    }
+
+    /// Gives the inode's number back: its blocks are gone, it has no links and is no orphan.
+    pub fn delete_inode(&mut self, no: InodeNo) -> Result<()> {
+        let seconds = self.volume.clock.seconds() as u32;
+        let edit = self.edit_inode(no)?;
+        edit.life = Life::Ends;
+        edit.raw.core_mut().dtime.set(seconds);
+        edit.raw.set_links(0);
+        let kind = edit.raw.file_type();
+        self.free_inode_number(no, kind == Some(FileType::Directory))
+    }
+}

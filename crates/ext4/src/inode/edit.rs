@@ -1,0 +1,156 @@
+//! Inodes in a transaction.
+
+use std::sync::Arc;
+
+use steadfast_vfs::FileType;
+
+use super::{Inode, InodeCache, MapChange};
+use crate::error::{Ext4Error, Result};
+use crate::meta::{Tid, Txn};
+use crate::ondisk::{InodeNo, InodePlace, RawInode};
+
+/// An inode that a transaction changes.
+pub(crate) struct InodeEdit {
+    pub inode: Arc<Inode>,
+    pub raw: RawInode,
+    /// fdatasync must wait for this transaction.
+    pub data_changed: bool,
+    pub map_changes: Vec<MapChange>,
+    /// The inode is made or deleted by this transaction.
+    pub life: Life,
+}
+
+/// Whether a transaction begins or ends an inode's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    Begins,
+    GoesOn,
+    Ends,
+}
+
+impl InodeEdit {
+    pub fn new(inode: Arc<Inode>, life: Life) -> Self {
+        let raw = inode.state().raw.clone();
+        InodeEdit { inode, raw, data_changed: false, map_changes: Vec::new(), life }
+    }
+
+    /// Makes the transaction's copy the one that all see.
+    pub fn publish(self, cache: &InodeCache, tid: Tid) {
+        match self.life {
+            Life::Begins => cache.insert(Arc::clone(&self.inode)),
+            Life::GoesOn => {}
+            Life::Ends => cache.remove(self.inode.no),
+        }
+        let mut state = self.inode.state();
+        state.sync_tid = tid;
+        if self.data_changed || self.raw.size() != state.raw.size() {
+            state.datasync_tid = tid;
+        }
+        if self.raw.file_type() != Some(FileType::Regular) {
+            state.size = self.raw.size();
+        }
+        state.raw = self.raw;
+        self.map_changes.into_iter().for_each(|change| state.map.apply(change));
+    }
+}
+
+impl Txn<'_> {
+    fn inode_block(&self, no: InodeNo) -> Result<(u64, InodePlace)> {
+        let place = self.volume.layout.inode_place(no)?;
+        let table = self.group(place.group).inode_table();
+        Ok((table + u64::from(place.table_block), place))
+    }
+
+    /// The inode in memory; reads it if it is not there.
+    ///
+    /// # Errors
+    /// Corrupt: no such number, a wrong checksum, not in use, no valid type.
+    pub fn inode(&self, no: InodeNo) -> Result<Arc<Inode>> {
+        if let Some(edit) = self.inodes.get(&no) {
+            return Ok(Arc::clone(&edit.inode));
+        }
+        if let Some(inode) = self.volume.inodes.get(no) {
+            return Ok(inode);
+        }
+        let raw = self.load_inode(no)?;
+        // It may have been changed by a transaction that has not committed yet: fsync must not
+        // take it for durable (the kernel's ext4_iget does the same).
+        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid()));
+        self.volume.inodes.insert(Arc::clone(&inode));
+        Ok(inode)
+    }
+
+    fn load_inode(&self, no: InodeNo) -> Result<RawInode> {
+        let layout = &self.volume.layout;
+        let (block, place) = self.inode_block(no)?;
+        let table = self.read(block)?;
+        let size = usize::from(layout.inode_size);
+        let raw = RawInode::from_bytes(&table[place.offset..place.offset + size]);
+        let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
+        if !layout.checksums.verify_inode(no, &raw) {
+            return Err(bad("wrong checksum"));
+        }
+        if raw.links() == 0 && raw.core().dtime.get() != 0 && !self.orphans().contains(no) {
+            return Err(bad("deleted, but something points to it"));
+        }
+        let Some(kind) = raw.file_type() else { return Err(bad("no valid file type")) };
+        if raw.size() > layout.max_file_size()
+            || (kind == FileType::Directory && raw.size() % self.volume.block_size() != 0)
+        {
+            return Err(bad("impossible size"));
+        }
+        Ok(raw)
+    }
+
+    /// A copy of the inode's fields as this transaction sees them.
+    pub fn raw_inode(&self, no: InodeNo) -> Result<RawInode> {
+        if let Some(edit) = self.inodes.get(&no) {
+            return Ok(edit.raw.clone());
+        }
+        Ok(self.inode(no)?.state().raw.clone())
+    }
+
+    pub(crate) fn edit_inode(&mut self, no: InodeNo) -> Result<&mut InodeEdit> {
+        if !self.inodes.contains_key(&no) {
+            let inode = self.inode(no)?;
+            self.inodes.insert(no, InodeEdit::new(inode, Life::GoesOn));
+        }
+        // OK to unwrap: just inserted.
+        Ok(self.inodes.get_mut(&no).unwrap())
+    }
+
+    /// Changes the inode's fields.
+    pub fn modify_inode<R>(
+        &mut self,
+        no: InodeNo,
+        change: impl FnOnce(&mut RawInode) -> R,
+    ) -> Result<R> {
+        Ok(change(&mut self.edit_inode(no)?.raw))
+    }
+
+    /// Sets mtime and ctime, or only ctime, to the present tick.
+    pub fn touch(&mut self, no: InodeNo, contents: bool) -> Result<()> {
+        let now = self.volume.clock.tick();
+        self.modify_inode(no, |raw| {
+            raw.set_ctime(now);
+            if contents {
+                raw.set_mtime(now);
+            }
+        })
+    }
+
+    /// Puts the changed inodes into the blocks of their tables.
+    pub(crate) fn store_inodes(&mut self) -> Result<()> {
+        let mut edits = std::mem::take(&mut self.inodes);
+        for (no, edit) in &mut edits {
+            self.volume.layout.checksums.set_inode(*no, &mut edit.raw);
+            let (block, place) = self.inode_block(*no)?;
+            self.modify(block, |table| {
+                let bytes = edit.raw.as_bytes();
+                table[place.offset..place.offset + bytes.len()].copy_from_slice(bytes);
+            })?;
+        }
+        self.inodes = edits;
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! Orphans: inodes that a crash would leave half-done. Those without links are deleted at the next
+//! mount, those with links are cut to their size.
+//!
+//! They are kept in slots of the orphan file if the file system has one and it has room, else in
+//! a list that begins in the superblock (`s_last_orphan`) and goes on through the inodes'
+//! deletion times. Kernel: fs/ext4/orphan.c.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use crate::error::{Ext4Error, Result};
+use crate::meta::Txn;
+use crate::ondisk::csum::InodeSeed;
+use crate::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
+
+/// The orphan file: it never changes its size or place.
+#[derive(Debug)]
+pub(crate) struct OrphanFile {
+    pub blocks: Vec<u64>,
+    pub seed: InodeSeed,
+}
+
+/// Who is an orphan, and where that is written.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Orphans {
+    /// From the head on.
+    list: Vec<InodeNo>,
+    slots: BTreeMap<u32, InodeNo>,
+    slot_of: BTreeMap<InodeNo, u32>,
+}
+
+impl Orphans {
+    pub fn contains(&self, no: InodeNo) -> bool {
+        self.slot_of.contains_key(&no) || self.list.contains(&no)
+    }
+
+    /// All, those of the file first.
+    pub fn all(&self) -> Vec<InodeNo> {
+        self.slots.values().chain(&self.list).copied().collect()
+    }
+
+    /// Learns at mount what the list holds.
+    pub fn set_list(&mut self, list: Vec<InodeNo>) {
+        self.list = list;
+    }
+
+    /// Learns at mount what a slot holds.
+    pub fn set_slot(&mut self, slot: u32, no: InodeNo) {
+        self.slots.insert(slot, no);
+        self.slot_of.insert(no, slot);
+    }
+
+    fn free_slot(&self, slots: u32) -> Option<u32> {
+        let used = self.slots.keys().zip(0..).find(|(used, i)| **used != *i);
+        let slot = used.map_or(self.slots.len() as u32, |(_, i)| i);
+        (slot < slots).then_some(slot)
+    }
+}
+
+impl OrphanFile {
+    /// Inode numbers that fit.
+    pub fn slots(&self, block_size: u32) -> u32 {
+        self.blocks.len() as u32 * orphan_slots(block_size as usize) as u32
+    }
+}
+
+impl Txn<'_> {
+    pub(crate) fn orphans(&self) -> &Orphans {
+        self.orphans.as_ref().unwrap_or(&self.meta.orphans)
+    }
+
+    fn orphans_mut(&mut self) -> &mut Orphans {
+        self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
+    }
+
+    /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
+    pub fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
+        if self.orphans().contains(no) {
+            return Ok(());
+        }
+        let block_size = self.volume.layout.block_size;
+        if let Some(file) = &self.volume.orphan_file
+            && let Some(slot) = self.orphans().free_slot(file.slots(block_size))
+        {
+            self.write_orphan_slot(file, slot, no)?;
+            self.orphans_mut().set_slot(slot, no);
+            return Ok(());
+        }
+        let next = self.superblock().last_orphan.get();
+        self.modify_inode(no, |raw| raw.core_mut().dtime.set(next))?;
+        self.superblock_mut().last_orphan.set(no.0);
+        self.orphans_mut().list.insert(0, no);
+        Ok(())
+    }
+
+    /// The inode is whole again, or gone.
+    pub fn orphan_remove(&mut self, no: InodeNo) -> Result<()> {
+        if let Some(slot) = self.orphans().slot_of.get(&no).copied() {
+            let volume = self.volume;
+            // OK to unwrap: a slot comes from the file.
+            let file = volume.orphan_file.as_ref().unwrap();
+            self.write_orphan_slot(file, slot, InodeNo::NONE)?;
+            let orphans = self.orphans_mut();
+            orphans.slots.remove(&slot);
+            orphans.slot_of.remove(&no);
+            return Ok(());
+        }
+        let Some(at) = self.orphans().list.iter().position(|n| *n == no) else { return Ok(()) };
+        let next = self.orphans().list.get(at + 1).map_or(0, |n| n.0);
+        if at == 0 {
+            self.superblock_mut().last_orphan.set(next);
+        } else {
+            let before = self.orphans().list[at - 1];
+            self.modify_inode(before, |raw| raw.core_mut().dtime.set(next))?;
+        }
+        self.modify_inode(no, |raw| raw.core_mut().dtime.set(0))?;
+        self.orphans_mut().list.remove(at);
+        Ok(())
+    }
+
+    /// A block of the orphan file, checked.
+    pub(crate) fn orphan_block(&self, file: &OrphanFile, block: u64) -> Result<Bytes> {
+        let checksums = &self.volume.layout.checksums;
+        self.read_checked(block, &|contents| {
+            let magic = OrphanBlockTail::of(contents).map(|t| t.magic.get());
+            if magic == Some(ORPHAN_BLOCK_MAGIC)
+                && checksums.verify_orphan_block(file.seed, block, contents)
+            {
+                return Ok(());
+            }
+            Err(Ext4Error::corrupt("wrong magic or checksum", format!("orphan file block {block}")))
+        })
+    }
+
+    fn write_orphan_slot(&mut self, file: &OrphanFile, slot: u32, no: InodeNo) -> Result<()> {
+        let per_block = orphan_slots(self.volume.layout.block_size as usize) as u32;
+        let block = file.blocks[(slot / per_block) as usize];
+        let at = (slot % per_block) as usize * 4;
+        self.orphan_block(file, block)?;
+        let checksums = self.volume.layout.checksums;
+        self.modify(block, |contents| {
+            contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
+            checksums.set_orphan_block(file.seed, block, contents);
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_free_slot_is_used() {
+        let mut o = Orphans::default();
+        assert_eq!(o.free_slot(2), Some(0));
+        o.set_slot(0, InodeNo(12));
+        o.set_slot(1, InodeNo(13));
+        assert_eq!(o.free_slot(2), None);
+        o.slots.remove(&0);
+        assert_eq!(o.free_slot(2), Some(0));
+    }
+}

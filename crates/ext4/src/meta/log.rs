@@ -1,0 +1,193 @@
+//! Where finished transactions go: the journal or, in a file system without one, straight home.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, BlockError, Completion, Request};
+use steadfast_journal::{FsBlock, Journal, Overlay, Tid};
+use steadfast_runtime::Mutex;
+use steadfast_vfs::FsError;
+
+use crate::error::{Ext4Error, Result};
+
+/// What one finished operation changes.
+#[derive(Default)]
+pub(crate) struct Update {
+    /// Whole new contents of blocks.
+    pub writes: BTreeMap<u64, Bytes>,
+    /// Blocks that were metadata and are free now.
+    pub revokes: Vec<u64>,
+    /// Data that must be on the device before the update commits.
+    pub wait_for: Vec<Completion>,
+    /// What to do once it is durable; must not wait.
+    pub on_commit: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// The log of a volume.
+pub(crate) enum MetaLog {
+    /// A journal.
+    Journal(Arc<Journal>),
+    /// No journal: blocks are kept here and written home on commit.
+    Direct(DirectLog),
+    /// A read-only mount: what the log would replay, and nothing more.
+    ReadOnly(Overlay),
+}
+
+/// Updates of at most this many blocks are made where the log sets no limit.
+const UPDATE_BLOCKS_MAX: usize = 1024;
+
+impl MetaLog {
+    /// Adds an update whole. The number is that of the transaction it joined.
+    pub fn submit(&self, update: Update) -> Result<Tid> {
+        match self {
+            MetaLog::Journal(journal) => Ok(journal.submit(update.into())?),
+            MetaLog::Direct(log) => log.submit(update),
+            MetaLog::ReadOnly(_) => {
+                let why = "mounted read-only".into();
+                Err(Ext4Error::Fs(FsError::ReadOnly { why }))
+            }
+        }
+    }
+
+    /// Waits until an update of so many blocks would not have to wait: before the metadata lock
+    /// is taken.
+    pub fn wait_for_room(&self, blocks: usize) -> Result<()> {
+        match self {
+            MetaLog::Journal(journal) => Ok(journal.wait_for_room(blocks, 1)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The newest contents of a block that are not yet in their home place.
+    pub fn image(&self, block: u64) -> Option<Bytes> {
+        match self {
+            MetaLog::Journal(journal) => journal.image(FsBlock(block)),
+            MetaLog::Direct(log) => log.state.lock().dirty.get(&block).cloned(),
+            MetaLog::ReadOnly(overlay) => overlay.get(&FsBlock(block)).cloned(),
+        }
+    }
+
+    /// Whether any block may have contents that are not in their home place.
+    pub fn may_hold_images(&self) -> bool {
+        match self {
+            MetaLog::ReadOnly(overlay) => !overlay.is_empty(),
+            MetaLog::Journal(_) | MetaLog::Direct(_) => true,
+        }
+    }
+
+    /// The transaction that an update would join now.
+    pub fn running_tid(&self) -> Tid {
+        match self {
+            MetaLog::Journal(journal) => journal.running_tid(),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => Tid(1),
+        }
+    }
+
+    /// Waits until the transaction is durable.
+    pub fn commit(&self, tid: Tid) -> Result<()> {
+        match self {
+            MetaLog::Journal(journal) => Ok(journal.commit(tid)?),
+            MetaLog::Direct(log) => log.write_home(),
+            MetaLog::ReadOnly(_) => Ok(()),
+        }
+    }
+
+    /// Most blocks that one update should hold: well below what the log can take at once.
+    pub fn update_blocks_max(&self) -> usize {
+        match self {
+            MetaLog::Journal(journal) => (journal.max_update_blocks() / 2).min(UPDATE_BLOCKS_MAX),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => UPDATE_BLOCKS_MAX,
+        }
+    }
+}
+
+impl From<Update> for steadfast_journal::Update {
+    fn from(update: Update) -> Self {
+        steadfast_journal::Update {
+            writes: update.writes.into_iter().map(|(b, c)| (FsBlock(b), c)).collect(),
+            revokes: update.revokes.into_iter().map(FsBlock).collect(),
+            wait_for: update.wait_for,
+            on_commit: update.on_commit,
+        }
+    }
+}
+
+/// A volume without a journal: no promise but that a commit writes everything.
+pub(crate) struct DirectLog {
+    device: Arc<dyn BlockDevice>,
+    block_size: u32,
+    state: Mutex<DirectState>,
+}
+
+#[derive(Default)]
+struct DirectState {
+    dirty: BTreeMap<u64, Bytes>,
+    wait_for: Vec<Completion>,
+    failed: Option<BlockError>,
+}
+
+/// Blocks kept before they are written home without being asked.
+const DIRTY_MAX: usize = 4096;
+
+impl DirectLog {
+    pub fn new(device: Arc<dyn BlockDevice>, block_size: u32) -> Self {
+        DirectLog { device, block_size, state: Mutex::new(DirectState::default()) }
+    }
+
+    fn submit(&self, update: Update) -> Result<Tid> {
+        let full = {
+            let mut state = self.state.lock();
+            if let Some(e) = &state.failed {
+                return Err(e.clone().into());
+            }
+            for block in update.revokes {
+                state.dirty.remove(&block);
+            }
+            state.dirty.extend(update.writes);
+            state.wait_for.extend(update.wait_for);
+            state.dirty.len() > DIRTY_MAX
+        };
+        if full {
+            self.write_home()?;
+        }
+        update.on_commit.into_iter().for_each(|f| f());
+        Ok(Tid(1))
+    }
+
+    fn write_home(&self) -> Result<()> {
+        // The lock is held throughout: a block must not be read from the device before its
+        // image has arrived there.
+        let mut state = self.state.lock();
+        if let Some(e) = &state.failed {
+            return Err(e.clone().into());
+        }
+        let outcome = self.write_dirty(&state);
+        match outcome {
+            Ok(()) => {
+                state.dirty.clear();
+                state.wait_for.clear();
+                Ok(())
+            }
+            Err(e) => {
+                state.failed = Some(e.clone());
+                Err(e.into())
+            }
+        }
+    }
+
+    fn write_dirty(&self, state: &DirectState) -> std::result::Result<(), BlockError> {
+        Completion::wait_all(&state.wait_for)?;
+        let size = u64::from(self.block_size);
+        let writes: Vec<Completion> = state
+            .dirty
+            .iter()
+            .map(|(block, contents)| {
+                let (offset, data) = (block * size, contents.clone().into());
+                self.device.submit(Request::Write { offset, data, fua: false })
+            })
+            .collect();
+        Completion::wait_all(&writes)?;
+        self.device.flush()
+    }
+}

@@ -1,0 +1,43 @@
+//! Reading a block that is not in a transaction's overlay.
+
+use bytes::Bytes;
+
+use super::{MetaState, Volume};
+use crate::error::{Ext4Error, Result};
+
+impl MetaState {
+    /// A block from the cache, the log or the device, in this order. `check` is asked once for a
+    /// block that comes from outside.
+    pub fn read(
+        &self,
+        volume: &Volume,
+        block: u64,
+        check: &dyn Fn(&[u8]) -> Result<()>,
+    ) -> Result<Bytes> {
+        let mut cache = self.cache.borrow_mut();
+        if let Some(cached) = cache.get(block) {
+            if !cached.verified {
+                check(&cached.contents)?;
+                cache.mark_verified(block);
+            }
+            return Ok(cached.contents);
+        }
+        drop(cache);
+        let contents = match volume.log.image(block) {
+            Some(image) => image,
+            None => read_device(volume, block)?,
+        };
+        let outcome = check(&contents);
+        self.cache.borrow_mut().insert(block, contents.clone(), outcome.is_ok());
+        outcome.map(|()| contents)
+    }
+}
+
+fn read_device(volume: &Volume, block: u64) -> Result<Bytes> {
+    let size = volume.block_size();
+    if block >= volume.layout.blocks_count {
+        let place = format!("block {block}");
+        return Err(Ext4Error::corrupt("a block beyond the end of the file system", place));
+    }
+    Ok(volume.device.read(block * size, size)?)
+}

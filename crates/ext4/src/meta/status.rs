@@ -1,0 +1,34 @@
+//! Whether the volume may be written to, and why not.
+
+use std::sync::{Mutex, PoisonError};
+
+use steadfast_vfs::FsError;
+
+use crate::error::{Ext4Error, Result};
+
+/// Read-write or read-only, with the first reason; the reason stays.
+#[derive(Debug, Default)]
+pub struct Status {
+    read_only: Mutex<Option<String>>,
+}
+
+impl Status {
+    /// Why the volume is read-only; `None` if it is not.
+    pub fn read_only_because(&self) -> Option<String> {
+        self.read_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the volume read-only for good. The first reason is kept.
+    pub fn set_read_only(&self, why: impl Into<String>) {
+        let mut slot = self.read_only.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.get_or_insert_with(|| why.into());
+    }
+
+    /// Refuses when the volume is read-only.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.read_only_because() {
+            None => Ok(()),
+            Some(why) => Err(Ext4Error::Fs(FsError::ReadOnly { why })),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! One operation: an overlay of changes under the metadata lock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::{Bytes, BytesMut};
+use steadfast_block::Completion;
+use steadfast_runtime::MutexGuard;
+
+use super::volume::{GroupEdit, GroupEdits};
+use super::{MetaState, Tid, Update, Volume};
+use crate::alloc::RangeSet;
+use crate::error::Result;
+use crate::inode::{InodeEdit, Orphans};
+use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+
+/// An operation on the metadata. See the module's text.
+pub struct Txn<'v> {
+    pub(crate) volume: &'v Volume,
+    pub(crate) meta: MutexGuard<'v, MetaState>,
+    blocks: BTreeMap<u64, Bytes>,
+    revokes: BTreeSet<u64>,
+    pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
+    pub(crate) groups: GroupEdits,
+    pub(crate) superblock: Option<Box<Superblock>>,
+    pub(crate) orphans: Option<Orphans>,
+    /// Blocks that this transaction frees.
+    pub(crate) freed: RangeSet,
+    /// Blocks that this transaction takes.
+    pub(crate) taken_blocks: u64,
+    pub(crate) inodes_delta: i64,
+    wait_for: Vec<Completion>,
+}
+
+impl<'v> Txn<'v> {
+    pub(crate) fn new(volume: &'v Volume) -> Self {
+        Txn {
+            volume,
+            meta: volume.lock_meta(),
+            blocks: BTreeMap::new(),
+            revokes: BTreeSet::new(),
+            inodes: BTreeMap::new(),
+            groups: GroupEdits::default(),
+            superblock: None,
+            orphans: None,
+            freed: RangeSet::new(),
+            taken_blocks: 0,
+            inodes_delta: 0,
+            wait_for: Vec::new(),
+        }
+    }
+
+    /// The volume that is operated on.
+    pub fn volume(&self) -> &'v Volume {
+        self.volume
+    }
+
+    /// A block's contents as this transaction sees them. `check` is asked when the block comes
+    /// from the device: its checksum, usually.
+    pub fn read_checked(&self, block: u64, check: &dyn Fn(&[u8]) -> Result<()>) -> Result<Bytes> {
+        match self.blocks.get(&block) {
+            Some(contents) => Ok(contents.clone()),
+            None => self.meta.read(self.volume, block, check),
+        }
+    }
+
+    /// A block's contents as this transaction sees them, unchecked.
+    pub fn read(&self, block: u64) -> Result<Bytes> {
+        self.read_checked(block, &|_| Ok(()))
+    }
+
+    /// Changes a block in place. The block must have been read with its check before, if it has
+    /// one.
+    pub fn modify<R>(&mut self, block: u64, change: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
+        let contents = match self.blocks.remove(&block) {
+            Some(ours) => ours,
+            None => self.meta.read(self.volume, block, &|_| Ok(()))?,
+        };
+        let mut contents = match contents.try_into_mut() {
+            Ok(ours_alone) => ours_alone,
+            Err(shared) => BytesMut::from(&shared[..]),
+        };
+        let result = change(&mut contents);
+        self.revokes.remove(&block);
+        self.blocks.insert(block, contents.freeze());
+        Ok(result)
+    }
+
+    /// Gives a block new contents, whatever it held.
+    pub fn create(&mut self, block: u64, contents: impl Into<Bytes>) {
+        let contents = contents.into();
+        debug_assert_eq!(contents.len() as u64, self.volume.block_size());
+        self.revokes.remove(&block);
+        self.blocks.insert(block, contents);
+    }
+
+    /// A block of metadata is no longer any: its older images must never be replayed over what
+    /// comes there next.
+    pub fn forget(&mut self, block: u64) {
+        self.blocks.remove(&block);
+        self.revokes.insert(block);
+    }
+
+    /// The transaction may not commit before this write has completed.
+    pub fn wait_for(&mut self, write: Completion) {
+        self.wait_for.push(write);
+    }
+
+    /// How many blocks the transaction changes so far: to stop in time.
+    pub fn changed_blocks(&self) -> usize {
+        self.blocks.len() + self.inodes.len()
+    }
+
+    /// A group's descriptor as this transaction sees it.
+    pub(crate) fn group(&self, group: GroupNo) -> &GroupDesc {
+        match self.groups.edited.get(&group) {
+            Some(edit) => &edit.desc,
+            None => &self.meta.groups[group.0 as usize],
+        }
+    }
+
+    /// A group's descriptor, to be changed.
+    pub(crate) fn group_mut(&mut self, group: GroupNo) -> &mut GroupEdit {
+        let current = &self.meta.groups[group.0 as usize];
+        self.groups.edited.entry(group).or_insert_with(|| GroupEdit {
+            desc: *current,
+            blocks_changed: false,
+            inodes_changed: false,
+        })
+    }
+
+    /// The superblock as this transaction sees it.
+    pub fn superblock(&self) -> &Superblock {
+        self.superblock.as_deref().unwrap_or(&self.meta.superblock)
+    }
+
+    /// The superblock, to be changed.
+    pub fn superblock_mut(&mut self) -> &mut Superblock {
+        self.superblock.get_or_insert_with(|| Box::new(self.meta.superblock))
+    }
+
+    /// Makes the changes real: one update for the journal, then everything in memory. Returns the
+    /// transaction that has it. Nothing is durable before that one commits.
+    ///
+    /// # Errors
+    /// If the journal has failed; then nothing has changed, and the volume is read-only.
+    pub fn finish(mut self) -> Result<Tid> {
+        self.store_inodes()?;
+        self.store_groups()?;
+        self.store_superblock()?;
+        if self.blocks.is_empty() && self.revokes.is_empty() && self.freed.is_empty() {
+            return Ok(self.volume.log.running_tid());
+        }
+        let mut update = Update {
+            writes: std::mem::take(&mut self.blocks),
+            revokes: std::mem::take(&mut self.revokes).into_iter().collect(),
+            wait_for: std::mem::take(&mut self.wait_for),
+            on_commit: Vec::new(),
+        };
+        if !self.freed.is_empty() {
+            let rested = self.volume.rested.clone();
+            let freed: Vec<(u64, u64)> = self.freed.iter().collect();
+            update.on_commit.push(Box::new(move || {
+                rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
+            }));
+        }
+        let images = update.writes.clone();
+        let revoked = update.revokes.clone();
+        self.count_space_before_submit();
+        let tid = match self.volume.log.submit(update) {
+            Ok(tid) => tid,
+            Err(e) => {
+                self.volume.status.set_read_only(e.to_string());
+                return Err(e);
+            }
+        };
+        self.publish(images, &revoked, tid);
+        Ok(tid)
+    }
+
+    /// Freed blocks rest from here on: their commit may come before `submit` returns.
+    fn count_space_before_submit(&mut self) {
+        for (start, end) in self.freed.iter() {
+            self.meta.alloc.rest(start, end);
+        }
+        let freed = self.freed.len();
+        let mut space = self.volume.space();
+        space.free_blocks = (space.free_blocks + freed).saturating_sub(self.taken_blocks);
+        space.resting_blocks += freed;
+        space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
+    }
+
+    fn publish(&mut self, images: BTreeMap<u64, Bytes>, revoked: &[u64], tid: Tid) {
+        {
+            let mut cache = self.meta.cache.borrow_mut();
+            for (block, contents) in images {
+                cache.insert(block, contents, true);
+            }
+            for block in revoked {
+                cache.remove(*block);
+            }
+        }
+        for (group, edit) in std::mem::take(&mut self.groups.edited) {
+            self.meta.groups[group.0 as usize] = edit.desc;
+        }
+        if let Some(superblock) = self.superblock.take() {
+            self.meta.superblock = *superblock;
+        }
+        if let Some(orphans) = self.orphans.take() {
+            self.meta.orphans = orphans;
+        }
+        for (_, edit) in std::mem::take(&mut self.inodes) {
+            edit.publish(&self.volume.inodes, tid);
+        }
+    }
+
+    fn store_groups(&mut self) -> Result<()> {
+        let layout = &self.volume.layout;
+        let mut edited = std::mem::take(&mut self.groups.edited);
+        for (group, edit) in &mut edited {
+            if edit.blocks_changed {
+                let bitmap = self.read(edit.desc.block_bitmap())?;
+                let bits = layout.blocks_per_group;
+                layout.checksums.set_block_bitmap(&bitmap, bits, &mut edit.desc);
+            }
+            if edit.inodes_changed {
+                let bitmap = self.read(edit.desc.inode_bitmap())?;
+                let bits = layout.inodes_per_group;
+                layout.checksums.set_inode_bitmap(&bitmap, bits, &mut edit.desc);
+            }
+            layout.checksums.set_group_desc(*group, &mut edit.desc);
+            let (block, offset) = layout.desc_place(*group);
+            self.modify(block, |b| edit.desc.write_to(&mut b[offset..]))?;
+        }
+        self.groups.edited = edited;
+        Ok(())
+    }
+
+    fn store_superblock(&mut self) -> Result<()> {
+        let Some(mut superblock) = self.superblock.take() else { return Ok(()) };
+        superblock.update_checksum();
+        let (block, offset) = self.volume.layout.superblock_place();
+        self.modify(block, |b| {
+            let bytes = zerocopy::IntoBytes::as_bytes(&*superblock);
+            b[offset..offset + bytes.len()].copy_from_slice(bytes);
+        })?;
+        self.superblock = Some(superblock);
+        Ok(())
+    }
+}

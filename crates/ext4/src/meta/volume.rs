@@ -1,0 +1,140 @@
+//! The mounted file system below files.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::sync::{self, Arc, PoisonError};
+
+use steadfast_block::BlockDevice;
+use steadfast_runtime::{Mutex, MutexGuard};
+
+use super::cache::BlockCache;
+use super::{MetaLog, Status, Txn};
+use crate::alloc::{AllocState, RangeSet};
+use crate::error::Result;
+use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
+use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
+
+/// Most operations change fewer blocks than this.
+const TYPICAL_UPDATE_BLOCKS: usize = 16;
+
+/// Device, layout, log and everything that is in memory of the metadata.
+pub struct Volume {
+    pub(crate) device: Arc<dyn BlockDevice>,
+    /// Where things are.
+    pub layout: Layout,
+    pub(crate) log: MetaLog,
+    pub(crate) meta: Mutex<MetaState>,
+    pub(crate) inodes: InodeCache,
+    pub(crate) space: sync::Mutex<Space>,
+    /// Blocks freed by transactions that have committed since the allocator last looked.
+    pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    pub(crate) status: Status,
+    pub(crate) clock: Clock,
+    /// Blocks of superblocks, descriptors, bitmaps and inode tables.
+    pub(crate) group_metadata: RangeSet,
+    /// Those and the journal's: no file may own them.
+    pub(crate) system_blocks: RangeSet,
+    /// The orphan file, if there is one.
+    pub(crate) orphan_file: Option<OrphanFile>,
+}
+
+/// What the metadata lock guards.
+pub(crate) struct MetaState {
+    pub cache: RefCell<BlockCache>,
+    pub superblock: Superblock,
+    pub groups: Vec<GroupDesc>,
+    pub alloc: AllocState,
+    pub orphans: Orphans,
+}
+
+/// Counts of free space, as of the finished transactions. Never locked across a wait.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Space {
+    /// Free in the bitmaps, with those that rest until a commit.
+    pub free_blocks: u64,
+    /// Freed, but not to be used before the freeing transaction has committed.
+    pub resting_blocks: u64,
+    /// Promised to data in the page cache that has no place yet.
+    pub delayed_blocks: u64,
+    /// Withheld from ordinary use: the super-user's share.
+    pub reserved_blocks: u64,
+    /// Withheld from data: extent-tree blocks of delayed data come from here.
+    pub cushion_blocks: u64,
+    pub free_inodes: u64,
+}
+
+impl Space {
+    /// Blocks that data may take now.
+    pub fn available(&self) -> u64 {
+        self.free_blocks.saturating_sub(
+            self.resting_blocks + self.delayed_blocks + self.reserved_blocks + self.cushion_blocks,
+        )
+    }
+}
+
+impl Volume {
+    /// Starts an operation that may change things. Waits for the one metadata lock.
+    ///
+    /// # Errors
+    /// If the volume is read-only.
+    pub fn begin(&self) -> Result<Txn<'_>> {
+        self.status.check_writable()?;
+        self.log.wait_for_room(TYPICAL_UPDATE_BLOCKS)?;
+        Ok(Txn::new(self))
+    }
+
+    /// Starts an operation that only looks.
+    pub fn look(&self) -> Txn<'_> {
+        Txn::new(self)
+    }
+
+    /// Bytes a block.
+    pub fn block_size(&self) -> u64 {
+        self.layout.block_size.into()
+    }
+
+    pub(crate) fn lock_meta(&self) -> MutexGuard<'_, MetaState> {
+        self.meta.lock()
+    }
+
+    pub(crate) fn space(&self) -> sync::MutexGuard<'_, Space> {
+        self.space.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a run of blocks may belong to a file.
+    pub(crate) fn valid_file_blocks(&self, start: u64, len: u64) -> bool {
+        self.layout.contains(start, len)
+            && self.system_blocks.within(start, start + len).next().is_none()
+    }
+
+    /// Superblocks, descriptors, bitmaps and inode tables of all groups.
+    pub(crate) fn find_group_metadata(layout: &Layout, groups: &[GroupDesc]) -> RangeSet {
+        let mut set = RangeSet::new();
+        for group in layout.all_groups() {
+            let start = layout.group_start(group);
+            set.insert(start, start + u64::from(layout.group_overhead(group)));
+            let desc = &groups[group.0 as usize];
+            for (block, len) in [
+                (desc.block_bitmap(), 1),
+                (desc.inode_bitmap(), 1),
+                (desc.inode_table(), u64::from(layout.inode_table_blocks)),
+            ] {
+                set.insert(block, block + len);
+            }
+        }
+        set
+    }
+}
+
+/// Group descriptors of a transaction: the changed ones over those of the volume.
+#[derive(Default)]
+pub(crate) struct GroupEdits {
+    pub edited: BTreeMap<GroupNo, GroupEdit>,
+}
+
+/// A group that a transaction changes.
+pub(crate) struct GroupEdit {
+    pub desc: GroupDesc,
+    pub blocks_changed: bool,
+    pub inodes_changed: bool,
+}

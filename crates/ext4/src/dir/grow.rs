@@ -2,7 +2,7 @@
 
 use super::block::{self, DOT_DOT, NewEntry};
 use super::index::{LEVELS_MAX, Path};
-use super::{DirBlocks, Directory};
+use super::{DirBlocksMut, Directory};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{DirentRef, HashVersion, rec_len_needed};
 use steadfast_vfs::FsError;
@@ -11,7 +11,7 @@ use steadfast_vfs::FsError;
 /// insertion; with one to spare.
 const STEPS_MAX: u32 = 5;
 
-impl<D: DirBlocks> Directory<D> {
+impl<D: DirBlocksMut> Directory<D> {
     pub(super) fn insert_linear(&mut self, new: &NewEntry<'_>) -> Result<()> {
         let count = self.blocks.block_count();
         for number in 0..count {
@@ -129,17 +129,6 @@ impl<D: DirBlocks> Directory<D> {
         }
         self.write_node(&mut added)?;
         self.write_node(root)
-    }
-
-    /// The entries of a block that are in use.
-    pub(super) fn used_entries<'b>(
-        &'b self,
-        number: u32,
-        contents: &'b [u8],
-    ) -> Result<Vec<DirentRef<'b>>> {
-        block::entries(&self.context, number, contents)
-            .filter(|e| e.as_ref().is_ok_and(block::in_use) || e.is_err())
-            .collect()
     }
 }
 

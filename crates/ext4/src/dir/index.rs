@@ -8,7 +8,7 @@
 //! Documentation/filesystems/ext4/directory.rst and fs/ext4/namei.c.
 
 use super::block::{DOT, DOT_DOT, first_block};
-use super::{DirBlocks, Directory, Found};
+use super::{DirBlocks, DirBlocksMut, Directory, Found};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{
     DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxCountLimit, DxEntry, DxRootInfo, HashVersion,
@@ -182,7 +182,7 @@ impl Path {
 impl<D: DirBlocks> Directory<D> {
     /// Reads and checks the root.
     pub(super) fn read_root(&self) -> Result<Node> {
-        let bytes = self.read_raw(0)?.to_vec();
+        let bytes = self.read_table(0)?;
         let root = Node { number: 0, bytes, table: DX_ROOT_ENTRIES_OFFSET };
         let bad = |what: &str| self.context.corrupt(0, format!("index root: {what}"));
         if root.bytes[DOT + 4..DOT + 9] != [12, 0, 1, root.bytes[DOT + 7], b'.']
@@ -210,8 +210,19 @@ impl<D: DirBlocks> Directory<D> {
         Ok(root)
     }
 
+    /// Reads an index block and checks its checksum.
+    fn read_table(&self, number: u32) -> Result<Vec<u8>> {
+        let check = |contents: &[u8]| {
+            if self.context.format.checksums.verify_dx_block(self.context.seed, contents) {
+                return Ok(());
+            }
+            Err(self.context.corrupt(number, "no index block, or its checksum is wrong"))
+        };
+        Ok(self.blocks.read(number, &check)?.to_vec())
+    }
+
     fn read_node(&self, number: u32) -> Result<Node> {
-        let bytes = self.read_raw(number)?.to_vec();
+        let bytes = self.read_table(number)?;
         let node = Node { number, bytes, table: DX_NODE_ENTRIES_OFFSET };
         if node.u32_at(0) != 0 || node.u16_at(4) != node.bytes.len() || node.bytes[6] != 0 {
             return Err(self.context.corrupt(number, "not an index node"));
@@ -236,9 +247,6 @@ impl<D: DirBlocks> Directory<D> {
         if count == 0 || count > right {
             return bad(format!("count {count} of {right}"));
         }
-        if !self.context.format.checksums.verify_dx_block(self.context.seed, &node.bytes) {
-            return bad("wrong checksum".into());
-        }
         for i in 0..count {
             let block = node.block(i);
             if block == 0 || block == node.number || block >= self.blocks.block_count() {
@@ -251,6 +259,41 @@ impl<D: DirBlocks> Directory<D> {
         Ok(())
     }
 
+    /// The way to the first leaf where names of this hash can be.
+    pub(super) fn path_to(&self, root: Node, hash: u32) -> Result<Path> {
+        let levels = root.levels();
+        let at = root.place_for(hash);
+        let mut steps = vec![(root, at)];
+        for _ in 0..levels {
+            // OK to unwrap: the root is there.
+            let (above, at) = steps.last().unwrap();
+            let node = self.read_node(above.block(*at))?;
+            let at = node.place_for(hash);
+            steps.push((node, at));
+        }
+        Ok(Path { steps })
+    }
+
+    /// Moves on to the next leaf and returns its lowest hash; `None` after the last. The
+    /// continuation bit says whether that hash occurs in the leaf before, too.
+    pub(super) fn next_leaf(&self, path: &mut Path) -> Result<Option<u32>> {
+        let Some(level) = path.steps.iter().rposition(|(node, at)| at + 1 < node.count()) else {
+            return Ok(None);
+        };
+        let levels = path.steps.len();
+        path.steps.truncate(level + 1);
+        let (node, at) = &mut path.steps[level];
+        *at += 1;
+        let lowest = node.hash(*at);
+        while path.steps.len() < levels {
+            let node = self.read_node(path.leaf())?;
+            path.steps.push((node, 0));
+        }
+        Ok(Some(lowest))
+    }
+}
+
+impl<D: DirBlocksMut> Directory<D> {
     /// Writes a root or node with a fresh checksum.
     pub(super) fn write_node(&mut self, node: &mut Node) -> Result<()> {
         self.context.format.checksums.set_dx_block(self.context.seed, &mut node.bytes);
@@ -291,38 +334,5 @@ impl<D: DirBlocks> Directory<D> {
         let limit = self.limit(node.bytes.len(), node.table) as u16;
         node.bytes[node.table..node.table + 2].copy_from_slice(&limit.to_le_bytes());
         node.set_count(1);
-    }
-
-    /// The way to the first leaf where names of this hash can be.
-    pub(super) fn path_to(&self, root: Node, hash: u32) -> Result<Path> {
-        let levels = root.levels();
-        let at = root.place_for(hash);
-        let mut steps = vec![(root, at)];
-        for _ in 0..levels {
-            // OK to unwrap: the root is there.
-            let (above, at) = steps.last().unwrap();
-            let node = self.read_node(above.block(*at))?;
-            let at = node.place_for(hash);
-            steps.push((node, at));
-        }
-        Ok(Path { steps })
-    }
-
-    /// Moves on to the next leaf and returns its lowest hash; `None` after the last. The
-    /// continuation bit says whether that hash occurs in the leaf before, too.
-    pub(super) fn next_leaf(&self, path: &mut Path) -> Result<Option<u32>> {
-        let Some(level) = path.steps.iter().rposition(|(node, at)| at + 1 < node.count()) else {
-            return Ok(None);
-        };
-        let levels = path.steps.len();
-        path.steps.truncate(level + 1);
-        let (node, at) = &mut path.steps[level];
-        *at += 1;
-        let lowest = node.hash(*at);
-        while path.steps.len() < levels {
-            let node = self.read_node(path.leaf())?;
-            path.steps.push((node, 0));
-        }
-        Ok(Some(lowest))
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use steadfast_vfs::FsError;
 
-use super::{DirBlocks, DirContext, DirFormat, Directory};
+use super::{DirBlocks, DirBlocksMut, DirContext, DirFormat, Directory};
 use crate::error::Result;
 use crate::ondisk::{Compat, Features, HashVersion, Incompat, InodeNo, RoCompat, Superblock};
 
@@ -26,10 +26,18 @@ impl DirBlocks for MemoryBlocks {
         self.blocks.len() as u32
     }
 
-    fn read(&self, block: u32) -> Result<Bytes> {
-        Ok(self.blocks[block as usize].clone())
+    fn read(&self, block: u32, check: &dyn Fn(&[u8]) -> Result<()>) -> Result<Bytes> {
+        let contents = self.blocks[block as usize].clone();
+        check(&contents)?;
+        Ok(contents)
     }
 
+    fn is_indexed(&self) -> bool {
+        self.indexed
+    }
+}
+
+impl DirBlocksMut for MemoryBlocks {
     fn write(&mut self, block: u32, contents: Vec<u8>) -> Result<()> {
         assert_eq!(contents.len(), self.size);
         self.blocks[block as usize] = contents.into();
@@ -42,10 +50,6 @@ impl DirBlocks for MemoryBlocks {
         }
         self.blocks.push(vec![0xee; self.size].into());
         Ok(self.blocks.len() as u32 - 1)
-    }
-
-    fn is_indexed(&self) -> bool {
-        self.indexed
     }
 
     fn set_indexed(&mut self) -> Result<()> {

@@ -23,6 +23,7 @@ mod format;
 mod grow;
 pub mod hash;
 mod index;
+mod inode;
 mod list;
 #[cfg(test)]
 mod memory;
@@ -36,6 +37,7 @@ use steadfast_vfs::{FileType, FsError};
 pub use block::is_dot_name;
 pub use format::{DirContext, DirFormat};
 pub use hash::HashSeed;
+pub(crate) use inode::InodeBlocks;
 
 use crate::error::Result;
 use crate::ondisk::{InodeNo, NAME_MAX, file_type_code};
@@ -48,17 +50,21 @@ pub trait DirBlocks {
     /// Blocks in the directory: its size over the block size.
     fn block_count(&self) -> u32;
 
-    /// A block's contents, `block_size` bytes. A hole is an error: directories have none.
-    fn read(&self, block: u32) -> Result<Bytes>;
+    /// A block's contents, `block_size` bytes; a hole is an error, directories have none. `check`
+    /// is asked unless the contents are known to have passed it.
+    fn read(&self, block: u32, check: &dyn Fn(&[u8]) -> Result<()>) -> Result<Bytes>;
 
+    /// Whether the directory is indexed: its inode's INDEX flag.
+    fn is_indexed(&self) -> bool;
+}
+
+/// Blocks that can be changed.
+pub trait DirBlocksMut: DirBlocks {
     /// Replaces a block's contents.
     fn write(&mut self, block: u32, contents: Vec<u8>) -> Result<()>;
 
     /// Adds a block at the end and returns its number. The caller writes it before it reads it.
     fn append(&mut self) -> Result<u32>;
-
-    /// Whether the directory is indexed: its inode's INDEX flag.
-    fn is_indexed(&self) -> bool;
 
     /// Sets the inode's INDEX flag.
     fn set_indexed(&mut self) -> Result<()>;
@@ -103,14 +109,6 @@ impl<D: DirBlocks> Directory<D> {
         Directory { blocks, context }
     }
 
-    /// Writes the first block of a new directory, which must have none: "." and "..".
-    pub fn init(&mut self, parent: InodeNo) -> Result<()> {
-        let block = self.blocks.append()?;
-        debug_assert_eq!(block, 0, "a new directory has no blocks");
-        let contents = block::first_block(&self.context, self.blocks.block_size(), parent);
-        self.write_leaf(block, contents)
-    }
-
     /// Finds a name; "." and ".." too. `None` if it is not there.
     pub fn lookup(&self, name: &[u8]) -> Result<Option<Found>> {
         if self.blocks.block_count() == 0 {
@@ -120,6 +118,43 @@ impl<D: DirBlocks> Directory<D> {
             return self.find_dot(name).map(Some);
         }
         if self.indexed()? { self.find_indexed(name) } else { self.find_linear(name) }
+    }
+
+    /// Whether there is nothing but "." and "..".
+    pub fn is_empty(&self) -> Result<bool> {
+        let mut at = 0;
+        loop {
+            let part = self.read(at)?;
+            let Some(last) = part.last() else { return Ok(true) };
+            if part.iter().any(|e| !is_dot_name(&e.name)) {
+                return Ok(false);
+            }
+            at = last.next;
+        }
+    }
+
+    /// Whether the directory is indexed.
+    fn indexed(&self) -> Result<bool> {
+        if self.blocks.is_indexed() && !self.context.format.dir_index {
+            // Treating it as linear would work for reading and destroy the index when writing.
+            return Err(self.context.corrupt(0, "indexed, but the file system lacks dir_index"));
+        }
+        Ok(self.blocks.is_indexed())
+    }
+
+    /// Reads a block of entries and checks its checksum.
+    fn read_leaf(&self, number: u32) -> Result<Bytes> {
+        self.blocks.read(number, &|contents| block::verify(&self.context, number, contents))
+    }
+}
+
+impl<D: DirBlocksMut> Directory<D> {
+    /// Writes the first block of a new directory, which must have none: "." and "..".
+    pub fn init(&mut self, parent: InodeNo) -> Result<()> {
+        let block = self.blocks.append()?;
+        debug_assert_eq!(block, 0, "a new directory has no blocks");
+        let contents = block::first_block(&self.context, self.blocks.block_size(), parent);
+        self.write_leaf(block, contents)
     }
 
     /// Adds a name that is not there, neither "." nor "..".
@@ -156,48 +191,8 @@ impl<D: DirBlocks> Directory<D> {
         self.write_leaf(found.block, contents)
     }
 
-    /// Whether there is nothing but "." and "..".
-    pub fn is_empty(&self) -> Result<bool> {
-        let mut at = 0;
-        loop {
-            let part = self.read(at)?;
-            let Some(last) = part.last() else { return Ok(true) };
-            if part.iter().any(|e| !is_dot_name(&e.name)) {
-                return Ok(false);
-            }
-            at = last.next;
-        }
-    }
-
-    /// Gives the blocks back.
-    pub fn into_blocks(self) -> D {
-        self.blocks
-    }
-
-    /// Whether the directory is indexed.
-    fn indexed(&self) -> Result<bool> {
-        if self.blocks.is_indexed() && !self.context.format.dir_index {
-            // Treating it as linear would work for reading and destroy the index when writing.
-            return Err(self.context.corrupt(0, "indexed, but the file system lacks dir_index"));
-        }
-        Ok(self.blocks.is_indexed())
-    }
-
     fn kind_on_disk(&self, kind: FileType) -> u8 {
         if self.context.format.file_types { file_type_code(kind) } else { 0 }
-    }
-
-    /// Reads a block of entries and checks its checksum.
-    fn read_leaf(&self, number: u32) -> Result<Bytes> {
-        let contents = self.read_raw(number)?;
-        block::verify(&self.context, number, &contents)?;
-        Ok(contents)
-    }
-
-    fn read_raw(&self, number: u32) -> Result<Bytes> {
-        let contents = self.blocks.read(number)?;
-        debug_assert_eq!(contents.len(), self.blocks.block_size());
-        Ok(contents)
     }
 
     /// Writes a block of entries with a fresh checksum.

@@ -75,4 +75,15 @@ impl<D: DirBlocks> Directory<D> {
     pub(super) fn hash(&self, function: HashVersion, name: &[u8]) -> NameHash {
         hash_name(function, &self.context.format.hash_seed, name)
     }
+
+    /// The entries of a block that are in use.
+    pub(super) fn used_entries<'b>(
+        &'b self,
+        number: u32,
+        contents: &'b [u8],
+    ) -> Result<Vec<DirentRef<'b>>> {
+        block::entries(&self.context, number, contents)
+            .filter(|e| e.as_ref().is_ok_and(block::in_use) || e.is_err())
+            .collect()
+    }
 }

@@ -1,1 +1,154 @@
-//! Operations on names.
+//! Operations on names: create, link, unlink, rename and the others.
+//!
+//! Each is one [`Txn`] and so one journal update: after a crash it has happened whole or not at
+//! all, and an operation that fails has changed nothing. The rules, the error numbers and the
+//! times that change are those of the kernel (fs/namei.c, fs/ext4/namei.c). Permissions are not
+//! looked at here; they are the front end's, as in the kernel.
+//!
+//! An inode whose last name goes becomes an orphan in the same update. It is handed back to the
+//! caller, who deletes it ([`Volume`]) once nobody has it open; after a crash, the next mount does.
+
+mod add;
+mod links;
+mod remove;
+mod rename;
+
+use std::sync::Arc;
+
+pub use add::{create, link, mkdir, symlink};
+pub use remove::{rmdir, unlink};
+pub use rename::rename;
+use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
+
+use crate::dir::{Found, InodeBlocks};
+use crate::error::{Ext4Error, Result};
+use crate::inode::Inode;
+use crate::meta::{Txn, Volume};
+use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
+
+/// Finds `name` in the directory `dir`; "." and ".." work.
+///
+/// # Errors
+/// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
+pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    let txn = volume.look();
+    if !is_dots(name) {
+        check_name(name)?;
+    }
+    let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
+    txn.inode(found.ino)
+}
+
+/// Names in the directory `dir` after the position `from` (0 = the start), "." and ".." too: a
+/// block's worth or more; empty at the end. Positions stay good while names come and go.
+///
+/// # Errors
+/// ENOTDIR; corrupt directories.
+pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
+    let txn = volume.look();
+    let listed = InodeBlocks::directory(&txn, dir)?.read(from)?;
+    let mut entries = Vec::with_capacity(listed.len());
+    for entry in listed {
+        let kind = match entry.kind {
+            Some(kind) => kind,
+            None => kind_of(&txn, entry.ino)?,
+        };
+        let ino = Ino(entry.ino.0.into());
+        entries.push(DirEntry { ino, kind, name: entry.name, next: entry.next });
+    }
+    Ok(entries)
+}
+
+/// The target of the symbolic link `no`.
+///
+/// # Errors
+/// EINVAL if it is none; corrupt links.
+pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
+    let txn = volume.look();
+    let raw = txn.raw_inode(no)?;
+    if raw.file_type() != Some(FileType::Symlink) {
+        return Err(FsError::Invalid { what: "not a symbolic link" }.into());
+    }
+    if let Some(target) = raw.fast_symlink_target() {
+        return Ok(target.to_vec());
+    }
+    let corrupt = |what| Ext4Error::corrupt(what, format!("symbolic link inode {no}"));
+    if raw.size() >= volume.block_size() || raw.size() == 0 {
+        return Err(corrupt("impossible length"));
+    }
+    let block = txn.block_of(no, 0)?.ok_or_else(|| corrupt("no target"))?;
+    let contents = txn.read(block)?;
+    // OK to cast: less than a block.
+    let target = &contents[..raw.size() as usize];
+    if target.contains(&0) {
+        return Err(corrupt("NUL in the target"));
+    }
+    Ok(target.to_vec())
+}
+
+fn is_dots(name: &[u8]) -> bool {
+    crate::dir::is_dot_name(name)
+}
+
+/// Refuses what can be no name.
+fn check_name(name: &[u8]) -> Result<()> {
+    if name.is_empty() {
+        return Err(FsError::NotFound.into());
+    }
+    if name.len() > NAME_MAX {
+        return Err(FsError::NameTooLong.into());
+    }
+    if name.iter().any(|b| matches!(b, b'/' | 0)) {
+        return Err(FsError::Invalid { what: "'/' or NUL in a name" }.into());
+    }
+    Ok(())
+}
+
+/// Finds a name whose inode may be reached by names: none of those that the file system keeps for
+/// itself.
+fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Found>> {
+    let found = InodeBlocks::directory(txn, dir)?.lookup(name)?;
+    let first = txn.volume().layout.first_inode;
+    if let Some(found) = &found
+        && found.ino < first
+        && found.ino != InodeNo::ROOT
+    {
+        let what = format!("a name points to the reserved inode {}", found.ino);
+        return Err(Ext4Error::corrupt(what, format!("directory inode {dir}")));
+    }
+    Ok(found)
+}
+
+fn kind_of(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {
+    let kind = txn.raw_inode(no)?.file_type();
+    kind.ok_or_else(|| Ext4Error::corrupt("no valid file type", format!("inode {no}")))
+}
+
+fn flags_of(txn: &Txn<'_>, no: InodeNo) -> Result<InodeFlags> {
+    Ok(txn.raw_inode(no)?.flags())
+}
+
+/// Refuses changes of directories that are marked immutable.
+fn check_changeable(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
+    if flags_of(txn, dir)?.contains(InodeFlags::IMMUTABLE) {
+        return Err(FsError::NotPermitted { what: "the directory is immutable" }.into());
+    }
+    Ok(())
+}
+
+/// Refuses to take the name of `no` out of `dir` if either is marked against it.
+fn check_removable(txn: &Txn<'_>, dir: InodeNo, no: InodeNo) -> Result<()> {
+    check_changeable(txn, dir)?;
+    if flags_of(txn, dir)?.contains(InodeFlags::APPEND) {
+        return Err(FsError::NotPermitted { what: "the directory is append-only" }.into());
+    }
+    check_not_fixed(txn, no)
+}
+
+/// Refuses changes of the names of an immutable or append-only inode.
+fn check_not_fixed(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
+    if flags_of(txn, no)?.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
+        return Err(FsError::NotPermitted { what: "the file is immutable or append-only" }.into());
+    }
+    Ok(())
+}

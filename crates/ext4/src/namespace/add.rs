@@ -1,0 +1,133 @@
+//! New names.
+
+use std::sync::Arc;
+
+use steadfast_vfs::{FileType, FsError, NewNode};
+
+use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
+use super::{check_changeable, check_name, check_not_fixed, find, is_dots, kind_of};
+use crate::dir::InodeBlocks;
+use crate::error::Result;
+use crate::extents::{Node, ROOT_BYTES};
+use crate::inode::Inode;
+use crate::meta::{Txn, Volume};
+use crate::ondisk::{InodeFlags, InodeNo};
+
+/// Longest target of a symbolic link that fits into the inode.
+const FAST_TARGET_MAX: usize = ROOT_BYTES - 1;
+/// Longest target at all (`PATH_MAX` with its NUL).
+const TARGET_MAX: usize = 4095;
+
+/// Makes an empty regular file.
+///
+/// # Errors
+/// EEXIST, ENOTDIR, ENOENT (the directory was removed), ENOSPC, name errors.
+pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    check_new(&txn, dir, name)?;
+    let no = txn.create_inode(dir, FileType::Regular, node)?;
+    txn.modify_inode(no, |raw| raw.set_links(1))?;
+    finish_new(txn, dir, name, no)
+}
+
+/// Makes an empty directory.
+///
+/// # Errors
+/// As [`create`], and EMLINK.
+pub fn mkdir(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    check_new(&txn, dir, name)?;
+    check_subdirectory(&txn, dir)?;
+    let no = txn.create_inode(dir, FileType::Directory, node)?;
+    InodeBlocks::directory(&mut txn, no)?.init(dir)?;
+    txn.modify_inode(no, |raw| raw.set_links(2))?;
+    add_subdirectory(&mut txn, dir)?;
+    finish_new(txn, dir, name, no)
+}
+
+/// Makes a symbolic link to `target`: any bytes but NUL, at most 4095 and less than a block. Its
+/// permission bits are rwxrwxrwx, whatever `node` says.
+///
+/// # Errors
+/// As [`create`]; ENOENT for an empty target, ENAMETOOLONG for one that does not fit.
+pub fn symlink(
+    volume: &Volume,
+    dir: InodeNo,
+    name: &[u8],
+    target: &[u8],
+    node: NewNode,
+) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    if target.is_empty() {
+        return Err(FsError::NotFound.into());
+    }
+    if target.contains(&0) {
+        return Err(FsError::Invalid { what: "NUL in the target of a symbolic link" }.into());
+    }
+    if target.len() > TARGET_MAX || target.len() as u64 >= volume.block_size() {
+        return Err(FsError::NameTooLong.into());
+    }
+    check_new(&txn, dir, name)?;
+    let no = txn.create_inode(dir, FileType::Symlink, NewNode { mode: 0o777, ..node })?;
+    txn.modify_inode(no, |raw| raw.set_links(1))?;
+    if target.len() <= FAST_TARGET_MAX {
+        txn.modify_inode(no, |raw| raw.block_mut()[..target.len()].copy_from_slice(target))?;
+    } else {
+        write_long_target(&mut txn, no, target)?;
+    }
+    txn.modify_inode(no, |raw| raw.set_size(target.len() as u64))?;
+    finish_new(txn, dir, name, no)
+}
+
+fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()> {
+    txn.modify_inode(no, |raw| {
+        raw.set_flags(raw.flags() | InodeFlags::EXTENTS);
+        Node::empty(ROOT_BYTES).encode(raw.block_mut());
+    })?;
+    let (_, block) = txn.append_block(no)?;
+    let mut contents = target.to_vec();
+    // OK to cast: a block is at most 64 KiB.
+    contents.resize(txn.volume().block_size() as usize, 0);
+    txn.create(block, contents);
+    Ok(())
+}
+
+/// Gives the inode `no`, not a directory, another name.
+///
+/// # Errors
+/// EEXIST, EPERM for a directory, EMLINK, ENOENT if it has lost its last name, and as [`create`].
+pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    check_new(&txn, dir, name)?;
+    let raw = txn.raw_inode(no)?;
+    if raw.file_type() == Some(FileType::Directory) {
+        return Err(FsError::NotPermitted { what: "a second name for a directory" }.into());
+    }
+    check_not_fixed(&txn, no)?;
+    match raw.links() {
+        0 => return Err(FsError::NotFound.into()),
+        links if links >= LINKS_MAX => return Err(FsError::TooManyLinks.into()),
+        links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
+    }
+    txn.touch(no, false)?;
+    finish_new(txn, dir, name, no)
+}
+
+/// Refuses a name that cannot be added to `dir`.
+fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
+    check_name(name)?;
+    if is_dots(name) || find(txn, dir, name)?.is_some() {
+        return Err(FsError::Exists.into());
+    }
+    check_changeable(txn, dir)
+}
+
+/// Adds the name and finishes.
+fn finish_new(mut txn: Txn<'_>, dir: InodeNo, name: &[u8], no: InodeNo) -> Result<Arc<Inode>> {
+    let kind = kind_of(&txn, no)?;
+    InodeBlocks::directory(&mut txn, dir)?.insert(name, no, kind)?;
+    txn.touch(dir, true)?;
+    let inode = txn.inode(no)?;
+    txn.finish()?;
+    Ok(inode)
+}

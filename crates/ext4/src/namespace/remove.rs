@@ -1,0 +1,67 @@
+//! Names that go.
+
+use std::sync::Arc;
+
+use steadfast_vfs::{FileType, FsError};
+
+use super::links::{remove_link, remove_subdirectory, retire_directory};
+use super::{check_name, check_removable, find, is_dots, kind_of};
+use crate::dir::InodeBlocks;
+use crate::error::Result;
+use crate::inode::Inode;
+use crate::meta::Volume;
+use crate::ondisk::InodeNo;
+
+/// Removes the name of a file that is not a directory. Returns the inode if this was its last
+/// name: it is an orphan now, to be deleted when nobody has it open.
+///
+/// # Errors
+/// ENOENT, EISDIR, ENOTDIR, EPERM (immutable or append-only).
+pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<Inode>>> {
+    let mut txn = volume.begin()?;
+    check_name(name)?;
+    if is_dots(name) {
+        return Err(FsError::IsDirectory.into());
+    }
+    let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
+    let no = found.ino;
+    check_removable(&txn, dir, no)?;
+    if kind_of(&txn, no)? == FileType::Directory {
+        return Err(FsError::IsDirectory.into());
+    }
+    InodeBlocks::directory(&mut txn, dir)?.remove(&found)?;
+    txn.touch(dir, true)?;
+    let last = remove_link(&mut txn, no)?;
+    let inode = txn.inode(no)?;
+    txn.finish()?;
+    Ok(last.then_some(inode))
+}
+
+/// Removes an empty directory. Returns its inode: an orphan now, to be deleted when nobody has it
+/// open.
+///
+/// # Errors
+/// ENOENT, ENOTDIR, ENOTEMPTY (also for ".."), EINVAL for ".", EPERM.
+pub fn rmdir(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    check_name(name)?;
+    match name {
+        b"." => return Err(FsError::Invalid { what: "\".\" cannot be removed" }.into()),
+        b".." => return Err(FsError::NotEmpty.into()),
+        _ => {}
+    }
+    let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
+    let no = found.ino;
+    check_removable(&txn, dir, no)?;
+    // ENOTDIR comes from here.
+    if !InodeBlocks::directory(&txn, no)?.is_empty()? {
+        return Err(FsError::NotEmpty.into());
+    }
+    InodeBlocks::directory(&mut txn, dir)?.remove(&found)?;
+    retire_directory(&mut txn, no)?;
+    remove_subdirectory(&mut txn, dir)?;
+    txn.touch(dir, true)?;
+    let inode = txn.inode(no)?;
+    txn.finish()?;
+    Ok(inode)
+}

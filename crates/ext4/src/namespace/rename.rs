@@ -1,0 +1,219 @@
+//! Moving and exchanging names.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use steadfast_vfs::{FileType, FsError, RenameFlags};
+
+use super::links::{
+    add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
+};
+use super::{check_changeable, check_name, check_removable, find, is_dots, kind_of};
+use crate::dir::{Found, InodeBlocks};
+use crate::error::{Ext4Error, Result};
+use crate::inode::Inode;
+use crate::meta::{Txn, Volume};
+use crate::ondisk::InodeNo;
+
+/// A name that takes part: where it is and what it names.
+struct Side {
+    dir: InodeNo,
+    found: Found,
+    kind: FileType,
+}
+
+impl Side {
+    fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Side>> {
+        let Some(found) = find(txn, dir, name)? else { return Ok(None) };
+        Ok(Some(Side { dir, found, kind: kind_of(txn, found.ino)? }))
+    }
+
+    fn no(&self) -> InodeNo {
+        self.found.ino
+    }
+
+    fn is_dir(&self) -> bool {
+        self.kind == FileType::Directory
+    }
+}
+
+/// Moves the name `from` of `from_dir` to `to` in `to_dir`, replacing what has that name as
+/// rename(2) does; with flags as renameat2(2): `NO_REPLACE` refuses to replace, `EXCHANGE` lets
+/// both names change places. Two names of one inode are left as they are. Returns the replaced
+/// inode if this was its last name: an orphan now, to be deleted when nobody has it open.
+///
+/// # Errors
+/// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, "." or "..", both flags),
+/// ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
+pub fn rename(
+    volume: &Volume,
+    from_dir: InodeNo,
+    from: &[u8],
+    to_dir: InodeNo,
+    to: &[u8],
+    flags: RenameFlags,
+) -> Result<Option<Arc<Inode>>> {
+    let mut txn = volume.begin()?;
+    check_arguments(from, to, flags)?;
+    let source = Side::find(&txn, from_dir, from)?.ok_or(FsError::NotFound)?;
+    let target = Side::find(&txn, to_dir, to)?;
+    let exchange = flags.contains(RenameFlags::EXCHANGE);
+    if target.is_some() && flags.contains(RenameFlags::NO_REPLACE) {
+        return Err(FsError::Exists.into());
+    }
+    if target.is_none() && exchange {
+        return Err(FsError::NotFound.into());
+    }
+    check_outside(&txn, &source, to_dir)?;
+    if let (Some(target), true) = (&target, exchange) {
+        check_outside(&txn, target, from_dir)?;
+    }
+    if target.as_ref().is_some_and(|t| t.no() == source.no()) {
+        return Ok(None);
+    }
+    check_removable(&txn, from_dir, source.no())?;
+    match target {
+        None => move_to_new(&mut txn, &source, to_dir, to)?,
+        Some(target) => {
+            check_removable(&txn, to_dir, target.no())?;
+            if exchange {
+                swap(&mut txn, &source, &target)?;
+            } else {
+                let last = replace(&mut txn, &source, &target)?;
+                let inode = txn.inode(target.no())?;
+                txn.finish()?;
+                return Ok(last.then_some(inode));
+            }
+        }
+    }
+    txn.finish()?;
+    Ok(None)
+}
+
+fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
+    check_name(from)?;
+    check_name(to)?;
+    let what = if is_dots(from) || is_dots(to) {
+        "\".\" and \"..\" cannot be renamed"
+    } else if flags.contains(RenameFlags::NO_REPLACE | RenameFlags::EXCHANGE) {
+        "an exchange that must not replace"
+    } else {
+        return Ok(());
+    };
+    Err(FsError::Invalid { what }.into())
+}
+
+/// EINVAL if `side` is a directory and `dir` is it or below it: moving it there would cut it off
+/// the tree.
+fn check_outside(txn: &Txn<'_>, side: &Side, dir: InodeNo) -> Result<()> {
+    if !side.is_dir() || side.dir == dir {
+        return Ok(());
+    }
+    let (mut at, mut seen) = (dir, BTreeSet::new());
+    while at != InodeNo::ROOT {
+        if at == side.no() {
+            return Err(FsError::Invalid { what: "a directory would be moved into itself" }.into());
+        }
+        if !seen.insert(at) {
+            let place = format!("directory inode {at}");
+            return Err(Ext4Error::corrupt("\"..\" leads round in a circle", place));
+        }
+        let above = find(txn, at, b"..")?.ok_or(FsError::NotFound)?;
+        at = above.ino;
+    }
+    Ok(())
+}
+
+fn move_to_new(txn: &mut Txn<'_>, source: &Side, to_dir: InodeNo, to: &[u8]) -> Result<()> {
+    check_changeable(txn, to_dir)?;
+    let changes_parent = source.is_dir() && source.dir != to_dir;
+    if changes_parent {
+        check_subdirectory(txn, to_dir)?;
+    }
+    // First out, then in: the other way the insertion could move the old name.
+    InodeBlocks::directory(&mut *txn, source.dir)?.remove(&source.found)?;
+    InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
+    if changes_parent {
+        set_parent(txn, source, to_dir)?;
+        remove_subdirectory(txn, source.dir)?;
+        add_subdirectory(txn, to_dir)?;
+    }
+    touch_all(txn, source, to_dir)
+}
+
+/// Puts `source` in the place of `target`. Says whether the target lost its last name.
+fn replace(txn: &mut Txn<'_>, source: &Side, target: &Side) -> Result<bool> {
+    match (source.is_dir(), target.is_dir()) {
+        (true, false) => return Err(FsError::NotDirectory.into()),
+        (false, true) => return Err(FsError::IsDirectory.into()),
+        (true, true) if !InodeBlocks::directory(&*txn, target.no())?.is_empty()? => {
+            return Err(FsError::NotEmpty.into());
+        }
+        _ => {}
+    }
+    // Neither moves an entry, so both places stay good in one directory, too.
+    InodeBlocks::directory(&mut *txn, target.dir)?.repoint(
+        &target.found,
+        source.no(),
+        source.kind,
+    )?;
+    InodeBlocks::directory(&mut *txn, source.dir)?.remove(&source.found)?;
+    touch_all(txn, source, target.dir)?;
+    if !source.is_dir() {
+        return remove_link(txn, target.no());
+    }
+    if source.dir != target.dir {
+        set_parent(txn, source, target.dir)?;
+    }
+    // The target's directory has lost one subdirectory and won one.
+    remove_subdirectory(txn, source.dir)?;
+    retire_directory(txn, target.no())?;
+    Ok(true)
+}
+
+/// Lets two names change places.
+fn swap(txn: &mut Txn<'_>, one: &Side, other: &Side) -> Result<()> {
+    if one.dir != other.dir {
+        for (mover, stayer) in [(one, other), (other, one)] {
+            if mover.is_dir() && !stayer.is_dir() {
+                check_subdirectory(txn, stayer.dir)?;
+            }
+        }
+    }
+    for (place, new) in [(one, other), (other, one)] {
+        let mut dir = InodeBlocks::directory(&mut *txn, place.dir)?;
+        dir.repoint(&place.found, new.no(), new.kind)?;
+    }
+    if one.dir != other.dir {
+        for (mover, stayer) in [(one, other), (other, one)] {
+            if !mover.is_dir() {
+                continue;
+            }
+            set_parent(txn, mover, stayer.dir)?;
+            if !stayer.is_dir() {
+                remove_subdirectory(txn, mover.dir)?;
+                add_subdirectory(txn, stayer.dir)?;
+            }
+        }
+    }
+    txn.touch(other.no(), false)?;
+    touch_all(txn, one, other.dir)
+}
+
+/// Lets ".." of a directory that moves point to its new parent.
+fn set_parent(txn: &mut Txn<'_>, side: &Side, parent: InodeNo) -> Result<()> {
+    let mut dir = InodeBlocks::directory(&mut *txn, side.no())?;
+    match dir.lookup(b"..")? {
+        Some(found) if found.ino == side.dir => dir.repoint(&found, parent, FileType::Directory),
+        _ => {
+            let place = format!("directory inode {}", side.no());
+            Err(Ext4Error::corrupt("\"..\" is not the directory that it is in", place))
+        }
+    }
+}
+
+fn touch_all(txn: &mut Txn<'_>, source: &Side, to_dir: InodeNo) -> Result<()> {
+    txn.touch(source.no(), false)?;
+    txn.touch(source.dir, true)?;
+    txn.touch(to_dir, true)
+}

@@ -4,7 +4,7 @@
 //!
 //! | test | the file | timed |
 //! |---|---|---|
-//! | initial write | created; one that is there is emptied (not with -+N) | allocation of every block |
+//! | initial write | created; one that is there is emptied (not with -+N) | allocates all |
 //! | rewrite | overwritten in place | no allocation |
 //! | random read, mixed readers | read | |
 //! | random write, mixed writers | overwritten in place | no allocation |

@@ -122,3 +122,31 @@ fn without_stonewall() {
 fn named_files() {
     compare("-t 2 -F fa fb -s 1m -r 64k -i 0", include_str!("samples/names.txt"));
 }
+
+/// Every field of the JSON is in `docs/iozone.md`, but for the options, which are named after
+/// what they hold.
+#[test]
+fn the_json_is_documented() {
+    let doc = include_str!("../../../../docs/iozone.md");
+    let options = options("-e -c -t 2 -s 1m -r 64k -i 0");
+    let json = Sim::new(7).run(move || {
+        let fs = MemoryFs::new(Behaviour::default());
+        run(fs, "", &options, &Surroundings::default(), None).unwrap().to_json().unwrap()
+    });
+    let mut value: serde_json::Value = serde_json::from_str(&json.unwrap()).unwrap();
+    assert_eq!(value["version"], 1);
+    assert!(value["options"].take().is_object());
+    let mut todo = vec![value];
+    while let Some(value) = todo.pop() {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    assert!(doc.contains(&format!("`{name}`")), "{name}");
+                    todo.push(value);
+                }
+            }
+            serde_json::Value::Array(values) => todo.extend(values),
+            _ => {}
+        }
+    }
+}

@@ -8,9 +8,9 @@
 //!
 //! 1. No operation leaves the folder: every step of a walk is one openat(2) of one name with
 //!    O_NOFOLLOW, names hold no '/', and ".." is answered from our own table.
-//! 2. An [`Ino`](crate::Ino) means one inode: before it is used, device and inode number of what
+//! 2. An [`Ino`] means one inode: before it is used, device and inode number of what
 //!    the walk found are compared with what the number stood for. Somebody else's rename or
-//!    replacement gives [`FsError::NotFound`](crate::FsError::NotFound), never another file.
+//!    replacement gives [`FsError::NotFound`], never another file.
 //! 3. No lock is held over a system call.
 //!
 //! Why places (parent, name) and not a kept descriptor per inode: the number of inodes a tree

@@ -9,11 +9,13 @@
 //! silently leaves out an option measures something else than was asked for.
 
 mod getopt;
+mod help;
 mod parse;
 mod size;
 
 use serde::Serialize;
 
+pub use help::HELP;
 pub use parse::{Parsed, parse};
 
 /// IOzone's largest record: its transfer buffer.

@@ -163,7 +163,7 @@ impl Journal {
     /// number needs 64 bits and the journal has 32.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         self.check_update(&update)?;
-        let mut st = self.wait_for_room_with(&update)?;
+        let mut st = self.room_for(update.writes.len(), update.revokes.len())?;
         let tid = st.running_tid;
         let first = st.running.is_none();
         let started = now();
@@ -179,13 +179,7 @@ impl Journal {
     /// Waits until an update of this size would join at once. For owners that must not wait for
     /// the log under their own locks: wait here first, then lock, then submit.
     pub fn wait_for_room(&self, writes: usize, revokes: usize) -> Result<()> {
-        let blank = || (FsBlock(0), Bytes::new());
-        let update = Update {
-            writes: std::iter::repeat_with(blank).take(writes).collect(),
-            revokes: vec![FsBlock(0); revokes],
-            ..Update::default()
-        };
-        self.wait_for_room_with(&update).map(drop)
+        self.room_for(writes, revokes).map(drop)
     }
 
     fn check_update(&self, update: &Update) -> Result<()> {
@@ -207,17 +201,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until `update` can join the running transaction.
-    fn wait_for_room_with(&self, update: &Update) -> Result<MutexGuard<'_, State>> {
+    /// Waits until an update of this size can join the running transaction.
+    fn room_for(&self, writes: usize, revokes: usize) -> Result<MutexGuard<'_, State>> {
         let shared = &*self.shared;
         let mut st = shared.state.lock();
-        let alone = st.layout.log_blocks(update.writes.len(), update.revokes.len());
+        let alone = st.layout.log_blocks(writes, revokes);
         let max = st.max_transaction() as usize;
         if alone > max {
             return Err(JournalError::refused(format!(
-                "an update of {} blocks needs {alone} log blocks; the journal takes {max} at once: \
-                 split the operation, or make a larger journal",
-                update.writes.len()
+                "an update of {writes} blocks needs {alone} log blocks; the journal takes {max} at once: \
+                 split the operation, or make a larger journal"
             )));
         }
         let mut waited = false;
@@ -229,7 +222,8 @@ impl Journal {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let layout = st.layout;
-            let wanted = st.running.as_ref().map_or(alone, |r| r.log_blocks_with(update, &layout));
+            let joined = |r: &Running| r.log_blocks_with(writes, revokes, &layout);
+            let wanted = st.running.as_ref().map_or(alone, joined);
             if wanted > max {
                 let tid = st.running_tid;
                 st.want_commit(tid);
@@ -377,7 +371,7 @@ impl Journal {
         self.shared.progress.notify_all();
         let outcome = self.checkpoint_all();
         self.end_tasks();
-        outcome
+        outcome.and(self.aborted().map_or(Ok(()), Err))
     }
 
     /// Ends the tasks at once and waits for them: the log stays as a power cut would leave it,

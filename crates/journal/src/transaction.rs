@@ -70,12 +70,9 @@ impl Running {
         layout.log_blocks(self.writes.len(), self.revokes.len()) as u32
     }
 
-    /// Log blocks with `update` joined, at most: blocks that are in both count twice.
-    pub(crate) fn log_blocks_with(&self, update: &Update, layout: &Layout) -> usize {
-        layout.log_blocks(
-            self.writes.len() + update.writes.len(),
-            self.revokes.len() + update.revokes.len(),
-        )
+    /// Log blocks with an update of this size joined, at most: blocks in both count twice.
+    pub(crate) fn log_blocks_with(&self, writes: usize, revokes: usize, layout: &Layout) -> usize {
+        layout.log_blocks(self.writes.len() + writes, self.revokes.len() + revokes)
     }
 
     /// Joins an update: its revokes first, then its writes.

@@ -196,6 +196,7 @@ impl Superblock {
             *self = Superblock::new(kept.block_size(), kept.max_len(), kept.first().0, sequence);
             self.raw.start = start;
             self.raw.errno = kept.raw.errno;
+            self.set_nr_users(1);
         }
         self.raw.feature_compat = U32::new(features.compat);
         self.raw.feature_incompat = U32::new(features.incompat);

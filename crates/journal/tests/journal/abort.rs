@@ -1,0 +1,1 @@
+//! The first failed write or flush ends the journal, for good and for everybody.

@@ -1,2 +1,76 @@
-//! The project's chores.
-fn main() {}
+//! The project's own chores: `cargo xtask help` lists them.
+
+mod fuzz;
+mod layers;
+mod packages;
+mod soak;
+mod step;
+mod tally;
+mod test;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Usage: cargo xtask COMMAND
+
+  test      what CI runs: installs what the tests need (as root, by apt), then formatting,
+            lints, documentation, layers, tidiness and all tests; ends with one line
+            'N passed, N failed, N skipped'
+  soak      the same tests with many more cases, optimised
+              --factor N   N times as many cases (default 20)
+              --filter S   only tests whose name contains S
+  fuzz      feeds damaged bytes to the decoders, guided by coverage
+              TARGET       only this target (default: all, one after the other)
+              --seconds N  for so long each (default 60)
+              --list       names the targets and does nothing
+  help      this text";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let done = match command {
+        "test" => no_more(rest).and_then(|()| test::run(&root())),
+        "soak" => soak::run(&root(), rest),
+        "fuzz" => fuzz::run(&root(), rest),
+        "help" | "--help" | "-h" => {
+            println!("{HELP}");
+            Ok(true)
+        }
+        _ => {
+            eprintln!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask {command}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    // OK to unwrap: xtask lies in a folder of the workspace.
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn no_more(rest: &[String]) -> anyhow::Result<()> {
+    match rest.first() {
+        None => Ok(()),
+        Some(arg) => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+    }
+}
+
+/// The value of an option that needs one.
+fn value<'a>(option: &str, rest: &mut impl Iterator<Item = &'a String>) -> anyhow::Result<&'a str> {
+    let value = rest.next().map(String::as_str);
+    value.ok_or_else(|| anyhow::anyhow!("{option} needs a value; see cargo xtask help"))
+}

@@ -27,8 +27,9 @@
 //!
 //! * It excludes readers and other writers of a file while it writes to it, until it has recorded
 //!   the new size, and while it truncates it (an inode lock). A reader let in between could load
-//!   the last page of a store that still shows zeros beyond the old size. The write-back task must not need that lock: a writer may be waiting, with
-//!   the lock held, for write-back to make room.
+//!   the last page from a store that still shows zeros beyond the old size. The write-back task
+//!   must not need that lock: a writer may be waiting, with the lock held, for write-back to make
+//!   room.
 //! * [`PageStore::write_pages`] may be called for pages beyond the size it knows: a page becomes
 //!   dirty before the caller has recorded the new size.
 //! * **O_DIRECT**: write: [`flush_range`](PageCache::flush_range), then

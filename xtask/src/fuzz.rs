@@ -1,0 +1,110 @@
+//! `cargo xtask fuzz`: libFuzzer over the targets in `fuzz/fuzz_targets`.
+//!
+//! The targets are those of `cargo fuzz`, but neither it nor a nightly compiler is needed: the
+//! coverage that guides libFuzzer comes from a stable compiler's code-generation options, and
+//! the sanitizers that need a nightly one find little in a project without unsafe code. A C++
+//! compiler builds libFuzzer itself.
+//!
+//! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
+//! The failing input stays in `fuzz/artifacts/TARGET`; to run it again, give the binary in
+//! `target/fuzz` its path.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::step::{self, step};
+use crate::{packages, value};
+
+/// Has the compiler count edges and comparisons, as libFuzzer expects.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares \
+    -Cdebug-assertions -Ccodegen-units=1";
+
+/// Runs one target or all of them.
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut seconds, mut wanted, mut only_list) = (60u64, None, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--seconds" => {
+                let text = value("--seconds", &mut args)?;
+                seconds = text.parse().ok().filter(|s| *s > 0).ok_or_else(|| {
+                    anyhow::anyhow!("--seconds takes a whole number from 1 on, not '{text}'")
+                })?;
+            }
+            "--list" => only_list = true,
+            name if !name.starts_with('-') && wanted.is_none() => wanted = Some(name),
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    let mut targets = targets(root)?;
+    if only_list {
+        targets.iter().for_each(|t| println!("{t}"));
+        return Ok(true);
+    }
+    if let Some(name) = wanted {
+        let all = targets.join(", ");
+        targets.retain(|t| t == name);
+        anyhow::ensure!(!targets.is_empty(), "there is no fuzz target '{name}'; there are: {all}");
+    }
+    let mut all_well = step("packages", || packages::install(&[("c++", "g++")]));
+    for target in targets {
+        all_well &= step(&format!("fuzz {target}, {seconds} s"), || fuzz(root, &target, seconds));
+    }
+    Ok(all_well)
+}
+
+/// Names of the targets, in order.
+fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
+    let folder = root.join("fuzz/fuzz_targets");
+    let mut targets = Vec::new();
+    for entry in folder.read_dir().with_context(|| format!("reading {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "rs")
+            && let Some(name) = path.file_stem()
+        {
+            targets.push(name.to_string_lossy().into_owned());
+        }
+    }
+    targets.sort();
+    Ok(targets)
+}
+
+fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
+    let build = [
+        "build",
+        "--release",
+        "--quiet",
+        "--manifest-path",
+        "fuzz/Cargo.toml",
+        "--target-dir",
+        "target/fuzz",
+        "--bin",
+        target,
+    ];
+    if !step::run(step::cargo(root, &build).env("RUSTFLAGS", COVERAGE))? {
+        return Ok(false);
+    }
+    let fuzz = root.join("fuzz");
+    let (corpus, artifacts) =
+        (fuzz.join("corpus").join(target), fuzz.join("artifacts").join(target));
+    std::fs::create_dir_all(&corpus)?;
+    std::fs::create_dir_all(&artifacts)?;
+    let mut command = Command::new(root.join("target/fuzz/release").join(target));
+    command
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!("-artifact_prefix={}/", artifacts.display()))
+        .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"])
+        .arg(corpus);
+    // Inputs to begin with, kept in the repository.
+    let seeds = fuzz.join("seeds").join(target);
+    if seeds.is_dir() {
+        command.arg(seeds);
+    }
+    step::run(command.current_dir(root))
+}

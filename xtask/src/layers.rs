@@ -1,0 +1,184 @@
+//! Which crate may depend on which: the layers of docs/design.md as a list of edges.
+//!
+//! Cargo itself forbids cycles; this forbids edges that are possible but wrong, such as a journal
+//! that learns what an inode is. An edge that is not listed is an error, so a new crate must be
+//! given its place here.
+
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::step;
+
+const PREFIX: &str = "steadfast-";
+
+/// A crate, what it may use, and what only its tests and examples may use beside.
+struct Layer {
+    name: &'static str,
+    may_use: &'static [&'static str],
+    tests_may_use: &'static [&'static str],
+}
+
+const fn layer(
+    name: &'static str,
+    may_use: &'static [&'static str],
+    tests_may_use: &'static [&'static str],
+) -> Layer {
+    Layer { name, may_use, tests_may_use }
+}
+
+/// From the bottom up, without the prefix of the names.
+const LAYERS: [Layer; 12] = [
+    layer("runtime", &[], &[]),
+    layer("block", &["runtime"], &[]),
+    // No block device here: the host's file systems are behind it too.
+    layer("vfs", &["runtime"], &[]),
+    layer("devices", &["runtime", "block"], &[]),
+    // Knows no inodes.
+    layer("journal", &["runtime", "block"], &["devices"]),
+    layer("pagecache", &["runtime", "block", "vfs"], &[]),
+    // Knows no particular device.
+    layer("ext4", &["runtime", "block", "vfs", "journal", "pagecache"], &["devices"]),
+    // Knows no particular file system; `block` for its test pattern.
+    layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
+    layer("crash", &["runtime", "block", "vfs", "devices", "journal", "ext4"], &["pagecache"]),
+    layer(
+        "lab",
+        &["runtime", "block", "vfs", "devices", "journal", "pagecache", "ext4", "bench", "crash"],
+        &[],
+    ),
+    layer(
+        "steadfast",
+        &[
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            "journal",
+            "pagecache",
+            "ext4",
+            "bench",
+            "crash",
+            "lab",
+        ],
+        &[],
+    ),
+    layer("xtask", &[], &[]),
+];
+
+/// A dependency of one of the workspace's crates on another; names as in [`LAYERS`].
+#[derive(Debug, PartialEq, Eq)]
+struct Edge {
+    from: String,
+    to: String,
+    for_tests: bool,
+}
+
+/// Says which dependencies between the workspace's crates are not allowed.
+pub fn check(root: &Path) -> anyhow::Result<Vec<String>> {
+    let out = step::cargo(root, &["metadata", "--no-deps", "--format-version", "1"]).output()?;
+    anyhow::ensure!(
+        out.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&out.stderr)
+    );
+    let metadata = serde_json::from_slice(&out.stdout).context("reading cargo's metadata")?;
+    let (crates, edges) = edges(&metadata)?;
+    Ok(forbidden(&crates, &edges))
+}
+
+/// The workspace's crates and the dependencies between them.
+fn edges(metadata: &Value) -> anyhow::Result<(Vec<String>, Vec<Edge>)> {
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let packages = metadata["packages"].as_array().context("cargo's metadata has no packages")?;
+    let names: Vec<String> = packages.iter().map(|p| text(&p["name"])).collect();
+    let mut edges = Vec::new();
+    for package in packages {
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let to = text(&dependency["name"]);
+            if names.contains(&to) {
+                let from = layer_of(&text(&package["name"]));
+                let for_tests = dependency["kind"] == "dev";
+                edges.push(Edge { from, to: layer_of(&to), for_tests });
+            }
+        }
+    }
+    Ok((names.iter().map(|n| layer_of(n)).collect(), edges))
+}
+
+fn layer_of(crate_name: &str) -> String {
+    crate_name.strip_prefix(PREFIX).unwrap_or(crate_name).to_owned()
+}
+
+fn forbidden(crates: &[String], edges: &[Edge]) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in crates {
+        if !LAYERS.iter().any(|l| l.name == name) {
+            found.push(format!("crate {name} has no place in xtask/src/layers.rs"));
+        }
+    }
+    for edge in edges {
+        let Some(layer) = LAYERS.iter().find(|l| l.name == edge.from) else { continue };
+        let to = edge.to.as_str();
+        let allowed =
+            layer.may_use.contains(&to) || (edge.for_tests && layer.tests_may_use.contains(&to));
+        if !allowed {
+            let what = if edge.for_tests { "its tests must not use" } else { "must not use" };
+            let (from, may) = (&edge.from, layer.may_use.join(", "));
+            found.push(format!("crate {from}: {what} {to}; allowed: {may}"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_workspace_keeps_its_layers() {
+        assert_eq!(check(&crate::root()).unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn layers_only_use_layers_below() {
+        for (i, layer) in LAYERS.iter().enumerate() {
+            for used in layer.may_use.iter().chain(layer.tests_may_use) {
+                let below = LAYERS[..i].iter().any(|l| l.name == *used);
+                assert!(below || layer.tests_may_use.contains(used), "{} -> {used}", layer.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_forbidden_edge_is_named() {
+        let package = |name: &str, dependencies: Value| {
+            let (key, of) = ("name", "dependencies");
+            Value::from_iter([(key, Value::from(name)), (of, dependencies)])
+        };
+        let dep = |name: &str, kind: Value| {
+            Value::from_iter([("name", Value::from(name)), ("kind", kind)])
+        };
+        let metadata = serde_json::json!({ "packages": [
+            package("steadfast-journal", serde_json::json!([
+                dep("steadfast-block", Value::Null),
+                dep("steadfast-vfs", Value::Null),
+                dep("steadfast-devices", "dev".into()),
+                dep("steadfast-ext4", "dev".into()),
+                dep("bytes", Value::Null),
+            ])),
+            package("steadfast-block", serde_json::json!([])),
+            package("steadfast-vfs", serde_json::json!([])),
+            package("steadfast-devices", serde_json::json!([])),
+            package("steadfast-ext4", serde_json::json!([])),
+            package("steadfast-new", serde_json::json!([])),
+        ]});
+        let (crates, edges) = edges(&metadata).unwrap();
+        let found = forbidden(&crates, &edges);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert!(found[0].contains("crate new has no place"));
+        assert!(found[1].contains("crate journal: must not use vfs"));
+        assert!(found[2].contains("crate journal: its tests must not use ext4"));
+    }
+}

@@ -1,0 +1,64 @@
+//! What the tests need of the system, and installing it.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::step;
+
+/// Commands that tests run, and the Debian packages they come in.
+const NEEDED: [(&str, &str); 8] = [
+    ("mke2fs", "e2fsprogs"),
+    ("e2fsck", "e2fsprogs"),
+    ("debugfs", "e2fsprogs"),
+    ("dumpe2fs", "e2fsprogs"),
+    ("tune2fs", "e2fsprogs"),
+    ("mount", "mount"),
+    ("losetup", "mount"),
+    ("timeout", "coreutils"),
+];
+
+/// Installs what is missing, as root; else says how. False: something is still missing.
+pub fn install(extra: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {
+    let missing = missing(NEEDED.iter().chain(extra).copied());
+    if missing.is_empty() {
+        return Ok(true);
+    }
+    let by_hand = format!("apt-get install {}", missing.join(" "));
+    if !rustix::process::geteuid().is_root() {
+        println!("    missing packages; as root: {by_hand}");
+        return Ok(false);
+    }
+    println!("    {by_hand}");
+    let apt = |args: &[&str]| {
+        step::run(Command::new("apt-get").env("DEBIAN_FRONTEND", "noninteractive").args(args))
+    };
+    let mut install = vec!["install", "--yes", "--quiet", "--no-install-recommends"];
+    install.extend(&missing);
+    // The lists may be missing, as in a container, or old.
+    Ok(apt(&install)? || (apt(&["update", "--quiet"])? && apt(&install)?))
+}
+
+/// Packages of the commands that are nowhere on the path.
+fn missing<'a>(needed: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<&'a str> {
+    let mut packages: Vec<&str> =
+        needed.filter(|(command, _)| !is_there(command)).map(|(_, package)| package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
+}
+
+fn is_there(command: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin";
+    path.split(':').any(|folder| Path::new(folder).join(command).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_missing_package_once() {
+        let needed = [("sh", "dash"), ("no-such-1", "b"), ("no-such-2", "a"), ("no-such-3", "b")];
+        assert_eq!(missing(needed.into_iter()), ["a", "b"]);
+    }
+}

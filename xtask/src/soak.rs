@@ -1,0 +1,44 @@
+//! `cargo xtask soak`: the same tests, for much longer.
+//!
+//! A test that explores (random operations, sampled power cuts, flipped bits) multiplies its
+//! number of cases by the whole number in the environment variable `STEADFAST_SOAK`, where that is
+//! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
+
+use std::path::Path;
+
+use crate::step::{self, step};
+use crate::tally::Tally;
+use crate::{packages, test, value};
+
+/// Proptest's own number of cases.
+const PROPTEST_CASES: u64 = 256;
+
+/// Runs all tests, or those of a name, with many more cases.
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut factor, mut filter) = (20u64, None);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--factor" => {
+                let text = value("--factor", &mut args)?;
+                factor = text.parse().ok().filter(|f| *f > 0).ok_or_else(|| {
+                    anyhow::anyhow!("--factor takes a whole number from 1 on, not '{text}'")
+                })?;
+            }
+            "--filter" => filter = Some(value("--filter", &mut args)?),
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    step("packages", || packages::install(&[]));
+    let mut tally = Tally::default();
+    step(&format!("cargo test, {factor} times as many cases"), || {
+        let mut args = vec!["test", "--release", "--workspace", "--no-fail-fast"];
+        args.extend(filter);
+        args.extend(["--", "--show-output"]);
+        let mut command = step::cargo(root, &args);
+        command.env("STEADFAST_SOAK", factor.to_string());
+        command.env("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string());
+        test::cargo_test(command, &mut tally)
+    });
+    Ok(test::summary(&tally, 0))
+}

@@ -1,0 +1,124 @@
+//! Running commands: announced, timed, and ended when they take too long.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, IsTerminal, pipe};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+/// Longest that a single command may take: a test that hangs must not hang CI.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+
+/// `cargo` with these arguments, in the workspace's folder.
+pub fn cargo(root: &Path, args: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command.args(args).current_dir(root);
+    // mke2fs and its family are not on the path of ordinary users.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut path = path.into_string().unwrap_or_default();
+    path.push_str(":/usr/local/sbin:/usr/sbin:/sbin");
+    command.env("PATH", path);
+    command
+}
+
+/// Announces a step, does it, and says how it went and how long it took.
+pub fn step(name: &str, body: impl FnOnce() -> anyhow::Result<bool>) -> bool {
+    println!("==> {name}");
+    let begun = Instant::now();
+    let outcome = body();
+    let seconds = begun.elapsed().as_secs_f64();
+    match outcome {
+        Ok(true) => println!("    ok, {seconds:.1} s"),
+        Ok(false) => println!("    FAILED after {seconds:.1} s: {name}"),
+        Err(ref e) => println!("    FAILED after {seconds:.1} s: {name}: {e:#}"),
+    }
+    outcome.unwrap_or(false)
+}
+
+/// Runs a command whose output goes to ours; whether it succeeded.
+pub fn run(command: &mut Command) -> anyhow::Result<bool> {
+    let (child, name) = spawn(command)?;
+    wait(child, &name, LIMIT)
+}
+
+/// Runs a command and hands each line of its output, errors included, to `each`.
+pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> anyhow::Result<bool> {
+    let (reader, writer) = pipe()?;
+    command.stdout(writer.try_clone()?).stderr(writer);
+    let (child, name) = spawn(command)?;
+    // The command holds the pipe's writing end; while it does, reading would not end.
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let waiter = {
+        let name = name.clone();
+        std::thread::spawn(move || wait(child, &name, LIMIT))
+    };
+    for line in BufReader::new(reader).split(b'\n') {
+        each(&String::from_utf8_lossy(&line?));
+    }
+    match waiter.join() {
+        Ok(result) => result,
+        Err(_) => anyhow::bail!("waiting for {name} failed"),
+    }
+}
+
+/// Starts a command. Unless somebody sits at a terminal (who must be able to interrupt it), it gets
+/// a process group of its own, so that its children can be ended with it.
+fn spawn(command: &mut Command) -> anyhow::Result<(Child, String)> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    if !std::io::stdin().is_terminal() {
+        command.process_group(0);
+    }
+    let child = command.stdin(Stdio::null()).spawn();
+    Ok((child.with_context(|| format!("cannot start {name}"))?, name))
+}
+
+fn wait(mut child: Child, name: &str, limit: Duration) -> anyhow::Result<bool> {
+    let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let (done, over) = channel();
+    let watchdog = std::thread::spawn(move || {
+        let is_late = over.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if is_late && let Some(process) = process {
+            // It may have ended this very moment, or have no group: then there is nothing to kill.
+            let _ = kill_process_group(process, Signal::KILL);
+            let _ = kill_process(process, Signal::KILL);
+        }
+        is_late
+    });
+    let status = child.wait()?;
+    // The watchdog is gone if it has fired.
+    let _ = done.send(());
+    if watchdog.join().unwrap_or(false) {
+        anyhow::bail!("{name} took longer than {} minutes and was ended", limit.as_secs() / 60);
+    }
+    Ok(status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_outputs_and_the_outcome() {
+        let mut lines = Vec::new();
+        let mut sh = Command::new("sh");
+        sh.args(["-c", "echo out; echo err >&2; exit 3"]);
+        assert!(!run_lines(&mut sh, |l| lines.push(l.to_owned())).unwrap());
+        assert_eq!(lines, ["out", "err"]);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_ended_with_its_children() {
+        let mut sh = Command::new("sh");
+        let begun = Instant::now();
+        let (child, name) = spawn(sh.args(["-c", "sleep 100 & wait"])).unwrap();
+        let error = wait(child, &name, Duration::from_millis(100)).unwrap_err();
+        assert!(error.to_string().contains("was ended"));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+}

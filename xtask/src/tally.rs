@@ -1,0 +1,184 @@
+//! Counting what `cargo test` prints.
+//!
+//! A test that cannot run here (no root, no loop devices) says so itself: it prints a line
+//! `SKIPPED: reason` and returns. To the test harness it has passed; here it has not.
+//! For such lines to be seen the tests run with `--show-output`, which repeats what each passing
+//! test has printed; the rest of that is left out of the report.
+
+/// The harness's results, summed over the test binaries.
+#[derive(Debug, Default)]
+pub struct Tally {
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+    /// One for each test that skipped itself: its name and why.
+    skipped: Vec<(String, String)>,
+    /// A binary has been started whose result has not come.
+    open: Option<String>,
+    /// Binaries that ended without a result: they crashed.
+    crashed: Vec<String>,
+    in_successes: bool,
+    current: String,
+}
+
+impl Tally {
+    /// Reads one line; whether it should be shown.
+    pub fn line(&mut self, line: &str) -> bool {
+        let line = line.trim_end();
+        if let Some(binary) = started(line) {
+            self.end_binary();
+            self.open = Some(binary.to_owned());
+        } else if let Some(counts) = line.strip_prefix("test result: ") {
+            self.open = None;
+            self.in_successes = false;
+            self.add(counts);
+        } else if line == "successes:" {
+            self.in_successes = true;
+        } else if line == "failures:" {
+            self.in_successes = false;
+        } else if let Some(test) = header(line) {
+            self.current = test.to_owned();
+        } else if let Some(reason) = line.strip_prefix("SKIPPED:") {
+            // A test may give several reasons; it is one test.
+            if self.skipped.last().is_none_or(|(test, _)| *test != self.current) {
+                self.skipped.push((self.current.clone(), reason.trim().to_owned()));
+            }
+            return true;
+        }
+        let is_noise = line.is_empty() || is_passed_test(line);
+        !(self.in_successes || is_noise)
+    }
+
+    /// The tests are over; `ended_well` is what cargo says.
+    pub fn finish(&mut self, ended_well: bool) {
+        self.end_binary();
+        if !ended_well && self.failed() == 0 {
+            self.crashed.push("the tests did not build or did not start".to_owned());
+        }
+    }
+
+    fn end_binary(&mut self) {
+        if let Some(binary) = self.open.take() {
+            self.crashed.push(binary);
+        }
+        self.in_successes = false;
+    }
+
+    /// Adds up `ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; ...`.
+    fn add(&mut self, counts: &str) {
+        let (_, counts) = counts.split_once(". ").unwrap_or(("", counts));
+        for part in counts.split(';') {
+            let Some((number, what)) = part.trim().split_once(' ') else { continue };
+            let Ok(number) = number.parse::<u64>() else { continue };
+            match what {
+                "passed" => self.passed += number,
+                "failed" => self.failed += number,
+                "ignored" => self.ignored += number,
+                _ => {}
+            }
+        }
+    }
+
+    pub fn passed(&self) -> u64 {
+        self.passed.saturating_sub(self.skipped.len() as u64)
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.failed + self.crashed.len() as u64
+    }
+
+    pub fn skipped(&self) -> u64 {
+        self.ignored + self.skipped.len() as u64
+    }
+
+    /// What a reader must know beside the numbers, a line each.
+    pub fn remarks(&self) -> Vec<String> {
+        let crashed = self.crashed.iter().map(|b| format!("ended without a result: {b}"));
+        let skipped = self.skipped.iter().map(|(test, why)| format!("skipped: {test}: {why}"));
+        let mut remarks: Vec<String> = crashed.chain(skipped).collect();
+        if self.ignored > 0 {
+            remarks.push(format!("{} tests are marked to be ignored", self.ignored));
+        }
+        remarks
+    }
+}
+
+/// The binary that cargo says it runs now.
+fn started(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let rest = line.strip_prefix("Running ").or_else(|| line.strip_prefix("Doc-tests "))?;
+    // `Running unittests src/lib.rs (target/...)`: a test's own output hardly looks like it.
+    (line.starts_with("Doc-tests") || rest.contains(" (")).then_some(rest)
+}
+
+/// The test whose output follows: `---- name stdout ----`.
+fn header(line: &str) -> Option<&str> {
+    line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
+}
+
+fn is_passed_test(line: &str) -> bool {
+    line.starts_with("test ") && line.ends_with("... ok")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTPUT: &str = "\
+     Running unittests src/lib.rs (target/debug/deps/a-1)
+
+running 3 tests
+test one ... ok
+test two ... ok
+test three ... FAILED
+
+successes:
+
+---- two stdout ----
+noise
+SKIPPED: needs root
+SKIPPED: and a loop device
+
+successes:
+    one
+    two
+
+failures:
+
+---- three stdout ----
+boom
+
+failures:
+    three
+
+test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+     Running tests/b.rs (target/debug/deps/b-1)
+error: test failed, to rerun pass `-p b` (signal: 11, SIGSEGV)
+   Doc-tests a
+test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+";
+
+    #[test]
+    fn results_are_summed_skips_counted_and_crashes_seen() {
+        let mut tally = Tally::default();
+        let shown: Vec<&str> = OUTPUT.lines().filter(|l| tally.line(l)).collect();
+        tally.finish(false);
+        assert_eq!((tally.passed(), tally.failed(), tally.skipped()), (5, 2, 2));
+        assert!(shown.contains(&"boom") && shown.contains(&"SKIPPED: needs root"));
+        assert!(!shown.contains(&"noise") && !shown.contains(&"test one ... ok"));
+        let expected = [
+            "ended without a result: tests/b.rs (target/debug/deps/b-1)",
+            "skipped: two: needs root",
+            "1 tests are marked to be ignored",
+        ];
+        assert_eq!(tally.remarks(), expected);
+    }
+
+    #[test]
+    fn a_build_that_fails_is_a_failure() {
+        let mut tally = Tally::default();
+        assert!(tally.line("error: could not compile `a`"));
+        tally.finish(false);
+        assert_eq!((tally.passed(), tally.failed()), (0, 1));
+    }
+}

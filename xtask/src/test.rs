@@ -1,0 +1,81 @@
+//! `cargo xtask test`: everything that must hold, in the order in which it is cheap to know.
+
+use std::path::Path;
+use std::time::Instant;
+
+use crate::step::{self, step};
+use crate::tally::Tally;
+use crate::{layers, packages, tidy};
+
+/// Runs all checks and tests, also after one has failed; whether all is well.
+pub fn run(root: &Path) -> anyhow::Result<bool> {
+    let begun = Instant::now();
+    // Not a failure by itself: the tests that lack something say so.
+    step("packages", || packages::install(&[]));
+    let mut failed_checks = 0;
+    let mut check = |name: &str, body: &dyn Fn() -> anyhow::Result<bool>| {
+        failed_checks += u64::from(!step(name, body));
+    };
+    check("cargo fmt", &|| step::run(&mut step::cargo(root, &["fmt", "--all", "--check"])));
+    check("layers", &|| none_of(&layers::check(root)?));
+    check("tidy", &|| {
+        let findings = tidy::check(root)?;
+        for warning in &findings.warnings {
+            println!("    warning: {warning}");
+        }
+        none_of(&findings.faults)
+    });
+    check("cargo clippy", &|| {
+        let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
+        step::run(&mut step::cargo(root, &args))
+    });
+    check("cargo doc", &|| {
+        let args = ["doc", "--workspace", "--no-deps", "--quiet"];
+        step::run(step::cargo(root, &args).env("RUSTDOCFLAGS", "-Dwarnings"))
+    });
+    let mut tally = Tally::default();
+    step("cargo test", || {
+        let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
+        cargo_test(step::cargo(root, &args), &mut tally)
+    });
+    println!("    {:.0} s in all", begun.elapsed().as_secs_f64());
+    Ok(summary(&tally, failed_checks))
+}
+
+/// Runs `cargo test` and counts.
+pub fn cargo_test(mut command: std::process::Command, tally: &mut Tally) -> anyhow::Result<bool> {
+    command.env("CARGO_TERM_COLOR", "never");
+    let outcome = step::run_lines(&mut command, |line| {
+        if tally.line(line) {
+            println!("{line}");
+        }
+    });
+    tally.finish(*outcome.as_ref().unwrap_or(&false));
+    Ok(outcome? && tally.failed() == 0)
+}
+
+/// Prints the closing line; whether all is well.
+pub fn summary(tally: &Tally, failed_checks: u64) -> bool {
+    for remark in tally.remarks() {
+        println!("{remark}");
+    }
+    let (passed, skipped) = (tally.passed(), tally.skipped());
+    let mut failed = tally.failed() + failed_checks;
+    if skipped > 0 && rustix::process::geteuid().is_root() {
+        println!("as root nothing may be skipped");
+        failed += 1;
+    }
+    if passed == 0 && failed == 0 {
+        println!("no test was run");
+        failed += 1;
+    }
+    println!("{passed} passed, {failed} failed, {skipped} skipped");
+    failed == 0
+}
+
+fn none_of(faults: &[String]) -> anyhow::Result<bool> {
+    for fault in faults {
+        println!("    {fault}");
+    }
+    Ok(faults.is_empty())
+}

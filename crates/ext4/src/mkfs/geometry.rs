@@ -1,0 +1,313 @@
+//! Sizes and counts of the new file system, as `ext2fs_initialize` and mke2fs settle them.
+
+use steadfast_block::DeviceInfo;
+
+use crate::error::Result;
+use crate::mkfs::options::{JournalChoice, Options};
+use crate::mkfs::refused;
+use crate::ondisk::{
+    Checksums, Compat, DefaultMountOptions, Features, HashVersion, Incompat, RoCompat,
+    SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
+};
+
+/// The features that can be made.
+fn possible() -> Features {
+    let mut all = Options::upstream_features();
+    all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
+    all.ro_compat |= RoCompat::GDT_CSUM;
+    all
+}
+
+/// Usage types of mke2fs.conf: bytes of space for each inode by size of the file system.
+fn default_inode_ratio(bytes: u64) -> u32 {
+    const MIB: u64 = 1 << 20;
+    match bytes {
+        b if b < 3 * MIB => 8192,
+        b if b < 512 * MIB => 4096,
+        b if b < 4 * MIB * MIB => 16384,
+        b if b < 16 * MIB * MIB => 32768,
+        _ => 65536,
+    }
+}
+
+fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
+    let size = options.block_size.unwrap_or_else(|| {
+        let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
+        by_size.max(info.logical_block)
+    });
+    if ![1024, 2048, 4096].contains(&size) {
+        return Err(refused(format!("blocks of {size} bytes: choose 1024, 2048 or 4096")));
+    }
+    if size < info.logical_block {
+        return Err(refused(format!(
+            "{}: its sectors have {} bytes, blocks of {size} are too small",
+            info.name, info.logical_block
+        )));
+    }
+    Ok(size)
+}
+
+fn features(options: &Options) -> Result<Features> {
+    let mut f = options.features;
+    f.compat.set(Compat::HAS_JOURNAL, options.has_journal());
+    let impossible = f.without(possible());
+    if impossible != Features::default() {
+        return Err(refused(format!("cannot make {}", impossible.names().join(", "))));
+    }
+    let needed = [("extent", Incompat::EXTENT), ("filetype", Incompat::FILETYPE)];
+    if let Some((name, _)) = needed.iter().find(|(_, bit)| !f.incompat.contains(*bit)) {
+        return Err(refused(format!("without {name} it is no ext4 file system")));
+    }
+    if !f.ro_compat.contains(RoCompat::SPARSE_SUPER) {
+        return Err(refused("without sparse_super every group would hold a backup"));
+    }
+    if f.metadata_csum() {
+        // One replaces the other; the kernel warns where both are set.
+        f.ro_compat.remove(RoCompat::GDT_CSUM);
+    } else if f.incompat.contains(Incompat::CSUM_SEED) {
+        return Err(refused("metadata_csum_seed needs metadata_csum"));
+    }
+    if f.compat.contains(Compat::ORPHAN_FILE) && !options.has_journal() {
+        return Err(refused("orphan_file needs a journal"));
+    }
+    Ok(f)
+}
+
+fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
+    let inode_size = u32::from(options.inode_size);
+    if !inode_size.is_power_of_two() || inode_size < 128 || inode_size > block_size {
+        return Err(refused(format!("inodes of {inode_size} bytes")));
+    }
+    if options.features.ro_compat.contains(RoCompat::EXTRA_ISIZE) && inode_size < 256 {
+        return Err(refused("extra_isize needs inodes of 256 bytes"));
+    }
+    if options.label.len() > 16 {
+        return Err(refused(format!("the label {:?} is longer than 16 bytes", options.label)));
+    }
+    if !(0.0..=50.0).contains(&options.reserved_percent) {
+        return Err(refused(format!("{} percent reserved", options.reserved_percent)));
+    }
+    let flex = options.groups_per_flex;
+    if options.features.incompat.contains(Incompat::FLEX_BG)
+        && (!flex.is_power_of_two() || flex > 1 << 16)
+    {
+        return Err(refused(format!("{flex} groups a flexible group: choose a power of two")));
+    }
+    if options.inode_ratio.is_some_and(|r| r < block_size.min(1024) || r > 4 << 20) {
+        return Err(refused("choose 1024 bytes to 4 MiB for each inode"));
+    }
+    if options.uuid.is_nil() {
+        return Err(refused("the UUID is zero"));
+    }
+    if let JournalChoice::InternalOf(n) = options.journal
+        && n < 1024
+    {
+        return Err(refused(format!("a journal of {n} blocks: it has at least 1024")));
+    }
+    let available = info.size / u64::from(block_size);
+    if let Some(n) = options.blocks.filter(|n| *n > available) {
+        return Err(refused(format!(
+            "{}: {n} blocks of {block_size} bytes do not fit, only {available}",
+            info.name
+        )));
+    }
+    Ok(())
+}
+
+/// Counts that depend on each other.
+struct Counts {
+    blocks: u64,
+    blocks_per_group: u32,
+    inodes_per_group: u32,
+    groups: u32,
+    desc_blocks: u32,
+    reserved_gdt: u32,
+    /// For the super-user.
+    reserved: u64,
+}
+
+/// Blocks reserved for descriptors: enough to grow to 1024 times the size (`calc_reserved_gdt_blocks`).
+fn reserved_gdt(blocks: u64, first: u64, bpg: u32, descs_per_block: u32, desc_blocks: u32) -> u32 {
+    const MOST: u64 = 0xffff_ffff;
+    let grown = if blocks < MOST / 1024 { blocks * 1024 } else { MOST };
+    let groups = (grown - first).div_ceil(u64::from(bpg));
+    groups.div_ceil(u64::from(descs_per_block)).saturating_sub(u64::from(desc_blocks)) as u32
+}
+
+fn is_backup(group: u32) -> bool {
+    let power_of = |base: u32| {
+        let mut n = group;
+        while n.is_multiple_of(base) {
+            n /= base;
+        }
+        n == 1
+    };
+    group <= 1 || power_of(3) || power_of(5) || power_of(7)
+}
+
+fn counts(
+    info: &DeviceInfo,
+    options: &Options,
+    features: Features,
+    block_size: u32,
+) -> Result<Counts> {
+    let too_small = || refused(format!("{}: too small for a file system", info.name));
+    let bs = u64::from(block_size);
+    let first = u64::from(block_size == 1024);
+    // As mke2fs: whole pages of a device, exactly what was asked for otherwise.
+    let whole_pages = (info.size / bs) & !(4096 / bs - 1);
+    let wanted = options.blocks.unwrap_or(whole_pages);
+    let wide = features.incompat.contains(Incompat::BIT64);
+    if !wide && wanted > u64::from(u32::MAX) {
+        return Err(refused("more than 2^32 blocks need the 64bit feature"));
+    }
+    let ratio = options.inode_ratio.unwrap_or_else(|| default_inode_ratio(wanted * bs));
+    let inodes = match options.inodes {
+        Some(n) => u64::from(n),
+        None => (wanted * bs / u64::from(ratio)).min(u64::from(u32::MAX)),
+    };
+    let inodes = inodes.max(12);
+    let descs_per_block = block_size / if wide { 64 } else { 32 };
+    let inode_size = u64::from(options.inode_size);
+    let (mut blocks, mut bpg) = (wanted, block_size * 8);
+    // As mke2fs: reckoned anew when blocks are left out, not when they come back because groups
+    // became smaller.
+    let mut reserved = (wanted as f64 * options.reserved_percent / 100.0) as u64;
+    let ratio = 100.0 * reserved as f64 / wanted.max(1) as f64;
+    loop {
+        if blocks <= first + 8 {
+            return Err(too_small());
+        }
+        let groups = (blocks - first).div_ceil(u64::from(bpg));
+        let Ok(groups32) = u32::try_from(groups) else { return Err(refused("too many groups")) };
+        let desc_blocks = groups.div_ceil(u64::from(descs_per_block)) as u32;
+        let mut ipg = inodes.div_ceil(groups);
+        if ipg > u64::from(block_size * 8) {
+            // More inodes than a bitmap can hold: smaller groups, hence more of them.
+            if bpg < 256 {
+                return Err(refused(format!("{inodes} inodes are too many for its size")));
+            }
+            (bpg, blocks) = (bpg - 8, wanted);
+            continue;
+        }
+        let (table, ipg) = loop {
+            // Whole blocks of the table, and whole bytes of the bitmap.
+            let filled = (ipg * inode_size).div_ceil(bs) * bs / inode_size;
+            let rounded = filled.max(8) & !7;
+            if rounded * groups < inodes.min(12) {
+                ipg += 8;
+            } else if rounded * groups > u64::from(u32::MAX) {
+                ipg -= 1;
+            } else {
+                break ((rounded * inode_size).div_ceil(bs), rounded as u32);
+            }
+        };
+        let reserved_gdt = if features.compat.contains(Compat::RESIZE_INODE) {
+            reserved_gdt(blocks, first, bpg, descs_per_block, desc_blocks).min(block_size / 4)
+        } else {
+            0
+        };
+        let backup = u64::from(1 + desc_blocks + reserved_gdt);
+        if backup + table + 2 > u64::from(bpg) {
+            return Err(refused(format!(
+                "{inodes} inodes and the group descriptors leave no room in a group: choose \
+                 fewer inodes or larger blocks"
+            )));
+        }
+        let last_needs = 2 + table + if is_backup(groups32 - 1) { backup } else { 0 };
+        let rest = (blocks - first) % u64::from(bpg);
+        if groups == 1 && rest != 0 && rest < last_needs {
+            return Err(too_small());
+        }
+        if rest != 0 && rest < last_needs + 50 {
+            // A last group without room for its own tables is left out.
+            blocks -= rest;
+            reserved = (ratio * blocks as f64 / 100.0) as u64;
+            continue;
+        }
+        return Ok(Counts {
+            blocks,
+            blocks_per_group: bpg,
+            inodes_per_group: ipg,
+            groups: groups32,
+            desc_blocks,
+            reserved_gdt,
+            reserved,
+        });
+    }
+}
+
+/// The superblock, complete but for what is counted later: free blocks and inodes, the journal,
+/// the orphan file.
+pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superblock> {
+    let block_size = block_size(info, options)?;
+    check(info, options, block_size)?;
+    let features = features(options)?;
+    let c = counts(info, options, features, block_size)?;
+    if c.desc_blocks + c.reserved_gdt > c.blocks_per_group * 3 / 4 {
+        return Err(refused("so many groups need meta_bg: choose larger blocks"));
+    }
+    let mut sb = Superblock::zeroed();
+    sb.set_features(features);
+    sb.magic.set(SUPERBLOCK_MAGIC);
+    sb.state.set(StateFlags::VALID.bits());
+    sb.errors.set(1);
+    sb.revision.set(1);
+    let log = block_size.trailing_zeros() - 10;
+    sb.log_block_size.set(log);
+    sb.log_cluster_size.set(log);
+    sb.first_data_block.set(u32::from(block_size == 1024));
+    sb.set_blocks_count(c.blocks);
+    sb.set_reserved_blocks(c.reserved);
+    sb.blocks_per_group.set(c.blocks_per_group);
+    sb.clusters_per_group.set(c.blocks_per_group);
+    sb.inodes_per_group.set(c.inodes_per_group);
+    sb.inodes_count.set(c.inodes_per_group * c.groups);
+    sb.reserved_gdt_blocks.set(c.reserved_gdt as u16);
+    sb.first_inode.set(11);
+    sb.inode_size.set(options.inode_size);
+    if options.inode_size >= 160 {
+        sb.min_extra_isize.set(32);
+        sb.want_extra_isize.set(32);
+    }
+    if features.incompat.contains(Incompat::BIT64) {
+        sb.desc_size.set(64);
+    }
+    if features.incompat.contains(Incompat::FLEX_BG) {
+        sb.log_groups_per_flex = options.groups_per_flex.trailing_zeros() as u8;
+    }
+    set_identity(&mut sb, options);
+    set_times(&mut sb, options.time);
+    Ok(sb)
+}
+
+fn set_identity(sb: &mut Superblock, options: &Options) {
+    sb.uuid = *options.uuid.as_bytes();
+    for (word, bytes) in sb.hash_seed.iter_mut().zip(options.hash_seed.as_bytes().chunks_exact(4)) {
+        // OK to unwrap: the chunks have four bytes.
+        word.set(u32::from_le_bytes(bytes.try_into().unwrap()));
+    }
+    sb.default_hash_version = HashVersion::HalfMd4.code();
+    sb.flags.set(SuperFlags::SIGNED_HASH.bits());
+    sb.volume_name[..options.label.len()].copy_from_slice(options.label.as_bytes());
+    let mount = DefaultMountOptions::USER_XATTR | DefaultMountOptions::ACL;
+    sb.default_mount_options.set(mount.bits());
+    sb.max_mount_count.set(u16::MAX);
+    if sb.features().metadata_csum() {
+        sb.checksum_type = 1;
+    }
+    if sb.features().incompat.contains(Incompat::CSUM_SEED) {
+        // Of the UUID, which the seed then outlives.
+        let mut plain = *sb;
+        plain.feature_incompat.set(0);
+        sb.checksum_seed.set(Checksums::of(&plain).seed().unwrap_or(0));
+    }
+}
+
+fn set_times(sb: &mut Superblock, time: u64) {
+    let (lo, hi) = (time as u32, (time >> 32) as u8);
+    sb.mkfs_time.set(lo);
+    sb.write_time.set(lo);
+    sb.last_check.set(lo);
+    (sb.mkfs_time_hi, sb.write_time_hi, sb.last_check_hi) = (hi, hi, hi);
+}

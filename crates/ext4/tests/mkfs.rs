@@ -1,0 +1,330 @@
+//! File systems that we make, against those that mke2fs makes of the same size and options.
+
+mod sparse_image;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
+use steadfast_ext4::error::Ext4Error;
+use steadfast_ext4::mkfs::{
+    Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
+};
+use steadfast_ext4::ondisk::Features;
+
+/// 2026-01-01.
+const TIME: u64 = 1_767_225_600;
+const MIB: u64 = 1 << 20;
+
+fn options() -> Options {
+    Options::new(uuid(1), uuid(2), TIME)
+}
+
+fn assert_clean(image: &Image) {
+    let (status, text) = e2fsck(&image.path, None);
+    assert_eq!(status, 0, "{text}");
+}
+
+/// What dumpe2fs says, but for what may differ: checksums, times, places, how much was written,
+/// and the features of a journal that mke2fs leaves to the first mount.
+fn dump(image: &Image) -> BTreeMap<String, String> {
+    let text = run_ok("dumpe2fs", &[image.path.to_str().unwrap()]);
+    let mut fields = BTreeMap::new();
+    let mut group = String::new();
+    for line in text.lines() {
+        if let Some(number) = line.strip_prefix("Group ") {
+            let flags = number.split('[').nth(1).unwrap_or("");
+            group = number.split(')').next().unwrap_or("").into();
+            fields.insert(format!("{group} flags"), flags.into());
+        } else if line.contains(" free blocks, ") {
+            fields.insert(format!("{group} counts"), line.trim().into());
+        } else if let Some((name, value)) = line.split_once(':') {
+            let skip = [
+                "Filesystem UUID",
+                "Directory Hash Seed",
+                "Checksum",
+                "Lifetime writes",
+                "Filesystem created",
+                "Last write time",
+                "Last checked",
+                "Journal features",
+                "Journal checksum",
+                "Checksum seed",
+                "Max transaction length",
+            ];
+            if group.is_empty() && !skip.iter().any(|s| name.starts_with(s)) {
+                fields.insert(name.into(), value.trim().into());
+            }
+        }
+    }
+    fields
+}
+
+fn compare(size: u64, block_size: u32, spoil: impl Fn(&mut Options), mke2fs: &[&str]) {
+    let ours = Image::new(size);
+    let mut o = options();
+    o.block_size = Some(block_size);
+    o.contents = Contents::Zeros;
+    spoil(&mut o);
+    make(&ours.device(), &o).unwrap();
+    assert_clean(&ours);
+    let theirs = Image::new(size);
+    let bs = block_size.to_string();
+    let mut args = vec!["-q", "-F", "-t", "ext4", "-b", &bs, "-E", "lazy_itable_init=1"];
+    args.extend_from_slice(mke2fs);
+    args.push(theirs.path.to_str().unwrap());
+    run_ok("mke2fs", &args);
+    let (a, b) = (dump(&ours), dump(&theirs));
+    for (name, value) in &b {
+        assert_eq!(a.get(name), Some(value), "{name}: {size} bytes, {block_size}, {mke2fs:?}");
+    }
+    assert_eq!(a.len(), b.len());
+}
+
+#[test]
+fn the_same_as_mke2fs() {
+    for (size, bs) in [
+        (8 * MIB, 1024),
+        (9 * MIB + 12345, 1024),
+        (16 * MIB, 2048),
+        (64 * MIB, 1024),
+        (64 * MIB, 4096),
+        (130 * MIB, 4096),
+        (257 * MIB, 1024),
+        (300 * MIB, 2048),
+        (600 * MIB, 4096),
+        (1024 * MIB, 4096),
+        (1024 * MIB, 1024),
+        (5 * 1024 * MIB + 3 * MIB, 4096),
+        (20 * 1024 * MIB, 4096),
+    ] {
+        compare(size, bs, |_| {}, &[]);
+    }
+}
+
+#[test]
+fn the_same_as_mke2fs_with_other_options() {
+    let upstream = |o: &mut Options| o.features = Options::upstream_features();
+    let off = |name: &'static str| {
+        move |o: &mut Options| o.features = o.features.without(Features::by_name(name).unwrap())
+    };
+    let orphan = ["-O", "metadata_csum_seed,orphan_file"];
+    compare(64 * MIB, 4096, upstream, &orphan);
+    compare(2048 * MIB, 4096, upstream, &orphan);
+    compare(512 * MIB, 4096, off("64bit"), &["-O", "^64bit"]);
+    compare(100 * MIB, 1024, off("64bit"), &["-O", "^64bit"]);
+    compare(512 * MIB, 4096, off("flex_bg"), &["-O", "^flex_bg"]);
+    compare(100 * MIB, 1024, off("flex_bg"), &["-O", "^flex_bg"]);
+    compare(512 * MIB, 4096, off("resize_inode"), &["-O", "^resize_inode"]);
+    compare(512 * MIB, 4096, off("metadata_csum"), &["-O", "^metadata_csum"]);
+    let old = |o: &mut Options| {
+        off("metadata_csum")(o);
+        o.features = o.features.union(Features::by_name("uninit_bg").unwrap());
+    };
+    compare(512 * MIB, 4096, old, &["-O", "^metadata_csum,uninit_bg"]);
+    let none = |o: &mut Options| o.journal = JournalChoice::None;
+    compare(64 * MIB, 4096, none, &["-O", "^has_journal"]);
+    let big = |o: &mut Options| {
+        o.journal = JournalChoice::InternalOf(20_000);
+        o.label = "scratch".into();
+        o.reserved_percent = 1.0;
+        o.inode_ratio = Some(65536);
+    };
+    let args = ["-J", "size=78.125", "-L", "scratch", "-m", "1", "-i", "65536"];
+    let args: Vec<&str> =
+        args.iter().map(|a| if *a == "size=78.125" { "size=79" } else { a }).collect();
+    let exact = |o: &mut Options| {
+        big(o);
+        o.journal = JournalChoice::InternalOf(79 * 256);
+    };
+    compare(700 * MIB, 4096, exact, &args);
+    let inodes = |o: &mut Options| o.inodes = Some(20);
+    compare(64 * MIB, 4096, inodes, &["-N", "20"]);
+    compare(1024 * MIB, 4096, |o| o.inodes = Some(1_000_000), &["-N", "1000000"]);
+    compare(64 * MIB, 4096, |o| o.inode_size = 512, &["-I", "512"]);
+    compare(512 * MIB, 4096, |o| o.groups_per_flex = 4, &["-G", "4"]);
+}
+
+#[test]
+fn unknown_contents_are_overwritten_where_it_matters() {
+    for contents in [Contents::Unknown, Contents::UnknownZeroTables] {
+        for metadata_csum in [true, false] {
+            let image = Image::new(100 * MIB);
+            let noise: Vec<u8> = (0..MIB).map(|i| (i * 7 % 251) as u8 | 1).collect();
+            (0..100).for_each(|i| image.poke(i * MIB, &noise));
+            let mut o = options();
+            o.contents = contents;
+            if !metadata_csum {
+                o.features = o.features.without(Features::by_name("metadata_csum").unwrap());
+            }
+            make(&image.device(), &o).unwrap();
+            assert_clean(&image);
+        }
+    }
+}
+
+#[test]
+fn the_same_options_make_the_same_bytes() {
+    let image = || {
+        let i = Image::new(50 * MIB);
+        make(&i.device(), &options()).unwrap();
+        i.bytes(0, (50 * MIB) as usize)
+    };
+    assert!(image() == image());
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_nothing_is_written() {
+    type Spoil = fn(&mut Options);
+    let cases: [(u64, &str, Spoil); 10] = [
+        (64 * MIB, "blocks of 3000", |o| o.block_size = Some(3000)),
+        (64 * MIB, "longer than 16", |o| o.label = "seventeen letters".into()),
+        (64 * MIB, "do not fit", |o| o.blocks = Some(1 << 40)),
+        (64 * MIB, "too small for a journal", |o| o.blocks = Some(2000)),
+        (64 * MIB, "more than half", |o| o.journal = JournalChoice::InternalOf(60_000)),
+        (64 * MIB, "at least 1024", |o| o.journal = JournalChoice::InternalOf(7)),
+        (64 * MIB, "inodes of 100", |o| o.inode_size = 100),
+        (64 * 1024, "too small", |_| {}),
+        (0, "too small", |_| {}),
+        (64 * MIB, "bigalloc", |o| {
+            o.features = o.features.union(Features::by_name("bigalloc").unwrap());
+        }),
+    ];
+    for (size, part, spoil) in cases {
+        let image = Image::new(size);
+        image.poke(0, &vec![0x55; size.min(8192) as usize]);
+        let mut o = options();
+        spoil(&mut o);
+        let error = make(&image.device(), &o).unwrap_err();
+        assert!(matches!(error, Ext4Error::Refused { .. }), "{part}: {error}");
+        assert!(error.to_string().contains(part), "{part}: {error}");
+        assert!(image.bytes(0, size.min(8192) as usize).iter().all(|b| *b == 0x55));
+    }
+}
+
+#[test]
+fn tiny_devices_are_refused_or_get_a_sound_file_system() {
+    let mut made = 0;
+    for bs in [1024, 2048, 4096] {
+        for kib in (0..400).chain((400..4096).step_by(333)) {
+            let image = Image::new(kib * 1024);
+            let mut o = options();
+            o.block_size = Some(bs);
+            o.journal = JournalChoice::None;
+            match make(&image.device(), &o) {
+                Ok(_) => {
+                    if kib % 7 == 0 {
+                        assert_clean(&image);
+                    }
+                    made += 1;
+                }
+                Err(Ext4Error::Refused { .. }) => {}
+                Err(e) => panic!("{kib} KiB, {bs}: {e}"),
+            }
+        }
+    }
+    assert!(made > 500, "{made}");
+}
+
+fn journal_device(size: u64, block_size: u32) -> Arc<Image> {
+    let image = Image::new(size);
+    let mut o = JournalDeviceOptions::new(uuid(3), TIME);
+    o.block_size = block_size;
+    make_journal_device(&image.device(), &o).unwrap();
+    image
+}
+
+fn external(journal: &Arc<Image>) -> JournalChoice {
+    JournalChoice::External { device: journal.device(), accept_volatile: false }
+}
+
+#[test]
+fn an_external_journal_is_attached() {
+    for bs in [1024, 2048, 4096] {
+        let journal = journal_device(16 * MIB, bs);
+        let dump = run_ok("dumpe2fs", &[journal.path.to_str().unwrap()]);
+        assert!(dump.contains("journal_dev") && dump.contains("number of users:  0"), "{dump}");
+        let image = Image::new(64 * MIB);
+        let mut o = options();
+        o.block_size = Some(bs);
+        o.journal = external(&journal);
+        let made = make(&image.device(), &o).unwrap();
+        assert_eq!(made.external_journal, Some(uuid(3)));
+        let (status, text) = e2fsck(&image.path, Some(&journal.path));
+        assert_eq!(status, 0, "{text}");
+        let dump = run_ok("dumpe2fs", &[journal.path.to_str().unwrap()]);
+        assert!(dump.contains(&uuid(1).to_string()), "{dump}");
+    }
+}
+
+#[test]
+fn a_journal_in_use_or_unfit_is_refused() {
+    let journal = journal_device(16 * MIB, 4096);
+    let first = Image::new(64 * MIB);
+    let mut o = options();
+    o.block_size = Some(4096);
+    o.journal = external(&journal);
+    make(&first.device(), &o).unwrap();
+    let refused = |o: &Options, part: &str| {
+        let image = Image::new(64 * MIB);
+        let error = make(&image.device(), o).unwrap_err();
+        assert!(error.to_string().contains(part), "{part}: {error}");
+        assert!(image.bytes(0, 4096).iter().all(|b| *b == 0));
+    };
+    // A second file system on the same journal makes the first unmountable.
+    o.uuid = uuid(9);
+    refused(&o, "already the journal");
+    o.block_size = Some(1024);
+    refused(&o, "must be equal");
+    o.block_size = Some(4096);
+    o.journal = external(&first);
+    refused(&o, "holds a file system");
+    let small = Image::new(2 * MIB);
+    let error = make_journal_device(&small.device(), &JournalDeviceOptions::new(uuid(4), TIME))
+        .unwrap_err();
+    assert!(error.to_string().contains("at least 1024"), "{error}");
+}
+
+#[test]
+fn the_kernel_mounts_what_we_make() {
+    if !can_mount() {
+        return;
+    }
+    for (size, bs, upstream) in [(8, 1024, false), (64, 2048, true), (300, 4096, true)] {
+        let image = Image::new(size * MIB);
+        let mut o = options();
+        o.block_size = Some(bs);
+        if upstream {
+            o.features = Options::upstream_features();
+        }
+        make(&image.device(), &o).unwrap();
+        let mount = Mount::new(&image.path, None);
+        for i in 0..100 {
+            let dir = mount.path().join(format!("d{i}"));
+            std::fs::create_dir(&dir).unwrap();
+            std::fs::write(dir.join("file"), vec![i as u8; 5000]).unwrap();
+        }
+        drop(mount);
+        assert_clean(&image);
+    }
+}
+
+#[test]
+fn the_kernel_mounts_with_our_external_journal() {
+    if !can_mount() {
+        return;
+    }
+    for bs in [1024, 4096] {
+        let journal = journal_device(16 * MIB, bs);
+        let image = Image::new(64 * MIB);
+        let mut o = options();
+        o.block_size = Some(bs);
+        o.journal = external(&journal);
+        make(&image.device(), &o).unwrap();
+        let mount = Mount::new(&image.path, Some(&journal.path));
+        std::fs::write(mount.path().join("file"), vec![7; 100_000]).unwrap();
+        drop(mount);
+        let (status, text) = e2fsck(&image.path, Some(&journal.path));
+        assert_eq!(status, 0, "{text}");
+    }
+}

@@ -6,8 +6,8 @@
 //! compiler builds libFuzzer itself.
 //!
 //! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
-//! The failing input stays in `fuzz/artifacts/TARGET`; to run it again, give the binary in
-//! `target/fuzz` its path.
+//! The failing input stays in `fuzz/artifacts/TARGET`; to run it again, give its path to the
+//! target's binary in `target/fuzz`.
 
 use std::path::Path;
 use std::process::Command;
@@ -75,19 +75,21 @@ fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(targets)
 }
 
+/// What the compiler calls this machine. Named in the build, so that the coverage options apply to
+/// the target alone and not to build scripts.
+fn host() -> anyhow::Result<String> {
+    let out = Command::new("rustc").arg("-vV").output().context("asking rustc")?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    let host = text.lines().find_map(|l| l.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
 fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
-    let build = [
-        "build",
-        "--release",
-        "--quiet",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--target-dir",
-        "target/fuzz",
-        "--bin",
-        target,
-    ];
-    if !step::run(step::cargo(root, &build).env("RUSTFLAGS", COVERAGE))? {
+    let host = host()?;
+    let mut build = step::cargo(root, &["build", "--release", "--quiet"]);
+    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"]);
+    build.args(["--target", &host, "--bin", target]).env("RUSTFLAGS", COVERAGE);
+    if !step::run(&mut build)? {
         return Ok(false);
     }
     let fuzz = root.join("fuzz");
@@ -95,7 +97,8 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
         (fuzz.join("corpus").join(target), fuzz.join("artifacts").join(target));
     std::fs::create_dir_all(&corpus)?;
     std::fs::create_dir_all(&artifacts)?;
-    let mut command = Command::new(root.join("target/fuzz/release").join(target));
+    let mut command =
+        Command::new(root.join("target/fuzz").join(&host).join("release").join(target));
     command
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))

@@ -181,22 +181,22 @@ impl Packed {
     /// The bytes `[from, from + len)` as one segment, if they lie within one.
     pub(super) fn segment_over(&self, from: usize, len: usize) -> Option<Segment> {
         let mut start = 0;
-        for segment in &self.segments {
-            let end = start + segment.len();
-            if from < end {
-                let skip = from - start;
-                return (from + len <= end).then(|| match segment {
-                    Segment::Fill { byte, .. } => Some(Segment::Fill { byte: *byte, len }),
-                    Segment::Stamped { first, .. } if skip % SECTOR == 0 && len % SECTOR == 0 => {
-                        Some(Segment::Stamped { first: stamp_after(*first, skip), len })
-                    }
-                    Segment::Stamped { .. } => None,
-                    Segment::Raw(bytes) => Some(Segment::Raw(bytes.slice(skip..skip + len))),
-                })?;
-            }
-            start = end;
+        let within = self.segments.iter().find(|segment| {
+            start += segment.len();
+            from < start
+        })?;
+        let skip = from - (start - within.len());
+        if skip + len > within.len() {
+            return None;
         }
-        None
+        match within {
+            Segment::Fill { byte, .. } => Some(Segment::Fill { byte: *byte, len }),
+            Segment::Raw(bytes) => Some(Segment::Raw(bytes.slice(skip..skip + len))),
+            Segment::Stamped { first, .. } => {
+                let whole = skip.is_multiple_of(SECTOR) && len.is_multiple_of(SECTOR);
+                whole.then(|| Segment::Stamped { first: stamp_after(*first, skip), len })
+            }
+        }
     }
 
     fn append(&mut self, data: &Bytes) {

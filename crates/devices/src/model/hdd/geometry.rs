@@ -101,10 +101,6 @@ impl Geometry {
         self.cylinders
     }
 
-    pub(super) fn revolution_ns(&self) -> u64 {
-        self.revolution_ns
-    }
-
     /// Where a sector is. Sectors beyond the capacity but within the last cylinders have places.
     pub(super) fn locate(&self, sector: u64) -> Place {
         let zone = &self.zones[self.zones.partition_point(|z| z.first_sector <= sector) - 1];
@@ -131,23 +127,23 @@ impl Geometry {
 
     /// Nanoseconds of rotation from the beginning of a track to the beginning of its sector `n`
     /// (or to its end, for the number of sectors).
-    pub(super) fn into_track(&self, place: &Place, n: u32) -> u64 {
+    pub(super) fn rotation_to(&self, place: &Place, n: u32) -> u64 {
         u64::from(n) * self.revolution_ns / u64::from(place.sectors_per_track)
     }
 
     /// Sectors of the track of `place` that have wholly passed after `ns` of rotation from the
     /// track's beginning.
     pub(super) fn passed(&self, place: &Place, ns: u64) -> u32 {
-        // The last n for which into_track(n) <= ns.
+        // The last n for which rotation_to(n) <= ns.
         let per_track = u64::from(place.sectors_per_track);
         let estimate = (ns * per_track).div_ceil(self.revolution_ns).min(per_track) as u32;
-        (0..=estimate).rev().find(|n| self.into_track(place, *n) <= ns).unwrap_or(0)
+        (0..=estimate).rev().find(|n| self.rotation_to(place, *n) <= ns).unwrap_or(0)
     }
 
     /// When, not before `at_ns`, the beginning of `place` is under its head.
     pub(super) fn passes(&self, place: &Place, at_ns: u64) -> u64 {
         let angle =
-            (place.begins_at_ns + self.into_track(place, place.sector)) % self.revolution_ns;
+            (place.begins_at_ns + self.rotation_to(place, place.sector)) % self.revolution_ns;
         let now = at_ns % self.revolution_ns;
         at_ns + (angle + self.revolution_ns - now) % self.revolution_ns
     }

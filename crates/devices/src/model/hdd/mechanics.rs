@@ -43,8 +43,8 @@ impl Mechanics {
         let mut at = transfer.start_ns;
         loop {
             let left = u64::from(place.sectors_per_track - place.sector).min(end - sector) as u32;
-            at += self.geometry.into_track(&place, place.sector + left)
-                - self.geometry.into_track(&place, place.sector);
+            at += self.geometry.rotation_to(&place, place.sector + left)
+                - self.geometry.rotation_to(&place, place.sector);
             sector += u64::from(left);
             if sector == end {
                 return (at, place.track);
@@ -64,8 +64,8 @@ impl Mechanics {
         let mut at = transfer.start_ns;
         while sector < end && at <= by_ns {
             let left = u64::from(place.sectors_per_track - place.sector).min(end - sector) as u32;
-            let before = self.geometry.into_track(&place, place.sector);
-            let took = self.geometry.into_track(&place, place.sector + left) - before;
+            let before = self.geometry.rotation_to(&place, place.sector);
+            let took = self.geometry.rotation_to(&place, place.sector + left) - before;
             if at + took > by_ns {
                 let passed = self.geometry.passed(&place, before + (by_ns - at));
                 sector += u64::from(passed.saturating_sub(place.sector));

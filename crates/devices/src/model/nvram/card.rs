@@ -1,0 +1,144 @@
+//! The card: its DMA engine, and which of its memory was ever written.
+
+use std::collections::VecDeque;
+
+use super::params::Derived;
+use crate::model::engine::{Command, Done, Op, Physics};
+
+const SECTOR: u64 = 512;
+
+/// A request of which some descriptors have not been put into a chain.
+#[derive(Debug)]
+struct Queued {
+    command: Command,
+    left: u64,
+}
+
+/// What the DMA engine works on.
+#[derive(Debug)]
+struct Chain {
+    answered_ns: u64,
+    /// Requests whose last descriptor is in this chain.
+    finishes: Vec<Command>,
+}
+
+#[derive(Debug)]
+pub(super) struct Card {
+    p: Derived,
+    queue: VecDeque<Queued>,
+    chain: Option<Chain>,
+    /// A bit for each sector that was never written, and how many there are.
+    unwritten: Vec<u64>,
+    unwritten_count: u64,
+}
+
+impl Card {
+    pub(super) fn new(p: Derived, initialised: bool) -> Self {
+        let sectors = p.size / SECTOR;
+        let (words, count) = if initialised { (0, 0) } else { (sectors.div_ceil(64), sectors) };
+        Card {
+            p,
+            queue: VecDeque::new(),
+            chain: None,
+            unwritten: vec![u64::MAX; words as usize],
+            unwritten_count: count,
+        }
+    }
+
+    pub(super) fn is_initialised(&self) -> bool {
+        self.unwritten_count == 0
+    }
+
+    pub(super) fn set_initialised(&mut self) {
+        self.unwritten = Vec::new();
+        self.unwritten_count = 0;
+    }
+
+    fn first_unwritten(&self, offset: u64, len: u64) -> Option<u64> {
+        if self.is_initialised() {
+            return None;
+        }
+        let mut sectors = offset / SECTOR..(offset + len) / SECTOR;
+        sectors.find(|s| self.unwritten[(s / 64) as usize] & 1 << (s % 64) != 0)
+    }
+
+    fn note_written(&mut self, offset: u64, len: u64) {
+        if self.is_initialised() {
+            return;
+        }
+        for s in offset / SECTOR..(offset + len) / SECTOR {
+            let word = &mut self.unwritten[(s / 64) as usize];
+            self.unwritten_count -= *word >> (s % 64) & 1;
+            *word &= !(1 << (s % 64));
+        }
+    }
+
+    /// Fills a chain from the queue and starts the engine on it.
+    fn start(&mut self, at: u64) {
+        let mut room = self.p.chain_descriptors;
+        let mut busy_ns = 0;
+        let mut finishes = Vec::new();
+        while let Some(q) = self.queue.front_mut() {
+            while q.left > 0 && room > 0 {
+                let bytes = q.left.min(self.p.descriptor_bytes);
+                busy_ns += self.p.descriptor_time(bytes);
+                q.left -= bytes;
+                room -= 1;
+            }
+            if q.left > 0 {
+                break;
+            }
+            finishes.push(q.command);
+            self.queue.pop_front();
+        }
+        if busy_ns > 0 || !finishes.is_empty() {
+            // A chain of commands that move nothing (flush, discard) is none: no interrupt.
+            let interrupt_ns = if busy_ns > 0 { self.p.interrupt_ns } else { 0 };
+            self.chain = Some(Chain { answered_ns: at + busy_ns + interrupt_ns, finishes });
+        }
+    }
+
+    fn finish(&mut self, command: Command) -> Done {
+        let Command { id, op, offset, len } = command;
+        if let Op::Write { .. } = op {
+            self.note_written(offset, len);
+        }
+        let bad = if op == Op::Read { self.first_unwritten(offset, len) } else { None };
+        let fault = bad.map(|sector| {
+            format!(
+                "uncorrectable ECC error in sector {sector}: the card was never initialised; \
+                 write all of it once"
+            )
+        });
+        Done { id, fault }
+    }
+}
+
+impl Physics for Card {
+    const DISCARDS: bool = false;
+
+    fn arrive(&mut self, at_ns: u64, command: Command) {
+        let left = match command.op {
+            Op::Read | Op::Write { .. } => command.len,
+            Op::Flush | Op::Discard => 0,
+        };
+        self.queue.push_back(Queued { command, left });
+        if self.chain.is_none() {
+            self.start(at_ns);
+        }
+    }
+
+    fn next_event(&self) -> Option<u64> {
+        self.chain.as_ref().map(|chain| chain.answered_ns)
+    }
+
+    fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
+        while let Some(chain) = self.chain.take_if(|chain| chain.answered_ns <= until_ns) {
+            for command in chain.finishes {
+                let answer = self.finish(command);
+                done.push(answer);
+            }
+            self.start(chain.answered_ns);
+        }
+    }
+}

@@ -22,7 +22,13 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::Nanos;
 
+/// When (virtual nanoseconds), in which order among equals, and whom: task and epoch.
+type Timer = (u64, u64, u64, u64);
+
 type Task = Coroutine<(), (), (), DefaultStack>;
+
+/// Task switches within one instant after which it is called a livelock.
+const SWITCHES_PER_INSTANT_MAX: u64 = 20_000_000;
 
 /// Stack of one simulated task in bytes. Address space only: pages are committed when touched.
 const STACK_BYTES: usize = 1 << 20;
@@ -62,7 +68,7 @@ pub(crate) struct Core {
     running: Cell<u64>,
     tasks: RefCell<BTreeMap<u64, TaskState>>,
     ready: RefCell<VecDeque<u64>>,
-    timers: RefCell<BinaryHeap<Reverse<(u64, u64, u64, u64)>>>,
+    timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     spawned: RefCell<Vec<(u64, Task)>>,
     cpus_free_at: RefCell<Vec<u64>>,
     cpu_busy_ns: Cell<u64>,
@@ -91,12 +97,29 @@ pub enum SimError {
         /// Every task that still waits.
         tasks: Vec<BlockedTask>,
     },
+    /// Tasks run and run, but time stands still: they only wake each other.
+    Livelock {
+        /// The instant that does not end.
+        at: Nanos,
+        /// The task that was about to run.
+        running: String,
+        /// Every task and what it waits for.
+        tasks: Vec<BlockedTask>,
+    },
 }
 
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SimError::Deadlock { at, tasks } = self;
-        write!(f, "deadlock at {at:?}: no task can run")?;
+        let tasks = match self {
+            SimError::Deadlock { at, tasks } => {
+                write!(f, "deadlock at {at:?}: no task can run")?;
+                tasks
+            }
+            SimError::Livelock { at, running, tasks } => {
+                write!(f, "livelock at {at:?}: tasks run ('{running}' next), time stands still")?;
+                tasks
+            }
+        };
         for t in tasks {
             write!(f, "\n  task '{}' waits for {}", t.name, t.waits_for)?;
         }
@@ -263,6 +286,7 @@ impl Core {
     }
 
     fn run_loop(&self, live: &mut BTreeMap<u64, Task>, main_id: u64) -> Result<(), SimError> {
+        let (mut instant, mut since) = (0, 0);
         loop {
             self.adopt(live);
             let next = self.ready.borrow_mut().pop_front();
@@ -275,6 +299,11 @@ impl Core {
             let Some(task) = live.get_mut(&id) else { continue };
             self.running.set(id);
             self.switches.set(self.switches.get() + 1);
+            if instant != self.now.get() {
+                (instant, since) = (self.now.get(), self.switches.get());
+            } else if self.switches.get() - since > SWITCHES_PER_INSTANT_MAX {
+                return Err(self.livelock(id));
+            }
             self.note(|| format!("run {id}"));
             let outcome = catch_unwind(AssertUnwindSafe(|| task.resume(())));
             match outcome {
@@ -333,8 +362,17 @@ impl Core {
     }
 
     fn deadlock(&self) -> SimError {
+        SimError::Deadlock { at: self.now(), tasks: self.waiting() }
+    }
+
+    fn livelock(&self, next: u64) -> SimError {
+        let running = self.tasks.borrow().get(&next).map_or_else(String::new, |t| t.name.clone());
+        SimError::Livelock { at: self.now(), running, tasks: self.waiting() }
+    }
+
+    fn waiting(&self) -> Vec<BlockedTask> {
         let tasks = self.tasks.borrow();
-        let tasks = tasks
+        tasks
             .values()
             .map(|t| BlockedTask {
                 name: t.name.clone(),
@@ -343,8 +381,7 @@ impl Core {
                     None => "a turn to run".into(),
                 },
             })
-            .collect();
-        SimError::Deadlock { at: self.now(), tasks }
+            .collect()
     }
 
     /// Opens the next blocking of the running task: the name under which to wake it.
@@ -521,11 +558,23 @@ mod tests {
                 other.join().unwrap();
             })
             .unwrap_err();
-        let SimError::Deadlock { at, tasks } = &err;
+        let SimError::Deadlock { at, tasks } = &err else { panic!("{err}") };
         assert_eq!(*at, Nanos(2_000_000));
         assert_eq!(tasks.len(), 2);
         assert!(tasks.iter().all(|t| t.waits_for.contains("mutex")), "{err}");
         assert!(err.to_string().contains("task 'other' waits for a mutex"), "{err}");
+    }
+
+    #[test]
+    fn a_livelock_is_reported() {
+        let err = Sim::new(1)
+            .run(|| {
+                loop {
+                    crate::yield_now()
+                }
+            })
+            .unwrap_err();
+        assert!(matches!(&err, SimError::Livelock { running, .. } if running == "main"), "{err}");
     }
 
     #[test]

@@ -1,1 +1,15 @@
-//! Filters: devices over a device.
+//! Filters: devices over a device. Each takes an `Arc<dyn BlockDevice>` and is one.
+
+pub mod cache;
+pub mod fault;
+pub mod read_only;
+pub mod record;
+pub mod stat;
+pub mod window;
+
+pub use cache::{CacheSettings, Cut, WriteCache};
+pub use fault::{Effect, Fault, Faults, Ops, Rule};
+pub use read_only::ReadOnly;
+pub use record::{Durability, Fate, Record, RecordLog, Recording};
+pub use stat::{Stat, StatCounters};
+pub use window::Window;

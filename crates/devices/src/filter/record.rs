@@ -1,0 +1,297 @@
+//! The log of everything that changed: what crash exploration cuts.
+//!
+//! [`Record`] filters of several devices write one [`RecordLog`], so that a journal device and a
+//! file-system device are in one order. Each submission, each completion and each
+//! [note](RecordLog::note) of the workload gets the next *tick*; a cut is a tick, and what has a
+//! lower one has happened. Virtual time cannot serve: much happens at the same nanosecond.
+//!
+//! A finished log is a [`Recording`], which says of a cut what each device
+//! [must still hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor
+//! are requests that the device below refuses.
+
+mod at_cut;
+mod recording;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request, check};
+use steadfast_runtime::{Mutex, Nanos, now};
+
+pub use at_cut::{AtCut, Fate};
+pub use recording::Recording;
+
+use crate::store::Packed;
+
+/// Names a device of one log: the first is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct DeviceId(pub u32);
+
+/// A position in the one order of everything that happened, and its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Number of this happening; never the same twice in a log.
+    pub tick: u64,
+    /// When it was.
+    pub at: Nanos,
+}
+
+/// When a completed write survives a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// At once: there is no volatile cache.
+    OnCompletion,
+    /// Once a flush that was submitted after it has completed; with FUA, at once.
+    OnFlush,
+    /// When the cache happens to have written it; flushes and FUA mean nothing.
+    Lying {
+        /// What the cache holds: a write is durable once writes of so many bytes followed it.
+        cache_bytes: u64,
+        /// A write is durable once it has been complete for so long.
+        drains_within: Duration,
+    },
+}
+
+impl Durability {
+    /// What an honest device promises.
+    pub fn of(info: &DeviceInfo) -> Self {
+        if info.volatile_cache { Durability::OnFlush } else { Durability::OnCompletion }
+    }
+}
+
+/// A device of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedDevice {
+    /// Its description when recording began.
+    pub info: DeviceInfo,
+    /// When its writes are durable.
+    pub durability: Durability,
+}
+
+/// What was asked of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// A write.
+    Write {
+        /// Byte offset.
+        offset: u64,
+        /// The bytes, packed where they can be.
+        data: Packed,
+        /// Force unit access.
+        fua: bool,
+    },
+    /// A flush.
+    Flush,
+    /// A discard.
+    Discard {
+        /// Byte offset.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Of which device.
+    pub device: DeviceId,
+    /// When it was submitted.
+    pub submitted: Moment,
+    /// When it was answered; `None` if it never was.
+    pub completed: Option<Moment>,
+    /// The answer was an error.
+    pub failed: bool,
+    /// What was asked.
+    pub action: Action,
+}
+
+impl Event {
+    /// Whether it had been answered with success before a tick.
+    pub fn done_before(&self, tick: u64) -> bool {
+        !self.failed && self.completed.is_some_and(|c| c.tick < tick)
+    }
+}
+
+/// Something the workload wanted to be remembered: that it has its answer to a `write` or
+/// `fsync`, for example. The numbers mean what the workload says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Note {
+    /// When.
+    pub moment: Moment,
+    /// What kind of note.
+    pub label: u64,
+    /// About what.
+    pub detail: [u64; 3],
+}
+
+#[derive(Default)]
+struct Log {
+    devices: Vec<RecordedDevice>,
+    events: Vec<Event>,
+    notes: Vec<Note>,
+    /// Time of each tick from `first_tick` on.
+    times: Vec<Nanos>,
+    first_tick: u64,
+    /// Events forgotten so far: number of the first one in `events`.
+    first_event: usize,
+    paused: bool,
+}
+
+impl Log {
+    fn moment(&mut self) -> Moment {
+        // Threads do not read the clock in the order in which they get here.
+        let at = now().max(self.times.last().copied().unwrap_or_default());
+        self.times.push(at);
+        Moment { tick: self.first_tick + self.times.len() as u64 - 1, at }
+    }
+
+    /// Forgets what happened; ticks and event numbers go on.
+    fn take(&mut self) -> Recording {
+        let events = std::mem::take(&mut self.events);
+        let times = std::mem::take(&mut self.times);
+        let first_tick = self.first_tick;
+        self.first_event += events.len();
+        self.first_tick += times.len() as u64;
+        let notes = std::mem::take(&mut self.notes);
+        Recording::new(self.devices.clone(), events, notes, times, first_tick)
+    }
+}
+
+/// A log that several [`Record`] filters write. Clones are the same log.
+#[derive(Clone, Default)]
+pub struct RecordLog(Arc<Mutex<Log>>);
+
+impl RecordLog {
+    /// An empty log.
+    pub fn new() -> Self {
+        RecordLog::default()
+    }
+
+    /// Writes a note into the order of events, and returns its moment.
+    pub fn note(&self, label: u64, detail: [u64; 3]) -> Moment {
+        let mut log = self.0.lock();
+        let moment = log.moment();
+        log.notes.push(Note { moment, label, detail });
+        moment
+    }
+
+    /// Stops recording requests (`true`) or goes on with it. Notes are always written.
+    pub fn pause(&self, paused: bool) {
+        self.0.lock().paused = paused;
+    }
+
+    /// Requests recorded and not yet taken.
+    pub fn len(&self) -> usize {
+        self.0.lock().events.len()
+    }
+
+    /// Whether no requests are recorded.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets everything recorded so far. To be called when nothing is in flight, together with
+    /// a copy of the devices' contents: the base that later cuts build on.
+    pub fn clear(&self) {
+        drop(self.0.lock().take());
+    }
+
+    /// Takes what is recorded out of the log. What is in flight counts as never answered.
+    pub fn take(&self) -> Recording {
+        self.0.lock().take()
+    }
+
+    fn add_device(&self, info: DeviceInfo, durability: Durability) -> DeviceId {
+        let mut log = self.0.lock();
+        let id = DeviceId(log.devices.len() as u32);
+        log.devices.push(RecordedDevice { info, durability });
+        id
+    }
+
+    /// Notes a submission; the event's number, unless the log is paused.
+    fn begin(&self, device: DeviceId, action: Action) -> Option<usize> {
+        let mut log = self.0.lock();
+        if log.paused {
+            return None;
+        }
+        let submitted = log.moment();
+        log.events.push(Event { device, submitted, completed: None, failed: false, action });
+        Some(log.first_event + log.events.len() - 1)
+    }
+
+    fn end(&self, number: usize, failed: bool) {
+        let mut log = self.0.lock();
+        // Forgotten or taken meanwhile: nobody would see it.
+        let Some(index) = number.checked_sub(log.first_event) else { return };
+        let completed = log.moment();
+        let event = &mut log.events[index];
+        event.completed = Some(completed);
+        event.failed = failed;
+    }
+}
+
+/// Records what passes through to the device below.
+pub struct Record {
+    next: Arc<dyn BlockDevice>,
+    info: DeviceInfo,
+    log: RecordLog,
+    device: DeviceId,
+}
+
+impl Record {
+    /// Adds `next` to the devices of `log` and records it, trusting its description.
+    pub fn new(next: Arc<dyn BlockDevice>, log: &RecordLog) -> Self {
+        let durability = Durability::of(&next.info());
+        Record::with_durability(next, log, durability)
+    }
+
+    /// As [`new`](Self::new), for a device whose description is not true.
+    pub fn with_durability(
+        next: Arc<dyn BlockDevice>,
+        log: &RecordLog,
+        durability: Durability,
+    ) -> Self {
+        let info = next.info();
+        let device = log.add_device(info.clone(), durability);
+        Record { next, info, log: log.clone(), device }
+    }
+
+    /// This device's name in the log.
+    pub fn device(&self) -> DeviceId {
+        self.device
+    }
+
+    fn begin(&self, request: &Request) -> Option<usize> {
+        if check(&self.info, request).is_err() || self.log.0.lock().paused {
+            return None;
+        }
+        let action = match request {
+            Request::Read { .. } => return None,
+            Request::Write { offset, data, fua } => {
+                Action::Write { offset: *offset, data: Packed::pack_payload(data), fua: *fua }
+            }
+            Request::Flush => Action::Flush,
+            Request::Discard { offset, len } => Action::Discard { offset: *offset, len: *len },
+        };
+        self.log.begin(self.device, action)
+    }
+}
+
+impl BlockDevice for Record {
+    fn info(&self) -> DeviceInfo {
+        self.next.info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        let number = self.begin(&request);
+        let completion = self.next.submit(request);
+        if let Some(number) = number {
+            let log = self.log.clone();
+            completion.on_done(move |answer| log.end(number, answer.is_err()));
+        }
+        completion
+    }
+}

@@ -1,0 +1,209 @@
+//! One device at one cut: what must be there, what may be.
+
+use std::time::Duration;
+
+use steadfast_block::rng::Rng;
+use steadfast_runtime::Nanos;
+
+use super::recording::Track;
+use super::{Action, Durability, Event, RecordedDevice};
+use crate::store::{Packed, Store};
+
+/// What a power cut may do to a write or discard that was submitted before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there, unless something later overwrote it.
+    Durable,
+    /// Each atomic unit of it is there or not. (A discarded unit: zeros, or as before.)
+    InDoubt,
+}
+
+/// A device at a cut.
+///
+/// Whoever applies events in the order given, the durable ones whole and of the others any
+/// units, gets contents that a power cut may leave: a write in doubt cannot cover a durable one
+/// that was submitted after it, and is covered by it here.
+#[derive(Debug, Clone, Copy)]
+pub struct AtCut<'a> {
+    /// All events of the recording.
+    all: &'a [Event],
+    /// Indices of this device's events that were submitted before the cut.
+    indices: &'a [usize],
+    device: &'a RecordedDevice,
+    cut: u64,
+    time: Nanos,
+    /// What completed before this tick is durable.
+    covered: u64,
+}
+
+impl<'a> AtCut<'a> {
+    pub(super) fn new(
+        all: &'a [Event],
+        track: &'a Track,
+        device: &'a RecordedDevice,
+        cut: u64,
+        time: Nanos,
+    ) -> Self {
+        let submitted = track.events.partition_point(|i| all[*i].submitted.tick < cut);
+        let indices = &track.events[..submitted];
+        let covered = match device.durability {
+            Durability::OnCompletion => cut,
+            Durability::OnFlush => track.covered(cut),
+            Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
+        };
+        AtCut { all, indices, device, cut, time, covered }
+    }
+
+    /// How many requests of the device were submitted before the cut.
+    pub fn len(&self) -> usize {
+        self.indices.len()
+    }
+
+    /// Whether none was.
+    pub fn is_empty(&self) -> bool {
+        self.indices.is_empty()
+    }
+
+    /// The device's writes and discards that were submitted before the cut, from its `from`th
+    /// request on, in the order of submission, with what the cut may do to them.
+    pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, Fate)> + use<'a> {
+        let this = *self;
+        this.indices[from.min(this.indices.len())..].iter().filter_map(move |i| {
+            let event = &this.all[*i];
+            this.fate(event).map(|fate| (event, fate))
+        })
+    }
+
+    /// What the cut may do to an event of this device; `None` for a flush, and for what was not
+    /// yet submitted.
+    pub fn fate(&self, event: &Event) -> Option<Fate> {
+        if event.submitted.tick >= self.cut {
+            return None;
+        }
+        let fua = match &event.action {
+            Action::Flush => return None,
+            Action::Write { fua, .. } => *fua,
+            Action::Discard { .. } => false,
+        };
+        let done = match event.completed {
+            Some(done) if event.done_before(self.cut) => done,
+            _ => return Some(Fate::InDoubt),
+        };
+        let durable = done.tick < self.covered
+            || match self.device.durability {
+                Durability::OnCompletion => true,
+                Durability::OnFlush => fua,
+                Durability::Lying { drains_within, .. } => {
+                    drained(done.at, drains_within, self.time)
+                }
+            };
+        Some(if durable { Fate::Durable } else { Fate::InDoubt })
+    }
+
+    /// The device's first request, not before its `from`th, that is in doubt; [`len`](Self::len)
+    /// if there is none. What comes before it is the same for this cut and all later ones: it
+    /// can be applied once, to a base that many cuts share.
+    pub fn settled(&self, from: usize) -> usize {
+        let from = from.min(self.indices.len());
+        let in_doubt = |i: &usize| self.fate(&self.all[*i]) == Some(Fate::InDoubt);
+        self.indices[from..].iter().position(in_doubt).map_or(self.indices.len(), |n| from + n)
+    }
+
+    /// Contents that the cut may leave. `base` holds the device's requests before its `from`th,
+    /// which must be [settled](Self::settled). An atomic unit in doubt is there in
+    /// `keep_percent` of 100 cases, as `choices` decide.
+    pub fn contents(
+        &self,
+        base: &Store,
+        from: usize,
+        keep_percent: u64,
+        choices: &mut Rng,
+    ) -> Store {
+        let mut store = base.clone();
+        for (event, fate) in self.changes(from) {
+            match fate {
+                Fate::Durable => apply(&mut store, &event.action),
+                Fate::InDoubt => {
+                    let keep = || choices.percent(keep_percent);
+                    apply_some(&mut store, &event.action, self.device.info.atomic_write, keep);
+                }
+            }
+        }
+        store
+    }
+
+    /// Applies the device's requests `[from, to)` whole: how a shared base moves on to what
+    /// [`settled`](Self::settled) says.
+    pub fn advance(&self, base: &mut Store, from: usize, to: usize) {
+        let to = to.min(self.indices.len());
+        for i in self.indices.get(from..to).unwrap_or_default() {
+            apply(base, &self.all[*i].action);
+        }
+    }
+}
+
+/// Whether something complete since `done` has been drained at `time`.
+fn drained(done: Nanos, within: Duration, time: Nanos) -> bool {
+    time.since(done) >= within
+}
+
+/// The tick before which completed writes have been pushed out of a cache of `cache_bytes` by
+/// later ones.
+fn displaced(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u64 {
+    let mut held = 0;
+    for event in indices.iter().rev().map(|i| &all[*i]) {
+        if let Action::Write { data, .. } = &event.action
+            && event.done_before(cut)
+            && let Some(done) = event.completed
+        {
+            held += data.len() as u64;
+            if held > cache_bytes {
+                return done.tick + 1;
+            }
+        }
+    }
+    0
+}
+
+fn apply(store: &mut Store, action: &Action) {
+    match action {
+        Action::Write { offset, data, .. } => store.write_packed(*offset, data),
+        Action::Discard { offset, len } => store.discard(*offset, *len),
+        Action::Flush => {}
+    }
+}
+
+/// Applies those units that `keep` says; neighbours that are kept go together.
+fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut() -> bool) {
+    let (offset, len, data): (u64, u64, Option<&Packed>) = match action {
+        Action::Write { offset, data, .. } => (*offset, data.len() as u64, Some(data)),
+        Action::Discard { offset, len } => (*offset, *len, None),
+        Action::Flush => return,
+    };
+    let unit = u64::from(unit.max(1));
+    // A discard may be of the whole device: in coarser pieces then.
+    let unit = if data.is_some() { unit } else { unit.max((len >> 12).next_multiple_of(unit)) };
+    let mut run: Option<u64> = None;
+    let mut at = 0;
+    while at < len {
+        let kept = keep();
+        let end = (at + unit).min(len);
+        let start = *run.get_or_insert(at);
+        if !kept || end == len {
+            let to = if kept { end } else { at };
+            if to > start {
+                match data {
+                    Some(data) => store.write_packed_range(
+                        offset + start,
+                        data,
+                        start as usize,
+                        (to - start) as usize,
+                    ),
+                    None => store.discard(offset + start, to - start),
+                }
+            }
+            run = None;
+        }
+        at = end;
+    }
+}

@@ -1,0 +1,139 @@
+//! A finished log, ready to be cut.
+
+use steadfast_runtime::Nanos;
+
+use super::{Action, AtCut, DeviceId, Event, Note, RecordedDevice};
+
+/// A flush that succeeded.
+#[derive(Debug, Clone, Copy)]
+struct Flush {
+    completed: u64,
+    /// Highest submission tick of this flush and those that completed before it: what completed
+    /// before that tick is covered by them.
+    covers: u64,
+}
+
+/// What one device did.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Track {
+    /// Indices of its events in the recording, in the order of submission.
+    pub events: Vec<usize>,
+    /// In the order of completion.
+    flushes: Vec<Flush>,
+}
+
+impl Track {
+    /// The tick before which a write must have completed to be covered by a flush that had
+    /// completed before `cut`; 0 if there was none.
+    pub fn covered(&self, cut: u64) -> u64 {
+        let earlier = self.flushes.partition_point(|flush| flush.completed < cut);
+        earlier.checked_sub(1).map_or(0, |last| self.flushes[last].covers)
+    }
+}
+
+/// Everything that a log's devices were asked, in order.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    devices: Vec<RecordedDevice>,
+    events: Vec<Event>,
+    notes: Vec<Note>,
+    times: Vec<Nanos>,
+    first_tick: u64,
+    tracks: Vec<Track>,
+}
+
+impl Recording {
+    pub(super) fn new(
+        devices: Vec<RecordedDevice>,
+        events: Vec<Event>,
+        notes: Vec<Note>,
+        times: Vec<Nanos>,
+        first_tick: u64,
+    ) -> Self {
+        let mut tracks = vec![Track::default(); devices.len()];
+        for (index, event) in events.iter().enumerate() {
+            let track = &mut tracks[event.device.0 as usize];
+            track.events.push(index);
+            if let (Action::Flush, Some(completed), false) =
+                (&event.action, event.completed, event.failed)
+            {
+                let flush = Flush { completed: completed.tick, covers: event.submitted.tick };
+                track.flushes.push(flush);
+            }
+        }
+        for track in &mut tracks {
+            track.flushes.sort_by_key(|flush| flush.completed);
+            let mut covers = 0;
+            for flush in &mut track.flushes {
+                covers = flush.covers.max(covers);
+                flush.covers = covers;
+            }
+        }
+        Recording { devices, events, notes, times, first_tick, tracks }
+    }
+
+    /// The devices; a [`DeviceId`] is an index.
+    pub fn devices(&self) -> &[RecordedDevice] {
+        &self.devices
+    }
+
+    /// All requests, in the order of submission.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// All notes, in order.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// The notes made before a cut.
+    pub fn notes_before(&self, cut: u64) -> &[Note] {
+        &self.notes[..self.notes.partition_point(|note| note.moment.tick < cut)]
+    }
+
+    /// The first cut: nothing recorded has happened.
+    pub fn first_cut(&self) -> u64 {
+        self.first_tick
+    }
+
+    /// The last cut: everything recorded has happened.
+    pub fn last_cut(&self) -> u64 {
+        self.first_tick + self.times.len() as u64
+    }
+
+    /// The cut at an instant: what happened before it has happened, what happened at it has not.
+    pub fn cut_at(&self, at: Nanos) -> u64 {
+        self.first_tick + self.times.partition_point(|time| *time < at) as u64
+    }
+
+    /// The time of a cut: that of the last happening before it; of the first one if there is none.
+    pub fn time_of(&self, cut: u64) -> Nanos {
+        let before = usize::try_from(cut.saturating_sub(self.first_tick)).unwrap_or(usize::MAX);
+        let last = before.min(self.times.len()).saturating_sub(1);
+        self.times.get(last).copied().unwrap_or_default()
+    }
+
+    /// What a device must and may hold after a cut.
+    ///
+    /// # Panics
+    /// If the device is not one of this recording.
+    pub fn at(&self, device: DeviceId, cut: u64) -> AtCut<'_> {
+        let index = device.0 as usize;
+        AtCut::new(&self.events, &self.tracks[index], &self.devices[index], cut, self.time_of(cut))
+    }
+
+    /// About how many bytes of memory the recording takes.
+    pub fn footprint(&self) -> u64 {
+        let data: u64 = self
+            .events
+            .iter()
+            .map(|event| match &event.action {
+                Action::Write { data, .. } => data.footprint(),
+                Action::Flush | Action::Discard { .. } => 0,
+            })
+            .sum();
+        let fixed = size_of_val(&self.events[..]) + size_of_val(&self.notes[..]);
+        data + (fixed + size_of_val(&self.times[..])) as u64
+    }
+}

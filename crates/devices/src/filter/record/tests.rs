@@ -1,0 +1,303 @@
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use steadfast_block::rng::Rng;
+use steadfast_block::{conformance, pattern};
+use steadfast_runtime::{Sim, sleep};
+
+use super::*;
+use crate::filter::{CacheSettings, Effect, Fault, Ops, Rule, WriteCache};
+use crate::source::Ram;
+use crate::store::Store;
+
+const SIZE: u64 = 64 * 1024;
+
+fn write(tag: u64, block: u64, blocks: u64, fua: bool) -> Request {
+    let data = pattern::bytes(tag, block * 512, (blocks * 512) as usize).into();
+    Request::Write { offset: block * 512, data, fua }
+}
+
+fn recorded(durability: Durability) -> (Record, RecordLog) {
+    let log = RecordLog::new();
+    (Record::with_durability(Arc::new(Ram::new("disk", SIZE)), &log, durability), log)
+}
+
+/// The fates of a device's changes at a cut: d(urable) or ? in order.
+fn fates(recording: &Recording, device: DeviceId, cut: u64) -> String {
+    let letter = |(_, fate)| if fate == Fate::Durable { 'd' } else { '?' };
+    recording.at(device, cut).changes(0).map(letter).collect()
+}
+
+#[test]
+fn conforms() {
+    let make = || -> Arc<dyn BlockDevice> {
+        Arc::new(Record::new(Arc::new(Ram::new("disk", SIZE)), &RecordLog::new()))
+    };
+    conformance::run(&make);
+    Sim::new(1).run(move || conformance::run(&make)).unwrap();
+}
+
+#[test]
+fn a_flush_makes_durable_what_completed_before_it() {
+    let (disk, log) = recorded(Durability::OnFlush);
+    let mut cuts = vec![];
+    let mut step = |request: Request| {
+        disk.submit(request).wait().unwrap();
+        cuts.push(log.note(0, [0; 3]).tick);
+    };
+    step(write(1, 0, 1, false));
+    step(write(2, 1, 1, true));
+    step(Request::Discard { offset: 0, len: 512 });
+    step(Request::Flush);
+    step(write(3, 2, 1, false));
+    let recording = log.take();
+    let at = |n: usize| fates(&recording, disk.device(), cuts[n]);
+    assert_eq!([at(0), at(1), at(2), at(3), at(4)], ["?", "?d", "?d?", "ddd", "ddd?"]);
+    assert_eq!(fates(&recording, disk.device(), recording.first_cut()), "");
+    let settled = |n: usize| recording.at(disk.device(), cuts[n]).settled(0);
+    assert_eq!([settled(0), settled(1), settled(3), settled(4)], [0, 0, 4, 4]);
+}
+
+#[test]
+fn without_a_volatile_cache_completion_is_enough() {
+    let (disk, log) = recorded(Durability::OnCompletion);
+    disk.submit(write(1, 0, 1, false)).wait().unwrap();
+    let recording = log.take();
+    // Submitted at tick 0, complete at tick 1.
+    let at = |cut| fates(&recording, disk.device(), cut);
+    assert_eq!([at(0), at(1), at(2)], ["", "?", "d"]);
+    assert_eq!(recording.last_cut(), 2);
+}
+
+#[test]
+fn what_is_in_flight_when_the_flush_comes_is_not_covered() {
+    let order = Sim::new(1).run(|| {
+        let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
+        let slow = Effect::Delay(Duration::from_millis(5));
+        fault.faults().add(Rule::new(Ops::WRITE, slow).nth(1));
+        let log = RecordLog::new();
+        let disk = Record::with_durability(Arc::new(fault), &log, Durability::OnFlush);
+        let late = disk.submit(write(1, 0, 1, false));
+        disk.flush().unwrap();
+        late.wait().unwrap();
+        let one = log.note(1, [7, 8, 9]);
+        disk.flush().unwrap();
+        let recording = log.take();
+        let fates = |cut| fates(&recording, disk.device(), cut);
+        assert_eq!(recording.notes(), [Note { moment: one, label: 1, detail: [7, 8, 9] }]);
+        assert!(recording.notes_before(one.tick).is_empty());
+        assert_eq!(recording.notes_before(one.tick + 1).len(), 1);
+        (fates(one.tick), fates(recording.last_cut()), one.at, recording.cut_at(one.at))
+    });
+    // At the instant of the completion nothing of that instant has happened yet.
+    assert_eq!(order, Ok(("?".into(), "d".into(), Nanos(5_000_000), 3)));
+}
+
+#[test]
+fn failures_promise_nothing() {
+    let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
+    let faults = fault.faults();
+    let log = RecordLog::new();
+    let disk = Record::with_durability(Arc::new(fault), &log, Durability::OnFlush);
+    faults.add(Rule::new(Ops::WRITE, Effect::Fail("x".into())).nth(1));
+    faults.add(Rule::new(Ops::FLUSH, Effect::Fail("x".into())).nth(1));
+    assert!(disk.submit(write(1, 0, 1, true)).wait().is_err());
+    disk.submit(write(2, 1, 1, false)).wait().unwrap();
+    assert!(disk.flush().is_err());
+    // Refused: not an event at all.
+    assert!(disk.submit(write(2, 128, 1, false)).wait().is_err());
+    let before = log.note(0, [0; 3]).tick;
+    disk.flush().unwrap();
+    let recording = log.take();
+    assert_eq!(fates(&recording, disk.device(), before), "??");
+    assert_eq!(fates(&recording, disk.device(), recording.last_cut()), "?d");
+}
+
+#[test]
+fn a_lying_cache_promises_nothing_until_it_has_drained() {
+    let ms = Duration::from_millis;
+    let durability = Durability::Lying { cache_bytes: 1024, drains_within: ms(100) };
+    let run = move || {
+        let (disk, log) = recorded(durability);
+        disk.submit(write(1, 0, 1, true)).wait().unwrap();
+        disk.flush().unwrap();
+        sleep(ms(99));
+        let a = log.note(0, [0; 3]).tick;
+        sleep(ms(1));
+        disk.submit(write(2, 1, 1, true)).wait().unwrap();
+        disk.submit(write(3, 2, 1, true)).wait().unwrap();
+        let b = log.note(0, [0; 3]).tick;
+        disk.submit(write(4, 3, 1, false)).wait().unwrap();
+        disk.submit(write(5, 4, 1, false)).wait().unwrap();
+        let recording = log.take();
+        let at = |cut| fates(&recording, disk.device(), cut);
+        [at(a + 1), at(b), at(recording.last_cut())]
+    };
+    assert_eq!(Sim::new(1).run(run).unwrap(), ["?", "d??", "ddd??"].map(String::from));
+}
+
+#[test]
+fn two_devices_are_in_one_order_and_the_log_can_be_emptied() {
+    let log = RecordLog::new();
+    let make = || Record::new(Arc::new(Ram::new("disk", SIZE)), &log);
+    let (a, b) = (make(), make());
+    assert_eq!((a.device(), b.device()), (DeviceId(0), DeviceId(1)));
+    a.submit(write(1, 0, 1, false)).wait().unwrap();
+    log.clear();
+    assert!(log.is_empty());
+    b.submit(write(2, 0, 1, false)).wait().unwrap();
+    a.submit(write(3, 0, 1, false)).wait().unwrap();
+    log.pause(true);
+    a.submit(write(4, 0, 1, false)).wait().unwrap();
+    log.pause(false);
+    b.flush().unwrap();
+    assert_eq!(log.len(), 3);
+    let recording = log.take();
+    let order: Vec<(u32, u64)> =
+        recording.events().iter().map(|e| (e.device.0, e.submitted.tick)).collect();
+    assert_eq!(order, [(1, 2), (0, 4), (1, 6)]);
+    assert_eq!((recording.first_cut(), recording.last_cut()), (2, 8));
+    assert_eq!(recording.devices()[1].durability, Durability::OnCompletion);
+}
+
+#[test]
+fn a_completion_after_the_log_was_taken_is_forgotten() {
+    let end = Sim::new(1).run(|| {
+        let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
+        fault.faults().add(Rule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
+        let log = RecordLog::new();
+        let disk = Record::new(Arc::new(fault), &log);
+        let late = disk.submit(write(1, 0, 1, false));
+        let recording = log.take();
+        late.wait().unwrap();
+        disk.submit(write(2, 1, 1, false)).wait().unwrap();
+        let second = log.take();
+        let done = |r: &Recording| r.events().iter().filter(|e| e.completed.is_some()).count();
+        (done(&recording), done(&second), second.events().len())
+    });
+    assert_eq!(end, Ok((0, 1, 1)));
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Write { block: u64, blocks: u64, fua: bool },
+    Flush,
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let write = (0..24u64, 1..8u64, prop::bool::weighted(0.1))
+        .prop_map(|(block, blocks, fua)| Op::Write { block, blocks, fua });
+    prop::collection::vec(prop_oneof![6 => write, 1 => Just(Op::Flush)], 1..50)
+}
+
+/// Submits the operations, waiting now and then, over a cache over a disk.
+fn perform(disk: &Record, ops: &[Op], seed: u64) {
+    let mut rng = Rng::new(seed);
+    let mut in_flight = Vec::new();
+    for (tag, op) in (1..).zip(ops) {
+        in_flight.push(disk.submit(match op {
+            Op::Write { block, blocks, fua } => write(tag, *block, *blocks, *fua),
+            Op::Flush => Request::Flush,
+        }));
+        if rng.percent(40) {
+            Completion::wait_all(&in_flight).unwrap();
+            in_flight.clear();
+        }
+    }
+    Completion::wait_all(&in_flight).unwrap();
+}
+
+fn tag_of(store: &Store, block: u64) -> u64 {
+    let got = store.read(block * 512, 512);
+    pattern::stamp_of(&got).map_or(0, |stamp| stamp.tag)
+}
+
+/// By the words of the promise alone: the tags that a block may hold after a cut.
+fn legal(recording: &Recording, block: u64, cut: u64) -> BTreeSet<u64> {
+    let here = |event: &&Event| match &event.action {
+        Action::Write { offset, data, .. } => {
+            (*offset..offset + data.len() as u64).contains(&(block * 512))
+                && event.submitted.tick < cut
+        }
+        _ => false,
+    };
+    let durable = |event: &Event| {
+        let done = event.completed.map_or(u64::MAX, |c| c.tick);
+        matches!(event.action, Action::Write { fua: true, .. }) && done < cut
+            || recording
+                .events()
+                .iter()
+                .any(|f| f.action == Action::Flush && f.submitted.tick > done && f.done_before(cut))
+    };
+    let tag = |event: &Event| match &event.action {
+        Action::Write { offset, data, .. } => {
+            let at = (block * 512 - offset) as usize;
+            pattern::stamp_of(&data.unpack()[at..at + 512]).unwrap().tag
+        }
+        _ => 0,
+    };
+    let writes: Vec<&Event> = recording.events().iter().filter(here).collect();
+    let mut tags = BTreeSet::new();
+    if !writes.iter().any(|w| durable(w)) {
+        tags.insert(0);
+    }
+    for write in &writes {
+        let done = write.completed.map_or(u64::MAX, |c| c.tick);
+        let covered = writes.iter().any(|w| w.submitted.tick > done && durable(w));
+        if !covered {
+            tags.insert(tag(write));
+        }
+    }
+    tags
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn cuts_leave_what_is_legal(ops in ops(), seed: u64, percent in 0..=100u64) {
+        let recording = Sim::new(seed).run(move || {
+            let settings = CacheSettings { capacity: 4096, lying: false };
+            let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));
+            fault.faults().add(Rule::new(Ops::WRITE, Effect::Delay(Duration::from_millis(1))));
+            let cache = WriteCache::new(Arc::new(fault), settings);
+            let log = RecordLog::new();
+            let disk = Record::new(Arc::new(cache), &log);
+            perform(&disk, &ops, seed);
+            log.take()
+        }).unwrap();
+        let mut rng = Rng::new(seed);
+        let (mut base, mut settled) = (Store::new(SIZE), 0);
+        for cut in recording.first_cut()..=recording.last_cut() {
+            let at = recording.at(DeviceId(0), cut);
+            let whole = at.contents(&Store::new(SIZE), 0, percent, &mut rng.clone());
+            let next = at.settled(settled);
+            at.advance(&mut base, settled, next);
+            settled = next;
+            let shared = at.contents(&base, settled, percent, &mut rng);
+            prop_assert!(whole == shared);
+            for block in 0..32 {
+                let (tag, legal) = (tag_of(&shared, block), legal(&recording, block, cut));
+                prop_assert!(legal.contains(&tag), "cut {cut}, block {block}: {tag} of {legal:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn cuts_leave_every_combination() {
+    let (disk, log) = recorded(Durability::OnFlush);
+    disk.submit(write(1, 0, 3, true)).wait().unwrap();
+    disk.submit(write(2, 1, 2, false)).wait().unwrap();
+    disk.submit(write(3, 2, 1, false)).wait().unwrap();
+    let recording = log.take();
+    let at = recording.at(disk.device(), recording.last_cut());
+    let mut rng = Rng::new(1);
+    let seen: BTreeSet<[u64; 3]> = (0..500)
+        .map(|_| at.contents(&Store::new(SIZE), 0, 50, &mut rng))
+        .map(|store| [0, 1, 2].map(|block| tag_of(&store, block)))
+        .collect();
+    let want: BTreeSet<[u64; 3]> =
+        [1, 2].into_iter().flat_map(|b| [1, 2, 3].map(|c| [1, b, c])).collect();
+    assert_eq!(seen, want);
+}

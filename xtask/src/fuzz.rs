@@ -11,6 +11,7 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context;
 
@@ -102,12 +103,15 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
     command
         .arg(format!("-max_total_time={seconds}"))
         .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=0"])
+        .args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"])
+        .args(["-print_final_stats=1", "-verbosity=0"])
         .arg(corpus);
     // Inputs to begin with, kept in the repository.
     let seeds = fuzz.join("seeds").join(target);
     if seeds.is_dir() {
         command.arg(seeds);
     }
-    step::run(command.current_dir(root))
+    // It ends by itself; the limit is for when it does not.
+    let limit = Duration::from_secs(seconds.saturating_add(120));
+    step::run_within(limit, command.current_dir(root))
 }

@@ -5,11 +5,14 @@
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::step::{self, step};
 use crate::tally::Tally;
 use crate::{packages, test, value};
 
+/// As long as it takes: a night, not a year.
+const LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// Proptest's own number of cases.
 const PROPTEST_CASES: u64 = 256;
 
@@ -38,7 +41,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         let mut command = step::cargo(root, &args);
         command.env("STEADFAST_SOAK", factor.to_string());
         command.env("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string());
-        test::cargo_test(command, &mut tally)
+        test::cargo_test(LIMIT, command, &mut tally)
     });
     Ok(test::summary(&tally, 0))
 }

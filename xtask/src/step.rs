@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-/// Longest that a single command may take: a test that hangs must not hang CI.
-const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Longest that a command may take if nothing else is said: a test that hangs must not hang CI.
+pub const LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// `cargo` with these arguments, in the workspace's folder.
 pub fn cargo(root: &Path, args: &[&str]) -> Command {
@@ -43,12 +43,21 @@ pub fn step(name: &str, body: impl FnOnce() -> anyhow::Result<bool>) -> bool {
 
 /// Runs a command whose output goes to ours; whether it succeeded.
 pub fn run(command: &mut Command) -> anyhow::Result<bool> {
+    run_within(LIMIT, command)
+}
+
+/// The same with a limit of its own.
+pub fn run_within(limit: Duration, command: &mut Command) -> anyhow::Result<bool> {
     let (child, name) = spawn(command)?;
-    wait(child, &name, LIMIT)
+    wait(child, &name, limit)
 }
 
 /// Runs a command and hands each line of its output, errors included, to `each`.
-pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> anyhow::Result<bool> {
+pub fn run_lines(
+    limit: Duration,
+    command: &mut Command,
+    mut each: impl FnMut(&str),
+) -> anyhow::Result<bool> {
     let (reader, writer) = pipe()?;
     command.stdout(writer.try_clone()?).stderr(writer);
     let (child, name) = spawn(command)?;
@@ -56,7 +65,7 @@ pub fn run_lines(command: &mut Command, mut each: impl FnMut(&str)) -> anyhow::R
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let waiter = {
         let name = name.clone();
-        std::thread::spawn(move || wait(child, &name, LIMIT))
+        std::thread::spawn(move || wait(child, &name, limit))
     };
     for line in BufReader::new(reader).split(b'\n') {
         each(&String::from_utf8_lossy(&line?));
@@ -108,7 +117,7 @@ mod tests {
         let mut lines = Vec::new();
         let mut sh = Command::new("sh");
         sh.args(["-c", "echo out; echo err >&2; exit 3"]);
-        assert!(!run_lines(&mut sh, |l| lines.push(l.to_owned())).unwrap());
+        assert!(!run_lines(LIMIT, &mut sh, |l| lines.push(l.to_owned())).unwrap());
         assert_eq!(lines, ["out", "err"]);
     }
 

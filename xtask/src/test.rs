@@ -1,7 +1,8 @@
 //! `cargo xtask test`: everything that must hold, in the order in which it is cheap to know.
 
 use std::path::Path;
-use std::time::Instant;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::step::{self, step};
 use crate::tally::Tally;
@@ -36,16 +37,20 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     let mut tally = Tally::default();
     step("cargo test", || {
         let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-        cargo_test(step::cargo(root, &args), &mut tally)
+        cargo_test(step::LIMIT, step::cargo(root, &args), &mut tally)
     });
     println!("    {:.0} s in all", begun.elapsed().as_secs_f64());
     Ok(summary(&tally, failed_checks))
 }
 
 /// Runs `cargo test` and counts.
-pub fn cargo_test(mut command: std::process::Command, tally: &mut Tally) -> anyhow::Result<bool> {
+pub fn cargo_test(
+    limit: Duration,
+    mut command: Command,
+    tally: &mut Tally,
+) -> anyhow::Result<bool> {
     command.env("CARGO_TERM_COLOR", "never");
-    let outcome = step::run_lines(&mut command, |line| {
+    let outcome = step::run_lines(limit, &mut command, |line| {
         if tally.line(line) {
             println!("{line}");
         }

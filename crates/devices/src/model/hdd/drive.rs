@@ -98,6 +98,8 @@ pub(super) struct Drive {
     coming: Agenda<Coming>,
     doing: Doing,
     track: Track,
+    /// Whether the last transfer was out of the buffer.
+    wrote_out: bool,
     link_in_free_ns: u64,
     link_out_free_ns: u64,
 }
@@ -114,6 +116,7 @@ impl Drive {
             coming: Agenda::default(),
             doing: Doing::Nothing,
             track: Track { cylinder: 0, head: 0 },
+            wrote_out: false,
             link_in_free_ns: 0,
             link_out_free_ns: 0,
             p,
@@ -123,6 +126,11 @@ impl Drive {
     #[cfg(test)]
     pub(super) fn sectors_per_track(&self, sector: u64) -> u64 {
         self.p.mechanics.geometry.locate(sector).sectors_per_track.into()
+    }
+
+    #[cfg(test)]
+    pub(super) fn runs_buffered(&self) -> usize {
+        self.buffer.waiting().len()
     }
 
     fn arm_is_free(&self) -> bool {
@@ -325,37 +333,45 @@ impl Drive {
         }
     }
 
+    /// Aged runs of the buffer get every second turn, then come aged commands, then all; within
+    /// each the policy decides. A limit on age so cuts off starvation without giving up the
+    /// policy when everything is old.
     fn choose(&self, at: u64, next: Option<u64>) -> Option<Choice> {
-        let oldest = (0..self.queue.len()).min_by_key(|i| self.queue[*i].arrived_ns);
-        let fifo = self.p.policy == QueuePolicy::Fifo;
-        if let Some(i) = oldest {
-            let age = at.saturating_sub(self.queue[i].arrived_ns);
-            if age > self.p.age_limit_ns || (fifo && !self.must_write_out()) {
-                return Some(Choice::Queued(i));
-            }
-        }
+        let aged = |since: u64| at.saturating_sub(since) > self.p.age_limit_ns;
         let queued = (0..self.queue.len()).map(|i| (Choice::Queued(i), self.queue[i].arrived_ns));
-        let all = queued.chain(self.runs_to_write_out());
-        if fifo {
-            return all.min_by_key(|(_, since)| *since).map(|(choice, _)| choice);
-        }
+        let queued: Vec<_> = queued.collect();
+        let runs: Vec<_> = self.runs_to_write_out(at).collect();
+        let old = |choices: &[(Choice, u64)]| -> Vec<_> {
+            choices.iter().copied().filter(|(_, since)| aged(*since)).collect()
+        };
+        let old_runs = if self.wrote_out { Vec::new() } else { old(&runs) };
+        let all = [queued.as_slice(), &runs].concat();
+        let candidates = [old_runs, old(&queued), all].into_iter().find(|c| !c.is_empty())?;
+        let order = |(choice, since): &(Choice, u64)| match self.p.policy {
+            QueuePolicy::Fifo => *since,
+            QueuePolicy::Sptf => self.positioned_at(at, next, *choice),
+        };
         // The first of several that are equally near.
-        all.min_by_key(|(choice, _)| self.positioned_at(at, next, *choice)).map(|(c, _)| c)
+        candidates.iter().min_by_key(|c| order(c)).map(|(choice, _)| *choice)
     }
 
     fn must_write_out(&self) -> bool {
-        self.buffer.is_crowded() || !self.flushes.is_empty()
+        self.buffer.is_crowded() || !self.flushes.is_empty() || !self.for_space.is_empty()
     }
 
-    /// The buffered runs to consider now, with how long each waits. While a flush waits, only
-    /// those that it waits for, or newer ones could put it off for ever.
-    fn runs_to_write_out(&self) -> impl Iterator<Item = (Choice, u64)> {
-        let now = self.queue.is_empty() || self.must_write_out();
+    /// The buffered runs to consider now, with how long each waits: all if there is nothing else
+    /// to do or space is short, otherwise those that have waited too long. While a flush waits,
+    /// only those that it waits for, or newer ones could put it off for ever.
+    fn runs_to_write_out(&self, at: u64) -> impl Iterator<Item = (Choice, u64)> {
+        let all = self.queue.is_empty() || self.must_write_out();
         let limit = self.flushes.first().map_or(u64::MAX, |flush| flush.covers);
         let runs = self.buffer.waiting().iter().enumerate();
-        runs.filter(move |(_, run)| run.sequence <= limit)
-            .map(|(i, run)| (Choice::Buffered(i), run.since_ns))
-            .take(if now { RUNS_WEIGHED } else { 0 })
+        runs.filter(move |(_, run)| {
+            let aged = at.saturating_sub(run.since_ns) > self.p.age_limit_ns;
+            run.sequence <= limit && (all || aged)
+        })
+        .map(|(i, run)| (Choice::Buffered(i), run.since_ns))
+        .take(RUNS_WEIGHED)
     }
 
     /// When the head could begin with a choice.
@@ -408,6 +424,7 @@ impl Drive {
             For::Buffer => true,
             For::Host { waiting, .. } => waiting.writes(),
         };
+        self.wrote_out = matches!(purpose, For::Buffer);
         let transfer = Transfer { start_ns, sector: range.start, writes };
         let sectors = range.end - range.start;
         let (ends_ns, _) = self.p.mechanics.finish(transfer, sectors);

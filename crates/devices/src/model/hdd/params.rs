@@ -13,8 +13,8 @@ use crate::model::params::{Checker, Rate};
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePolicy {
     /// The one whose first sector the head can reach soonest, seek and rotation together
-    /// (shortest positioning time first); one that has waited for `queue_age_limit_ms` goes
-    /// first. Worthington, Ganger and Patt, "Scheduling algorithms for modern disk drives",
+    /// (shortest positioning time first); those that have waited for `queue_age_limit_ms` go
+    /// before others. Worthington, Ganger and Patt, "Scheduling algorithms for modern disk drives",
     /// SIGMETRICS 1994.
     #[default]
     Sptf,

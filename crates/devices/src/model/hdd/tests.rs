@@ -112,7 +112,7 @@ fn random_reads_are_plausible_for_the_drive() {
         // Over half of the disk: overhead, 2.6 ms of seeking, 2 ms of rotation.
         assert!((185.0..235.0).contains(&iops), "{iops} IOPS");
         let three = throughput(&d, 3, 1000, |_, _| read(anywhere(12 * GIB, KIB_256), KIB_256));
-        assert!((55.0..85.0).contains(&three), "{three} MB/s");
+        assert!((55.0..75.0).contains(&three), "{three} MB/s");
     });
 }
 
@@ -192,6 +192,29 @@ fn a_write_cache_sorts_random_writes() {
     let (off, on) = (run(WriteCache::Off), run(WriteCache::On));
     assert!((120.0..220.0).contains(&off), "{off}");
     assert!(on > 2.0 * off, "{on} {off}");
+}
+
+#[test]
+fn buffered_writes_get_their_turn_among_reads() {
+    simulate(|| {
+        let d = disk(|p| p.write_cache = WriteCache::On);
+        for t in 0..4 {
+            let d = Arc::clone(&d);
+            spawn(format!("reader {t}"), move || {
+                for _ in 0..2000 {
+                    d.submit(read(anywhere(GIB, 4096), 4096)).wait().unwrap();
+                }
+            });
+        }
+        // The second does not fit beside the first, although the buffer is less than half full.
+        time(&d, write(100 * GIB, 3 << 20));
+        // The age limit, and the transfer of both.
+        let took = time(&d, write(110 * GIB, 6 << 20));
+        assert!(took < 600_000_000, "{took}");
+        sleep(Duration::from_millis(1500));
+        let left = d.engine.with_physics(|drive| drive.runs_buffered());
+        assert_eq!(left, 0);
+    });
 }
 
 #[test]

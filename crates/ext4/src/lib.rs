@@ -1,4 +1,13 @@
 //! ext4 on disk: read, write, make and check.
+//!
+//! [`Ext4::mount`] gives a [`FileSystem`](steadfast_vfs::FileSystem). From the bottom up:
+//!
+//! * [`ondisk`]: structures, checksums, layout; [`mkfs`] makes and [`check`] judges what they form;
+//! * [`meta`]: reading metadata, and transactions that change it; [`alloc`], [`extents`],
+//!   [`inode`] work inside a transaction;
+//! * [`dir`] and [`namespace`]: names;
+//! * [`file`]: the data of files, through the page cache and past it;
+//! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes.
 
 pub mod alloc;
 pub mod check;
@@ -6,9 +15,14 @@ pub mod dir;
 pub mod error;
 pub mod extents;
 pub mod file;
+pub mod fs;
 pub mod inode;
 pub mod meta;
 pub mod mkfs;
 pub mod mount;
 pub mod namespace;
 pub mod ondisk;
+
+pub use error::{Ext4Error, Result};
+pub use fs::Ext4;
+pub use mount::{DataMode, MountOptions};

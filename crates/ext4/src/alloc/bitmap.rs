@@ -43,13 +43,6 @@ fn change(map: &mut [u8], start: u32, len: u32, to: bool) -> u32 {
     already
 }
 
-/// Clear bits among the first `bits`.
-pub fn count_free(map: &[u8], bits: u32) -> u32 {
-    let whole = bits as usize / 8;
-    let full: u32 = map[..whole].iter().map(|b| b.count_zeros()).sum();
-    full + (whole as u32 * 8..bits).filter(|b| !is_set(map, *b)).count() as u32
-}
-
 /// The first bit at or after `from`, below `end`, that has the wanted value.
 fn next(map: &[u8], from: u32, end: u32, wanted: bool) -> Option<u32> {
     let skip = if wanted { 0x00 } else { 0xff };
@@ -124,7 +117,6 @@ mod tests {
         assert_eq!(best_run(&map, 128, 55, 10), Some(Run { start: 10, len: 10 }));
         assert_eq!(best_run(&map, 128, 0, 50), Some(Run { start: 10, len: 10 }));
         assert_eq!(best_run(&[0xff; 16], 128, 0, 1), None);
-        assert_eq!(count_free(&map, 55), 15);
     }
 
     proptest! {

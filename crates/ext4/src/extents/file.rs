@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use steadfast_vfs::FileType;
 
-use super::{Lookup, Node, NodeRead, NodeStore, Tree};
+use super::{FILE_END, Lookup, Node, NodeRead, NodeStore, Tree};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
 use crate::inode::MapChange;
@@ -145,8 +145,10 @@ impl<'v> Txn<'v> {
             state.raw.clone()
         };
         let found = self.read_tree(no, &raw, |tree| tree.lookup(logical))?;
-        if let Lookup::Mapped(extent) = found {
-            inode.state().map.put(extent);
+        match found {
+            Lookup::Mapped(extent) => inode.state().map.put(extent),
+            Lookup::Hole { until: FILE_END } => inode.state().map.set_hole_from(logical),
+            Lookup::Hole { .. } => {}
         }
         Ok(found)
     }
@@ -165,10 +167,11 @@ impl<'v> Txn<'v> {
         self.read_tree(no, &raw, |tree| tree.next_extent(from))
     }
 
-    /// First file block of the last leaf of the tree; `None` if nothing is mapped.
-    pub(crate) fn last_leaf(&self, no: InodeNo) -> Result<Option<u32>> {
+    /// Where the last few extents of the file (at most `count`) begin; `None` if nothing is
+    /// mapped.
+    pub(crate) fn last_extents(&self, no: InodeNo, count: usize) -> Result<Option<u32>> {
         let raw = self.raw_inode(no)?;
-        self.read_tree(no, &raw, |tree| tree.last_leaf())
+        self.read_tree(no, &raw, |tree| tree.last_extents(count))
     }
 
     /// Where a block of the file (or one of its tree's) should go: after what comes before it in

@@ -140,13 +140,16 @@ impl<S: NodeRead> Tree<S> {
         Ok(None)
     }
 
-    /// First file block of the last leaf; `None` if nothing is mapped.
-    pub fn last_leaf(&self) -> Result<Option<u32>> {
+    /// First file block of the last extents, at most `count`; `None` if nothing is mapped.
+    pub fn last_extents(&self, count: usize) -> Result<Option<u32>> {
         let (mut node, mut end) = (None, FILE_END);
         loop {
             let this = node.as_ref().unwrap_or(&self.root);
             match &this.entries {
-                Entries::Leaf(_) => return Ok(this.first_logical()),
+                Entries::Leaf(extents) => {
+                    let first = extents.len().saturating_sub(count);
+                    return Ok(extents.get(first).map(|e| e.logical));
+                }
                 Entries::Index(children) => {
                     let (next, e) = self.child(this, children, children.len() - 1, end)?;
                     (node, end) = (Some(next), e);

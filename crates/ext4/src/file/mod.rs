@@ -1,1 +1,44 @@
-//! File contents: the paths of reads and writes.
+//! The data of files.
+//!
+//! * [`OpenFlags::DIRECT`](steadfast_vfs::OpenFlags::DIRECT) goes past the page cache, as far as
+//!   the alignment and the data mode allow; everything else through it.
+//! * With delayed allocation, data in the page cache has a reservation but no place. The page
+//!   cache's write-back ([`PageStore`](steadfast_pagecache::PageStore)) finds the place, in one
+//!   transaction, and starts the writes.
+//! * `i_size` in memory is what reads see. The size on disk follows it with the transaction that
+//!   maps the data.
+//!
+//! # What a crash leaves, by data mode
+//!
+//! * *ordered*: the transaction that maps newly allocated blocks waits for their data, so a file
+//!   never shows what its blocks held before. Overwrites in place are not ordered.
+//! * *writeback*: it does not wait; a file may show what its blocks held before.
+//! * *journal*: data is in the transaction itself.
+//!
+//! Unwritten extents become written only in a transaction that waits for the data, in every mode.
+//!
+//! # Locks
+//!
+//! An inode's `data_lock` comes first: shared for reads and for direct overwrites, exclusive for
+//! everything else. Then the metadata lock. Write-back takes only the latter.
+
+mod delete;
+mod direct;
+mod gather;
+mod journalled;
+mod pieces;
+mod read;
+mod reserve;
+mod sync;
+mod truncate;
+mod write;
+mod writeback;
+mod xattr_block;
+
+use std::time::Duration;
+
+/// Simulated processor time of a system call that reads or writes, without the copying, which
+/// the page cache accounts for: about what `lmbench` shows for a pread on a 3 GHz processor.
+pub(crate) const CALL: Duration = Duration::from_nanos(2_000);
+/// Simulated processor time of an operation on a name.
+pub(crate) const NAME_CALL: Duration = Duration::from_nanos(4_000);

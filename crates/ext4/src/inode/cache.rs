@@ -60,14 +60,6 @@ impl InodeCache {
             state.by_use.remove(&used);
         }
     }
-
-    /// All inodes in memory, in the order of their numbers.
-    pub fn all(&self) -> Vec<Arc<Inode>> {
-        let state = self.lock();
-        let mut all: Vec<_> = state.inodes.values().map(|(inode, _)| Arc::clone(inode)).collect();
-        all.sort_by_key(|inode| inode.no);
-        all
-    }
 }
 
 impl State {

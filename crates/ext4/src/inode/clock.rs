@@ -28,6 +28,11 @@ impl Clock {
         Clock { base_ns: wall_ns.saturating_sub(now().0) }
     }
 
+    /// Nanoseconds since 1970 at the runtime's time zero.
+    pub fn unix_ns_at_zero(&self) -> u64 {
+        self.base_ns
+    }
+
     /// The time now, as an inode gets it: at the beginning of the tick.
     pub fn tick(&self) -> Timestamp {
         let ns = self.base_ns + now().0;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_vfs::FileType;
+use steadfast_vfs::{FileType, FsError};
 
 use super::{Inode, InodeCache, MapChange};
 use crate::error::{Ext4Error, Result};
@@ -64,7 +64,7 @@ impl Txn<'_> {
     /// The inode in memory; reads it if it is not there.
     ///
     /// # Errors
-    /// Corrupt: no such number, a wrong checksum, not in use, no valid type.
+    /// Not found: not in use. Corrupt: no such number, a wrong checksum, no valid type.
     pub fn inode(&self, no: InodeNo) -> Result<Arc<Inode>> {
         if let Some(edit) = self.inodes.get(&no) {
             return Ok(Arc::clone(&edit.inode));
@@ -80,18 +80,26 @@ impl Txn<'_> {
         Ok(inode)
     }
 
-    fn load_inode(&self, no: InodeNo) -> Result<RawInode> {
+    /// The inode's bytes in its table, checksum verified.
+    pub(crate) fn load_raw_inode(&self, no: InodeNo) -> Result<RawInode> {
         let layout = &self.volume.layout;
         let (block, place) = self.inode_block(no)?;
         let table = self.read(block)?;
         let size = usize::from(layout.inode_size);
         let raw = RawInode::from_bytes(&table[place.offset..place.offset + size]);
-        let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
         if !layout.checksums.verify_inode(no, &raw) {
-            return Err(bad("wrong checksum"));
+            return Err(Ext4Error::corrupt("wrong checksum", format!("inode {no}")));
         }
-        if raw.links() == 0 && raw.core().dtime.get() != 0 && !self.orphans().contains(no) {
-            return Err(bad("deleted, but something points to it"));
+        Ok(raw)
+    }
+
+    fn load_inode(&self, no: InodeNo) -> Result<RawInode> {
+        let layout = &self.volume.layout;
+        let raw = self.load_raw_inode(no)?;
+        let bad = |what: &str| Ext4Error::corrupt(what, format!("inode {no}"));
+        let deleted = raw.links() == 0 && !self.orphans().contains(no);
+        if raw.is_blank() || (deleted && raw.core().dtime.get() != 0) {
+            return Err(FsError::NotFound.into());
         }
         let Some(kind) = raw.file_type() else { return Err(bad("no valid file type")) };
         if raw.size() > layout.max_file_size()

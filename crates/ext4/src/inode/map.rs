@@ -13,6 +13,8 @@ const ENTRIES_MAX: usize = 8192;
 #[derive(Debug, Default)]
 pub(crate) struct ExtentCache {
     extents: BTreeMap<u32, Extent>,
+    /// Nothing is mapped from here on, if that is known.
+    hole_from: Option<u64>,
 }
 
 /// A change of the mapping by a transaction.
@@ -27,6 +29,16 @@ impl ExtentCache {
     pub fn get(&self, logical: u32) -> Option<Extent> {
         let (_, e) = self.extents.range(..=logical).next_back()?;
         (u64::from(logical) < e.end()).then_some(*e)
+    }
+
+    /// Whether `logical` is known to be beyond all that is mapped.
+    pub fn is_beyond(&self, logical: u32) -> bool {
+        self.hole_from.is_some_and(|from| u64::from(logical) >= from)
+    }
+
+    /// Learns that nothing is mapped from `logical` on.
+    pub fn set_hole_from(&mut self, logical: u32) {
+        self.hole_from = Some(logical.into());
     }
 
     /// Learns an extent; what was known of its range is replaced.
@@ -77,7 +89,10 @@ impl ExtentCache {
 
     pub fn apply(&mut self, change: MapChange) {
         match change {
-            MapChange::Mapped(extent) => self.put(extent),
+            MapChange::Mapped(extent) => {
+                self.hole_from = self.hole_from.map(|from| from.max(extent.end()));
+                self.put(extent);
+            }
             MapChange::Unmapped { from, to } => self.forget(from, to),
         }
     }

@@ -55,8 +55,21 @@ pub(crate) struct InodeState {
     pub datasync_tid: Tid,
     /// Open handles.
     pub opens: u32,
-    /// The last data write journalled the data (data=journal).
-    pub journalled: bool,
+    /// Nobody may open it any more: it is being deleted.
+    pub doomed: bool,
+    /// It was cut to nothing and is being written anew: written out when it is closed, so that
+    /// a crash soon after does not leave it empty (the kernel's `auto_da_alloc`).
+    pub flush_on_close: bool,
+    /// Where the write ends that is being done now: its pages may be written back before the
+    /// size says that they are there.
+    pub write_end: u64,
+}
+
+impl InodeState {
+    /// The size that write-back goes by.
+    pub fn size_written(&self) -> u64 {
+        self.size.max(self.write_end)
+    }
 }
 
 impl Inode {
@@ -69,7 +82,9 @@ impl Inode {
             sync_tid: tid,
             datasync_tid: tid,
             opens: 0,
-            journalled: false,
+            doomed: false,
+            flush_on_close: false,
+            write_end: 0,
         };
         Inode { no, data_lock: RwLock::new(()), state: sync::Mutex::new(state) }
     }

@@ -74,6 +74,15 @@ impl Txn<'_> {
         self.orphans.get_or_insert_with(|| self.meta.orphans.clone())
     }
 
+    /// The orphan after `no` in the list on disk.
+    ///
+    /// # Errors
+    /// Corrupt: an inode that cannot be an orphan.
+    pub(crate) fn orphan_after(&self, no: InodeNo) -> Result<InodeNo> {
+        let raw = self.load_raw_inode(no)?;
+        Ok(InodeNo(raw.core().dtime.get()))
+    }
+
     /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
     pub fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
         if self.orphans().contains(no) {

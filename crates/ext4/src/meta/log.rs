@@ -38,6 +38,11 @@ pub(crate) enum MetaLog {
 const UPDATE_BLOCKS_MAX: usize = 1024;
 
 impl MetaLog {
+    /// A log that writes blocks straight home.
+    pub fn direct(device: Arc<dyn BlockDevice>, block_size: u32) -> Self {
+        MetaLog::Direct(DirectLog { device, block_size, state: Mutex::new(DirectState::default()) })
+    }
+
     /// Adds an update whole. The number is that of the transaction it joined.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         match self {
@@ -131,10 +136,6 @@ struct DirectState {
 const DIRTY_MAX: usize = 4096;
 
 impl DirectLog {
-    pub fn new(device: Arc<dyn BlockDevice>, block_size: u32) -> Self {
-        DirectLog { device, block_size, state: Mutex::new(DirectState::default()) }
-    }
-
     fn submit(&self, update: Update) -> Result<Tid> {
         let full = {
             let mut state = self.state.lock();

@@ -24,7 +24,7 @@ mod status;
 mod txn;
 mod volume;
 
-pub(crate) use log::{DirectLog, MetaLog, Update};
+pub(crate) use log::{MetaLog, Update};
 pub use status::Status;
 pub use steadfast_journal::Tid;
 pub use txn::Txn;

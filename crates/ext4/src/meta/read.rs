@@ -2,10 +2,16 @@
 
 use bytes::Bytes;
 
+use super::cache::BlockCache;
 use super::{MetaState, Volume};
 use crate::error::{Ext4Error, Result};
 
 impl MetaState {
+    /// An empty cache for so many blocks.
+    pub fn new_cache(blocks: usize) -> BlockCache {
+        BlockCache::new(blocks)
+    }
+
     /// A block from the cache, the log or the device, in this order. `check` is asked once for a
     /// block that comes from outside.
     pub fn read(

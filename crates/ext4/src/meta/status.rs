@@ -1,5 +1,6 @@
 //! Whether the volume may be written to, and why not.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use steadfast_vfs::FsError;
@@ -10,6 +11,7 @@ use crate::error::{Ext4Error, Result};
 #[derive(Debug, Default)]
 pub struct Status {
     read_only: Mutex<Option<String>>,
+    unmounted: AtomicBool,
 }
 
 impl Status {
@@ -22,6 +24,17 @@ impl Status {
     pub fn set_read_only(&self, why: impl Into<String>) {
         let mut slot = self.read_only.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| why.into());
+    }
+
+    /// The volume has been unmounted.
+    pub(crate) fn set_unmounted(&self) {
+        self.unmounted.store(true, Ordering::Relaxed);
+        self.set_read_only("unmounted");
+    }
+
+    /// Whether the volume has been unmounted.
+    pub(crate) fn is_unmounted(&self) -> bool {
+        self.unmounted.load(Ordering::Relaxed)
     }
 
     /// Refuses when the volume is read-only.

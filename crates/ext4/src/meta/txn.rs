@@ -18,6 +18,8 @@ pub struct Txn<'v> {
     pub(crate) volume: &'v Volume,
     pub(crate) meta: MutexGuard<'v, MetaState>,
     blocks: BTreeMap<u64, Bytes>,
+    /// Those of `blocks` that are data: not to be kept among the metadata.
+    data: BTreeSet<u64>,
     revokes: BTreeSet<u64>,
     pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
     pub(crate) groups: GroupEdits,
@@ -37,6 +39,7 @@ impl<'v> Txn<'v> {
             volume,
             meta: volume.lock_meta(),
             blocks: BTreeMap::new(),
+            data: BTreeSet::new(),
             revokes: BTreeSet::new(),
             inodes: BTreeMap::new(),
             groups: GroupEdits::default(),
@@ -91,6 +94,12 @@ impl<'v> Txn<'v> {
         debug_assert_eq!(contents.len() as u64, self.volume.block_size());
         self.revokes.remove(&block);
         self.blocks.insert(block, contents);
+    }
+
+    /// As [`create`](Self::create), for a block of a file's data.
+    pub fn create_data(&mut self, block: u64, contents: impl Into<Bytes>) {
+        self.create(block, contents);
+        self.data.insert(block);
     }
 
     /// A block of metadata is no longer any: its older images must never be replayed over what
@@ -193,7 +202,11 @@ impl<'v> Txn<'v> {
         {
             let mut cache = self.meta.cache.borrow_mut();
             for (block, contents) in images {
-                cache.insert(block, contents, true);
+                if self.data.contains(&block) {
+                    cache.remove(block);
+                } else {
+                    cache.insert(block, contents, true);
+                }
             }
             for block in revoked {
                 cache.remove(*block);

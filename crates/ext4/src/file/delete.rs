@@ -1,0 +1,40 @@
+//! The end of an inode without links.
+
+use crate::error::Result;
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+
+impl Ext4 {
+    /// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
+    /// does.
+    pub(crate) fn delete_if_unused(&self, inode: &Inode) -> Result<()> {
+        {
+            let mut state = inode.state();
+            if state.raw.links() > 0 || state.opens > 0 || state.doomed {
+                return Ok(());
+            }
+            state.doomed = true;
+        }
+        self.delete(inode)
+    }
+
+    /// Frees everything that an orphan without links has, and the inode.
+    pub(crate) fn delete(&self, inode: &Inode) -> Result<()> {
+        self.pages.forget(key(inode.no));
+        self.unreserve(inode, 0, u64::MAX);
+        loop {
+            let mut txn = self.volume.begin()?;
+            txn.meta.alloc.windows.remove(inode.no);
+            let done = self.free_blocks_from(&mut txn, inode, 0)?;
+            if done {
+                txn.release_xattr_block(inode.no)?;
+                txn.orphan_remove(inode.no)?;
+                txn.delete_inode(inode.no)?;
+            }
+            txn.finish()?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Writing past the page cache.
+//!
+//! An overwrite of blocks that are all in place needs no transaction and only the shared lock.
+//! Anything else takes the exclusive one, as in the kernel: holes inside the file become
+//! unwritten extents, which become written when the data is down; a write beyond the end maps
+//! its blocks first, with the inode among the orphans so that a crash takes them back, then
+//! writes, then sets the size.
+
+use bytes::Bytes;
+use steadfast_block::Completion;
+
+use super::pieces::{Piece, Place};
+use super::writeback::Writes;
+use crate::alloc::Purpose;
+use crate::error::Result;
+use crate::fs::{Ext4, OpenFile, key};
+use crate::inode::Inode;
+
+impl Ext4 {
+    /// Writes whole blocks. Returns how many bytes were written, and where they end.
+    pub(super) fn write_direct(
+        &self,
+        file: &OpenFile,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(usize, u64)> {
+        let inode = &*file.inode;
+        let end = self.check_end(offset, data.len() as u64)?;
+        let done = (data.len(), end);
+        {
+            let _shared = inode.data_lock.read();
+            if end <= inode.state().size {
+                self.pages.flush_range(key(inode.no), offset..end)?;
+                let pieces = self.volume.pieces(inode, offset, end, None)?;
+                if all_in_place(&pieces) {
+                    self.touch_written(inode)?;
+                    self.write_pieces(inode, pieces, offset, end, &data)?;
+                    return Ok(done);
+                }
+            }
+        }
+        let _exclusive = inode.data_lock.write();
+        self.touch_written(inode)?;
+        self.pages.flush_range(key(inode.no), offset..end)?;
+        let size = inode.state().size;
+        let pieces = self.volume.pieces(inode, offset, end, None)?;
+        if end <= size && all_in_place(&pieces) {
+            self.write_pieces(inode, pieces, offset, end, &data)?;
+            return Ok(done);
+        }
+        let pieces = self.map_for_write(inode, offset, end, size, pieces)?;
+        let written = self.write_pieces(inode, pieces, offset, end, &data);
+        if let Err(e) = written {
+            if end > size {
+                // The blocks beyond the end hold nobody's data.
+                self.cut_to_size(inode)?;
+            }
+            return Err(e);
+        }
+        self.settle_write(inode, offset, end, size)?;
+        Ok(done)
+    }
+
+    /// Gives every block of `[offset, end)` a place.
+    fn map_for_write(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        end: u64,
+        size: u64,
+        pieces: Vec<Piece>,
+    ) -> Result<Vec<Piece>> {
+        let block = self.volume.block_size();
+        let mut txn = self.volume.begin()?;
+        if end > size {
+            txn.orphan_add(inode.no)?;
+        }
+        for hole in pieces.iter().filter(|p| p.place == Place::Hole) {
+            let (from, to) = (hole.offset / block, (hole.offset + hole.len) / block);
+            let split = size.div_ceil(block).clamp(from, to);
+            self.place_blocks(&mut txn, inode, from, split, Purpose::Data, true)?;
+            self.place_blocks(&mut txn, inode, split, to, Purpose::Data, false)?;
+        }
+        let pieces = self.volume.pieces(inode, offset, end, Some(&txn))?;
+        txn.finish()?;
+        Ok(pieces)
+    }
+
+    /// The data is down: the blocks are written, and the file is as long as it is.
+    fn settle_write(&self, inode: &Inode, offset: u64, end: u64, size: u64) -> Result<()> {
+        let block = self.volume.block_size();
+        let mut txn = self.volume.begin()?;
+        txn.mark_written(inode.no, offset / block, end / block)?;
+        if end > size {
+            txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
+            txn.orphan_remove(inode.no)?;
+        }
+        txn.finish()?;
+        let mut state = inode.state();
+        state.size = state.size.max(end);
+        Ok(())
+    }
+
+    /// Writes `data`, one request for each run on the device, all in flight together. Pages of
+    /// the range leave the cache before, and those that a read-ahead brings meanwhile after.
+    fn write_pieces(
+        &self,
+        inode: &Inode,
+        pieces: Vec<Piece>,
+        offset: u64,
+        end: u64,
+        data: &Bytes,
+    ) -> Result<()> {
+        self.pages.invalidate(key(inode.no), offset..end);
+        let mut writes = Writes::default();
+        for piece in pieces {
+            if let Place::Device(at) | Place::Unwritten(at) = piece.place {
+                let from = (piece.offset - offset) as usize;
+                writes.push(at, data.slice(from..from + piece.len as usize));
+            }
+        }
+        let started = writes.submit(self);
+        let outcome = Completion::wait_all(&started);
+        self.pages.invalidate(key(inode.no), offset..end);
+        Ok(outcome?)
+    }
+}
+
+fn all_in_place(pieces: &[Piece]) -> bool {
+    pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
+}

@@ -1,0 +1,150 @@
+//! Several reads as one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use steadfast_block::{BlockError, Completer, Completion};
+
+/// Where `len` bytes of an answer come from; only the first `keep` of them count, the rest are
+/// zeros.
+pub(crate) enum Source {
+    Zeros(usize),
+    Bytes { bytes: Bytes, len: usize, keep: usize },
+    Device { completion: Completion, len: usize, keep: usize },
+}
+
+struct Gathering {
+    parts: Vec<Option<Bytes>>,
+    missing: usize,
+    error: Option<BlockError>,
+    completer: Option<Completer>,
+}
+
+/// One answer: the sources' bytes in order.
+pub(crate) fn gather(mut sources: Vec<Source>) -> Completion {
+    if let [Source::Device { completion, len, keep }] = sources.as_slice()
+        && keep == len
+        && len.is_multiple_of(4096)
+    {
+        return completion.clone();
+    }
+    let (completer, answer) = Completion::pending();
+    let missing = sources.iter().filter(|s| matches!(s, Source::Device { .. })).count();
+    let shared = Arc::new(Mutex::new(Gathering {
+        parts: vec![None; sources.len()],
+        missing: missing + 1,
+        error: None,
+        completer: Some(completer),
+    }));
+    for (i, source) in sources.drain(..).enumerate() {
+        match source {
+            Source::Zeros(len) => put(&shared, i, cut(Bytes::new(), 0, len)),
+            Source::Bytes { bytes, len, keep } => put(&shared, i, cut(bytes, keep, len)),
+            Source::Device { completion, len, keep } => {
+                let shared = Arc::clone(&shared);
+                completion.on_done(move |result| {
+                    match result {
+                        Ok(bytes) => put(&shared, i, cut(bytes.clone(), keep, len)),
+                        Err(e) => {
+                            let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                            g.error.get_or_insert_with(|| e.clone());
+                        }
+                    }
+                    arrived(&shared);
+                });
+            }
+        }
+    }
+    // The one more: nothing is answered before all have been asked.
+    arrived(&shared);
+    answer
+}
+
+fn put(shared: &Mutex<Gathering>, i: usize, bytes: Bytes) {
+    shared.lock().unwrap_or_else(PoisonError::into_inner).parts[i] = Some(bytes);
+}
+
+fn arrived(shared: &Mutex<Gathering>) {
+    let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    g.missing -= 1;
+    if g.missing > 0 {
+        return;
+    }
+    let completer = g.completer.take();
+    let result = match g.error.take() {
+        Some(e) => Err(e),
+        None => Ok(join(std::mem::take(&mut g.parts))),
+    };
+    drop(g);
+    if let Some(completer) = completer {
+        completer.complete(result);
+    }
+}
+
+fn join(mut parts: Vec<Option<Bytes>>) -> Bytes {
+    if let [only] = parts.as_mut_slice() {
+        return only.take().unwrap_or_default();
+    }
+    let total = parts.iter().flatten().map(Bytes::len).sum();
+    let mut all = BytesMut::with_capacity(total);
+    parts.iter().flatten().for_each(|p| all.extend_from_slice(p));
+    all.freeze()
+}
+
+/// Answers `completer` when all writes are done: with the first error, if there is one.
+pub(crate) fn when_all(writes: &[Completion], completer: Completer) {
+    let shared = Arc::new(Mutex::new(Gathering {
+        parts: Vec::new(),
+        missing: writes.len() + 1,
+        error: None,
+        completer: Some(completer),
+    }));
+    for write in writes {
+        let shared = Arc::clone(&shared);
+        write.on_done(move |result| {
+            if let Err(e) = result {
+                let mut g = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                g.error.get_or_insert_with(|| e.clone());
+            }
+            arrived(&shared);
+        });
+    }
+    arrived(&shared);
+}
+
+/// The first `keep` bytes, then zeros up to `len`.
+fn cut(bytes: Bytes, keep: usize, len: usize) -> Bytes {
+    if keep == len {
+        return bytes.slice(..len);
+    }
+    let mut out = BytesMut::zeroed(len);
+    out[..keep].copy_from_slice(&bytes[..keep]);
+    out.freeze()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_in_order_and_tails_are_zeros() {
+        let (late, completion) = Completion::pending();
+        let answer = gather(vec![
+            Source::Zeros(2),
+            Source::Device { completion, len: 4, keep: 3 },
+            Source::Bytes { bytes: Bytes::from_static(b"xyz"), len: 3, keep: 3 },
+        ]);
+        assert!(!answer.is_done());
+        late.complete(Ok(Bytes::from_static(b"abcd")));
+        assert_eq!(answer.wait(), Ok(Bytes::from_static(b"\0\0abc\0xyz")));
+        assert_eq!(gather(vec![]).wait(), Ok(Bytes::new()));
+    }
+
+    #[test]
+    fn an_error_is_the_answer() {
+        let (late, completion) = Completion::pending();
+        let answer = gather(vec![Source::Zeros(1), Source::Device { completion, len: 1, keep: 1 }]);
+        drop(late);
+        assert!(matches!(answer.wait(), Err(BlockError::Gone { .. })));
+    }
+}

@@ -1,0 +1,100 @@
+//! data=journal: data goes into the journal with the metadata, in the write itself.
+//!
+//! The page cache only holds clean copies of it. The blocks reach their home places by
+//! checkpoints; until then reads find their images in the log.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::alloc::Purpose;
+use crate::error::Result;
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+
+use super::pieces::Place;
+
+impl Ext4 {
+    /// Writes `data` at `offset`, in updates that the journal can take. The caller has the
+    /// exclusive lock. A write that runs out of space is short.
+    pub(super) fn write_journalled(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<usize> {
+        let block = self.volume.block_size();
+        let blocks = (self.volume.log.update_blocks_max() / 2).max(1) as u64;
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            // Up to a block's end, so that only the first and the last block are partial.
+            let until = (at / block + blocks) * block;
+            let len = ((until - at) as usize).min(data.len() - done);
+            let part = data.slice(done..done + len);
+            match self.write_update(inode, at, &part) {
+                Ok(()) => done += len,
+                Err(_) if done > 0 => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_update(&self, inode: &Inode, offset: u64, part: &Bytes) -> Result<()> {
+        let block = self.volume.block_size();
+        let end = offset + part.len() as u64;
+        let (from, to) = (offset / block * block, end.next_multiple_of(block));
+        let whole = self.with_old_edges(inode, offset, part, from, to)?;
+        let mut txn = self.volume.begin()?;
+        for hole in self.volume.pieces(inode, from, to, Some(&txn))? {
+            if hole.place == Place::Hole {
+                let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
+                self.place_blocks(&mut txn, inode, a, b, Purpose::Data, false)?;
+            }
+        }
+        txn.mark_written(inode.no, from / block, to / block)?;
+        for piece in self.volume.pieces(inode, from, to, Some(&txn))? {
+            let Place::Device(at) = piece.place else { continue };
+            for i in 0..piece.len / block {
+                let skip = (piece.offset - from + i * block) as usize;
+                let contents = whole.slice(skip..skip + block as usize);
+                txn.create_data(at / block + i, contents);
+            }
+        }
+        let edit = txn.edit_inode(inode.no)?;
+        edit.data_changed = true;
+        if end > edit.raw.size() {
+            edit.raw.set_size(end);
+        }
+        txn.finish()?;
+        let mut state = inode.state();
+        state.size = state.size.max(end);
+        drop(state);
+        self.pages.insert_clean(key(inode.no), offset, part.clone());
+        Ok(())
+    }
+
+    /// `part` filled up to whole blocks `[from, to)` with what the file holds there.
+    fn with_old_edges(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        part: &Bytes,
+        from: u64,
+        to: u64,
+    ) -> Result<Bytes> {
+        let end = offset + part.len() as u64;
+        if (from, to) == (offset, end) {
+            return Ok(part.clone());
+        }
+        let size = inode.state().size;
+        let mut whole = BytesMut::zeroed((to - from) as usize);
+        for (a, b) in [(from, offset), (end, to)] {
+            let old = self.pages.read(key(inode.no), a, (b - a) as usize, size)?;
+            let at = (a - from) as usize;
+            whole[at..at + old.len()].copy_from_slice(&old);
+        }
+        let at = (offset - from) as usize;
+        whole[at..at + part.len()].copy_from_slice(part);
+        Ok(whole.freeze())
+    }
+}

@@ -1,0 +1,142 @@
+//! A range of a file as pieces that lie together on the device.
+
+use bytes::Bytes;
+use steadfast_block::{Completion, Request};
+
+use super::gather::Source;
+use crate::error::Result;
+use crate::extents::Lookup;
+use crate::inode::Inode;
+use crate::meta::{Txn, Volume};
+
+/// Where a piece is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// On the device, at this byte.
+    Device(u64),
+    /// Allocated at this byte of the device, but never written.
+    Unwritten(u64),
+    /// Nowhere: it reads as zeros.
+    Hole,
+    /// In the log, not yet at home.
+    Image(Bytes),
+}
+
+/// Part of a file, `len` bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Byte offset in the file.
+    pub offset: u64,
+    pub len: u64,
+    pub place: Place,
+}
+
+impl Volume {
+    /// The pieces of `[from, to)` bytes of a file, in order and without gaps. Looks into the
+    /// transaction if there is one, else takes the metadata lock only for what is not known.
+    pub(crate) fn pieces(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        txn: Option<&Txn<'_>>,
+    ) -> Result<Vec<Piece>> {
+        let size = self.block_size();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut at = from;
+        while at < to {
+            // OK to cast: files end below 2^32 blocks.
+            let logical = (at / size) as u32;
+            let (end, start) = match self.find_block(inode, logical, txn)? {
+                Lookup::Mapped(e) => {
+                    let byte = (e.start + u64::from(logical - e.logical)) * size + at % size;
+                    let place =
+                        if e.unwritten { Place::Unwritten(byte) } else { Place::Device(byte) };
+                    (e.end(), place)
+                }
+                Lookup::Hole { until } => (until, Place::Hole),
+            };
+            let len = (end * size).min(to) - at;
+            match pieces.last_mut() {
+                Some(last) if last.continues_with(&start) => last.len += len,
+                _ => pieces.push(Piece { offset: at, len, place: start }),
+            }
+            at += len;
+        }
+        Ok(pieces)
+    }
+
+    fn find_block(&self, inode: &Inode, logical: u32, txn: Option<&Txn<'_>>) -> Result<Lookup> {
+        if let Some(txn) = txn {
+            return txn.find(inode.no, logical);
+        }
+        {
+            let state = inode.state();
+            if let Some(known) = state.map.get(logical) {
+                return Ok(Lookup::Mapped(known));
+            }
+            if state.map.is_beyond(logical) {
+                return Ok(Lookup::Hole { until: 1 << 32 });
+            }
+        }
+        self.look().find(inode.no, logical)
+    }
+
+    /// Replaces what has a newer image in the log by that image.
+    pub(crate) fn with_images(&self, pieces: Vec<Piece>) -> Vec<Piece> {
+        let size = self.block_size();
+        let mut out = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let Place::Device(start) = piece.place else {
+                out.push(piece);
+                continue;
+            };
+            let mut at = 0;
+            while at < piece.len {
+                let byte = start + at;
+                let len = (size - byte % size).min(piece.len - at);
+                let skip = (byte % size) as usize;
+                let image = self.log.image(byte / size);
+                let place = match image {
+                    Some(image) => Place::Image(image.slice(skip..skip + len as usize)),
+                    None => Place::Device(byte),
+                };
+                match out.last_mut() {
+                    Some(last) if Piece::continues_with(last, &place) => last.len += len,
+                    _ => out.push(Piece { offset: piece.offset + at, len, place }),
+                }
+                at += len;
+            }
+        }
+        out
+    }
+
+    /// Starts reading a piece, whose offset is a multiple of the device's sector. `keep` bytes
+    /// of it count, the rest are to be zeros.
+    pub(crate) fn read_piece(&self, piece: &Piece, keep: u64) -> Source {
+        let (len, keep) = (piece.len as usize, keep as usize);
+        match &piece.place {
+            Place::Hole | Place::Unwritten(_) => Source::Zeros(len),
+            Place::Image(bytes) => Source::Bytes { bytes: bytes.clone(), len, keep },
+            Place::Device(offset) => {
+                let sector = u64::from(self.device.info().logical_block);
+                let read =
+                    Request::Read { offset: *offset, len: piece.len.next_multiple_of(sector) };
+                let completion: Completion = self.device.submit(read);
+                Source::Device { completion, len, keep }
+            }
+        }
+    }
+}
+
+impl Piece {
+    fn continues_with(&self, next: &Place) -> bool {
+        match (&self.place, next) {
+            (Place::Device(a), Place::Device(b)) | (Place::Unwritten(a), Place::Unwritten(b)) => {
+                a + self.len == *b
+            }
+            (Place::Hole, Place::Hole) => true,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Reading.
+
+use bytes::Bytes;
+use steadfast_block::Completion;
+use steadfast_pagecache::PAGE;
+use steadfast_vfs::{FsError, OpenFlags};
+
+use super::gather::gather;
+use crate::error::Result;
+use crate::fs::{Ext4, OpenFile, key};
+use crate::inode::Inode;
+use crate::meta::MetaLog;
+
+impl Ext4 {
+    /// Reads up to `len` bytes at `offset`.
+    pub(crate) fn read_file(&self, file: &OpenFile, offset: u64, len: usize) -> Result<Bytes> {
+        let inode = &*file.inode;
+        let direct = file.flags.contains(OpenFlags::DIRECT) && !self.journals_data(inode);
+        let _shared = inode.data_lock.read();
+        let size = inode.state().size;
+        if offset >= size || len == 0 {
+            return Ok(Bytes::new());
+        }
+        if !direct {
+            return Ok(self.pages.read(key(inode.no), offset, len, size)?);
+        }
+        let sector = u64::from(self.volume.device.info().logical_block);
+        if !offset.is_multiple_of(sector) || !(len as u64).is_multiple_of(sector) {
+            return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
+        }
+        let end = offset.saturating_add(len as u64).min(size);
+        self.pages.flush_range(key(inode.no), offset..end)?;
+        Ok(self.start_read(inode, offset, end, end)?.wait()?)
+    }
+
+    /// Starts reading bytes `[from, to)`, past the page cache; what lies at `size` and beyond is
+    /// zeros. `from` is a multiple of the device's sector.
+    pub(super) fn start_read(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        size: u64,
+    ) -> Result<Completion> {
+        let end = to.min(size.max(from));
+        let mut pieces = self.volume.pieces(inode, from, end, None)?;
+        if self.may_be_in_log(inode) {
+            pieces = self.volume.with_images(pieces);
+        }
+        let mut sources: Vec<_> = pieces.iter().map(|p| self.volume.read_piece(p, p.len)).collect();
+        if to > end {
+            sources.push(super::gather::Source::Zeros((to - end) as usize));
+        }
+        Ok(gather(sources))
+    }
+
+    /// The pages of a file for the page cache.
+    pub(super) fn start_read_pages(
+        &self,
+        inode: &Inode,
+        first: u64,
+        count: u32,
+    ) -> Result<Completion> {
+        let from = first * PAGE as u64;
+        let to = from + u64::from(count) * PAGE as u64;
+        let size = inode.state().size_written();
+        self.start_read(inode, from, to, size)
+    }
+
+    /// Whether data of the inode may be in the log rather than in its place.
+    fn may_be_in_log(&self, inode: &Inode) -> bool {
+        match &self.volume.log {
+            MetaLog::ReadOnly(_) => self.volume.log.may_hold_images(),
+            MetaLog::Journal(_) | MetaLog::Direct(_) => self.journals_data(inode),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Space for data that is written to the page cache and allocated later.
+
+use steadfast_vfs::FsError;
+
+use super::pieces::Place;
+use crate::alloc::RangeSet;
+use crate::error::{Ext4Error, Result};
+use crate::fs::Ext4;
+use crate::inode::Inode;
+
+impl Ext4 {
+    /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.
+    /// Returns where the range ends that can be written, and what was newly reserved.
+    ///
+    /// # Errors
+    /// No space for even the first block.
+    pub(super) fn reserve(&self, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
+        let size = self.volume.block_size();
+        let holes = self.holes(inode, from / size, to.div_ceil(size))?;
+        let mut new = RangeSet::new();
+        let mut state = inode.state();
+        let mut space = self.volume.space();
+        for (start, end) in holes {
+            let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
+            let taken = wanted.len().min(usize::try_from(space.available()).unwrap_or(usize::MAX));
+            for block in &wanted[..taken] {
+                state.delayed.insert(*block, block + 1);
+                new.insert(*block, block + 1);
+            }
+            space.delayed_blocks += taken as u64;
+            if let Some(full) = wanted.get(taken) {
+                let end = full * size;
+                if end <= from {
+                    return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
+                }
+                return Ok((end, new));
+            }
+        }
+        Ok((to, new))
+    }
+
+    /// Ranges of file blocks within `[from, to)` that have no place.
+    fn holes(&self, inode: &Inode, from: u64, to: u64) -> Result<Vec<(u64, u64)>> {
+        let size = self.volume.block_size();
+        let pieces = self.volume.pieces(inode, from * size, to * size, None)?;
+        let holes = pieces.into_iter().filter(|p| p.place == Place::Hole);
+        Ok(holes.map(|p| (p.offset / size, (p.offset + p.len) / size)).collect())
+    }
+
+    /// Gives reservations back.
+    pub(super) fn unreserve(&self, inode: &Inode, from: u64, to: u64) {
+        let mut state = inode.state();
+        let count = state.delayed.remove(from, to);
+        let mut space = self.volume.space();
+        space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
+    }
+}

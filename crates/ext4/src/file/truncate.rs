@@ -1,0 +1,124 @@
+//! Changing a file's size.
+//!
+//! Cutting a large file changes more blocks than one update may, so it is done in steps. The
+//! first sets the size and makes the inode an orphan; a crash from then on is finished by the
+//! next mount.
+
+use bytes::Bytes;
+use steadfast_vfs::FileType;
+
+use crate::error::Result;
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+use crate::meta::Txn;
+use crate::mount::DataMode;
+use crate::ondisk::{InodeFlags, InodeNo};
+
+/// Extents unmapped before the size of the transaction is looked at again.
+const EXTENTS_AT_ONCE: usize = 16;
+
+impl Ext4 {
+    /// Makes the file `new_size` bytes long.
+    pub(crate) fn truncate(&self, inode: &Inode, new_size: u64) -> Result<()> {
+        let _exclusive = inode.data_lock.write();
+        self.check_end(new_size, 0)?;
+        let size = inode.state().size;
+        if new_size < size {
+            self.drop_tail(inode, new_size, size)?;
+        }
+        let mut txn = self.volume.begin()?;
+        if new_size < size {
+            txn.orphan_add(inode.no)?;
+            txn.meta.alloc.windows.remove(inode.no);
+        }
+        txn.modify_inode(inode.no, |raw| raw.set_size(new_size))?;
+        txn.touch(inode.no, true)?;
+        txn.finish()?;
+        let mut state = inode.state();
+        state.size = new_size;
+        state.flush_on_close |= new_size == 0 && size > 0;
+        drop(state);
+        if new_size < size { self.cut_to_size(inode) } else { Ok(()) }
+    }
+
+    /// Takes what lies beyond `new_size` out of the page cache, and makes the rest of the last
+    /// block zeros.
+    fn drop_tail(&self, inode: &Inode, new_size: u64, size: u64) -> Result<()> {
+        let block = self.volume.block_size();
+        let block_end = new_size.next_multiple_of(block).min(size);
+        if self.journals_data(inode) {
+            if block_end > new_size {
+                let zeros = Bytes::from(vec![0; (block_end - new_size) as usize]);
+                self.write_journalled(inode, new_size, zeros)?;
+            }
+            self.pages.invalidate(key(inode.no), new_size..u64::MAX);
+        } else {
+            self.pages.set_size(key(inode.no), new_size)?;
+            if block_end > new_size && self.options.data != DataMode::Writeback {
+                // The zeros are down before the new size is.
+                self.pages.flush_range(key(inode.no), new_size - 1..new_size)?;
+            }
+        }
+        self.unreserve(inode, new_size.div_ceil(block), u64::MAX);
+        Ok(())
+    }
+
+    /// Frees the blocks beyond the size on disk; the inode is no orphan then.
+    pub(crate) fn cut_to_size(&self, inode: &Inode) -> Result<()> {
+        loop {
+            let mut txn = self.volume.begin()?;
+            let size = txn.raw_inode(inode.no)?.size();
+            let from = size.div_ceil(self.volume.block_size());
+            let done = self.free_blocks_from(&mut txn, inode, from)?;
+            if done {
+                txn.orphan_remove(inode.no)?;
+            }
+            txn.finish()?;
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Unmaps file blocks from the end down to `from`, as many as the transaction can take.
+    /// Whether all is done.
+    pub(super) fn free_blocks_from(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        from: u64,
+    ) -> Result<bool> {
+        let raw = txn.raw_inode(inode.no)?;
+        if !has_extents(&raw) {
+            return Ok(true);
+        }
+        let revoke = raw.file_type() != Some(FileType::Regular) || self.journals_data(inode);
+        let budget = self.volume.log.update_blocks_max();
+        loop {
+            let Some(last) = first_of_last(txn, inode.no, from)? else { return Ok(true) };
+            txn.unmap(inode.no, last, 1 << 32, revoke)?;
+            if txn.changed_blocks() >= budget {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Whether the inode's `i_block` is an extent tree: not in short symbolic links and devices.
+fn has_extents(raw: &crate::ondisk::RawInode) -> bool {
+    let mapped = matches!(
+        raw.file_type(),
+        Some(FileType::Regular | FileType::Directory | FileType::Symlink)
+    );
+    mapped
+        && (raw.flags().contains(InodeFlags::EXTENTS) || raw.file_type() == Some(FileType::Regular))
+}
+
+/// Where to cut next, not below `from`; `None` if nothing is mapped there.
+fn first_of_last(txn: &Txn<'_>, no: InodeNo, from: u64) -> Result<Option<u64>> {
+    if txn.next_extent(no, from)?.is_none() {
+        return Ok(None);
+    }
+    let first = txn.last_extents(no, EXTENTS_AT_ONCE)?;
+    Ok(first.map(|first| from.max(first.into())))
+}

@@ -1,0 +1,106 @@
+//! Writing through the page cache.
+
+use bytes::Bytes;
+use steadfast_vfs::{FsError, OpenFlags};
+
+use crate::error::Result;
+use crate::fs::{Ext4, OpenFile, key};
+use crate::inode::Inode;
+
+impl Ext4 {
+    /// Writes `data` at `offset`, or at the end; returns how many bytes.
+    pub(crate) fn write_file(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<usize> {
+        self.volume.status.check_writable()?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let (written, end) = if self.goes_direct(file, offset, data.len() as u64) {
+            self.write_direct(file, offset, data)?
+        } else {
+            self.write_cached(file, offset, data)?
+        };
+        if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+            let range = end - written as u64..end;
+            self.sync_file(file, Some(range), !file.flags.contains(OpenFlags::SYNC))?;
+        }
+        Ok(written)
+    }
+
+    /// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
+    /// data does not go through the journal. What does not is written to the cache and, with
+    /// O_DIRECT, to the device before the call returns.
+    fn goes_direct(&self, file: &OpenFile, offset: u64, len: u64) -> bool {
+        let size = self.volume.block_size();
+        file.flags.contains(OpenFlags::DIRECT)
+            && !file.flags.contains(OpenFlags::APPEND)
+            && offset.is_multiple_of(size)
+            && len.is_multiple_of(size)
+            && !self.journals_data(&file.inode)
+    }
+
+    /// Refuses what would end beyond the largest file; returns the end.
+    pub(super) fn check_end(&self, offset: u64, len: u64) -> Result<u64> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.volume.layout.max_file_size() => Ok(end),
+            _ => Err(FsError::FileTooLarge.into()),
+        }
+    }
+
+    fn write_cached(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<(usize, u64)> {
+        let inode = &*file.inode;
+        let direct = file.flags.contains(OpenFlags::DIRECT);
+        let sector = u64::from(self.volume.device.info().logical_block);
+        if direct && !(offset.is_multiple_of(sector) && (data.len() as u64).is_multiple_of(sector))
+        {
+            return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
+        }
+        let exclusive = inode.data_lock.write();
+        let size = inode.state().size;
+        let append = file.flags.contains(OpenFlags::APPEND);
+        let offset = if append { size } else { offset };
+        let end = self.check_end(offset, data.len() as u64)?;
+        self.touch_written(inode)?;
+        if self.journals_data(inode) {
+            let written = self.write_journalled(inode, offset, data)?;
+            return Ok((written, offset + written as u64));
+        }
+        let (end, new) = self.reserve(inode, offset, end)?;
+        let written = (end - offset) as usize;
+        if !self.options.delayed_allocation {
+            self.allocate_reserved(inode, &new)?;
+        }
+        inode.state().write_end = end;
+        let outcome = self.pages.write(key(inode.no), offset, data.slice(..written), size);
+        let mut state = inode.state();
+        state.write_end = 0;
+        if outcome.is_ok() {
+            state.size = state.size.max(end);
+        }
+        drop(state);
+        if let Err(e) = outcome {
+            new.iter().for_each(|(from, to)| self.unreserve(inode, from, to));
+            return Err(e.into());
+        }
+        drop(exclusive);
+        if direct {
+            self.pages.flush_range(key(inode.no), offset..end)?;
+        }
+        Ok((written, end))
+    }
+
+    /// Contents are about to change: sets the inode's times, in a transaction of its own, unless
+    /// they say this tick already (the kernel's `file_update_time`).
+    pub(super) fn touch_written(&self, inode: &Inode) -> Result<()> {
+        let now = self.volume.clock.tick();
+        let current = {
+            let state = inode.state();
+            state.raw.mtime() == now && state.raw.ctime() == now
+        };
+        if !current {
+            let mut txn = self.volume.begin()?;
+            txn.touch(inode.no, true)?;
+            txn.finish()?;
+        }
+        Ok(())
+    }
+}

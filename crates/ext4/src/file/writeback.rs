@@ -1,0 +1,269 @@
+//! The page cache's way to the device: finding places for pages, and writing them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{Completer, Completion, Payload, Request};
+use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore};
+use steadfast_runtime::cpu;
+use steadfast_vfs::FsError;
+
+use super::pieces::{Piece, Place};
+use crate::alloc::{BlockRequest, Purpose, RangeSet};
+use crate::error::Result;
+use crate::fs::Ext4;
+use crate::inode::Inode;
+use crate::meta::Txn;
+use crate::mount::DataMode;
+use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
+
+/// Files below this size get no window: they are written whole, at once.
+const STREAM_MIN: u64 = 64 << 10;
+/// Largest window of a growing file (the kernel's normalised requests end here).
+const WINDOW_MAX: u64 = 8 << 20;
+/// Largest write request.
+const REQUEST_MAX: u64 = 1 << 20;
+
+impl PageStore for Ext4 {
+    fn read_pages(
+        &self,
+        file: FileKey,
+        first: u64,
+        count: u32,
+    ) -> steadfast_vfs::Result<Completion> {
+        self.run(|| {
+            let inode = self.cached_inode(file)?;
+            self.start_read_pages(&inode, first, count)
+        })
+    }
+
+    fn write_pages(
+        &self,
+        file: FileKey,
+        runs: Vec<DirtyRun>,
+    ) -> steadfast_vfs::Result<Vec<Completion>> {
+        let outcome = self.run(|| {
+            let inode = self.cached_inode(file)?;
+            self.write_runs(&inode, &runs)
+        });
+        if outcome.is_err() {
+            self.drop_reservations(file, &runs);
+        }
+        outcome
+    }
+}
+
+impl Ext4 {
+    fn cached_inode(&self, file: FileKey) -> Result<Arc<Inode>> {
+        let no = u32::try_from(file.0).map_err(|_| FsError::NotFound)?;
+        match self.volume.inodes.get(InodeNo(no)) {
+            Some(inode) => Ok(inode),
+            None => self.volume.look().inode(InodeNo(no)),
+        }
+    }
+
+    /// Pages that could not be written are lost: so is what was reserved for them.
+    fn drop_reservations(&self, file: FileKey, runs: &[DirtyRun]) {
+        let Ok(inode) = self.cached_inode(file) else { return };
+        let per_page = |page: u64| (page * PAGE as u64).div_ceil(self.volume.block_size());
+        for run in runs {
+            let end = run.first + run.pages.len() as u64;
+            self.unreserve(&inode, per_page(run.first), per_page(end));
+        }
+    }
+
+    fn write_runs(&self, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<Completion>> {
+        let block = self.volume.block_size();
+        let end = inode.state().size_written().next_multiple_of(block);
+        let ranges: Vec<(u64, u64, &DirtyRun)> = runs
+            .iter()
+            .map(|run| {
+                let from = run.first * PAGE as u64;
+                (from, (from + (run.pages.len() * PAGE) as u64).min(end), run)
+            })
+            .filter(|(from, to, _)| from < to)
+            .collect();
+        let mut writes = Writes::default();
+        let prepared = ranges
+            .into_iter()
+            .try_for_each(|(from, to, run)| self.prepare_run(inode, from, to, run, &mut writes));
+        cpu(super::CALL);
+        // Also after a failure: transactions wait for what has a place now.
+        let started = writes.submit(self);
+        prepared.map(|()| started)
+    }
+
+    fn prepare_run(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        run: &DirtyRun,
+        writes: &mut Writes,
+    ) -> Result<()> {
+        let pieces = self.volume.pieces(inode, from, to, None)?;
+        if pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
+            self.volume.status.check_writable()?;
+            writes.add(pieces, run);
+            return Ok(());
+        }
+        let (pieces, promise) = self.allocate_run(inode, from, to)?;
+        writes.add(pieces, run);
+        writes.promises.extend(promise);
+        Ok(())
+    }
+
+    /// Finds places for the reserved blocks of `[from, to)` bytes and marks unwritten extents
+    /// written, in one transaction; returns the pieces as they are then.
+    fn allocate_run(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+    ) -> Result<(Vec<Piece>, Option<Completer>)> {
+        let block = self.volume.block_size();
+        let mut txn = self.volume.begin()?;
+        let delayed: Vec<(u64, u64)> =
+            inode.state().delayed.within(from / block, to / block).collect();
+        let (size_now, size_before) = {
+            let state = inode.state();
+            (state.size_written(), state.raw.size())
+        };
+        for (start, end) in &delayed {
+            self.place_blocks(&mut txn, inode, *start, *end, Purpose::DelayedData, false)?;
+        }
+        let pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
+        let mut unwritten = false;
+        for p in pieces.iter().filter(|p| matches!(p.place, Place::Unwritten(_))) {
+            txn.mark_written(inode.no, p.offset / block, (p.offset + p.len) / block)?;
+            unwritten = true;
+        }
+        let disk_size = size_now.min(to);
+        if disk_size > size_before {
+            txn.modify_inode(inode.no, |raw| raw.set_size(disk_size))?;
+        }
+        let ordered = self.options.data != DataMode::Writeback && !delayed.is_empty();
+        let promise = (ordered || unwritten).then(|| {
+            let (completer, completion) = Completion::pending();
+            txn.wait_for(completion);
+            completer
+        });
+        txn.finish()?;
+        for (start, end) in delayed {
+            self.unreserve(inode, start, end);
+        }
+        let pieces = pieces.into_iter().map(Piece::as_written).collect();
+        Ok((pieces, promise))
+    }
+
+    /// Maps the hole `[start, end)` file blocks to newly allocated ones.
+    pub(super) fn place_blocks(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        start: u64,
+        end: u64,
+        purpose: Purpose,
+        unwritten: bool,
+    ) -> Result<()> {
+        let window =
+            self.window_blocks(inode.state().size_written().max(end * self.volume.block_size()));
+        let mut at = start;
+        while at < end {
+            // OK to cast: files end below 2^32 blocks.
+            let logical = at as u32;
+            let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
+            let goal = txn.block_goal(inode.no, Some(logical));
+            let request = BlockRequest { goal, want, owner: inode.no, purpose, window };
+            let (start, len) = txn.allocate_blocks(request)?;
+            txn.map_extent(inode.no, Extent { logical, len, start, unwritten })?;
+            at += u64::from(len);
+        }
+        Ok(())
+    }
+
+    /// Blocks kept free behind a growing file: as many as it has, up to a limit.
+    fn window_blocks(&self, size: u64) -> u32 {
+        if size < STREAM_MIN {
+            return 0;
+        }
+        (size.next_power_of_two().min(WINDOW_MAX) / self.volume.block_size()) as u32
+    }
+
+    /// Without delayed allocation: finds places for what was just reserved, at once. They count
+    /// as unwritten until the data has been written back.
+    pub(super) fn allocate_reserved(&self, inode: &Inode, reserved: &RangeSet) -> Result<()> {
+        if reserved.is_empty() {
+            return Ok(());
+        }
+        let outcome = (|| {
+            let mut txn = self.volume.begin()?;
+            for (start, end) in reserved.iter() {
+                self.place_blocks(&mut txn, inode, start, end, Purpose::DelayedData, true)?;
+            }
+            txn.finish()
+        })();
+        reserved.iter().for_each(|(start, end)| self.unreserve(inode, start, end));
+        outcome.map(drop)
+    }
+}
+
+impl Piece {
+    /// The piece once it has been written.
+    fn as_written(self) -> Piece {
+        match self.place {
+            Place::Unwritten(at) => Piece { place: Place::Device(at), ..self },
+            _ => self,
+        }
+    }
+}
+
+/// Writes collected before they are submitted, those that touch on the device joined.
+#[derive(Default)]
+pub(super) struct Writes {
+    requests: Vec<(u64, Payload)>,
+    /// Answered when all writes are done: what transactions wait for.
+    promises: Vec<Completer>,
+}
+
+impl Writes {
+    /// Adds the pages of a run, piece by piece. Pieces without a place are zeros that nobody
+    /// wrote: they stay holes.
+    fn add(&mut self, pieces: Vec<Piece>, run: &DirtyRun) {
+        let base = run.first * PAGE as u64;
+        for piece in pieces {
+            let Place::Device(mut at) = piece.place else { continue };
+            let (mut from, to) = (piece.offset - base, piece.offset - base + piece.len);
+            while from < to {
+                let (page, skip) = ((from / PAGE as u64) as usize, (from % PAGE as u64) as usize);
+                let len = (PAGE - skip).min((to - from) as usize);
+                self.push(at, run.pages[page].slice(skip..skip + len));
+                from += len as u64;
+                at += len as u64;
+            }
+        }
+    }
+
+    pub(super) fn push(&mut self, at: u64, bytes: Bytes) {
+        match self.requests.last_mut() {
+            Some((start, data))
+                if *start + data.len() as u64 == at
+                    && (data.len() + bytes.len()) as u64 <= REQUEST_MAX =>
+            {
+                data.push(bytes);
+            }
+            _ => self.requests.push((at, bytes.into())),
+        }
+    }
+
+    /// Starts all writes. A promise is kept when all of them have completed.
+    pub(super) fn submit(self, fs: &Ext4) -> Vec<Completion> {
+        let submit =
+            |(offset, data)| fs.volume.device.submit(Request::Write { offset, data, fua: false });
+        let writes: Vec<Completion> = self.requests.into_iter().map(submit).collect();
+        for promise in self.promises {
+            super::gather::when_all(&writes, promise);
+        }
+        writes
+    }
+}

@@ -1,0 +1,60 @@
+//! Open files.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use steadfast_pagecache::ErrorCursor;
+use steadfast_vfs::{Fh, FsError, OpenFlags};
+
+use crate::error::Result;
+use crate::inode::Inode;
+
+/// An open file.
+pub(crate) struct OpenFile {
+    pub inode: Arc<Inode>,
+    pub flags: OpenFlags,
+    /// Write-back errors that this handle has been told of.
+    pub errors: Mutex<ErrorCursor>,
+}
+
+/// All open files by handle.
+#[derive(Default)]
+pub(crate) struct Handles {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    open: BTreeMap<u64, Arc<OpenFile>>,
+}
+
+impl Handles {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn add(&self, inode: Arc<Inode>, flags: OpenFlags, errors: ErrorCursor) -> Fh {
+        inode.state().opens += 1;
+        let mut table = self.lock();
+        table.next += 1;
+        let fh = table.next;
+        let file = OpenFile { inode, flags, errors: Mutex::new(errors) };
+        table.open.insert(fh, Arc::new(file));
+        Fh(fh)
+    }
+
+    pub fn get(&self, fh: Fh) -> Result<Arc<OpenFile>> {
+        self.lock().open.get(&fh.0).cloned().ok_or(FsError::BadHandle.into())
+    }
+
+    /// Closes the handle. Returns the file, and whether nobody has it open any more.
+    pub fn remove(&self, fh: Fh) -> Result<(Arc<OpenFile>, bool)> {
+        let file = self.lock().open.remove(&fh.0).ok_or(FsError::BadHandle)?;
+        let mut state = file.inode.state();
+        state.opens -= 1;
+        let last = state.opens == 0;
+        drop(state);
+        Ok((file, last))
+    }
+}

@@ -1,0 +1,101 @@
+//! The mounted file system.
+
+mod handles;
+mod operations;
+
+use std::sync::Arc;
+
+use steadfast_pagecache::{FileKey, PageCache};
+use steadfast_vfs::FsError;
+
+pub(crate) use handles::{Handles, OpenFile};
+
+use crate::error::{Ext4Error, Result};
+use crate::inode::Inode;
+use crate::meta::{MetaLog, Volume};
+use crate::mount::{DataMode, MountOptions};
+use crate::ondisk::{InodeFlags, InodeNo};
+
+/// A mounted ext4 file system.
+///
+/// [`unmount`](Self::unmount) leaves it clean. Dropping it without that is what a power cut is:
+/// the journal is recovered at the next mount.
+pub struct Ext4 {
+    pub(crate) volume: Volume,
+    pub(crate) pages: Arc<PageCache>,
+    pub(crate) options: MountOptions,
+    pub(crate) handles: Handles,
+}
+
+/// Times that an operation without space is tried again after a commit has freed some.
+const SPACE_RETRIES: u32 = 3;
+
+impl Ext4 {
+    pub(crate) fn new(volume: Volume, pages: Arc<PageCache>, options: MountOptions) -> Self {
+        Ext4 { volume, pages, options, handles: Handles::default() }
+    }
+
+    /// The metadata below: for tools that look at the file system's structure.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// The page cache: its counters and settings.
+    pub fn page_cache(&self) -> &PageCache {
+        &self.pages
+    }
+
+    /// The journal, if there is one: its counters and how full it is.
+    pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
+        match &self.volume.log {
+            MetaLog::Journal(journal) => Some(journal),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => None,
+        }
+    }
+
+    /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
+    pub fn read_only_because(&self) -> Option<String> {
+        self.volume.status.read_only_because()
+    }
+
+    /// Whether the inode's data goes through the journal.
+    pub(crate) fn journals_data(&self, inode: &Inode) -> bool {
+        matches!(self.volume.log, MetaLog::Journal(_))
+            && (self.options.data == DataMode::Journal
+                || inode.state().raw.flags().contains(InodeFlags::JOURNAL_DATA))
+    }
+
+    /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
+    /// and tries again. Corruption makes the file system read-only, and stays.
+    pub(crate) fn run<T>(
+        &self,
+        mut operation: impl FnMut() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        let mut outcome = operation();
+        for _ in 0..SPACE_RETRIES {
+            let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));
+            if !no_space || self.volume.space().resting_blocks == 0 {
+                break;
+            }
+            self.volume.log.commit(self.volume.log.running_tid()).map_err(FsError::from)?;
+            outcome = operation();
+        }
+        outcome.map_err(|e| {
+            if let Ext4Error::Corrupt { .. } = &e {
+                self.volume.status.set_read_only(e.to_string());
+            }
+            e.into()
+        })
+    }
+}
+
+impl std::fmt::Debug for Ext4 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ext4").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A file's number in the page cache.
+pub(crate) fn key(no: InodeNo) -> FileKey {
+    FileKey(no.0.into())
+}

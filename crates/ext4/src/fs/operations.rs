@@ -1,0 +1,311 @@
+//! The operations of a file system.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_runtime::cpu;
+use steadfast_vfs::{
+    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
+    Result, SetAttr, SetTime, StatFs,
+};
+
+use super::{Ext4, OpenFile, key};
+use crate::file::{CALL, NAME_CALL};
+use crate::inode::Inode;
+use crate::namespace;
+use crate::ondisk::{InodeFlags, InodeNo};
+
+fn number(ino: Ino) -> Result<InodeNo> {
+    u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
+}
+
+impl Ext4 {
+    fn attr(&self, inode: &Inode) -> Attr {
+        inode.attr(self.volume.layout.block_size)
+    }
+
+    fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
+        let no = number(ino)?;
+        if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
+            return Err(FsError::NotFound);
+        }
+        self.run(|| match self.volume.inodes.get(no) {
+            Some(inode) => Ok(inode),
+            None => self.volume.look().inode(no),
+        })
+    }
+
+    /// Refuses to touch the inodes that belong to the file system itself.
+    fn check_ordinary(&self, no: InodeNo) -> Result<()> {
+        if no != InodeNo::ROOT && no.0 < self.volume.layout.first_inode.0 {
+            return Err(FsError::NotPermitted { what: "an inode of the file system itself" });
+        }
+        Ok(())
+    }
+
+    fn add_handle(&self, inode: Arc<Inode>, flags: OpenFlags) -> Result<Fh> {
+        let errors = self.pages.error_cursor(key(inode.no));
+        if inode.state().doomed {
+            return Err(FsError::NotFound);
+        }
+        Ok(self.handles.add(inode, flags, errors))
+    }
+
+    fn file(&self, fh: Fh, needs: OpenFlags) -> Result<Arc<OpenFile>> {
+        let file = self.handles.get(fh)?;
+        if file.flags.contains(needs) { Ok(file) } else { Err(FsError::BadHandle) }
+    }
+
+    fn set_fields(&self, inode: &Inode, set: &SetAttr) -> crate::Result<()> {
+        let mut txn = self.volume.begin()?;
+        let now = self.volume.clock.tick();
+        let time = |t: SetTime| match t {
+            SetTime::Now => now,
+            SetTime::At(t) => t,
+        };
+        txn.modify_inode(inode.no, |raw| {
+            if let (Some(mode), Some(kind)) = (set.mode, raw.file_type()) {
+                raw.set_mode(kind, mode);
+            }
+            if let Some(uid) = set.uid {
+                raw.set_uid(uid);
+            }
+            if let Some(gid) = set.gid {
+                raw.set_gid(gid);
+            }
+            if let Some(t) = set.atime {
+                raw.set_atime(time(t));
+            }
+            if let Some(t) = set.mtime {
+                raw.set_mtime(time(t));
+            }
+            raw.set_ctime(now);
+        })?;
+        txn.finish()?;
+        Ok(())
+    }
+
+    /// What is renamed over another file is written out first (the kernel's `auto_da_alloc`).
+    fn flush_before_replacing(&self, from: (Ino, &[u8]), to: (Ino, &[u8])) -> Result<()> {
+        let find = |(dir, name)| namespace::lookup(&self.volume, number(dir)?, name);
+        let (Ok(source), Ok(_target)) = (find(from), find(to)) else { return Ok(()) };
+        if source.state().delayed.is_empty() {
+            return Ok(());
+        }
+        self.pages.flush(key(source.no))
+    }
+}
+
+impl FileSystem for Ext4 {
+    fn root(&self) -> Ino {
+        Ino(InodeNo::ROOT.0.into())
+    }
+
+    fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
+        cpu(NAME_CALL);
+        let inode = self.run(|| namespace::lookup(&self.volume, number(dir)?, name))?;
+        Ok(self.attr(&inode))
+    }
+
+    fn getattr(&self, ino: Ino) -> Result<Attr> {
+        cpu(CALL);
+        Ok(self.attr(&*self.inode(ino)?))
+    }
+
+    fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
+        cpu(NAME_CALL);
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        self.run(|| Ok(self.volume.status.check_writable()?))?;
+        let flags = inode.state().raw.flags();
+        if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
+            return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
+        }
+        if let Some(size) = set.size {
+            match self.attr(&inode).kind {
+                FileType::Regular => self.run(|| self.truncate(&inode, size))?,
+                FileType::Directory => return Err(FsError::IsDirectory),
+                _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
+            }
+        }
+        if (SetAttr { size: None, ..set }) != SetAttr::default() {
+            self.run(|| self.set_fields(&inode, &set))?;
+        }
+        Ok(self.attr(&inode))
+    }
+
+    fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+        cpu(NAME_CALL);
+        let inode = self.run(|| namespace::create(&self.volume, number(dir)?, name, node))?;
+        let attr = self.attr(&inode);
+        Ok((attr, self.add_handle(inode, flags)?))
+    }
+
+    fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
+        cpu(NAME_CALL);
+        let inode = self.run(|| namespace::mkdir(&self.volume, number(dir)?, name, node))?;
+        Ok(self.attr(&inode))
+    }
+
+    fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
+        cpu(NAME_CALL);
+        let make = || namespace::symlink(&self.volume, number(dir)?, name, target, node);
+        let inode = self.run(make)?;
+        Ok(self.attr(&inode))
+    }
+
+    fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
+        cpu(NAME_CALL);
+        self.run(|| namespace::readlink(&self.volume, number(ino)?))
+    }
+
+    fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
+        cpu(NAME_CALL);
+        let (no, dir) = (number(ino)?, number(dir)?);
+        let inode = self.run(|| namespace::link(&self.volume, no, dir, name))?;
+        Ok(self.attr(&inode))
+    }
+
+    fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
+        cpu(NAME_CALL);
+        let dir = number(dir)?;
+        match self.run(|| namespace::unlink(&self.volume, dir, name))? {
+            Some(inode) => self.run(|| self.delete_if_unused(&inode)),
+            None => Ok(()),
+        }
+    }
+
+    fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
+        cpu(NAME_CALL);
+        let dir = number(dir)?;
+        let inode = self.run(|| namespace::rmdir(&self.volume, dir, name))?;
+        self.run(|| self.delete_if_unused(&inode))
+    }
+
+    fn rename(
+        &self,
+        from_dir: Ino,
+        from: &[u8],
+        to_dir: Ino,
+        to: &[u8],
+        flags: RenameFlags,
+    ) -> Result<()> {
+        cpu(NAME_CALL);
+        if self.options.delayed_allocation && flags.is_empty() {
+            self.flush_before_replacing((from_dir, from), (to_dir, to))?;
+        }
+        let (from_dir, to_dir) = (number(from_dir)?, number(to_dir)?);
+        let rename = || namespace::rename(&self.volume, from_dir, from, to_dir, to, flags);
+        match self.run(rename)? {
+            Some(replaced) => self.run(|| self.delete_if_unused(&replaced)),
+            None => Ok(()),
+        }
+    }
+
+    fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
+        cpu(CALL);
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        match self.attr(&inode).kind {
+            FileType::Regular => {}
+            FileType::Directory => return Err(FsError::IsDirectory),
+            _ => return Err(FsError::Invalid { what: "only regular files are opened here" }),
+        }
+        if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) {
+            self.run(|| Ok(self.volume.status.check_writable()?))?;
+            let kept = inode.state().raw.flags();
+            let append_only =
+                kept.contains(InodeFlags::APPEND) && !flags.contains(OpenFlags::APPEND);
+            if kept.contains(InodeFlags::IMMUTABLE) || append_only {
+                return Err(FsError::NotPermitted { what: "the file is immutable or append-only" });
+            }
+        }
+        let fh = self.add_handle(Arc::clone(&inode), flags)?;
+        if flags.contains(OpenFlags::TRUNCATE)
+            && let Err(e) = self.run(|| self.truncate(&inode, 0))
+        {
+            self.release(fh)?;
+            return Err(e);
+        }
+        Ok(fh)
+    }
+
+    fn release(&self, fh: Fh) -> Result<()> {
+        cpu(CALL);
+        let (file, last) = self.handles.remove(fh)?;
+        if !last {
+            return Ok(());
+        }
+        let inode = &*file.inode;
+        let flush = std::mem::take(&mut inode.state().flush_on_close);
+        if flush && inode.state().raw.links() > 0 && self.options.delayed_allocation {
+            // An error stays with the file, for fsync to tell.
+            let _ = self.pages.flush(key(inode.no));
+        }
+        self.volume.lock_meta().alloc.windows.remove(inode.no);
+        self.run(|| self.delete_if_unused(inode))
+    }
+
+    fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
+        cpu(CALL);
+        let file = self.file(fh, OpenFlags::READ)?;
+        self.run(|| self.read_file(&file, offset, len))
+    }
+
+    fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
+        cpu(CALL);
+        let file = self.file(fh, OpenFlags::WRITE)?;
+        self.run(|| self.write_file(&file, offset, data.clone()))
+    }
+
+    fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
+        cpu(CALL);
+        let file = self.handles.get(fh)?;
+        self.run(|| self.sync_file(&file, None, data_only))
+    }
+
+    fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
+        cpu(NAME_CALL);
+        self.run(|| namespace::readdir(&self.volume, number(dir)?, from))
+    }
+
+    fn fsyncdir(&self, dir: Ino) -> Result<()> {
+        cpu(CALL);
+        let inode = self.inode(dir)?;
+        let tid = inode.state().sync_tid;
+        self.run(|| self.make_durable(tid))
+    }
+
+    fn statfs(&self) -> Result<StatFs> {
+        cpu(CALL);
+        let layout = &self.volume.layout;
+        let space = *self.volume.space();
+        let free = space.free_blocks.saturating_sub(space.delayed_blocks);
+        let withheld = space.reserved_blocks + space.cushion_blocks;
+        Ok(StatFs {
+            block_size: layout.block_size,
+            blocks: layout.blocks_count.saturating_sub(self.overhead()),
+            blocks_free: free,
+            blocks_available: free.saturating_sub(withheld),
+            inodes: layout.inodes_count.into(),
+            inodes_free: space.free_inodes,
+            name_max: 255,
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        cpu(CALL);
+        self.run(|| self.sync_all())
+    }
+}
+
+impl Ext4 {
+    /// Blocks that can never hold data, as the kernel counts them for `statfs`.
+    fn overhead(&self) -> u64 {
+        let kept = u64::from(self.volume.lock_meta().superblock.overhead_blocks.get());
+        if kept > 0 && kept < self.volume.layout.blocks_count {
+            return kept;
+        }
+        self.volume.layout.first_data_block + self.volume.system_blocks.len()
+    }
+}

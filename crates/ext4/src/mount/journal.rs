@@ -1,0 +1,209 @@
+//! Finding the journal, recovering it, opening it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_journal::external::{self, Owner};
+use steadfast_journal::{Checksums, Journal, Log, LogBlock, LogExtent, Overlay};
+use uuid::Uuid;
+
+use super::options::MountOptions;
+use super::{groups, needs_recovery};
+use crate::alloc::RangeSet;
+use crate::error::{Ext4Error, Result};
+use crate::extents::{NodeRead, Tree};
+use crate::inode::Clock;
+use crate::meta::MetaLog;
+use crate::ondisk::csum::InodeSeed;
+use crate::ondisk::{
+    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, Superblock,
+};
+
+/// A file system's log.
+pub(super) struct Found {
+    log: Log,
+    /// Blocks of the file system that it takes: none if it is external.
+    pub blocks: RangeSet,
+}
+
+/// What recovery left.
+#[derive(Default)]
+pub(super) struct Recovered {
+    /// Blocks replayed in memory only.
+    pub overlay: Overlay,
+    /// The journal had been aborted.
+    pub had_error: bool,
+}
+
+fn refused<T>(what: impl Into<String>) -> Result<T> {
+    Err(Ext4Error::Refused { what: what.into() })
+}
+
+/// Finds the log; `None` if the file system has no journal or it is not to be looked at.
+pub(super) fn find(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    layout: &Layout,
+    options: &MountOptions,
+) -> Result<Option<Found>> {
+    if !layout.features.compat.contains(Compat::HAS_JOURNAL) {
+        if options.journal_device.is_some() {
+            return refused("the file system has no journal: do not give a journal device");
+        }
+        return Ok(None);
+    }
+    if options.no_load {
+        return Ok(None);
+    }
+    if superblock.has_external_journal() {
+        return find_external(superblock, layout, options).map(Some);
+    }
+    if options.journal_device.is_some() {
+        return refused("the file system has its journal inside: do not give a journal device");
+    }
+    find_internal(device, superblock, layout).map(Some)
+}
+
+fn find_external(
+    superblock: &Superblock,
+    layout: &Layout,
+    options: &MountOptions,
+) -> Result<Found> {
+    let uuid = Uuid::from_bytes(superblock.journal_uuid);
+    let Some(device) = &options.journal_device else {
+        return refused(format!(
+            "the file system keeps its journal on another device (UUID {uuid}): give that device; \
+             if it is lost, ro with noload reads what is there without it"
+        ));
+    };
+    if let Some(reason) = device.info().unfit_to_persist()
+        && !options.journal.accept_volatile
+    {
+        return refused(format!(
+            "{reason}: a journal that a power failure takes leaves the file system damaged; repair \
+             or initialise the device, or accept this with accept-volatile"
+        ));
+    }
+    let owner = Owner {
+        fs_uuid: Uuid::from_bytes(superblock.uuid),
+        journal_uuid: uuid,
+        block_size: layout.block_size,
+    };
+    let found = external::open_for(Arc::clone(device), &owner)?;
+    Ok(Found { log: found.log, blocks: RangeSet::new() })
+}
+
+/// Reads the nodes of the journal inode's tree before anything is mounted.
+struct DeviceNodes<'d> {
+    device: &'d dyn BlockDevice,
+    layout: &'d Layout,
+    seed: InodeSeed,
+}
+
+impl NodeRead for DeviceNodes<'_> {
+    fn read(&self, block: u64) -> Result<Bytes> {
+        let bytes = groups::read_block(self.device, self.layout, &Overlay::new(), block)?;
+        if !self.layout.checksums.verify_extent_block(self.seed, &bytes) {
+            let place = format!("journal inode, extent block {block}");
+            return Err(Ext4Error::corrupt("wrong checksum", place));
+        }
+        Ok(bytes)
+    }
+
+    fn valid(&self, start: u64, len: u64) -> bool {
+        self.layout.contains(start, len)
+    }
+
+    fn place(&self) -> String {
+        "journal inode".into()
+    }
+}
+
+fn find_internal(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    layout: &Layout,
+) -> Result<Found> {
+    let no = InodeNo(superblock.journal_inode.get());
+    let corrupt = |what: &str| Err(Ext4Error::corrupt(what, format!("journal inode {no}")));
+    let place = layout.inode_place(no)?;
+    let (desc_block, desc_offset) = layout.desc_place(place.group);
+    let descs = groups::read_block(&**device, layout, &Overlay::new(), desc_block)?;
+    let desc = GroupDesc::parse(&descs[desc_offset..desc_offset + usize::from(layout.desc_size)]);
+    let block = desc.inode_table() + u64::from(place.table_block);
+    let table = groups::read_block(&**device, layout, &Overlay::new(), block)?;
+    let slot = place.offset..place.offset + usize::from(layout.inode_size);
+    let raw = RawInode::from_bytes(&table[slot]);
+    if !layout.checksums.verify_inode(no, &raw) {
+        return corrupt("wrong checksum");
+    }
+    if raw.links() == 0 || !raw.flags().contains(InodeFlags::EXTENTS) {
+        return corrupt("it is deleted, or has no extents");
+    }
+    let seed = layout.checksums.inode_seed(no, raw.generation());
+    let tree = Tree::open(raw.block(), DeviceNodes { device: &**device, layout, seed })?;
+    let length = raw.size() / u64::from(layout.block_size);
+    let (mut extents, mut blocks, mut at) = (Vec::new(), RangeSet::new(), 0);
+    while let Some(e) = tree.next_extent(at)?.filter(|e| u64::from(e.logical) < length) {
+        let len = (length - u64::from(e.logical)).min(e.len.into()) as u32;
+        let log_block = LogBlock(e.logical);
+        extents.push(LogExtent { log_block, device_block: e.start, len });
+        blocks.insert(e.start, e.start + u64::from(e.len));
+        at = e.end();
+    }
+    let log = Log::internal(Arc::clone(device), layout.block_size, extents)?;
+    Ok(Found { log, blocks })
+}
+
+/// Replays the log if the file system needs it. A log of a file system that does not is never
+/// replayed: what it holds is older than the file system.
+pub(super) fn recover(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    found: Option<&Found>,
+    options: &MountOptions,
+) -> Result<Recovered> {
+    let Some(Found { log, .. }) = found else {
+        return Ok(Recovered::default());
+    };
+    if !needs_recovery(superblock) {
+        if !options.read_only && log.read_superblock()?.start().is_some() {
+            steadfast_journal::discard_contents(log)?;
+        }
+        return Ok(Recovered::default());
+    }
+    if options.read_only {
+        let (report, overlay) = steadfast_journal::recover_dry(log, &**device)?;
+        return Ok(Recovered { overlay, had_error: report.errno != 0 });
+    }
+    let report = steadfast_journal::recover(log, &**device)?;
+    if report.errno != 0 {
+        steadfast_journal::clear_errno(log)?;
+    }
+    Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })
+}
+
+/// Opens the recovered log for use.
+pub(super) fn open(
+    found: Found,
+    device: &Arc<dyn BlockDevice>,
+    features: Features,
+    clock: Clock,
+    options: &MountOptions,
+) -> Result<MetaLog> {
+    let checksums = if features.metadata_csum() {
+        Some(Checksums::V3)
+    } else if options.journal.async_commit {
+        Some(Checksums::V1)
+    } else {
+        None
+    };
+    let config = steadfast_journal::Config {
+        checksums,
+        wide: features.incompat.contains(Incompat::BIT64),
+        unix_ns_at_zero: clock.unix_ns_at_zero(),
+        ..options.journal.clone()
+    };
+    Ok(MetaLog::Journal(Journal::open(found.log, Arc::clone(device), config)?))
+}

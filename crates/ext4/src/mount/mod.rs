@@ -1,0 +1,157 @@
+//! Mounting and unmounting.
+//!
+//! # Order
+//!
+//! 1. The superblock is read and checked; what is not implemented is refused by name.
+//! 2. The journal is found: a file of the file system, or the device that was given, which must be
+//!    the one the superblock names. A device that may lose its contents is refused unless the
+//!    options accept it. Until here nothing has been written.
+//! 3. If the file system needs recovery the log is replayed; for a read-only mount into memory
+//!    only. If it does not, what a journal may still hold is discarded and never replayed: it is
+//!    of another time.
+//! 4. Superblock, group descriptors and orphans are read anew.
+//! 5. The superblock is written: from here on the file system needs recovery.
+//! 6. Orphans are deleted or cut to their size.
+
+mod groups;
+mod journal;
+mod options;
+mod orphans;
+mod superblock;
+mod unmount;
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex as StdMutex, Weak};
+
+use steadfast_block::BlockDevice;
+use steadfast_journal::Overlay;
+use steadfast_pagecache::{PageCache, PageStore};
+use steadfast_runtime::Mutex;
+
+pub use options::{DataMode, MountOptions};
+
+use crate::alloc::{AllocState, RangeSet};
+use crate::error::{Ext4Error, Result};
+use crate::fs::Ext4;
+use crate::inode::{Clock, InodeCache, Orphans};
+use crate::meta::{MetaLog, MetaState, Space, Status, Volume};
+use crate::ondisk::{
+    GroupDesc, Incompat, Layout, StateFlags, Superblock, check_supported_filesystem,
+};
+
+/// Blocks withheld from data for extent trees: this part of the file system, at most
+/// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).
+const CUSHION_FRACTION: u64 = 50;
+const CUSHION_MAX: u64 = 4096;
+
+/// What is known once the log has been dealt with.
+pub(crate) struct Loaded {
+    pub superblock: Superblock,
+    pub layout: Layout,
+    pub groups: Vec<GroupDesc>,
+    pub journal_blocks: RangeSet,
+}
+
+impl Ext4 {
+    /// Mounts the file system on `device`.
+    ///
+    /// # Errors
+    /// Refused: bad options, a wrong or missing or unfit journal device; each says the way out.
+    /// Unsupported: features, by name. Corrupt: the superblock, group descriptors or journal.
+    pub fn mount(device: Arc<dyn BlockDevice>, options: MountOptions) -> Result<Arc<Ext4>> {
+        options.check()?;
+        let superblock = superblock::read(&*device, &Overlay::new())?;
+        check_supported_filesystem(&superblock)?;
+        let layout = Layout::new(&superblock, device.info().size)?;
+        let read_only = options.read_only;
+        if device.info().read_only && !read_only {
+            let what = format!("{} is read-only: mount read-only", device.info().name);
+            return Err(Ext4Error::Refused { what });
+        }
+        let found = journal::find(&device, &superblock, &layout, &options)?;
+        let recovered = journal::recover(&device, &superblock, found.as_ref(), &options)?;
+        let mut superblock = superblock::read(&*device, &recovered.overlay)?;
+        check_supported_filesystem(&superblock)?;
+        let layout = Layout::new(&superblock, device.info().size)?;
+        if recovered.had_error {
+            superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
+        }
+        let groups = groups::read(&*device, &layout, &recovered.overlay)?;
+        let journal_blocks = found.as_ref().map(|f| f.blocks.clone()).unwrap_or_default();
+        let loaded = Loaded { superblock, layout, groups, journal_blocks };
+        let clock = Clock::new(options.simulated_epoch);
+        let log = match (read_only, found) {
+            (true, _) => MetaLog::ReadOnly(recovered.overlay),
+            (false, Some(found)) => {
+                let features = loaded.superblock.features();
+                journal::open(found, &device, features, clock, &options)?
+            }
+            (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
+        };
+        let volume = assemble(device, loaded, log, clock, &options);
+        let volume = orphans::load(volume)?;
+        let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
+            let store: Weak<dyn PageStore> = me.clone();
+            let pages = PageCache::new(options.page_cache.clone(), store);
+            Ext4::new(volume, pages, options)
+        });
+        if read_only {
+            fs.volume.status.set_read_only("mounted read-only");
+            return Ok(fs);
+        }
+        fs.mark_mounted()?;
+        fs.process_orphans()?;
+        fs.pages.start();
+        Ok(fs)
+    }
+}
+
+fn assemble(
+    device: Arc<dyn BlockDevice>,
+    loaded: Loaded,
+    log: MetaLog,
+    clock: Clock,
+    options: &MountOptions,
+) -> Volume {
+    let Loaded { superblock, layout, groups, journal_blocks } = loaded;
+    let group_metadata = Volume::find_group_metadata(&layout, &groups);
+    let mut system_blocks = group_metadata.clone();
+    for (start, end) in journal_blocks.iter() {
+        system_blocks.insert(start, end);
+    }
+    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum();
+    let space = Space {
+        free_blocks: free(GroupDesc::free_blocks),
+        free_inodes: free(GroupDesc::free_inodes),
+        resting_blocks: 0,
+        delayed_blocks: 0,
+        reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
+        cushion_blocks: (layout.blocks_count / CUSHION_FRACTION).min(CUSHION_MAX),
+    };
+    let meta = MetaState {
+        cache: RefCell::new(MetaState::new_cache(options.metadata_cache_blocks)),
+        superblock,
+        groups,
+        alloc: AllocState::default(),
+        orphans: Orphans::default(),
+    };
+    Volume {
+        device,
+        layout,
+        log,
+        meta: Mutex::new(meta),
+        inodes: InodeCache::default(),
+        space: StdMutex::new(space),
+        rested: Arc::default(),
+        status: Status::default(),
+        clock,
+        group_metadata,
+        system_blocks,
+        orphan_file: None,
+    }
+}
+
+/// Whether the log must be replayed before the file system can be used.
+fn needs_recovery(superblock: &Superblock) -> bool {
+    superblock.features().incompat.contains(Incompat::NEEDS_RECOVERY)
+}

@@ -1,0 +1,98 @@
+//! How to mount.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_pagecache::Settings;
+
+use crate::error::{Ext4Error, Result};
+
+/// What the journal promises about file data (mount option `data=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DataMode {
+    /// Nothing: after a crash a file may show what its new blocks held before.
+    Writeback,
+    /// Newly allocated data is on the device before the transaction that maps it commits.
+    /// Overwrites in place are not covered.
+    #[default]
+    Ordered,
+    /// Data goes through the journal like metadata.
+    Journal,
+}
+
+/// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every
+/// five seconds.
+#[derive(Clone)]
+pub struct MountOptions {
+    /// `data=`.
+    pub data: DataMode,
+    /// The external journal's device, if the file system has one.
+    pub journal_device: Option<Arc<dyn BlockDevice>>,
+    /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
+    /// when checkpoints happen. `checksums`, `wide` and `unix_ns_at_zero` are set by the mount.
+    pub journal: steadfast_journal::Config,
+    /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
+    pub read_only: bool,
+    /// `noload`: do not look at the journal. Only read-only, or when no recovery is needed and
+    /// the journal stays unused: then it is refused.
+    pub no_load: bool,
+    /// `delalloc`: allocate when data is written back rather than when it is written.
+    pub delayed_allocation: bool,
+    /// Let everybody use the blocks reserved for the super-user.
+    pub use_reserved: bool,
+    /// The page cache's settings.
+    pub page_cache: Settings,
+    /// Clean metadata blocks kept in memory.
+    pub metadata_cache_blocks: usize,
+    /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
+    pub simulated_epoch: u64,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        MountOptions {
+            data: DataMode::Ordered,
+            journal_device: None,
+            journal: steadfast_journal::Config::default(),
+            read_only: false,
+            no_load: false,
+            delayed_allocation: true,
+            use_reserved: false,
+            page_cache: Settings::default(),
+            metadata_cache_blocks: 16384,
+            // 2024-01-01.
+            simulated_epoch: 1_704_067_200,
+        }
+    }
+}
+
+impl std::fmt::Debug for MountOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MountOptions")
+            .field("data", &self.data)
+            .field("journal_device", &self.journal_device.as_ref().map(|d| d.info().name))
+            .field("journal", &self.journal)
+            .field("read_only", &self.read_only)
+            .field("no_load", &self.no_load)
+            .field("delayed_allocation", &self.delayed_allocation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl MountOptions {
+    /// Refuses options that contradict each other.
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |what: &str| Err(Ext4Error::Refused { what: what.into() });
+        if self.journal.async_commit && self.data == DataMode::Ordered {
+            // The commit block could be durable before the ordered data is: stale data exposed.
+            return refused(
+                "journal_async_commit cannot keep the promise of data=ordered; mount with \
+                 data=writeback or data=journal, or without async_commit",
+            );
+        }
+        if self.no_load && !self.read_only {
+            return refused("noload is for read-only mounts only: add ro, or leave noload out");
+        }
+        Ok(())
+    }
+}

@@ -1,1 +1,0 @@
-//! Mounting: options, feature checks, recovery, unmounting.

@@ -17,7 +17,8 @@ impl Window {
     /// physical blocks are faster).
     ///
     /// # Errors
-    /// [`BlockError::Misaligned`] or [`BlockError::OutOfRange`] if `next` has no such range.
+    /// [`Misaligned`](steadfast_block::BlockError::Misaligned) or
+    /// [`OutOfRange`](steadfast_block::BlockError::OutOfRange) if `next` has no such range.
     pub fn new(
         name: impl Into<String>,
         next: Arc<dyn BlockDevice>,

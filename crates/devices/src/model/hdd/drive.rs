@@ -56,11 +56,11 @@ enum For {
     Buffer,
 }
 
-/// Reading on after a read.
+/// Reading on after a read: from the next sector that is not in the cache yet, up to a limit.
 #[derive(Debug, Clone, Copy)]
 struct LookAhead {
-    transfer: Transfer,
-    sectors: u64,
+    next: Transfer,
+    until: u64,
     segment: u64,
 }
 
@@ -193,8 +193,9 @@ impl Drive {
         if !cached && !self.buffer.holds(&w.sectors) {
             return false;
         }
-        self.cache.touch(&w.sectors);
-        self.extend_look_ahead(w.sectors.end);
+        if let Some(segment) = self.cache.touch(&w.sectors) {
+            self.extend_look_ahead(at, segment, w.sectors.end);
+        }
         self.send(at, at, w);
         true
     }
@@ -259,47 +260,60 @@ impl Drive {
     }
 
     fn look_ahead(&mut self, at: u64, sector: u64, segment: u64) {
-        let sectors = self.look_ahead_room(sector, sector);
-        if !self.p.look_ahead || sectors == 0 {
+        let until = self.look_ahead_limit(sector);
+        if self.p.look_ahead && sector < until {
+            let start_ns = self.p.mechanics.reach(at, self.track, sector, false);
+            let next = Transfer { start_ns, sector, writes: false };
+            self.doing = Doing::LookAhead(LookAhead { next, until, segment });
+        }
+    }
+
+    /// How far to read ahead of a host that has asked for all up to `asked`: more would push what
+    /// it asks for next out of the segment.
+    fn look_ahead_limit(&self, asked: u64) -> u64 {
+        (asked + self.cache.segment_sectors()).min(self.p.sectors)
+    }
+
+    /// The host has been given all up to `asked` from a segment. If it is the one being filled,
+    /// the arm may go on for longer; if it had stopped, it has to wait for the platter again.
+    fn extend_look_ahead(&mut self, at: u64, segment: u64, asked: u64) {
+        let limit = self.look_ahead_limit(asked);
+        let Doing::LookAhead(l) = &mut self.doing else { return };
+        if l.segment != segment || limit <= l.until {
             return;
         }
-        let start_ns = self.p.mechanics.reach(at, self.track, sector, false);
-        let transfer = Transfer { start_ns, sector, writes: false };
-        self.doing = Doing::LookAhead(LookAhead { transfer, sectors, segment });
-    }
-
-    /// How far a look-ahead from `from` may go, if the host has asked for all up to `asked`.
-    fn look_ahead_room(&self, from: u64, asked: u64) -> u64 {
-        (asked + self.cache.segment_sectors()).min(self.p.sectors).saturating_sub(from)
-    }
-
-    /// The host has read up to `asked` from the segment being filled: it may go on for longer.
-    fn extend_look_ahead(&mut self, asked: u64) {
-        let Doing::LookAhead(l) = self.doing else { return };
-        let most = l.transfer.sector + l.sectors;
-        if (l.transfer.sector..=most).contains(&asked) {
-            let sectors = self.look_ahead_room(l.transfer.sector, asked).max(l.sectors);
-            self.doing = Doing::LookAhead(LookAhead { sectors, ..l });
+        if l.next.sector == l.until {
+            l.next.start_ns = self.p.mechanics.reach(at, self.track, l.next.sector, false);
         }
+        l.until = limit;
     }
 
     /// Enters into the cache what the look-ahead has read by now, and returns its next sector.
     fn note_look_ahead(&mut self, at: u64) -> Option<u64> {
-        let Doing::LookAhead(l) = self.doing else { return None };
-        let (read, track) = self.p.mechanics.progress(l.transfer, l.sectors, at);
+        let Doing::LookAhead(l) = &mut self.doing else { return None };
+        if l.next.sector == l.until {
+            return None;
+        }
+        let mechanics = &self.p.mechanics;
+        let (read, track) = mechanics.progress(l.next, l.until - l.next.sector, at);
         self.track = track;
-        self.cache.fill(l.segment, l.transfer.sector + read);
-        (read < l.sectors).then_some(l.transfer.sector + read)
+        if read > 0 {
+            let (ended_ns, on) = mechanics.finish(l.next, read);
+            l.next.sector += read;
+            self.cache.fill(l.segment, l.next.sector);
+            if l.next.sector < l.until {
+                l.next.start_ns = mechanics.reach(ended_ns, on, l.next.sector, false);
+            }
+        }
+        (l.next.sector < l.until).then_some(l.next.sector)
     }
 
     /// The cached copies of what is being written are void; a look-ahead over them stops.
     fn forget_cached(&mut self, at: u64, written: &Range<u64>) {
         self.note_look_ahead(at);
-        if let Doing::LookAhead(l) = self.doing {
-            let range = l.transfer.sector..l.transfer.sector + l.sectors;
-            if range.start < written.end && written.start < range.end {
-                self.doing = Doing::Nothing;
-            }
+        let over = |l: &LookAhead| l.next.sector < written.end && written.start < l.until;
+        if matches!(&self.doing, Doing::LookAhead(l) if over(l)) {
+            self.doing = Doing::Nothing;
         }
         self.cache.forget(written);
     }
@@ -409,7 +423,7 @@ impl Drive {
             let l = *l;
             w.data_ns = at;
             let purpose = For::Host { waiting: w, segment: Some(l.segment) };
-            self.transfer(l.transfer.start_ns, l.transfer.sector..end, 0, purpose);
+            self.transfer(l.next.start_ns, l.next.sector..end, 0, purpose);
             return;
         }
         let segment = self.cache.open(first);

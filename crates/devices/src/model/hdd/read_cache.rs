@@ -44,12 +44,12 @@ impl ReadCache {
         self.holding(wanted.start).map_or(wanted.start, |s| s.sectors.end.min(wanted.end))
     }
 
-    /// Notes that `wanted` was answered from the cache.
-    pub(super) fn touch(&mut self, wanted: &Range<u64>) {
+    /// Notes that `wanted` was answered from the cache, and from which segment.
+    pub(super) fn touch(&mut self, wanted: &Range<u64>) -> Option<u64> {
         let now = self.tick();
-        if let Some(s) = self.segments.iter_mut().find(|s| s.sectors.contains(&wanted.start)) {
-            s.used = now;
-        }
+        let segment = self.segments.iter_mut().find(|s| s.sectors.contains(&wanted.start))?;
+        segment.used = now;
+        Some(segment.id)
     }
 
     /// The segment that ends where a read of `sector` begins, or an empty one made for it at the
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(c.missing_from(&(10..50)), 10, "slid out");
         let b = c.open(1000);
         c.fill(b, 1010);
-        c.touch(&(100..110));
+        assert_eq!(c.touch(&(100..110)), Some(a));
         let third = c.open(5000);
         c.fill(third, 5010);
         assert_eq!(c.missing_from(&(1000..1010)), 1000, "used longest ago");

@@ -71,6 +71,18 @@ fn sequential_reads_reach_the_media_rate_one_at_a_time() {
 }
 
 #[test]
+fn a_slow_reader_is_answered_from_the_cache_and_pays_only_the_link() {
+    simulate(|| {
+        let d = disk(|_| {});
+        time(&d, read(0, 65536));
+        for i in 1..200 {
+            sleep(Duration::from_millis(20));
+            assert_eq!(time(&d, read(i * 65536, 65536)), OVERHEAD + 218_453);
+        }
+    });
+}
+
+#[test]
 fn without_look_ahead_each_sequential_read_loses_most_of_a_revolution() {
     simulate(|| {
         let d = disk(|p| p.look_ahead = false);

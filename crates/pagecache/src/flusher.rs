@@ -143,14 +143,21 @@ impl PageCache {
 
     /// Writes all files that have been dirty for long enough.
     fn write_aged(&self) {
+        let begun = now();
         let (mut files, cutoff) = {
             let state = self.state.lock();
             let expire = state.limits.expire;
-            let aged = state.dirty_files.iter().take_while(|(at, _)| now().since(*at) >= expire);
+            let aged = state.dirty_files.iter().take_while(|(at, _)| begun.since(*at) >= expire);
             (aged.map(|(_, file)| *file).collect::<Vec<_>>(), state.dirty_seq)
         };
         while !files.is_empty() && !self.bell.is_stopped() {
-            files.retain(|file| self.write_chunk(*file, cutoff) > 0);
+            files.retain(|file| {
+                let more = self.write_chunk(*file, cutoff) > 0;
+                if !more {
+                    self.state.lock().restart_age(*file, cutoff, begun);
+                }
+                more
+            });
         }
     }
 
@@ -197,7 +204,21 @@ impl PageCache {
     }
 }
 
+/// Says when the task has ended, however it ends: nobody must wait for it any more.
+struct Leaving<'a>(&'a Bell, &'a Weak<PageCache>);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().answered = false;
+        if let Some(cache) = self.1.upgrade() {
+            drop(cache.state.lock());
+            cache.room.notify_all();
+        }
+    }
+}
+
 fn run(bell: &Bell, cache: &Weak<PageCache>) {
+    let _leaving = Leaving(bell, cache);
     let mut deadline = None;
     while bell.wait(deadline) {
         let Some(cache) = cache.upgrade() else { return };

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use steadfast_vfs::Result;
 
 use crate::flush::pages_of;
+use crate::state::FileState;
 use crate::{FileKey, PAGE, PAGE_U64, PageCache};
 
 impl PageCache {
@@ -64,8 +65,15 @@ impl PageCache {
     /// The inode is gone from memory: drops all its pages, waits for those in flight, and forgets
     /// its errors. A handle must not be open any more.
     pub fn forget(&self, file: FileKey) {
-        self.drop_and_wait(file, 0..u64::MAX);
-        self.state.lock().files.remove(&file);
+        loop {
+            self.drop_and_wait(file, 0..u64::MAX);
+            let mut state = self.state.lock();
+            // A read-ahead that somebody had just decided on may have begun meanwhile.
+            if state.files.get(&file).is_none_or(FileState::is_idle) {
+                state.files.remove(&file);
+                return;
+            }
+        }
     }
 
     fn drop_and_wait(&self, file: FileKey, pages: Range<u64>) {

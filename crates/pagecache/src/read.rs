@@ -211,28 +211,38 @@ struct Out {
     start: u64,
     end: u64,
     bytes: Vec<u8>,
+    /// The one whole page that is all that was asked for: shared, not copied.
+    page: Option<Bytes>,
 }
 
 impl Out {
     fn new(start: u64, end: u64) -> Out {
-        Out { start, end, bytes: Vec::with_capacity((end - start) as usize) }
+        Out { start, end, bytes: Vec::new(), page: None }
     }
 
     /// How many of the bytes lie in these pages.
     fn overlap(&self, pages: &Range<u64>) -> usize {
-        let from = self.start.max(pages.start * PAGE_U64);
-        (self.end.min(pages.end * PAGE_U64).saturating_sub(from)) as usize
+        let from = self.start.max(pages.start.saturating_mul(PAGE_U64));
+        (self.end.min(pages.end.saturating_mul(PAGE_U64)).saturating_sub(from)) as usize
     }
 
     /// Adds what is wanted of a page, which begins at byte `at` of `data`.
     fn push(&mut self, page: u64, data: &Bytes, at: usize) {
         let page_start = page * PAGE_U64;
         let from = self.start.max(page_start) - page_start;
-        let to = self.end.min(page_start + PAGE_U64) - page_start;
+        let to = self.end.min(page_start.saturating_add(PAGE_U64)) - page_start;
+        if data.len() == PAGE && (page_start, self.end - page_start) == (self.start, PAGE_U64) {
+            self.page = Some(data.clone());
+            return;
+        }
+        if self.bytes.is_empty() {
+            // At once, unless somebody asks for more than will come.
+            self.bytes.reserve(((self.end - self.start) as usize).min(64 << 20));
+        }
         self.bytes.extend_from_slice(&data[at + from as usize..at + to as usize]);
     }
 
     fn finish(self) -> Bytes {
-        Bytes::from(self.bytes)
+        self.page.unwrap_or_else(|| Bytes::from(self.bytes))
     }
 }

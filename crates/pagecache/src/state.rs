@@ -57,6 +57,13 @@ pub(crate) struct FileState {
     pub errors: ErrorSeq,
 }
 
+impl FileState {
+    /// There are no pages, nor any on their way in or out.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pages.is_empty() && self.loading.is_empty() && self.writeback.is_empty()
+    }
+}
+
 /// Everything the lock guards.
 pub(crate) struct State {
     pub limits: Limits,
@@ -263,6 +270,18 @@ impl State {
             && let Some(at) = f.dirtied_at.take()
         {
             self.dirty_files.remove(&(at, file));
+        }
+    }
+
+    /// What was dirty in the file up to `cutoff` has been taken for write-back: if anything is
+    /// left it has become dirty since, and its age counts from `at`.
+    pub(crate) fn restart_age(&mut self, file: FileKey, cutoff: u64, at: Nanos) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        let Some(before) = f.dirtied_at else { return };
+        if before < at && f.dirty.values().all(|seq| *seq > cutoff) {
+            f.dirtied_at = Some(at);
+            self.dirty_files.remove(&(before, file));
+            self.dirty_files.insert((at, file));
         }
     }
 

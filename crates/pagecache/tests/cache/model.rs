@@ -189,8 +189,15 @@ fn files() -> impl Strategy<Value = Vec<Vec<Op>>> {
     prop::collection::vec(prop::collection::vec(op(), 0..40), 1..4)
 }
 
+/// So many cases, or a multiple in a soak.
+fn cases(cases: u32) -> ProptestConfig {
+    let soak = std::env::var("STEADFAST_SOAK").ok().and_then(|s| s.parse().ok());
+    let cases = cases.saturating_mul(soak.unwrap_or(1));
+    ProptestConfig { cases, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn in_simulation_it_is_a_vector_of_bytes_and_every_run_the_same(
@@ -209,7 +216,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(cases(40))]
 
     #[test]
     fn with_threads_it_is_a_vector_of_bytes(

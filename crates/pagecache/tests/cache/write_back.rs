@@ -36,6 +36,28 @@ fn aged_data_is_written_at_the_next_interval() {
 }
 
 #[test]
+fn what_is_dirtied_after_a_write_back_ages_anew() {
+    Sim::new(0)
+        .run(|| {
+            let settings = Settings::from_bdflush(&[40, 0, 0, 0, 60, 300, 60, 0, 0]);
+            let (store, cache) = Store::quick(settings);
+            for page in 0..300 {
+                write(&cache, 1, page, 1, 1);
+                sleep(Duration::from_millis(100));
+            }
+            // In 30 s: each 3 s of age and up to 0.6 s until the next look.
+            let calls = store.take_calls();
+            assert!((8..=10).contains(&calls.len()), "{calls:?}");
+            let written = |c: &Call| match c {
+                Call::Write(_, _, count) => *count,
+                Call::Read(..) => 0,
+            };
+            assert!(calls.iter().all(|c| (29..38).contains(&written(c))), "{calls:?}");
+        })
+        .unwrap();
+}
+
+#[test]
 fn an_idle_cache_sets_no_timer() {
     // Were there a timer, the simulation would go on for ever instead of being a deadlock.
     let outcome = Sim::new(0).run(|| {

@@ -14,7 +14,7 @@
 //! * controller overhead 0.2 ms: the difference between the two halves of the access-time tables
 //!   of these manuals, with and without overhead (Savvio 10K.4: 4.0 and 3.8 ms). A queued
 //!   command's overhead passes while the arm is busy with another;
-//! * 3 heads: the family's 450 GB have 8 surfaces, 56 GB each;
+//! * 3 heads: an assumption, about 50 GB a surface;
 //! * skews of 0.48 ms: the settling for a write, 0.44 ms, and a tenth for safety. The number of
 //!   sectors in a track follows from the sustained rates and the skews;
 //! * the split of the buffer: half for reads, in 16 segments, half for writes. Older manuals of

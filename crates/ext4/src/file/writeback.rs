@@ -102,7 +102,11 @@ impl Ext4 {
         writes: &mut Writes,
     ) -> Result<()> {
         let pieces = self.volume.pieces(inode, from, to, None)?;
-        if pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
+        let longer = {
+            let state = inode.state();
+            state.size_written().min(to) > state.raw.size()
+        };
+        if !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
             self.volume.status.check_writable()?;
             writes.add(pieces, run);
             return Ok(());
@@ -139,10 +143,11 @@ impl Ext4 {
             unwritten = true;
         }
         let disk_size = size_now.min(to);
-        if disk_size > size_before {
+        let longer = disk_size > size_before;
+        if longer {
             txn.modify_inode(inode.no, |raw| raw.set_size(disk_size))?;
         }
-        let ordered = self.options.data != DataMode::Writeback && !delayed.is_empty();
+        let ordered = self.options.data != DataMode::Writeback && (longer || !delayed.is_empty());
         let promise = (ordered || unwritten).then(|| {
             let (completer, completion) = Completion::pending();
             txn.wait_for(completion);

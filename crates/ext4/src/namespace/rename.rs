@@ -35,6 +35,27 @@ impl Side {
     fn is_dir(&self) -> bool {
         self.kind == FileType::Directory
     }
+
+    /// Whether this is the directory `dir` or one above it: moving it there would cut it off the
+    /// tree.
+    fn holds(&self, txn: &Txn<'_>, dir: InodeNo) -> Result<bool> {
+        if !self.is_dir() || self.dir == dir {
+            return Ok(false);
+        }
+        let (mut at, mut seen) = (dir, BTreeSet::new());
+        while at != InodeNo::ROOT {
+            if at == self.no() {
+                return Ok(true);
+            }
+            if !seen.insert(at) {
+                let place = format!("directory inode {at}");
+                return Err(Ext4Error::corrupt("\"..\" leads round in a circle", place));
+            }
+            let above = find(txn, at, b"..")?.ok_or(FsError::NotFound)?;
+            at = above.ino;
+        }
+        Ok(false)
+    }
 }
 
 /// Moves the name `from` of `from_dir` to `to` in `to_dir`, replacing what has that name as
@@ -64,9 +85,14 @@ pub fn rename(
     if target.is_none() && exchange {
         return Err(FsError::NotFound.into());
     }
-    check_outside(&txn, &source, to_dir)?;
-    if let (Some(target), true) = (&target, exchange) {
-        check_outside(&txn, target, from_dir)?;
+    let into_itself = FsError::Invalid { what: "a directory would be moved into itself" };
+    if source.holds(&txn, to_dir)? {
+        return Err(into_itself.into());
+    }
+    if let Some(target) = &target
+        && target.holds(&txn, from_dir)?
+    {
+        return Err(if exchange { into_itself } else { FsError::NotEmpty }.into());
     }
     if target.as_ref().is_some_and(|t| t.no() == source.no()) {
         return Ok(None);
@@ -101,27 +127,6 @@ fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
         return Ok(());
     };
     Err(FsError::Invalid { what }.into())
-}
-
-/// EINVAL if `side` is a directory and `dir` is it or below it: moving it there would cut it off
-/// the tree.
-fn check_outside(txn: &Txn<'_>, side: &Side, dir: InodeNo) -> Result<()> {
-    if !side.is_dir() || side.dir == dir {
-        return Ok(());
-    }
-    let (mut at, mut seen) = (dir, BTreeSet::new());
-    while at != InodeNo::ROOT {
-        if at == side.no() {
-            return Err(FsError::Invalid { what: "a directory would be moved into itself" }.into());
-        }
-        if !seen.insert(at) {
-            let place = format!("directory inode {at}");
-            return Err(Ext4Error::corrupt("\"..\" leads round in a circle", place));
-        }
-        let above = find(txn, at, b"..")?.ok_or(FsError::NotFound)?;
-        at = above.ino;
-    }
-    Ok(())
 }
 
 fn move_to_new(txn: &mut Txn<'_>, source: &Side, to_dir: InodeNo, to: &[u8]) -> Result<()> {

@@ -1,0 +1,95 @@
+//! Image files, and what mke2fs, e2fsck and the kernel make of them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use steadfast_vfs::HostFs;
+use tempfile::TempDir;
+
+/// An image file in a folder of its own, gone when dropped.
+pub struct Image {
+    folder: TempDir,
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+impl Image {
+    /// A file system made by mke2fs with these options, of `size` bytes.
+    pub fn mke2fs(size: u64, options: &[&str]) -> Image {
+        let image = Image { folder: tempfile::tempdir().unwrap() };
+        std::fs::File::create(image.path()).unwrap().set_len(size).unwrap();
+        let mut command = Command::new("mke2fs");
+        let made = output(command.args(["-F", "-q"]).args(options).arg(image.path()));
+        assert!(made.status.success(), "{command:?}: {}", text(&made));
+        image
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    /// Panics unless e2fsck finds nothing to say.
+    pub fn assert_clean(&self) {
+        let mut command = Command::new("timeout");
+        let checked = output(command.args(["60", "e2fsck", "-fn"]).arg(self.path()));
+        assert!(checked.status.success(), "e2fsck: {}", text(&checked));
+    }
+
+    /// Mounts it with the kernel.
+    pub fn mount(&self, options: &str) -> KernelMount {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("mount");
+        command.args(["-t", "ext4", "-o", &format!("loop,{options}")]);
+        let mounted = output(command.arg(self.path()).arg(folder.path()));
+        assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
+        // Made first, so that it unmounts whatever happens.
+        let mut mount = KernelMount { folder, fs: None };
+        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
+        mount
+    }
+}
+
+/// A mounted image; unmounted when dropped.
+pub struct KernelMount {
+    folder: TempDir,
+    fs: Option<HostFs>,
+}
+
+impl KernelMount {
+    /// Where it is mounted.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The kernel's file system.
+    pub fn fs(&self) -> &HostFs {
+        self.fs.as_ref().expect("mounted")
+    }
+}
+
+impl Drop for KernelMount {
+    fn drop(&mut self) {
+        // Its open folder would keep the mount busy.
+        self.fs = None;
+        let folder = self.folder.path();
+        let mut unmounted = output(Command::new("umount").arg(folder));
+        for _ in 0..100 {
+            if unmounted.status.success() {
+                return;
+            }
+            // A child that another test has just started may still hold what it inherited.
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            unmounted = output(Command::new("umount").arg(folder));
+        }
+        output(Command::new("umount").arg("-l").arg(folder));
+        assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
+    }
+}

@@ -1,0 +1,14 @@
+//! Random sequences of operations, run at once against a file system and against a model of it.
+//!
+//! The file system is anything behind [`FileSystem`]: ours on an image, or the kernel's through
+//! `HostFs`. Both must answer as the model does, error numbers included.
+
+mod model;
+mod ops;
+mod run;
+mod tree;
+
+pub use model::Model;
+pub use ops::{Op, sequence};
+pub use run::{Stage, run};
+pub use tree::{Tree, assert_same, tree_of};

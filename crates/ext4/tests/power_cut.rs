@@ -1,0 +1,201 @@
+//! The power is cut at many instants of a simulated run, in every data mode: what was
+//! acknowledged is there, nothing foreign is, and e2fsck finds nothing wrong after recovery.
+
+#[path = "power_cut/judge.rs"]
+mod judge;
+#[path = "power_cut/workload.rs"]
+mod workload;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::{Durability, Record, RecordLog, Recording};
+use steadfast_devices::model::ssd::SsdCache;
+use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{
+    JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
+};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_runtime::Sim;
+
+use judge::Judge;
+
+const DISK_SECTORS: u64 = 96 << 11;
+const CUTS: u64 = 40;
+
+/// How a file system is made and mounted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Setup {
+    pub(crate) data: DataMode,
+    pub(crate) external: bool,
+    pub(crate) async_commit: bool,
+    pub(crate) block_size: u32,
+    pub(crate) orphan_file: bool,
+    pub(crate) delayed_allocation: bool,
+}
+
+const PLAIN: Setup = Setup {
+    data: DataMode::Ordered,
+    external: false,
+    async_commit: false,
+    block_size: 4096,
+    orphan_file: false,
+    delayed_allocation: true,
+};
+
+impl Setup {
+    pub(crate) fn options(&self, journal: Option<Arc<dyn BlockDevice>>) -> MountOptions {
+        let mut options = MountOptions {
+            data: self.data,
+            journal_device: journal,
+            delayed_allocation: self.delayed_allocation,
+            ..MountOptions::default()
+        };
+        options.journal.async_commit = self.async_commit;
+        options.page_cache.memory_bytes = 16 << 20;
+        options
+    }
+}
+
+/// What a run leaves for the judge.
+struct Run {
+    recording: Recording,
+    /// Contents when recording began, one a device.
+    bases: Vec<Store>,
+}
+
+fn disk() -> Arc<dyn Model> {
+    let params = SsdParams {
+        sectors: DISK_SECTORS,
+        write_cache: SsdCache::Volatile,
+        ..SsdParams::default()
+    };
+    ModelParams::Ssd(params).build("disk").unwrap()
+}
+
+fn card() -> Arc<dyn Model> {
+    let params = NvramParams { size_mib: 8, initialised: true, ..NvramParams::default() };
+    ModelParams::Nvram(params).build("card").unwrap()
+}
+
+fn run(setup: Setup, seed: u64, lying: bool) -> Run {
+    Sim::new(seed)
+        .run(move || {
+            let (disk, card) = (disk(), card());
+            // What was there before: to be seen by nobody.
+            let mut old = Store::new(DISK_SECTORS * 512);
+            for at in (0..DISK_SECTORS * 512).step_by(1 << 16) {
+                let data = steadfast_block::pattern::bytes(judge::FOREIGN_TAG, at, 1 << 16);
+                old.write_slice(at, &data);
+            }
+            disk.set_contents(old).unwrap();
+            let disk_device: Arc<dyn BlockDevice> = disk.clone();
+            let card_device: Arc<dyn BlockDevice> = card.clone();
+            let mut options = Options::random(1_700_000_000);
+            if setup.orphan_file {
+                options.features = Options::upstream_features();
+            }
+            options.block_size = Some(setup.block_size);
+            options.journal = JournalChoice::InternalOf(2048);
+            if setup.external {
+                let mut journal = JournalDeviceOptions::random(1_700_000_000);
+                journal.block_size = setup.block_size;
+                make_journal_device(&card_device, &journal).unwrap();
+                options.journal =
+                    JournalChoice::External { device: card_device.clone(), accept_volatile: false };
+            }
+            make(&disk_device, &options).unwrap();
+            let log = RecordLog::new();
+            let durability = if lying {
+                let drains_within = Duration::from_millis(20);
+                Durability::Lying { cache_bytes: 1 << 20, drains_within }
+            } else {
+                Durability::of(&disk_device.info())
+            };
+            let bases = vec![disk.contents(), card.contents()];
+            let recorded: Vec<Arc<dyn BlockDevice>> = vec![
+                Arc::new(Record::with_durability(disk_device, &log, durability)),
+                Arc::new(Record::new(card_device, &log)),
+            ];
+            let journal = setup.external.then(|| recorded[1].clone());
+            let fs = Ext4::mount(recorded[0].clone(), setup.options(journal)).unwrap();
+            workload::run(&fs, &log);
+            Run { recording: log.take(), bases }
+        })
+        .unwrap()
+}
+
+fn explore(setup: Setup, seed: u64) {
+    explore_on(setup, seed, false);
+}
+
+fn explore_on(setup: Setup, seed: u64, lying: bool) {
+    let run = run(setup, seed, lying);
+    let mut rng = Rng::new(seed);
+    let (first, last) = (run.recording.first_cut(), run.recording.last_cut());
+    let judge = Judge::new(setup);
+    for _ in 0..CUTS {
+        let cut = first + 1 + rng.below(last - first);
+        let keep = [0, 10, 50, 90, 100][rng.below(5) as usize];
+        let stores: Vec<Store> = run
+            .bases
+            .iter()
+            .zip(0..)
+            .map(|(base, i)| run.recording.at(DeviceId(i), cut).contents(base, 0, keep, &mut rng))
+            .collect();
+        let notes = run.recording.notes_before(cut).to_vec();
+        judge.judge(stores, notes, &format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %"));
+    }
+}
+
+/// The test of the tests: they can fail.
+#[test]
+#[should_panic]
+fn a_lying_cache_breaks_promises() {
+    explore_on(PLAIN, 1, true);
+}
+
+#[test]
+fn ordered() {
+    explore(PLAIN, 1);
+}
+
+#[test]
+fn ordered_with_an_orphan_file_and_small_blocks() {
+    explore(Setup { block_size: 1024, orphan_file: true, ..PLAIN }, 2);
+}
+
+#[test]
+fn ordered_without_delayed_allocation() {
+    explore(Setup { delayed_allocation: false, ..PLAIN }, 3);
+}
+
+#[test]
+fn ordered_on_an_external_journal() {
+    explore(Setup { external: true, ..PLAIN }, 4);
+}
+
+#[test]
+fn writeback() {
+    explore(Setup { data: DataMode::Writeback, ..PLAIN }, 5);
+}
+
+#[test]
+fn writeback_with_asynchronous_commit_on_an_external_journal() {
+    let data = DataMode::Writeback;
+    explore(Setup { data, external: true, async_commit: true, ..PLAIN }, 6);
+}
+
+#[test]
+fn journalled_data() {
+    explore(Setup { data: DataMode::Journal, ..PLAIN }, 7);
+}
+
+#[test]
+fn journalled_data_on_an_external_journal() {
+    explore(Setup { data: DataMode::Journal, external: true, ..PLAIN }, 8);
+}

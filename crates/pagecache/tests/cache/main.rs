@@ -1,5 +1,6 @@
 //! The page cache against a store in memory.
 
+mod edges;
 mod errors;
 mod memory;
 mod model;

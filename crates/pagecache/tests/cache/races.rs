@@ -183,3 +183,20 @@ fn versions_only_grow_in_simulation() {
 fn versions_only_grow_with_threads() {
     versions_only_grow();
 }
+
+#[test]
+fn an_old_read_does_not_answer_for_a_new_one() {
+    Sim::new(0)
+        .run(|| {
+            let (store, cache, old_reader) = reader_under_way();
+            cache.invalidate(F, 0..SIZE);
+            store.inner.lock().files.get_mut(&1).unwrap().write(3 * PAGE as u64, &[99]);
+            cache.invalidate(F, 0..SIZE);
+            // Its read is under way when the old one ends.
+            let new = cache.read(F, 3 * PAGE as u64, 1, SIZE).unwrap();
+            assert_eq!(new[0], 99);
+            old_reader.join().unwrap();
+            assert_eq!(cache.read(F, 3 * PAGE as u64, 1, SIZE).unwrap()[0], 99);
+        })
+        .unwrap();
+}

@@ -5,10 +5,10 @@
 //!
 //! # How
 //!
-//! 1. [`geometry`] settles sizes and counts in a superblock; a [`Layout`] follows from it.
-//! 2. [`Plan`](plan::Plan) places everything, without touching the device: tables, the few files
+//! 1. `geometry` settles sizes and counts in a superblock; a [`Layout`] follows from it.
+//! 2. `plan` places everything, without touching the device: tables, the few files
 //!    that a fresh file system has, the journal. What cannot be is refused here.
-//! 3. [`write`] puts it on the device. The old primary superblock is wiped first and the new one
+//! 3. `write` puts it on the device. The old primary superblock is wiped first and the new one
 //!    is written last, after a flush, so that a power cut leaves no file system, never half a one.
 //!
 //! Nothing is random and nothing is asked of a clock: UUID, hash seed and time are options. The

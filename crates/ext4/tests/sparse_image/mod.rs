@@ -40,6 +40,14 @@ impl Image {
         image
     }
 
+    /// A copy of its own.
+    pub fn copy(&self) -> Arc<Image> {
+        let copy = Image::new(self.info.size);
+        let (from, to) = (self.path.to_str().unwrap(), copy.path.to_str().unwrap());
+        run_ok("cp", &["--sparse=always", from, to]);
+        copy
+    }
+
     pub fn device(self: &Arc<Self>) -> Arc<dyn BlockDevice> {
         Arc::clone(self) as Arc<dyn BlockDevice>
     }
@@ -170,7 +178,15 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        run("umount", &[self.dir.path().to_str().unwrap()]);
+        // A process that another test is just starting may hold on to it for a moment.
+        let gone = (0..100).any(|_| {
+            let done = run("umount", &[self.dir.path().to_str().unwrap()]).status.success();
+            if !done {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            done
+        });
+        assert!(gone || std::thread::panicking(), "cannot unmount {:?}", self.dir.path());
         for device in &self.loops {
             run("losetup", &["-d", device]);
         }

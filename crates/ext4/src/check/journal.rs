@@ -1,0 +1,47 @@
+//! The internal journal: its file has no holes and holds a journal.
+
+use std::sync::Arc;
+
+use steadfast_journal::{Log, LogBlock, LogExtent};
+
+use crate::check::{Checker, FindingKind, as_finding};
+use crate::error::Result;
+use crate::ondisk::{Compat, Incompat};
+
+impl Checker<'_> {
+    pub(super) fn check_journal(&mut self, has_overlay: bool) -> Result<()> {
+        let features = self.layout.features;
+        let external = self.sb.journal_inode.get() == 0;
+        if !features.compat.contains(Compat::HAS_JOURNAL) || external {
+            return Ok(());
+        }
+        let runs = std::mem::take(&mut self.journal_runs);
+        let extents = runs
+            .iter()
+            .map(|(at, start, len)| LogExtent {
+                log_block: LogBlock(*at),
+                device_block: *start,
+                len: *len,
+            })
+            .collect();
+        let log = Log::internal(Arc::clone(self.device), self.layout.block_size, extents);
+        let dirty = match log.and_then(|log| log.read_superblock()) {
+            Ok(sb) => sb.start().is_some(),
+            Err(e) => {
+                let text = as_finding(e.into())?;
+                self.bad_journal(&text);
+                return Ok(());
+            }
+        };
+        // With an overlay the journal's contents are in place although it still says so.
+        if dirty && !has_overlay && !features.incompat.contains(Incompat::NEEDS_RECOVERY) {
+            self.bad_journal("holds transactions, but the superblock does not need recovery");
+        }
+        Ok(())
+    }
+
+    fn bad_journal(&mut self, text: &str) {
+        let place = format_args!("inode {} (journal)", self.sb.journal_inode);
+        self.findings.add(FindingKind::Journal, place, format_args!("{text}"));
+    }
+}

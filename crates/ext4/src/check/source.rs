@@ -1,0 +1,55 @@
+//! Reads blocks: from the overlay where it has them, else from the device.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_journal::{FsBlock, Overlay};
+
+use crate::error::Result;
+
+/// The file system's blocks. Callers check numbers against the layout first.
+pub(super) struct Source<'a> {
+    device: &'a Arc<dyn BlockDevice>,
+    overlay: Option<&'a Overlay>,
+    block_size: u64,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(
+        device: &'a Arc<dyn BlockDevice>,
+        overlay: Option<&'a Overlay>,
+        block_size: u32,
+    ) -> Self {
+        Source { device, overlay, block_size: u64::from(block_size) }
+    }
+
+    /// One block.
+    pub(super) fn block(&self, number: u64) -> Result<Bytes> {
+        if let Some(bytes) = self.overlay.and_then(|o| o.get(&FsBlock(number)))
+            && bytes.len() as u64 == self.block_size
+        {
+            return Ok(bytes.clone());
+        }
+        Ok(self.device.read(number * self.block_size, self.block_size)?)
+    }
+
+    /// `count` blocks from `first` on, in one piece. Callers keep `count` small.
+    pub(super) fn blocks(&self, first: u64, count: u64) -> Result<Bytes> {
+        let bytes = self.device.read(first * self.block_size, count * self.block_size)?;
+        let Some(overlay) = self.overlay else { return Ok(bytes) };
+        let mut newer = overlay
+            .range(FsBlock(first)..FsBlock(first + count))
+            .filter(|(_, b)| b.len() as u64 == self.block_size)
+            .peekable();
+        if newer.peek().is_none() {
+            return Ok(bytes);
+        }
+        let mut patched = bytes.to_vec();
+        for (number, block) in newer {
+            let at = ((number.0 - first) * self.block_size) as usize;
+            patched[at..at + block.len()].copy_from_slice(block);
+        }
+        Ok(patched.into())
+    }
+}

@@ -1,0 +1,169 @@
+//! Extended attributes, in the inode and in blocks that several inodes may share.
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::check::{Checker, FindingKind};
+use crate::error::Result;
+use crate::ondisk::{Compat, InodeNo, RawInode, XATTR_MAGIC, XattrBlockHeader, XattrEntry};
+
+/// How often a block of attributes is used.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Use {
+    /// As its header says.
+    says: u32,
+    found: u32,
+}
+
+/// Ranges of a region that are taken.
+struct Region {
+    taken: Vec<bool>,
+}
+
+impl Region {
+    fn new(len: usize) -> Self {
+        Region { taken: vec![false; len] }
+    }
+
+    /// Takes a range; false if a part of it is outside or taken.
+    fn take(&mut self, at: usize, len: usize) -> bool {
+        let Some(range) = at.checked_add(len).and_then(|end| self.taken.get_mut(at..end)) else {
+            return false;
+        };
+        let free = range.iter().all(|t| !t);
+        range.fill(true);
+        free
+    }
+}
+
+/// Checks the entries of `region` from `first` on; values lie `base` bytes from its start. What
+/// is wrong, in words.
+fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Option<String> {
+    let mut space = Region::new(region.len());
+    space.take(0, first);
+    let mut at = first;
+    loop {
+        let rest = region.get(at..)?;
+        let Some(head) = rest.first_chunk::<4>() else { break };
+        if *head == [0; 4] {
+            let collides = !space.take(at, 4);
+            return collides.then(|| "attributes overlap".into());
+        }
+        let Ok((entry, _)) = XattrEntry::read_from_prefix(rest) else { break };
+        let name_len = usize::from(entry.name_len);
+        let len = (size_of::<XattrEntry>() + name_len).next_multiple_of(4);
+        let Some(name) = rest.get(16..16 + name_len) else {
+            return Some("an attribute's name reaches beyond its place".into());
+        };
+        if !space.take(at, len) {
+            return Some("attributes overlap".into());
+        }
+        if in_block && entry.name_index == 0 {
+            return Some("an attribute's name has no prefix".into());
+        }
+        if entry.value_inode.get() != 0 {
+            return Some("an attribute's value is in an inode, which needs ea_inode".into());
+        }
+        let size = entry.value_size.get() as usize;
+        let start = base + usize::from(entry.value_offset.get());
+        if size > region.len() || start + size > region.len() {
+            return Some("an attribute's value reaches beyond its place".into());
+        }
+        if size > 0 && !space.take(start, size.next_multiple_of(4)) {
+            return Some("attributes overlap".into());
+        }
+        let value = region.get(start..start + size.next_multiple_of(4)).unwrap_or(&[]);
+        let hash = entry.hash.get();
+        let known = |signed| entry_hash(name, value, signed) == hash;
+        let unset = hash == 0 && !in_block;
+        if !unset && !known(false) && !known(true) {
+            return Some("an attribute's hash is wrong".into());
+        }
+        at += len;
+    }
+    None
+}
+
+/// The hash of an attribute (`ext4_xattr_hash_entry`); `signed` is the legacy form, in which bytes
+/// of the name are signed.
+fn entry_hash(name: &[u8], value: &[u8], signed: bool) -> u32 {
+    let widen = |b: &u8| if signed { *b as i8 as u32 } else { u32::from(*b) };
+    let hash = name.iter().fold(0u32, |h, b| h.rotate_left(5) ^ widen(b));
+    value
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .fold(hash, |h, word| h.rotate_left(16) ^ u32::from_le_bytes(*word))
+}
+
+impl Checker<'_> {
+    /// Attributes in the inode.
+    pub(super) fn check_inode_xattrs(&mut self, ino: InodeNo, inode: &RawInode) {
+        let region = inode.xattr_region();
+        if region.len() <= 4 || region[..4] != XATTR_MAGIC.to_le_bytes() {
+            return;
+        }
+        if let Some(text) = check_entries(region, 4, 4, false) {
+            let place = format_args!("inode {ino}");
+            self.findings.add(FindingKind::XattrInode, place, format_args!("{text}"));
+        }
+    }
+
+    /// The block of attributes of an inode. Gives the blocks that the inode is charged for.
+    pub(super) fn check_xattr_block(&mut self, ino: InodeNo, inode: &RawInode) -> Result<u64> {
+        let block = inode.file_acl();
+        if block == 0 {
+            return Ok(0);
+        }
+        if !self.layout.features.compat.contains(Compat::EXT_ATTR)
+            || !self.layout.contains(block, 1)
+        {
+            let text = format_args!("its attributes are in block {block}");
+            self.bad_inode(ino, FindingKind::XattrBlock, text);
+            return Ok(0);
+        }
+        if let Some(known) = self.xattr_blocks.get_mut(&block) {
+            known.found += 1;
+            return Ok(1);
+        }
+        if self.claim_for_inode(ino, block, 1) {
+            return Ok(1);
+        }
+        let bytes = self.source.block(block)?;
+        let place = format_args!("attribute block {block} of inode {ino}");
+        if !self.layout.checksums.verify_xattr_block(block, &bytes) {
+            self.findings.add(FindingKind::XattrChecksum, place, format_args!("wrong checksum"));
+        }
+        let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
+            return Ok(1);
+        };
+        let problem = if header.magic.get() != XATTR_MAGIC {
+            Some(format!("the magic number is {:#010x}", header.magic.get()))
+        } else if header.blocks.get() != 1 {
+            Some(format!("it says it has {} blocks", header.blocks))
+        } else {
+            check_entries(&bytes, header.as_bytes().len(), 0, true)
+        };
+        if let Some(text) = problem {
+            self.findings.add(
+                FindingKind::XattrBlock,
+                format_args!("attribute block {block} of inode {ino}"),
+                format_args!("{text}"),
+            );
+        }
+        self.xattr_blocks.insert(block, Use { says: header.refcount.get(), found: 1 });
+        Ok(1)
+    }
+
+    /// Blocks of attributes are shared by as many inodes as they say.
+    pub(super) fn check_xattr_refcounts(&mut self) {
+        for (block, Use { says, found }) in &self.xattr_blocks {
+            if says != found {
+                self.findings.add(
+                    FindingKind::XattrRefcount,
+                    format_args!("attribute block {block}"),
+                    format_args!("it says that {says} inodes use it, but {found} do"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Our check against e2fsck -fn: on sound images, on planted damage, on random flips.
+
+mod sparse_image;
+
+use std::sync::Arc;
+
+use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
+use steadfast_ext4::check::{FindingKind, Report, check};
+use steadfast_ext4::error::Ext4Error;
+use steadfast_ext4::mkfs::{Contents, Options, make};
+use steadfast_ext4::ondisk::{Layout, Superblock};
+
+const MIB: u64 = 1 << 20;
+
+fn report(image: &Arc<Image>) -> Report {
+    check(&image.device(), None).unwrap()
+}
+
+fn texts(report: &Report) -> String {
+    report.findings.iter().map(|f| format!("{:?} {f}\n", f.kind)).collect()
+}
+
+/// Both call the image clean.
+fn assert_clean(image: &Arc<Image>) -> Report {
+    let (status, text) = e2fsck(&image.path, None);
+    assert_eq!(status, 0, "{text}");
+    let report = report(image);
+    assert!(report.is_clean(), "{}", texts(&report));
+    report
+}
+
+/// e2fsck's verdict. It ends with status 0 also when it has only offered to correct a counter.
+fn e2fsck_is_clean(image: &Image) -> (bool, String) {
+    let (status, text) = e2fsck(&image.path, None);
+    (status == 0 && !text.contains("? no"), text)
+}
+
+/// Names that hash differently, long enough to fill an index of two levels with 1 KiB blocks.
+fn long_name(i: usize) -> String {
+    format!("{i:05}-{}", "n".repeat(200 + i % 40))
+}
+
+/// Fills a mounted file system with one of everything.
+fn populate(mount: &Mount) {
+    use std::os::unix::fs::{FileExt, symlink};
+    let root = mount.path();
+    for i in 0..40 {
+        let dir = root.join(format!("dir{i}/sub"));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("file"), vec![i as u8; 100 * i]).unwrap();
+    }
+    let indexed = root.join("indexed");
+    std::fs::create_dir(&indexed).unwrap();
+    for i in 0..600 {
+        std::fs::write(indexed.join(long_name(i)), b"").unwrap();
+    }
+    let sparse = std::fs::File::create(root.join("sparse")).unwrap();
+    for i in 0..120 {
+        sparse.write_all_at(&[7; 100], i * 10_000).unwrap();
+    }
+    symlink("short", root.join("fast")).unwrap();
+    symlink("l".repeat(100), root.join("slow")).unwrap();
+    std::fs::hard_link(root.join("sparse"), root.join("dir1/link")).unwrap();
+    let at = |name: &str| root.join(name).to_str().unwrap().to_string();
+    run_ok("mkfifo", &[&at("fifo")]);
+    run_ok("mknod", &[&at("null"), "c", "1", "3"]);
+    run_ok("fallocate", &["-l", "50000", &at("allocated")]);
+    std::fs::write(root.join("beyond"), b"").unwrap();
+    run_ok("fallocate", &["-n", "-l", "50000", &at("beyond")]);
+    std::fs::remove_dir_all(root.join("dir9")).unwrap();
+    for i in (0..600).step_by(3) {
+        std::fs::remove_file(indexed.join(long_name(i))).unwrap();
+    }
+}
+
+fn populated(size: u64, options: &[&str]) -> Option<Arc<Image>> {
+    if !can_mount() {
+        return None;
+    }
+    let image = Image::mke2fs(size, options);
+    populate(&Mount::new(&image.path, None));
+    for (file, size) in [("sparse", 20), ("dir3", 700), ("dir4", 700)] {
+        let value = "v".repeat(size);
+        image.debugfs(&[&format!("ea_set /{file} user.test {value}")]);
+    }
+    Some(image)
+}
+
+#[test]
+fn what_we_make_is_clean() {
+    for bs in [1024, 4096] {
+        for features in [Options::debian_features(), Options::upstream_features()] {
+            let image = Image::new(100 * MIB);
+            let mut o = Options::new(uuid(1), uuid(2), 1_767_225_600);
+            o.features = features;
+            o.block_size = Some(bs);
+            make(&image.device(), &o).unwrap();
+            let report = assert_clean(&image);
+            assert_eq!(report.counts.directories, 2);
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_writes_is_clean() {
+    for options in [
+        &["-b", "1024"][..],
+        &["-b", "4096"],
+        &["-b", "2048", "-O", "orphan_file,metadata_csum_seed"],
+        &["-b", "1024", "-O", "^64bit"],
+        &["-b", "1024", "-O", "^metadata_csum,uninit_bg"],
+        &["-b", "4096", "-O", "^metadata_csum"],
+        &["-b", "1024", "-O", "^flex_bg"],
+        &["-b", "1024", "-O", "^resize_inode,^has_journal"],
+        &["-b", "1024", "-I", "128", "-O", "^extra_isize"],
+    ] {
+        let Some(image) = populated(48 * MIB, options) else { return };
+        let report = assert_clean(&image);
+        assert_eq!(report.counts.directories, 2 + 1 + 39 * 2, "{options:?}");
+        assert_eq!(report.counts.symlinks, 2);
+    }
+}
+
+#[test]
+fn a_big_file_system_with_little_in_it_is_quick() {
+    let image = Image::new(146 * 1_000_000_000);
+    let mut o = Options::new(uuid(1), uuid(2), 1_767_225_600);
+    o.contents = Contents::Zeros;
+    make(&image.device(), &o).unwrap();
+    let start = std::time::Instant::now();
+    let report = report(&image);
+    assert!(report.is_clean(), "{}", texts(&report));
+    assert!(start.elapsed().as_millis() < 1000, "{:?}", start.elapsed());
+}
+
+/// Damage by debugfs, which keeps checksums right: what is wrong is the meaning.
+#[test]
+fn planted_damage_is_found_by_both() {
+    use FindingKind as K;
+    let cases: &[(&[&str], &[FindingKind])] = &[
+        (&["sif /dir1/link links_count 5"], &[K::LinkCount]),
+        (&["sif /sparse size 3"], &[K::InodeSize]),
+        (&["sif /sparse blocks 4"], &[K::InodeBlocks]),
+        (&["sif /dir5 links_count 9"], &[K::LinkCount]),
+        (&["sif /dir5 size 1000"], &[K::InodeSize]),
+        (&["sif /dir5 mode 0100644"], &[K::EntryType]),
+        (&["sif /dir6 mode 0"], &[K::InodeMode]),
+        (&["sif /fast size 9"], &[K::Symlink]),
+        (&["sif /slow size 99"], &[K::Symlink]),
+        (&["sif /fifo size 99"], &[K::InodeSize]),
+        (&["sif /sparse flags 0"], &[K::InodeFlags]),
+        (&["sif /fast flags 0x80000"], &[K::Symlink]),
+        (&["sif /null flags 0x80000"], &[K::InodeFlags]),
+        (&["sif /sparse flags 0x81000"], &[K::InodeFlags]),
+        (&["sif /sparse faddr 7"], &[K::InodeField]),
+        (&["sif /sparse dtime 1700000000"], &[K::InodeField]),
+        (&["sif /sparse extra_isize 3"], &[K::InodeField]),
+        (&["clri /dir7"], &[K::EntryInode]),
+        (&["clri <7>"], &[K::ResizeInode]),
+        (&["unlink /dir2/sub"], &[K::Unattached]),
+        (&["unlink /null"], &[K::Unattached]),
+        (&["ln /dir3 /second"], &[K::EntryInode]),
+        (&["ln /null /dir1/another"], &[K::LinkCount]),
+        (&["freei /sparse"], &[K::InodeBitmap]),
+        (&["seti <1000>"], &[K::InodeBitmap]),
+        (&["freeb 40 2"], &[K::BlockBitmap]),
+        (&["setb 49000 3"], &[K::BlockBitmap]),
+        (&["set_super_value free_blocks_count 77"], &[K::FreeBlocks]),
+        (&["set_super_value free_inodes_count 77"], &[K::FreeInodes]),
+        (&["set_super_value r_blocks_count 40000"], &[K::Superblock]),
+        (&["set_bg 1 free_blocks_count 7", "set_bg 1 checksum calc"], &[K::FreeBlocks]),
+        (&["set_bg 0 free_inodes_count 7", "set_bg 0 checksum calc"], &[K::FreeInodes]),
+        (&["set_bg 0 used_dirs_count 7", "set_bg 0 checksum calc"], &[K::UsedDirectories]),
+        (&["set_bg 0 inode_table 100", "set_bg 0 checksum calc"], &[K::MetadataPlace]),
+        (&["set_bg 2 checksum 5"], &[K::GroupDescriptorChecksum]),
+        (&["sif /dir8 block[0] 5"], &[K::ExtentNode]),
+        (&["sif /dir8 block[1] 0x20000"], &[K::ExtentNode]),
+        (&["sif /dir8 block[5] 99999999"], &[K::ExtentRange]),
+        (&["sif /dir8 block[5] 10"], &[K::BlockShared]),
+        (&["sif /dir8 block[3] 1"], &[K::DirectoryHole]),
+        (&["sif /dir3 file_acl 9999999"], &[K::XattrBlock]),
+        (&["sif <8> mode 040755"], &[K::ReservedInode]),
+        (&["sif <6> mode 0100644"], &[K::ReservedInode]),
+        (&["sif <2> mode 0100644"], &[K::InodeMode]),
+    ];
+    let Some(base) = populated(48 * MIB, &["-b", "1024"]) else { return };
+    for (requests, kinds) in cases {
+        let image = base.copy();
+        image.debugfs(requests);
+        let (theirs, text) = e2fsck_is_clean(&image);
+        let report = report(&image);
+        assert_eq!(theirs, report.is_clean(), "{requests:?}\n{text}\n{}", texts(&report));
+        for kind in *kinds {
+            let found = report.findings.iter().any(|f| f.kind == *kind);
+            assert!(found, "{requests:?}: no {kind:?}\n{text}\n{}", texts(&report));
+        }
+    }
+}
+
+/// Blocks that hold metadata of a populated image, by number.
+fn metadata_blocks(image: &Arc<Image>) -> (u64, Vec<u64>) {
+    let sb = Superblock::parse_unchecked(&image.bytes(1024, 1024)).unwrap();
+    let layout = Layout::new(&sb, u64::MAX).unwrap();
+    let bs = u64::from(layout.block_size);
+    let mut blocks = vec![layout.first_data_block, layout.first_data_block + 1];
+    let text = run_ok("dumpe2fs", &[image.path.to_str().unwrap()]);
+    for line in text.lines() {
+        for what in ["Block bitmap at ", "Inode bitmap at "] {
+            if let Some(rest) = line.trim().strip_prefix(what) {
+                blocks.push(rest.split([' ', ',']).next().unwrap().parse().unwrap());
+            }
+        }
+        if let Some(rest) = line.trim().strip_prefix("Inode table at ") {
+            let first: u64 = rest.split('-').next().unwrap().parse().unwrap();
+            blocks.extend(first..first + 12);
+        }
+    }
+    let debugfs =
+        |request: String| run_ok("debugfs", &["-R", &request, image.path.to_str().unwrap()]);
+    for name in ["/", "/lost+found", "/indexed", "/dir1", "/dir1/sub", "/slow", "<7>"] {
+        let numbers = debugfs(format!("blocks {name}"));
+        let numbers = numbers.split_whitespace().filter_map(|n| n.parse::<u64>().ok());
+        blocks.extend(numbers.take(60));
+    }
+    for name in ["/sparse", "/dir3"] {
+        let text = debugfs(format!("stat {name}"));
+        for (before, after) in [("(ETB0):", [' ', ',', '\n']), ("File ACL: ", [' ', ',', '\n'])] {
+            let numbers = text.split(before).skip(1);
+            let numbers = numbers.filter_map(|t| t.split(after).next()?.trim().parse::<u64>().ok());
+            blocks.extend(numbers.filter(|n| *n != 0));
+        }
+    }
+    (bs, blocks)
+}
+
+/// A small generator of numbers, so that a failure can be repeated.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+        (self.0 >> 33) % below
+    }
+}
+
+fn flips(options: &[&str], count: usize, seed: u64) {
+    let Some(image) = populated(8 * MIB, options) else { return };
+    let (bs, blocks) = metadata_blocks(&image);
+    let mut numbers = Numbers(seed);
+    let (mut damaged, mut differ) = (0, Vec::new());
+    for _ in 0..count {
+        let block = blocks[numbers.next(blocks.len() as u64) as usize];
+        let at = block * bs + numbers.next(bs.min(1024));
+        let bit = 1u8 << numbers.next(8);
+        let old = image.bytes(at, 1);
+        image.poke(at, &[old[0] ^ bit]);
+        let (theirs, text) = e2fsck_is_clean(&image);
+        let (clean, ours) = match check(&image.device(), None) {
+            Ok(report) => (report.is_clean(), texts(&report)),
+            Err(Ext4Error::Unsupported { what }) => (false, what),
+            Err(e) => panic!("{e}"),
+        };
+        damaged += usize::from(!clean);
+        if theirs != clean {
+            differ.push(format!("block {block}, byte {at}, bit {bit:#x}\n{text}{ours}"));
+        }
+        image.poke(at, &old);
+    }
+    assert!(damaged > 0);
+    assert!(differ.is_empty(), "{} of {count} differ:\n{}", differ.len(), differ.join("\n---\n"));
+}
+
+#[test]
+fn random_flips_with_checksums() {
+    flips(&["-b", "1024"], 150, 1);
+    flips(&["-b", "1024", "-O", "orphan_file,metadata_csum_seed"], 50, 2);
+}
+
+#[test]
+fn random_flips_without_checksums() {
+    flips(&["-b", "1024", "-O", "^metadata_csum"], 150, 3);
+    flips(&["-b", "1024", "-O", "^metadata_csum,uninit_bg"], 50, 4);
+}

@@ -39,14 +39,7 @@ impl PageCache {
         let page = new_size / PAGE_U64;
         loop {
             self.fetch(file, page)?;
-            let mut state = self.state.lock();
-            if !state.is_present(file, page) {
-                continue;
-            }
-            if !state.make_room(1) {
-                drop(self.wait_for_memory(state));
-                continue;
-            }
+            let mut state = self.admit(1);
             let Some(old) = state.page(file, page) else { continue };
             if old[at..].iter().all(|b| *b == 0) {
                 return Ok(());

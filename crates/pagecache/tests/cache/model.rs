@@ -154,6 +154,7 @@ fn settings(memory_pages: u64, limit_pages: u64) -> Settings {
 /// Runs the files' operations at the same time; the counters at the end.
 fn drive(files: Vec<Vec<Op>>, settings: Settings) -> String {
     let limit = settings.memory_bytes;
+    let DirtyLimit::Bytes(dirty_limit) = settings.dirty_limit else { unreachable!() };
     let store = Store::new(Duration::from_micros(30), Duration::from_micros(7));
     let cache = store.cache(settings);
     cache.start();
@@ -165,7 +166,10 @@ fn drive(files: Vec<Vec<Op>>, settings: Settings) -> String {
             let (store, cache) = (Arc::clone(&store), Arc::clone(&cache));
             spawn(format!("file {key}"), move || {
                 let mut file = File { key, store, cache, model: Vec::new(), written: key << 40 };
-                ops.iter().for_each(|op| file.run(op));
+                for op in &ops {
+                    file.run(op);
+                    assert!(file.cache.dirty_bytes() <= dirty_limit);
+                }
                 file.check(0, usize::MAX >> 1);
                 file
             })

@@ -10,5 +10,5 @@ mod tree;
 
 pub use model::Model;
 pub use ops::{Op, sequence};
-pub use run::{Stage, run};
+pub use run::run;
 pub use tree::{Tree, assert_same, tree_of};

@@ -21,12 +21,12 @@ fn text(output: &Output) -> String {
 }
 
 impl Image {
-    /// A file system made by mke2fs with these options, of `size` bytes.
+    /// An ext4 file system made by mke2fs with these options, of `size` bytes.
     pub fn mke2fs(size: u64, options: &[&str]) -> Image {
         let image = Image { folder: tempfile::tempdir().unwrap() };
         std::fs::File::create(image.path()).unwrap().set_len(size).unwrap();
         let mut command = Command::new("mke2fs");
-        let made = output(command.args(["-F", "-q"]).args(options).arg(image.path()));
+        let made = output(command.args(["-F", "-q", "-t", "ext4"]).args(options).arg(image.path()));
         assert!(made.status.success(), "{command:?}: {}", text(&made));
         image
     }
@@ -34,6 +34,13 @@ impl Image {
     /// The file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("image")
+    }
+
+    /// Has debugfs change something.
+    pub fn debugfs(&self, request: &str) {
+        let mut command = Command::new("debugfs");
+        let done = output(command.args(["-w", "-R", request]).arg(self.path()));
+        assert!(done.status.success(), "{command:?}: {}", text(&done));
     }
 
     /// Panics unless e2fsck finds nothing to say.

@@ -1,16 +1,9 @@
-//! Images go to and fro between us, e2fsprogs and the kernel.
+//! Random sequences of operations by us, judged by e2fsck and the kernel, and the other way round.
 
-mod image;
-mod sequence;
-
-use std::sync::Arc;
-
-use image::{Image, KernelMount};
+use crate::image::Image;
+use crate::sequence::{Op, Tree, assert_same, run, sequence, tree_of};
+use crate::stage::{Kernel, Ours, Stage};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use sequence::{Op, Stage, Tree, assert_same, run, sequence, tree_of};
-use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::{Ext4, MountOptions};
-use steadfast_vfs::FileSystem;
 
 const IMAGE_BYTES: u64 = 48 << 20;
 
@@ -21,61 +14,11 @@ fn variants() -> Vec<Vec<&'static str>> {
     for features in ["^metadata_csum_seed,^orphan_file", "metadata_csum_seed,orphan_file"] {
         for block_size in ["1024", "2048", "4096"] {
             for wide in ["64bit", "^64bit"] {
-                all.push(vec!["-t", "ext4", "-b", block_size, "-O", features, "-O", wide]);
+                all.push(vec!["-b", block_size, "-O", features, "-O", wide]);
             }
         }
     }
     all
-}
-
-/// The image mounted by us.
-struct Ours {
-    image: Image,
-    fs: Option<Arc<Ext4>>,
-}
-
-impl Ours {
-    fn mount(image: Image) -> Self {
-        let mut ours = Ours { image, fs: None };
-        ours.remount();
-        ours
-    }
-
-    fn unmount(mut self) -> Image {
-        self.fs.take().unwrap().unmount().unwrap();
-        self.image
-    }
-}
-
-impl Stage for Ours {
-    fn fs(&self) -> &dyn FileSystem {
-        &**self.fs.as_ref().unwrap()
-    }
-
-    fn remount(&mut self) {
-        if let Some(fs) = self.fs.take() {
-            fs.unmount().unwrap();
-        }
-        let device = FileDevice::open(self.image.path(), &FileOptions::default()).unwrap();
-        self.fs = Some(Ext4::mount(Arc::new(device), MountOptions::default()).unwrap());
-    }
-}
-
-/// The image mounted by the kernel.
-struct Kernel {
-    image: Image,
-    mount: Option<KernelMount>,
-}
-
-impl Stage for Kernel {
-    fn fs(&self) -> &dyn FileSystem {
-        self.mount.as_ref().unwrap().fs()
-    }
-
-    fn remount(&mut self) {
-        self.mount = None;
-        self.mount = Some(self.image.mount("rw"));
-    }
 }
 
 /// Runs `check` on `cases` pairs of a variant of mke2fs and a sequence; the same ones each time.
@@ -129,13 +72,10 @@ fn names_by_us_are_names_for_the_kernel() {
 #[test]
 fn trees_of_the_kernel_are_read_by_us() {
     for_sequences(60, false, |options, ops| {
-        let image = Image::mke2fs(IMAGE_BYTES, options);
-        let mount = image.mount("rw");
-        let mut stage = Kernel { image, mount: Some(mount) };
-        let model = run(&mut stage, ops);
-        assert_same(&tree_of(stage.fs()), &model.tree(), "the kernel");
-        stage.mount = None;
-        let (tree, image) = read_by_us(stage.image);
+        let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, options));
+        let model = run(&mut kernel, ops);
+        assert_same(&tree_of(kernel.fs()), &model.tree(), "the kernel");
+        let (tree, image) = read_by_us(kernel.unmount());
         assert_same(&tree, &model.tree(), "we");
         image.assert_clean();
     });

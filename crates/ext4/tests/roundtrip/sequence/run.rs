@@ -10,12 +10,7 @@ use steadfast_vfs::{
 use super::model::{Model, Outcome, ROOT};
 use super::ops::{Op, Way, name, target};
 use super::tree::read_all;
-
-/// Where a sequence runs: a mounted file system that can be mounted again.
-pub trait Stage {
-    fn fs(&self) -> &dyn FileSystem;
-    fn remount(&mut self);
-}
+use crate::stage::Stage;
 
 /// Direct I/O is done in units of this.
 const DIRECT_UNIT: u32 = 4096;
@@ -24,7 +19,7 @@ const FILE_MODE: u16 = 0o640;
 const DIR_MODE: u16 = 0o750;
 
 /// Runs `ops`; panics where file system and model disagree. Returns the model at the end.
-pub fn run(stage: &mut dyn Stage, ops: &[Op]) -> Model {
+pub fn run(stage: &mut impl Stage, ops: &[Op]) -> Model {
     let mut runner = Runner { model: Model::new(), held: None, step: 0 };
     for (i, op) in ops.iter().enumerate() {
         runner.step = i as u32;
@@ -250,9 +245,14 @@ impl Runner {
     fn thin(&mut self, fs: &dyn FileSystem, dir: u16, keep_each: u8) {
         let dir = self.dir(dir);
         let at = ino(fs, &dir.path);
-        let names: Vec<_> = self.model.entries(dir.node).keys().cloned().collect();
-        let crowd = names.into_iter().filter(|n| n.starts_with(b"crowd-"));
-        for (_, name) in crowd.enumerate().filter(|(i, _)| i % usize::from(keep_each) != 0) {
+        let entries = self.model.entries(dir.node);
+        let crowd = entries.iter().filter(|(n, node)| {
+            n.starts_with(b"crowd-") && self.model.kind(**node) == FileType::Regular
+        });
+        let crowd: Vec<_> = crowd.map(|(name, _)| name.clone()).collect();
+        for (_, name) in
+            crowd.into_iter().enumerate().filter(|(i, _)| i % usize::from(keep_each) != 0)
+        {
             self.model.unlink(dir.node, &name).unwrap();
             fs.unlink(at, &name).unwrap();
         }

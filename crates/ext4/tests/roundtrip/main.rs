@@ -1,0 +1,8 @@
+//! Images go to and fro between us, e2fsprogs and the kernel. Needs root, for loop mounts.
+
+mod concurrent;
+mod directories;
+mod image;
+mod sequence;
+mod sequences;
+mod stage;

@@ -54,7 +54,8 @@ impl Volume {
         let rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
         let count: u64 = rested.iter().map(|(start, end)| resting.remove(*start, *end)).sum();
-        self.space().resting_blocks -= count;
+        let mut space = self.space();
+        space.resting_blocks = space.resting_blocks.saturating_sub(count);
     }
 }
 

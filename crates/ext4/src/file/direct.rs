@@ -48,8 +48,9 @@ impl Ext4 {
             self.write_pieces(inode, pieces, offset, end, &data)?;
             return Ok(done);
         }
-        let pieces = self.map_for_write(inode, offset, end, size, pieces)?;
-        let written = self.write_pieces(inode, pieces, offset, end, &data);
+        let written = self
+            .map_for_write(inode, offset, end, size, pieces)
+            .and_then(|pieces| self.write_pieces(inode, pieces, offset, end, &data));
         if let Err(e) = written {
             if end > size {
                 // The blocks beyond the end hold nobody's data.
@@ -71,19 +72,25 @@ impl Ext4 {
         pieces: Vec<Piece>,
     ) -> Result<Vec<Piece>> {
         let block = self.volume.block_size();
-        let mut txn = self.volume.begin()?;
-        if end > size {
-            txn.orphan_add(inode.no)?;
-        }
+        let mut holes: Vec<(u64, u64, bool)> = Vec::new();
         for hole in pieces.iter().filter(|p| p.place == Place::Hole) {
             let (from, to) = (hole.offset / block, (hole.offset + hole.len) / block);
             let split = size.div_ceil(block).clamp(from, to);
-            self.place_blocks(&mut txn, inode, from, split, Purpose::Data, true)?;
-            self.place_blocks(&mut txn, inode, split, to, Purpose::Data, false)?;
+            holes.extend([(from, split, true), (split, to, false)]);
         }
-        let pieces = self.volume.pieces(inode, offset, end, Some(&txn))?;
-        txn.finish()?;
-        Ok(pieces)
+        let mut is_orphan = end <= size;
+        for (mut from, to, unwritten) in holes {
+            while from < to {
+                let mut txn = self.volume.begin()?;
+                if !std::mem::replace(&mut is_orphan, true) {
+                    txn.orphan_add(inode.no)?;
+                }
+                let purpose = Purpose::Data;
+                from = self.place_blocks(&mut txn, inode, from, to, purpose, unwritten)?;
+                txn.finish()?;
+            }
+        }
+        self.volume.pieces(inode, offset, end, None)
     }
 
     /// The data is down: the blocks are written, and the file is as long as it is.

@@ -43,11 +43,14 @@ impl Ext4 {
         if let Some(e) = journal.aborted() {
             return Err(e.into());
         }
-        // A commit that begins from here on flushes the device that its own log is on.
-        let flushes = !journal.log().is_external() && tid == journal.running_tid();
-        let flushes = flushes && journal.has_uncommitted();
+        // A commit that begins from here on flushes the device that its own log is on; of one
+        // that has begun it is not known whether the flush is still to come.
+        let begins_later = !journal.log().is_external() && tid == journal.running_tid();
         journal.commit(tid)?;
-        if flushes { Ok(()) } else { self.flush_device() }
+        if begins_later && journal.committed_tid().is_at_least(tid) {
+            return Ok(());
+        }
+        self.flush_device()
     }
 
     /// Flushes the file system's device. A failure is final.

@@ -94,10 +94,13 @@ impl Ext4 {
         }
         let revoke = raw.file_type() != Some(FileType::Regular) || self.journals_data(inode);
         let budget = self.volume.log.update_blocks_max();
+        // An update's revokes fill one block at most.
+        let revokes = self.volume.layout.block_size as usize / 16;
         loop {
-            let Some(last) = first_of_last(txn, inode.no, from)? else { return Ok(true) };
+            let longest = if revoke { (revokes / 2) as u64 } else { u64::MAX };
+            let Some(last) = next_cut(txn, inode.no, from, longest)? else { return Ok(true) };
             txn.unmap(inode.no, last, 1 << 32, revoke)?;
-            if txn.changed_blocks() >= budget {
+            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= revokes / 2 {
                 return Ok(false);
             }
         }
@@ -114,11 +117,19 @@ fn has_extents(raw: &crate::ondisk::RawInode) -> bool {
         && (raw.flags().contains(InodeFlags::EXTENTS) || raw.file_type() == Some(FileType::Regular))
 }
 
-/// Where to cut next, not below `from`; `None` if nothing is mapped there.
-fn first_of_last(txn: &Txn<'_>, no: InodeNo, from: u64) -> Result<Option<u64>> {
+/// Where to cut next, not below `from`, so that at most `longest` blocks go; `None` if nothing is
+/// mapped there.
+fn next_cut(txn: &Txn<'_>, no: InodeNo, from: u64, longest: u64) -> Result<Option<u64>> {
     if txn.next_extent(no, from)?.is_none() {
         return Ok(None);
     }
-    let first = txn.last_extents(no, EXTENTS_AT_ONCE)?;
-    Ok(first.map(|first| from.max(first.into())))
+    let count = if longest == u64::MAX { EXTENTS_AT_ONCE } else { 1 };
+    let Some(first) = txn.last_extents(no, count)? else { return Ok(None) };
+    let mut at = u64::from(first);
+    if longest < u64::MAX
+        && let Some(extent) = txn.next_extent(no, at)?
+    {
+        at = at.max(extent.end().saturating_sub(longest));
+    }
+    Ok(Some(at.max(from)))
 }

@@ -10,7 +10,7 @@ use crate::inode::Inode;
 impl Ext4 {
     /// Writes `data` at `offset`, or at the end; returns how many bytes.
     pub(crate) fn write_file(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<usize> {
-        self.volume.status.check_writable()?;
+        self.volume.check_writable()?;
         if data.is_empty() {
             return Ok(0);
         }

@@ -83,42 +83,50 @@ impl Ext4 {
             })
             .filter(|(from, to, _)| from < to)
             .collect();
-        let mut writes = Writes::default();
-        let prepared = ranges
-            .into_iter()
-            .try_for_each(|(from, to, run)| self.prepare_run(inode, from, to, run, &mut writes));
-        cpu(super::CALL);
-        // Also after a failure: transactions wait for what has a place now.
-        let started = writes.submit(self);
-        prepared.map(|()| started)
+        let mut started = Vec::new();
+        for (from, to, run) in ranges {
+            self.write_run(inode, from, to, run, &mut started)?;
+        }
+        Ok(started)
     }
 
-    fn prepare_run(
+    /// Writes `[from, to)` bytes of a run, in as many transactions as it takes. What a finished
+    /// transaction waits for is started before the next one begins: that one may have to wait
+    /// for a commit of the first.
+    fn write_run(
         &self,
         inode: &Inode,
-        from: u64,
+        mut from: u64,
         to: u64,
         run: &DirtyRun,
-        writes: &mut Writes,
+        started: &mut Vec<Completion>,
     ) -> Result<()> {
-        let pieces = self.volume.pieces(inode, from, to, None)?;
-        let longer = {
-            let state = inode.state();
-            state.size_written().min(to) > state.raw.size()
-        };
-        if !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
-            self.volume.status.check_writable()?;
-            writes.add(pieces, run);
-            return Ok(());
+        cpu(super::CALL);
+        while from < to {
+            let mut writes = Writes::default();
+            let pieces = self.volume.pieces(inode, from, to, None)?;
+            let longer = {
+                let state = inode.state();
+                state.size_written().min(to) > state.raw.size()
+            };
+            if !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
+                self.volume.check_writable()?;
+                writes.add(pieces, run);
+                from = to;
+            } else {
+                let (pieces, promise) = self.allocate_run(inode, from, to)?;
+                from = pieces.last().map_or(to, |last| last.offset + last.len);
+                writes.add(pieces, run);
+                writes.promise = promise;
+            }
+            started.extend(writes.submit(self));
         }
-        let (pieces, promise) = self.allocate_run(inode, from, to)?;
-        writes.add(pieces, run);
-        writes.promises.extend(promise);
         Ok(())
     }
 
     /// Finds places for the reserved blocks of `[from, to)` bytes and marks unwritten extents
-    /// written, in one transaction; returns the pieces as they are then.
+    /// written, in one transaction; returns the pieces as they are then. They end before `to` if
+    /// the transaction would become too large.
     fn allocate_run(
         &self,
         inode: &Inode,
@@ -133,8 +141,14 @@ impl Ext4 {
             let state = inode.state();
             (state.size_written(), state.raw.size())
         };
+        let mut to = to;
         for (start, end) in &delayed {
-            self.place_blocks(&mut txn, inode, *start, *end, Purpose::DelayedData, false)?;
+            let reached =
+                self.place_blocks(&mut txn, inode, *start, *end, Purpose::DelayedData, false)?;
+            if reached < *end {
+                to = reached * block;
+                break;
+            }
         }
         let pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
         let mut unwritten = false;
@@ -155,13 +169,14 @@ impl Ext4 {
         });
         txn.finish()?;
         for (start, end) in delayed {
-            self.unreserve(inode, start, end);
+            self.unreserve(inode, start, end.min(to.div_ceil(block)));
         }
-        let pieces = pieces.into_iter().map(Piece::as_written).collect();
+        let pieces = pieces.into_iter().map(Piece::into_written).collect();
         Ok((pieces, promise))
     }
 
-    /// Maps the hole `[start, end)` file blocks to newly allocated ones.
+    /// Maps the hole `[start, end)` file blocks to newly allocated ones. Returns where it ends
+    /// because the transaction is large enough; at least one block is mapped.
     pub(super) fn place_blocks(
         &self,
         txn: &mut Txn<'_>,
@@ -170,11 +185,12 @@ impl Ext4 {
         end: u64,
         purpose: Purpose,
         unwritten: bool,
-    ) -> Result<()> {
-        let window =
-            self.window_blocks(inode.state().size_written().max(end * self.volume.block_size()));
+    ) -> Result<u64> {
+        let size = inode.state().size_written().max(end * self.volume.block_size());
+        let window = self.window_blocks(size);
+        let budget = self.volume.log.update_blocks_max();
         let mut at = start;
-        while at < end {
+        while at < end && (at == start || txn.changed_blocks() < budget) {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
             let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
@@ -184,7 +200,7 @@ impl Ext4 {
             txn.map_extent(inode.no, Extent { logical, len, start, unwritten })?;
             at += u64::from(len);
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Blocks kept free behind a growing file: as many as it has, up to a limit.
@@ -201,21 +217,25 @@ impl Ext4 {
         if reserved.is_empty() {
             return Ok(());
         }
-        let outcome = (|| {
-            let mut txn = self.volume.begin()?;
-            for (start, end) in reserved.iter() {
-                self.place_blocks(&mut txn, inode, start, end, Purpose::DelayedData, true)?;
-            }
-            txn.finish()
-        })();
+        let outcome =
+            reserved.iter().try_for_each(|(start, end)| self.allocate_unwritten(inode, start, end));
         reserved.iter().for_each(|(start, end)| self.unreserve(inode, start, end));
-        outcome.map(drop)
+        outcome
+    }
+
+    fn allocate_unwritten(&self, inode: &Inode, mut start: u64, end: u64) -> Result<()> {
+        while start < end {
+            let mut txn = self.volume.begin()?;
+            start = self.place_blocks(&mut txn, inode, start, end, Purpose::DelayedData, true)?;
+            txn.finish()?;
+        }
+        Ok(())
     }
 }
 
 impl Piece {
     /// The piece once it has been written.
-    fn as_written(self) -> Piece {
+    fn into_written(self) -> Piece {
         match self.place {
             Place::Unwritten(at) => Piece { place: Place::Device(at), ..self },
             _ => self,
@@ -227,8 +247,8 @@ impl Piece {
 #[derive(Default)]
 pub(super) struct Writes {
     requests: Vec<(u64, Payload)>,
-    /// Answered when all writes are done: what transactions wait for.
-    promises: Vec<Completer>,
+    /// Answered when all writes are done: what a transaction waits for.
+    promise: Option<Completer>,
 }
 
 impl Writes {
@@ -266,7 +286,7 @@ impl Writes {
         let submit =
             |(offset, data)| fs.volume.device.submit(Request::Write { offset, data, fua: false });
         let writes: Vec<Completion> = self.requests.into_iter().map(submit).collect();
-        for promise in self.promises {
+        if let Some(promise) = self.promise {
             super::gather::when_all(&writes, promise);
         }
         writes

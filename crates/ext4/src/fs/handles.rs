@@ -34,14 +34,22 @@ impl Handles {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(&self, inode: Arc<Inode>, flags: OpenFlags, errors: ErrorCursor) -> Fh {
-        inode.state().opens += 1;
+    /// # Errors
+    /// Not found: the inode is being deleted.
+    pub fn add(&self, inode: Arc<Inode>, flags: OpenFlags, errors: ErrorCursor) -> Result<Fh> {
+        {
+            let mut state = inode.state();
+            if state.doomed {
+                return Err(FsError::NotFound.into());
+            }
+            state.opens += 1;
+        }
         let mut table = self.lock();
         table.next += 1;
         let fh = table.next;
         let file = OpenFile { inode, flags, errors: Mutex::new(errors) };
         table.open.insert(fh, Arc::new(file));
-        Fh(fh)
+        Ok(Fh(fh))
     }
 
     pub fn get(&self, fh: Fh) -> Result<Arc<OpenFile>> {

@@ -55,7 +55,7 @@ impl Ext4 {
 
     /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
     pub fn read_only_because(&self) -> Option<String> {
-        self.volume.status.read_only_because()
+        self.volume.log.aborted().or_else(|| self.volume.status.read_only_because())
     }
 
     /// Whether the inode's data goes through the journal.

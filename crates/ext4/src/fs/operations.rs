@@ -45,10 +45,7 @@ impl Ext4 {
 
     fn add_handle(&self, inode: Arc<Inode>, flags: OpenFlags) -> Result<Fh> {
         let errors = self.pages.error_cursor(key(inode.no));
-        if inode.state().doomed {
-            return Err(FsError::NotFound);
-        }
-        Ok(self.handles.add(inode, flags, errors))
+        Ok(self.handles.add(inode, flags, errors)?)
     }
 
     fn file(&self, fh: Fh, needs: OpenFlags) -> Result<Arc<OpenFile>> {
@@ -116,7 +113,7 @@ impl FileSystem for Ext4 {
         cpu(NAME_CALL);
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| Ok(self.volume.status.check_writable()?))?;
+        self.run(|| self.volume.check_writable())?;
         let flags = inode.state().raw.flags();
         if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
             return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
@@ -212,7 +209,7 @@ impl FileSystem for Ext4 {
             _ => return Err(FsError::Invalid { what: "only regular files are opened here" }),
         }
         if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) {
-            self.run(|| Ok(self.volume.status.check_writable()?))?;
+            self.run(|| self.volume.check_writable())?;
             let kept = inode.state().raw.flags();
             let append_only =
                 kept.contains(InodeFlags::APPEND) && !flags.contains(OpenFlags::APPEND);

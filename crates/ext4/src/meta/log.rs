@@ -73,6 +73,14 @@ impl MetaLog {
         }
     }
 
+    /// Why nothing can be logged any more.
+    pub fn aborted(&self) -> Option<String> {
+        match self {
+            MetaLog::Journal(journal) => journal.aborted().map(|e| e.to_string()),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => None,
+        }
+    }
+
     /// Whether any block may have contents that are not in their home place.
     pub fn may_hold_images(&self) -> bool {
         match self {

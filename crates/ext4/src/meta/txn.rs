@@ -119,6 +119,11 @@ impl<'v> Txn<'v> {
         self.blocks.len() + self.inodes.len()
     }
 
+    /// How many blocks the transaction revokes so far.
+    pub fn revoked_blocks(&self) -> usize {
+        self.revokes.len()
+    }
+
     /// A group's descriptor as this transaction sees it.
     pub(crate) fn group(&self, group: GroupNo) -> &GroupDesc {
         match self.groups.edited.get(&group) {

@@ -78,9 +78,17 @@ impl Volume {
     /// # Errors
     /// If the volume is read-only.
     pub fn begin(&self) -> Result<Txn<'_>> {
-        self.status.check_writable()?;
+        self.check_writable()?;
         self.log.wait_for_room(TYPICAL_UPDATE_BLOCKS)?;
         Ok(Txn::new(self))
+    }
+
+    /// Refuses when the volume is read-only: asked for, or forced by an error.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        if let Some(cause) = self.log.aborted() {
+            self.status.set_read_only(cause);
+        }
+        self.status.check_writable()
     }
 
     /// Starts an operation that only looks.

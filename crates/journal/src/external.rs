@@ -42,14 +42,20 @@ struct ExtSuperblock {
     mount_time: U32,
     /// `s_wtime`
     write_time: U32,
-    unused_b: [u8; 4],
+    /// `s_mnt_count`
+    mount_count: U16,
+    /// `s_max_mnt_count`
+    max_mount_count: U16,
     /// `s_magic`
     magic: U16,
     /// `s_state`
     state: U16,
     /// `s_errors`
     errors: U16,
-    unused_c: [u8; 14],
+    unused_b: [u8; 2],
+    /// `s_lastcheck`
+    last_check: U32,
+    unused_c: [u8; 8],
     /// `s_rev_level`
     revision: U32,
     unused_d: [u8; 4],
@@ -68,7 +74,10 @@ struct ExtSuperblock {
     uuid: [u8; 16],
     /// `s_volume_name`
     label: [u8; 16],
-    unused_f: [u8; 884],
+    unused_f: [u8; 128],
+    /// `s_mkfs_time`
+    created: U32,
+    unused_g: [u8; 752],
     /// `s_checksum`
     checksum: U32,
 }
@@ -80,6 +89,8 @@ const _: () = {
     assert!(std::mem::offset_of!(ExtSuperblock, revision) == 0x4c);
     assert!(std::mem::offset_of!(ExtSuperblock, feature_compat) == 0x5c);
     assert!(std::mem::offset_of!(ExtSuperblock, uuid) == 0x68);
+    assert!(std::mem::offset_of!(ExtSuperblock, last_check) == 0x40);
+    assert!(std::mem::offset_of!(ExtSuperblock, created) == 0x108);
     assert!(std::mem::offset_of!(ExtSuperblock, checksum) == 0x3fc);
 };
 
@@ -153,8 +164,12 @@ fn write_ext_superblock(log: &Log, options: &ExternalOptions) -> Result<()> {
     sb.log_cluster_size = sb.log_block_size;
     // One group holds all blocks, as far as a group can; nobody reads it on a journal device.
     sb.per_group = [options.block_size * 8, options.block_size * 8, 0].map(U32::new);
-    sb.write_time = U32::new(options.unix_seconds);
+    (sb.write_time, sb.last_check) =
+        (U32::new(options.unix_seconds), U32::new(options.unix_seconds));
+    sb.created = U32::new(options.unix_seconds);
+    sb.max_mount_count = U16::new(u16::MAX);
     sb.magic = U16::new(EXT_MAGIC);
+    sb.state = U16::new(1);
     sb.errors = U16::new(1);
     sb.revision = U32::new(1);
     sb.first_inode = U32::new(11);

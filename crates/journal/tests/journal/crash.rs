@@ -16,8 +16,6 @@ use crate::disk::{Cache, Disk, Recorder};
 use crate::load::{BLOCK, Load, Shape};
 use crate::rng::Rng;
 
-/// Blocks of the make-believe file system; an internal log follows them.
-const FS_BLOCKS: u64 = 300;
 const LOG_BLOCKS: u32 = 1024;
 
 #[derive(Clone)]
@@ -33,6 +31,9 @@ struct Case {
     updates: u64,
     shape: Shape,
     ordered: bool,
+    checkpoint_start: f64,
+    /// Blocks of the make-believe file system; an internal log follows them.
+    fs_blocks: u64,
 }
 
 impl Case {
@@ -49,6 +50,8 @@ impl Case {
             updates: 260,
             shape: Shape { most: 24, data_percent: 40, commit_percent: 25 },
             ordered: true,
+            checkpoint_start: 0.3,
+            fs_blocks: 300,
         }
     }
 
@@ -59,7 +62,7 @@ impl Case {
         // In three pieces out of order, as a fragmented journal file is.
         let extent = |log, at, len| LogExtent {
             log_block: LogBlock(log),
-            device_block: FS_BLOCKS + at,
+            device_block: self.fs_blocks + at,
             len,
         };
         let extents = vec![extent(0, 700, 324), extent(324, 0, 400), extent(724, 400, 300)];
@@ -68,7 +71,7 @@ impl Case {
 
     /// Disks with a formatted log.
     fn fresh(&self) -> Vec<Vec<u8>> {
-        let fs = FS_BLOCKS as usize + if self.external { 0 } else { LOG_BLOCKS as usize };
+        let fs = self.fs_blocks as usize + if self.external { 0 } else { LOG_BLOCKS as usize };
         let mut sizes = vec![fs * BLOCK];
         if self.external {
             sizes.push((LOG_BLOCKS as usize + 3) * BLOCK);
@@ -98,14 +101,15 @@ fn run(case: &Case, seed: u64) -> Run {
         devices.push(recorder.disk("log", bytes, case.log_cache).device());
     }
     let fs = Arc::clone(&devices[0]);
-    let load = Load::new(Arc::clone(&fs), Arc::clone(&recorder), 0..FS_BLOCKS, case.shape, seed);
+    let load =
+        Load::new(Arc::clone(&fs), Arc::clone(&recorder), 0..case.fs_blocks, case.shape, seed);
     let (case, load2) = (case.clone(), Arc::clone(&load));
     Sim::new(seed)
         .run(move || {
             let config = Config {
                 async_commit: case.async_commit,
                 commit_interval: Duration::from_millis(20),
-                checkpoint_start_fraction: 0.3,
+                checkpoint_start_fraction: case.checkpoint_start,
                 max_request_bytes: 16 << 10,
                 checkpoint_in_flight: 4,
                 ..Config::default()
@@ -148,6 +152,10 @@ fn judge(case: &Case, run: &Run, cut: usize, states: Vec<Vec<u8>>) -> Result<(),
         assert_eq!(bytes[b.0 as usize * BLOCK..][..BLOCK], image[..], "dry and real recovery");
     }
     assert!(recover(&log, &*devices[0]).unwrap().was_clean);
+    if !case.async_commit {
+        // Then no cut leaves anything that recovery has to judge.
+        assert_eq!(wet.findings, []);
+    }
     let acknowledged = run.recorder.noted(cut).unwrap_or(0);
     run.load.judge(&bytes, acknowledged, case.ordered).map(drop)
 }
@@ -277,6 +285,18 @@ fn transaction_numbers_wrap() {
 fn journaled_data_only() {
     let shape = Shape { most: 60, data_percent: 0, commit_percent: 40 };
     check(&Case { shape, external: true, ..Case::new("data=journal") });
+}
+
+/// Space is freed only when somebody waits for it, so it is reused at once; and whoever waits has
+/// uncommitted updates in the running transaction while older images of their blocks go home.
+#[test]
+fn a_full_log() {
+    for external in [false, true] {
+        let shape = Shape { most: 90, data_percent: 20, commit_percent: 4 };
+        let (fs_blocks, checkpoint_start) = (1500, 2.0);
+        let case = Case { external, shape, fs_blocks, checkpoint_start, ..Case::new("full log") };
+        check(&case);
+    }
 }
 
 #[test]

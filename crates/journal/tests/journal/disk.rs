@@ -279,6 +279,8 @@ impl Recorder {
         let events = locked(&self.events);
         let disks = locked(&self.disks);
         let done = completions(&events);
+        let flushed: Vec<usize> =
+            (0..disks.len()).map(|d| last_flush(&events[..cut], &done, d, cut)).collect();
         let mut out: Vec<Vec<u8>> = disks.iter().map(|d| d.before.clone()).collect();
         // Completed writes in the order in which they completed, then those under way.
         let mut writes: Vec<(usize, usize)> = Vec::new();
@@ -294,7 +296,7 @@ impl Recorder {
             let promised = at < cut
                 && (disks[*disk].cache == Cache::None
                     || (*fua && disks[*disk].cache == Cache::Volatile)
-                    || flushed(&events, &done, *disk, at, cut));
+                    || at <= flushed[*disk]);
             let mut at = *offset as usize;
             for sector in data.units(SECTOR) {
                 if promised || rng.chance(keep) {
@@ -318,11 +320,13 @@ fn completions(events: &[Event]) -> Vec<Option<usize>> {
     done
 }
 
-/// Whether a write of `disk` that completed at `at` is covered by a flush that was done before
-/// `cut`.
-fn flushed(events: &[Event], done: &[Option<usize>], disk: usize, at: usize, cut: usize) -> bool {
-    events[at..cut].iter().any(|e| match e {
-        Event::Flush { disk: d, id } => *d == disk && done[*id].is_some_and(|end| end < cut),
-        _ => false,
-    })
+/// Up to which instant completed writes of `disk` are covered by a flush done before `cut`.
+fn last_flush(events: &[Event], done: &[Option<usize>], disk: usize, cut: usize) -> usize {
+    let covered = |(i, e): (usize, &Event)| match e {
+        Event::Flush { disk: d, id } if *d == disk && done[*id].is_some_and(|end| end < cut) => {
+            Some(i)
+        }
+        _ => None,
+    };
+    events.iter().enumerate().rev().find_map(covered).unwrap_or(0)
 }

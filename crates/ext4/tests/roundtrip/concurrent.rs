@@ -66,7 +66,7 @@ fn tasks_leave_a_sound_tree() {
     let tasks: Vec<_> = (0..TASKS)
         .map(|task| {
             let (fs, dirs) = (Arc::clone(&fs), Arc::clone(&dirs));
-            spawn(&format!("task {task}"), move || work(&*fs, &dirs, task))
+            spawn(format!("task {task}"), move || work(&*fs, &dirs, task))
         })
         .collect();
     tasks.into_iter().for_each(|task| task.join().unwrap());

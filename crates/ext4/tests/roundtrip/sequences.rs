@@ -1,7 +1,9 @@
 //! Random sequences of operations by us, judged by e2fsck and the kernel, and the other way round.
 
 use crate::image::Image;
-use crate::sequence::{Op, Tree, assert_same, run, sequence, tree_of};
+use crate::sequence::{
+    Op, assert_same, assert_same_attrs, attrs_of, run, sequence, tree_of,
+};
 use crate::stage::{Kernel, Ours, Stage};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -38,22 +40,19 @@ fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], &[Op])) {
     }
 }
 
-fn read_by_us(image: Image) -> (Tree, Image) {
-    let ours = Ours::mount(image);
-    let tree = tree_of(ours.fs());
-    (tree, ours.unmount())
-}
-
 #[test]
 fn our_trees_are_read_by_the_kernel() {
     for_sequences(200, false, |options, ops| {
         let mut ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, options));
         let model = run(&mut ours, ops);
         assert_same(&tree_of(ours.fs()), &model.tree(), "we");
+        ours.remount();
+        let attrs = attrs_of(ours.fs());
         let image = ours.unmount();
         image.assert_clean();
         let mount = image.mount("ro");
         assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
+        assert_same_attrs(&attrs, &attrs_of(mount.fs()));
     });
 }
 
@@ -75,8 +74,11 @@ fn trees_of_the_kernel_are_read_by_us() {
         let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, options));
         let model = run(&mut kernel, ops);
         assert_same(&tree_of(kernel.fs()), &model.tree(), "the kernel");
-        let (tree, image) = read_by_us(kernel.unmount());
-        assert_same(&tree, &model.tree(), "we");
-        image.assert_clean();
+        kernel.remount();
+        let attrs = attrs_of(kernel.fs());
+        let ours = Ours::mount(kernel.unmount());
+        assert_same(&tree_of(ours.fs()), &model.tree(), "we");
+        assert_same_attrs(&attrs_of(ours.fs()), &attrs);
+        ours.unmount().assert_clean();
     });
 }

@@ -62,7 +62,7 @@ pub struct Kernel {
 
 impl Kernel {
     pub fn mount(image: Image) -> Self {
-        Kernel { mount: Some(image.mount("rw")), image }
+        Kernel { mount: Some(image.mount("rw,noatime")), image }
     }
 }
 
@@ -73,7 +73,7 @@ impl Stage for Kernel {
 
     fn remount(&mut self) {
         self.mount = None;
-        self.mount = Some(self.image.mount("rw"));
+        self.mount = Some(self.image.mount("rw,noatime"));
     }
 
     fn unmount(mut self) -> Image {

@@ -11,4 +11,4 @@ mod tree;
 pub use model::Model;
 pub use ops::{Op, sequence};
 pub use run::run;
-pub use tree::{Tree, assert_same, tree_of};
+pub use tree::{assert_same, assert_same_attrs, attrs_of, tree_of};

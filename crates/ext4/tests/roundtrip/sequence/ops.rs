@@ -71,6 +71,16 @@ pub enum Op {
         of: u16,
         mode: u16,
     },
+    Owner {
+        of: u16,
+        uid: u32,
+        gid: u32,
+    },
+    /// Sets mtime and atime, in seconds.
+    Times {
+        of: u16,
+        secs: i64,
+    },
     Fsync {
         file: u16,
         data_only: bool,
@@ -148,6 +158,11 @@ fn names() -> BoxedStrategy<Op> {
             .prop_map(|(dir, count, long)| Op::Crowd { dir, count, long }),
         1 => (pick(), 2..6_u8).prop_map(|(dir, keep_each)| Op::Thin { dir, keep_each }),
         1 => (pick(), 0..0o1000_u16).prop_map(|(of, mode)| Op::Mode { of, mode }),
+        1 => (pick(), prop_oneof![0..70_000_u32, any::<u32>()], 0..70_000_u32)
+            .prop_map(|(of, uid, gid)| Op::Owner { of, uid: uid & !(1 << 31), gid }),
+        // From 1901 to 2446, as wide as a 256-byte inode can say.
+        1 => (pick(), -(1_i64 << 31)..(1_i64 << 31) + (3 << 32))
+            .prop_map(|(of, secs)| Op::Times { of, secs }),
     ]
     .boxed()
 }

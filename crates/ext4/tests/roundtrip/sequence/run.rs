@@ -4,7 +4,8 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use steadfast_vfs::{
-    Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result, SetAttr, path,
+    Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result, SetAttr, SetTime,
+    Timestamp, path,
 };
 
 use super::model::{Model, Outcome, ROOT};
@@ -137,14 +138,7 @@ impl Runner {
             }
             Op::Crowd { dir, count, long } => self.crowd(fs, *dir, *count, *long),
             Op::Thin { dir, keep_each } => self.thin(fs, *dir, *keep_each),
-            Op::Mode { of, mode } => {
-                let not_link = |kind| kind != FileType::Symlink;
-                let Some(of) = self.pick(*of, false, not_link) else { return };
-                let set = SetAttr { mode: Some(*mode), ..SetAttr::default() };
-                let attr = fs.setattr(ino(fs, &of.path), set).unwrap();
-                assert_eq!(attr.mode, *mode);
-                self.model.nodes[of.node].mode = *mode;
-            }
+            Op::Mode { .. } | Op::Owner { .. } | Op::Times { .. } => self.attributes(fs, op),
             Op::Sync => fs.sync().unwrap(),
             Op::Remount => {}
             Op::Write { .. } | Op::Truncate { .. } | Op::Fsync { .. } | Op::ReadBack { .. } => {
@@ -158,6 +152,28 @@ impl Runner {
             }
             Op::LetGo { write } => self.let_go(fs, *write),
         }
+    }
+
+    fn attributes(&mut self, fs: &dyn FileSystem, op: &Op) {
+        let (of, set) = match op {
+            Op::Mode { of, mode } => (of, SetAttr { mode: Some(*mode), ..SetAttr::default() }),
+            Op::Owner { of, uid, gid } => {
+                (of, SetAttr { uid: Some(*uid), gid: Some(*gid), ..SetAttr::default() })
+            }
+            Op::Times { of, secs } => {
+                let time = Some(SetTime::At(Timestamp { secs: *secs, nanos: self.step }));
+                (of, SetAttr { atime: time, mtime: time, ..SetAttr::default() })
+            }
+            _ => unreachable!("not attributes"),
+        };
+        // Linux cannot change the mode of a symbolic link.
+        let Some(of) = self.pick(*of, false, |kind| kind != FileType::Symlink) else { return };
+        let attr = fs.setattr(ino(fs, &of.path), set).unwrap();
+        assert!(set.mode.is_none_or(|mode| mode == attr.mode), "{op:?}");
+        assert!(set.uid.is_none_or(|uid| uid == attr.uid), "{op:?}");
+        assert!(set.gid.is_none_or(|gid| gid == attr.gid), "{op:?}");
+        assert!(set.mtime.is_none_or(|t| t == SetTime::At(attr.mtime)), "{op:?}: {attr:?}");
+        self.model.nodes[of.node].mode = attr.mode;
     }
 
     fn contents(&mut self, fs: &dyn FileSystem, op: &Op) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_vfs::{FileSystem, FileType, Ino, OpenFlags, path};
+use steadfast_vfs::{Attr, FileSystem, FileType, Ino, OpenFlags, path};
 
 use super::Model;
 use super::model::Kind;
@@ -62,6 +62,23 @@ fn see(
     }
 }
 
+/// Attributes by path, with lost+found. Inode numbers are left out: `HostFs` has its own.
+pub fn attrs_of(fs: &dyn FileSystem) -> BTreeMap<Vec<u8>, Attr> {
+    let mut all = BTreeMap::new();
+    let mut below = vec![(Vec::new(), fs.root())];
+    while let Some((at, ino)) = below.pop() {
+        let attr = fs.getattr(ino).unwrap();
+        if attr.kind == FileType::Directory {
+            for entry in path::list(fs, ino).unwrap() {
+                let child = fs.lookup(ino, &entry.name).unwrap();
+                below.push(([&at[..], b"/", &entry.name].concat(), child.ino));
+            }
+        }
+        all.insert(at, Attr { ino: Ino(0), ..attr });
+    }
+    all
+}
+
 /// All bytes of a file.
 pub fn read_all(fs: &dyn FileSystem, ino: Ino) -> Vec<u8> {
     let fh = fs.open(ino, OpenFlags::READ).unwrap();
@@ -106,6 +123,15 @@ impl Model {
             }
         }
     }
+}
+
+/// Panics where attributes differ.
+pub fn assert_same_attrs(ours: &BTreeMap<Vec<u8>, Attr>, kernels: &BTreeMap<Vec<u8>, Attr>) {
+    for (path, kernel) in kernels {
+        let name = String::from_utf8_lossy(path);
+        assert_eq!(ours.get(path), Some(kernel), "attributes of {name}: ours, the kernel's");
+    }
+    assert_eq!(ours.len(), kernels.len());
 }
 
 /// Says how two trees differ, briefly.

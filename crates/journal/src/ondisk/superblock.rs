@@ -82,7 +82,7 @@ const PLACE: &str = "journal superblock";
 /// A journal superblock whose magic, features, checksum and geometry have been checked.
 ///
 /// Bytes that this version does not know are kept and written back as they were.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Superblock {
     raw: Raw,
 }
@@ -327,5 +327,3 @@ impl Superblock {
         crc32c(!0, &self.raw.uuid)
     }
 }
-
-impl Copy for Superblock {}

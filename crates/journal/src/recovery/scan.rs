@@ -7,8 +7,8 @@
 //! | found | meaning |
 //! |---|---|
 //! | other bytes, another number, no commit block | the log ends before this transaction |
-//! | a checksum fails, and the commit time is before the last transaction's | left over from an earlier journal in the same place: the log ends before it |
-//! | a checksum fails, asynchronous commit, and no later transaction follows | it was being written when the power failed: the log ends before it |
+//! | a checksum fails, the commit time is before the last transaction's, and nothing valid follows | left over from an earlier journal in the same place: the log ends before it |
+//! | a checksum fails, asynchronous commit, and nothing valid follows | it was being written when the power failed: the log ends before it |
 //! | a checksum fails otherwise | corruption |
 //!
 //! That a bad checksum without asynchronous commit is corruption follows from the commit order:
@@ -17,6 +17,15 @@
 //! block itself may be torn; then the third line holds for it too.
 //!
 //! However damaged the log is, the scan ends: it never takes more blocks than the log has.
+//!
+//! # Where the log ends too early
+//!
+//! A damaged header also looks like the end of the log, and what is behind it would be lost
+//! without a word (the kernel and e2fsck do lose it). So with checksums v2 and v3 the scan looks
+//! a little further, for a block that can only be there if the transaction had committed: a
+//! valid one of a later transaction, since that begins only when the one before is durable; or,
+//! without asynchronous commit, the transaction's own valid commit block. Older laps of the log
+//! have lower numbers, earlier journals another checksum seed.
 
 use crate::checksum::crc32_be;
 use crate::ondisk::commit_block::{self, Verdict};
@@ -66,25 +75,34 @@ struct Candidate {
 enum Step {
     /// A transaction ended here.
     Committed(Candidate, u64),
-    /// The log ends before this transaction.
-    End,
+    /// The log ends before this transaction: no block of it was found at this place.
+    End(LogBlock),
 }
+
+/// How far to look for signs that the log should go on.
+const LOOK_AHEAD_BYTES: usize = 8 << 20;
 
 /// Finds the whole transactions from `start` on, where number `first` is due.
 pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<Scanned> {
     let out = Scanned { transactions: Vec::new(), end: first, findings: Vec::new() };
     let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, out };
-    while let Step::Committed(t, seconds) = scan.transaction()? {
+    loop {
+        let (t, seconds) = match scan.transaction()? {
+            Step::Committed(t, seconds) => (t, seconds),
+            Step::End(at) => {
+                scan.check_end(at)?;
+                return Ok(scan.out);
+            }
+        };
         if let Some(what) = t.bad {
             scan.judge(t.tid, seconds, what)?;
-            break;
+            return Ok(scan.out);
         }
         scan.last_seconds = seconds;
         scan.out.end = t.tid.plus(1);
         let Candidate { tid, images, revokes, .. } = t;
         scan.out.transactions.push(Transaction { tid, images, revokes });
     }
-    Ok(scan.out)
 }
 
 impl Scan<'_, '_> {
@@ -105,15 +123,15 @@ impl Scan<'_, '_> {
         let mut t =
             Candidate { tid, images: Vec::new(), revokes: Vec::new(), v1_sum: !0, bad: None };
         loop {
-            let Some(at) = self.take() else { return Ok(Step::End) };
+            let Some(at) = self.take() else { return Ok(Step::End(self.at)) };
             let block = self.reader.block(at)?;
             let Some(header) = Header::of(&block).filter(|h| h.tid() == tid) else {
-                return Ok(Step::End);
+                return Ok(Step::End(at));
             };
             match header.kind() {
                 BlockType::Descriptor => {
                     if !self.descriptor(at, &block, &mut t)? {
-                        return Ok(Step::End);
+                        return Ok(Step::End(at));
                     }
                 }
                 BlockType::Revoke => self.revoke(at, &block, &mut t),
@@ -121,7 +139,7 @@ impl Scan<'_, '_> {
                     let seconds = self.commit(at, &block, &mut t);
                     return Ok(Step::Committed(t, seconds));
                 }
-                _ => return Ok(Step::End),
+                _ => return Ok(Step::End(at)),
             }
         }
     }
@@ -173,23 +191,69 @@ impl Scan<'_, '_> {
 
     /// A transaction is complete but a checksum in it fails: see the module's table.
     fn judge(&mut self, tid: Tid, seconds: u64, what: String) -> Result<()> {
-        if seconds < self.last_seconds {
-            self.out.findings.push(Finding::Stale { tid });
-            return Ok(());
+        let what = format!("{what} does not match");
+        if self.goes_on(self.at)?.is_none() {
+            if seconds < self.last_seconds {
+                self.out.findings.push(Finding::Stale { tid });
+                return Ok(());
+            }
+            if self.reader.may_end_torn() && !self.begins(tid.plus(1))? {
+                self.out.findings.push(Finding::Interrupted { tid, what });
+                return Ok(());
+            }
         }
-        if self.reader.may_end_torn() && !self.another_follows(tid.plus(1))? {
-            let what = format!("{what} does not match");
-            self.out.findings.push(Finding::Interrupted { tid, what });
-            return Ok(());
-        }
-        let place = format!("transaction {tid}");
-        Err(JournalError::corrupt(format!("{what} does not match"), place))
+        Err(JournalError::corrupt(what, format!("transaction {tid}")))
     }
 
-    /// Whether the block after the transaction just read begins transaction `tid`.
-    fn another_follows(&mut self, tid: Tid) -> Result<bool> {
-        let Some(at) = self.take() else { return Ok(false) };
-        let block = self.reader.block(at)?;
+    /// Whether the next block is one of transaction `tid`, by its header alone: all that there
+    /// is to go by with checksum v1.
+    fn begins(&mut self, tid: Tid) -> Result<bool> {
+        let block = self.reader.block(self.at)?;
         Ok(Header::of(&block).is_some_and(|h| h.tid() == tid))
+    }
+
+    /// No transaction was found at `from`; refuses a log that should not have ended there.
+    fn check_end(&mut self, from: LogBlock) -> Result<()> {
+        let Some(at) = self.goes_on(from)? else { return Ok(()) };
+        let what = format!("the log is damaged at block {from}, but goes on at {at}");
+        Err(JournalError::corrupt(what, format!("transaction {}", self.out.end)))
+    }
+
+    /// The first block from `from` on that says that transaction `end` had committed.
+    fn goes_on(&mut self, from: LogBlock) -> Result<Option<LogBlock>> {
+        let layout = self.reader.layout;
+        if !layout.has_block_checksums() {
+            return Ok(None);
+        }
+        let most = (LOOK_AHEAD_BYTES / layout.block_size) as u32;
+        for n in 0..most.min(self.reader.capacity()) {
+            let at = self.reader.after(from, n);
+            let block = self.reader.block(at)?;
+            if self.proves_commit(&block) {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a block can only be there if transaction `end` has committed.
+    fn proves_commit(&self, block: &[u8]) -> bool {
+        let layout = self.reader.layout;
+        let end = self.out.end;
+        let Some(header) = Header::of(block) else { return false };
+        let ahead = header.tid().distance_from(end);
+        match header.kind() {
+            BlockType::Descriptor | BlockType::Revoke => {
+                (1..=self.reader.capacity()).contains(&ahead) && layout.tail_matches(block)
+            }
+            BlockType::Commit => {
+                let least = u32::from(layout.async_commit);
+                let read = commit_block::decode(&layout, block, 0);
+                (least..=self.reader.capacity()).contains(&ahead)
+                    && read.verdict == Verdict::Good
+                    && read.seconds >= self.last_seconds
+            }
+            _ => false,
+        }
     }
 }

@@ -86,6 +86,7 @@ fn the_same_as_mke2fs() {
     for (size, bs) in [
         (8 * MIB, 1024),
         (9 * MIB + 12345, 1024),
+        (8 * MIB, 4096),
         (16 * MIB, 2048),
         (64 * MIB, 1024),
         (64 * MIB, 4096),

@@ -147,7 +147,7 @@ impl Checker<'_> {
     }
 
     fn check_dot_type(&mut self, ino: InodeNo, entry: &DirentRef) {
-        if entry.type_code != file_type_code(FileType::Directory) {
+        if entry.type_code != 0 && entry.type_code != file_type_code(FileType::Directory) {
             let text = format_args!("\".\" or \"..\" has type {}", entry.type_code);
             self.dir_finding(ino, 0, FindingKind::EntryType, text);
         }
@@ -208,7 +208,8 @@ impl Checker<'_> {
             bad(self, "whose fields make no sense");
         }
         let expected = known.kind.map_or(0, file_type_code);
-        if entry.type_code != expected {
+        // No type at all is allowed: readers then look at the inode.
+        if entry.type_code != 0 && entry.type_code != expected {
             let text =
                 format_args!("{shown:?} has type {}, inode {ino} has {expected}", entry.type_code);
             self.dir_finding(dir, number, FindingKind::EntryType, text);

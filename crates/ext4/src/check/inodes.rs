@@ -10,6 +10,9 @@ use crate::ondisk::{Compat, GroupNo, InodeFlags, InodeNo, RawInode};
 /// Blocks of an inode table that are read at once.
 const BATCH: u32 = 64;
 
+/// Lists the device's bad blocks (`EXT4_BAD_INO`).
+const BAD_BLOCKS: InodeNo = InodeNo(1);
+
 /// What an inode maps.
 #[derive(Debug, Default)]
 pub(super) struct Mapped {
@@ -151,7 +154,6 @@ impl Checker<'_> {
 
     /// What a reserved inode holds that it must not.
     fn reserved_problem(&self, ino: InodeNo, inode: &RawInode) -> Option<&'static str> {
-        const BAD_BLOCKS: InodeNo = InodeNo(1);
         const USER_QUOTA: InodeNo = InodeNo(3);
         const GROUP_QUOTA: InodeNo = InodeNo(4);
         const BOOT_LOADER: InodeNo = InodeNo(5);
@@ -196,15 +198,17 @@ impl Checker<'_> {
 
     /// Walks through what an inode maps, and holds size and storage against it.
     fn check_contents(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
+        if ino == BAD_BLOCKS {
+            // Only what it maps counts: its size and storage were never kept.
+            return self.walk_block_map(ino, inode).map(drop);
+        }
         let kind = inode.file_type();
         let xattr_blocks = self.check_xattr_block(ino, inode)?;
         let fast_symlink = kind == Some(FileType::Symlink) && (1..60).contains(&inode.size());
         let maps =
             matches!(kind, Some(FileType::Regular | FileType::Directory | FileType::Symlink))
                 && !fast_symlink;
-        let mut mapped = if ino == InodeNo(1) {
-            self.walk_block_map(ino, inode)?
-        } else if !maps {
+        let mut mapped = if !maps {
             Mapped::default()
         } else if inode.flags().contains(InodeFlags::EXTENTS) {
             self.walk_extents(ino, inode)?

@@ -108,6 +108,10 @@ impl Checker<'_> {
         if f.compat.contains(Compat::ORPHAN_FILE) != (sb.orphan_file_inode.get() != 0) {
             bad.push(format!("orphan file inode {}", sb.orphan_file_inode));
         }
+        let quota = [sb.user_quota_inode, sb.group_quota_inode, sb.project_quota_inode];
+        if quota.iter().any(|inode| inode.get() != 0) {
+            bad.push("inodes of quotas, but no quota feature".into());
+        }
         for text in bad {
             let place = format_args!("superblock");
             self.findings.add(FindingKind::Superblock, place, format_args!("{text}"));

@@ -166,7 +166,8 @@ impl Plan {
     /// points to each reserved block of the primary, which lists its copies in the backups.
     pub(super) fn add_resize_inode(&mut self) -> Result<()> {
         let layout = &self.layout;
-        if layout.reserved_gdt_blocks == 0 {
+        // As mke2fs: also where a file system is so small that nothing is reserved.
+        if !layout.features.compat.contains(Compat::RESIZE_INODE) {
             return Ok(());
         }
         let bs = layout.block_size as usize;

@@ -50,6 +50,10 @@ enum Respect {
 
 impl Volume {
     /// Blocks whose freeing has become durable are free to use.
+    pub(crate) fn use_rested(&self) {
+        self.take_rested(&mut self.lock_meta().alloc.resting);
+    }
+
     fn take_rested(&self, resting: &mut super::RangeSet) {
         let rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));

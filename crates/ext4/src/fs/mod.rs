@@ -78,6 +78,7 @@ impl Ext4 {
                 break;
             }
             self.volume.log.commit(self.volume.log.running_tid()).map_err(FsError::from)?;
+            self.volume.use_rested();
             outcome = operation();
         }
         outcome.map_err(|e| {

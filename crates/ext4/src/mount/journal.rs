@@ -9,7 +9,7 @@ use steadfast_journal::{Checksums, Journal, Log, LogBlock, LogExtent, Overlay};
 use uuid::Uuid;
 
 use super::options::MountOptions;
-use super::{groups, needs_recovery};
+use super::{groups, needs_recovery, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::extents::{NodeRead, Tree};
@@ -17,7 +17,8 @@ use crate::inode::Clock;
 use crate::meta::MetaLog;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{
-    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, Superblock,
+    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, StateFlags,
+    Superblock,
 };
 
 /// A file system's log.
@@ -25,6 +26,12 @@ pub(super) struct Found {
     log: Log,
     /// Blocks of the file system that it takes: none if it is external.
     pub blocks: RangeSet,
+}
+
+impl Found {
+    pub(super) fn log(&self) -> &Log {
+        &self.log
+    }
 }
 
 /// What recovery left.
@@ -179,6 +186,10 @@ pub(super) fn recover(
     }
     let report = steadfast_journal::recover(log, &**device)?;
     if report.errno != 0 {
+        // The file system itself says so before the journal stops saying it.
+        let mut superblock = superblock::read(&**device, &Overlay::new())?;
+        superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
+        superblock::write(&**device, &mut superblock)?;
         steadfast_journal::clear_errno(log)?;
     }
     Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })

@@ -17,6 +17,7 @@ mod groups;
 mod journal;
 mod options;
 mod orphans;
+mod replay;
 mod superblock;
 mod unmount;
 
@@ -29,6 +30,7 @@ use steadfast_pagecache::{PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub use options::{DataMode, MountOptions};
+pub use replay::{replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::{Ext4Error, Result};

@@ -1,0 +1,62 @@
+//! Replaying a journal without mounting.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_journal::{Overlay, RecoveryReport};
+
+use super::{MountOptions, journal, needs_recovery, superblock};
+use crate::error::Result;
+use crate::ondisk::{Incompat, Layout, StateFlags, check_supported_filesystem};
+
+/// Replays the journal if the file system needs recovery, and marks both clean; nothing else is
+/// changed: orphans are left to the next mount (as `e2fsck -E journal_only`). `None` if there is
+/// nothing to replay.
+///
+/// Of `options` the journal device and whether a volatile one is accepted matter; with
+/// [`read_only`](MountOptions::read_only) nothing is written and only the report is made.
+///
+/// # Errors
+/// As for a mount.
+pub fn replay(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<Option<RecoveryReport>> {
+    let before = superblock::read(&**device, &Overlay::new())?;
+    check_supported_filesystem(&before)?;
+    let layout = Layout::new(&before, device.info().size)?;
+    let found = journal::find(device, &before, &layout, options)?;
+    let Some(found) = found.filter(|_| needs_recovery(&before)) else { return Ok(None) };
+    let log = found.log();
+    if options.read_only {
+        return Ok(Some(steadfast_journal::recover_dry(log, &**device)?.0));
+    }
+    let report = steadfast_journal::recover(log, &**device)?;
+    let mut after = superblock::read(&**device, &Overlay::new())?;
+    if report.errno != 0 {
+        after.state.set(after.state.get() | StateFlags::ERROR.bits());
+    }
+    let mut features = after.features();
+    features.incompat.remove(Incompat::NEEDS_RECOVERY);
+    after.set_features(features);
+    superblock::write(&**device, &mut after)?;
+    if report.errno != 0 {
+        // Only now that the file system itself says so.
+        steadfast_journal::clear_errno(log)?;
+    }
+    Ok(Some(report))
+}
+
+/// What the journal would write home: the blocks over which a check sees the file system as it
+/// will be after recovery. Empty if nothing is to be replayed.
+///
+/// # Errors
+/// As for a mount.
+pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Overlay> {
+    let sb = superblock::read(&**device, &Overlay::new())?;
+    check_supported_filesystem(&sb)?;
+    let layout = Layout::new(&sb, device.info().size)?;
+    let found = journal::find(device, &sb, &layout, options)?;
+    let Some(found) = found.filter(|_| needs_recovery(&sb)) else { return Ok(Overlay::new()) };
+    Ok(steadfast_journal::recover_dry(found.log(), &**device)?.1)
+}

@@ -1,0 +1,136 @@
+//! Bytes of files: holes, sizes, direct and cached together, the layout on the device.
+
+use bytes::Bytes;
+use steadfast_ext4::MountOptions;
+use steadfast_runtime::spawn;
+use steadfast_vfs::{FileSystem, FsError, OpenFlags, SetAttr, SetTime, Timestamp};
+
+use crate::image::Image;
+use crate::{RW, contents, create, mount, read_all};
+
+#[test]
+fn direct_and_cached_see_each_other() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, cached) = create(&*fs, "file", RW);
+    let direct = fs.open(attr.ino, RW | OpenFlags::DIRECT).unwrap();
+    fs.write(cached, 0, contents(1, 0, 100_000)).unwrap();
+    assert_eq!(fs.read(direct, 0, 98_304).unwrap(), contents(1, 0, 98_304));
+    assert_eq!(fs.read(direct, 98_304, 4096).unwrap(), contents(1, 98_304, 1696));
+    fs.write(direct, 8192, contents(2, 8192, 16384)).unwrap();
+    assert_eq!(fs.read(cached, 8192, 16384).unwrap(), contents(2, 8192, 16384));
+    assert_eq!(fs.read(cached, 0, 8192).unwrap(), contents(1, 0, 8192));
+    // Beyond the end, leaving a hole; then into the hole.
+    fs.write(direct, 1 << 20, contents(3, 1 << 20, 65536)).unwrap();
+    assert_eq!(fs.getattr(attr.ino).unwrap().size, (1 << 20) + 65536);
+    assert_eq!(fs.read(direct, 500_000 / 512 * 512, 1024).unwrap(), vec![0; 1024]);
+    fs.write(direct, 512 << 10, contents(4, 512 << 10, 4096)).unwrap();
+    assert_eq!(fs.read(cached, 512 << 10, 4096).unwrap(), contents(4, 512 << 10, 4096));
+    assert_eq!(fs.read(cached, (512 << 10) + 4096, 4096).unwrap(), vec![0; 4096]);
+    // Whole sectors only; parts of blocks go through the cache and are on the device after.
+    let odd = fs.write(direct, 100, Bytes::from_static(b"x"));
+    assert!(matches!(odd, Err(FsError::Invalid { .. })));
+    fs.write(direct, 512, contents(5, 512, 1024)).unwrap();
+    assert_eq!(fs.read(direct, 512, 1024).unwrap(), contents(5, 512, 1024));
+    assert_eq!(fs.page_cache().dirty_bytes(), 0);
+    assert!(matches!(fs.read(direct, 1, 512), Err(FsError::Invalid { .. })));
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+#[test]
+fn a_file_that_shrinks_and_grows_shows_zeros() {
+    let image = Image::mke2fs(48 << 20, &[]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 50_000)).unwrap();
+    fs.sync().unwrap();
+    let resize = |size| {
+        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        assert_eq!(fs.setattr(attr.ino, set).unwrap().size, size);
+    };
+    resize(10_001);
+    resize(60_000);
+    let mut expected = contents(1, 0, 10_001).to_vec();
+    expected.resize(60_000, 0);
+    assert_eq!(read_all(&*fs, "file"), expected);
+    fs.unmount().unwrap();
+    image.assert_clean();
+    let mounted = image.mount("ro");
+    assert_eq!(read_all(mounted.fs(), "file"), expected);
+}
+
+#[test]
+fn sizes_have_an_end() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    let last = ((1u64 << 32) - 1) * 4096;
+    assert_eq!(fs.write(fh, last, Bytes::from_static(b"x")), Err(FsError::FileTooLarge));
+    assert_eq!(fs.write(fh, u64::MAX - 3, contents(1, 0, 9)), Err(FsError::FileTooLarge));
+    let set = SetAttr { size: Some(last + 1), ..SetAttr::default() };
+    assert_eq!(fs.setattr(attr.ino, set), Err(FsError::FileTooLarge));
+    assert_eq!(fs.write(fh, last - 1, Bytes::from_static(b"x")), Ok(1));
+    assert_eq!(fs.read(fh, last - 2, 100).unwrap(), Bytes::from_static(b"\0x"));
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+#[test]
+fn attributes_are_kept() {
+    let image = Image::mke2fs(48 << 20, &[]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, _) = create(&*fs, "file", RW);
+    let time = Timestamp { secs: 5_000_000_000, nanos: 123_456_789 };
+    let set = SetAttr {
+        mode: Some(0o4711),
+        uid: Some(70_000),
+        gid: Some(80_000),
+        atime: Some(SetTime::At(time)),
+        mtime: Some(SetTime::Now),
+        ..SetAttr::default()
+    };
+    let after = fs.setattr(attr.ino, set).unwrap();
+    assert_eq!((after.mode, after.uid, after.gid, after.atime), (0o4711, 70_000, 80_000, time));
+    fs.unmount().unwrap();
+    image.assert_clean();
+    let mounted = image.mount("ro");
+    let seen = mounted.fs().lookup(mounted.fs().root(), b"file").unwrap();
+    assert_eq!((seen.mode, seen.uid, seen.gid, seen.atime), (0o4711, 70_000, 80_000, time));
+    assert_eq!((seen.mtime, seen.ctime), (after.mtime, after.ctime));
+}
+
+#[test]
+fn files_written_side_by_side_stay_in_long_runs() {
+    let image = Image::mke2fs(256 << 20, &[]);
+    let fs = mount(&image, MountOptions::default());
+    for direct in [false, true] {
+        let flags = if direct { RW | OpenFlags::DIRECT } else { RW };
+        let tasks: Vec<_> = (0..3)
+            .map(|i| {
+                let fs = fs.clone();
+                spawn("writer", move || {
+                    let (attr, fh) = create(&*fs, &format!("{direct}{i}"), flags);
+                    for n in 0..96u64 {
+                        fs.write(fh, n << 18, contents(i, n << 18, 1 << 18)).unwrap();
+                    }
+                    fs.fsync(fh, false).unwrap();
+                    fs.release(fh).unwrap();
+                    attr.ino
+                })
+            })
+            .collect();
+        for task in tasks {
+            let ino = task.join().unwrap();
+            let txn = fs.volume().look();
+            let (mut extents, mut at) = (0, 0);
+            let no = steadfast_ext4::ondisk::InodeNo(ino.0 as u32);
+            while let Some(e) = txn.next_extent(no, at).unwrap() {
+                (extents, at) = (extents + 1, e.end());
+            }
+            assert!(extents <= 8, "24 MiB in {extents} extents, direct: {direct}");
+        }
+    }
+    fs.unmount().unwrap();
+    image.assert_clean();
+}

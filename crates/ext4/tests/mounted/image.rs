@@ -1,0 +1,98 @@
+//! Image files, and what mke2fs, e2fsck and the kernel make of them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use steadfast_vfs::HostFs;
+use tempfile::TempDir;
+
+/// An image file in a folder of its own, gone when dropped.
+pub struct Image {
+    folder: TempDir,
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"))
+}
+
+fn text(output: &Output) -> String {
+    let both = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&both).into_owned()
+}
+
+impl Image {
+    /// An ext4 made by mke2fs with these options, of `size` bytes.
+    pub fn mke2fs(size: u64, options: &[&str]) -> Image {
+        let image = Image { folder: tempfile::tempdir().unwrap() };
+        std::fs::File::create(image.path()).unwrap().set_len(size).unwrap();
+        let mut command = Command::new("mke2fs");
+        command.args(["-F", "-q", "-t", "ext4"]).args(options).arg(image.path());
+        let made = output(&mut command);
+        assert!(made.status.success(), "{command:?}: {}", text(&made));
+        image
+    }
+
+    /// The file.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join("image")
+    }
+
+    /// Panics unless e2fsck finds nothing to say.
+    pub fn assert_clean(&self) {
+        let mut command = Command::new("timeout");
+        let checked = output(command.args(["60", "e2fsck", "-fn"]).arg(self.path()));
+        assert!(checked.status.success(), "e2fsck: {}", text(&checked));
+    }
+
+    /// Lets e2fsck replay the journal and repair what it would after a crash (-p: nothing that
+    /// needs a decision).
+    pub fn repair(&self) {
+        let mut command = Command::new("timeout");
+        let repaired = output(command.args(["60", "e2fsck", "-p"]).arg(self.path()));
+        let fine = repaired.status.code().is_some_and(|code| code <= 1);
+        assert!(fine, "e2fsck -p: {}", text(&repaired));
+    }
+
+    /// Mounts it with the kernel.
+    pub fn mount(&self, options: &str) -> KernelMount {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("mount");
+        command.args(["-t", "ext4", "-o", &format!("loop,{options}")]);
+        let mounted = output(command.arg(self.path()).arg(folder.path()));
+        assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
+        // Made first, so that it unmounts whatever happens.
+        let mut mount = KernelMount { folder, fs: None };
+        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
+        mount
+    }
+}
+
+/// A mounted image; unmounted when dropped.
+pub struct KernelMount {
+    folder: TempDir,
+    fs: Option<HostFs>,
+}
+
+impl KernelMount {
+    /// Where it is mounted.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The kernel's file system.
+    pub fn fs(&self) -> &HostFs {
+        self.fs.as_ref().expect("mounted")
+    }
+}
+
+impl Drop for KernelMount {
+    fn drop(&mut self) {
+        // Its open folder would keep the mount busy.
+        self.fs = None;
+        let unmounted = output(Command::new("umount").arg(self.folder.path()));
+        if !unmounted.status.success() {
+            output(Command::new("umount").arg("-l").arg(self.folder.path()));
+            assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
+        }
+    }
+}

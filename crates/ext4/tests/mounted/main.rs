@@ -1,0 +1,49 @@
+//! Mounting with all options, full file systems, crashes seen from outside, and what is refused.
+//! Needs root, for loop mounts.
+
+mod data;
+mod faults;
+mod image;
+mod orphans;
+mod recovery;
+mod refusals;
+mod space;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use image::Image;
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_vfs::{Attr, Fh, FileSystem, NewNode, OpenFlags};
+
+/// Reading and writing.
+const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
+
+fn open(image: &Image) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open(image.path(), &FileOptions::default()).unwrap())
+}
+
+fn mount(image: &Image, options: MountOptions) -> Arc<Ext4> {
+    Ext4::mount(open(image), options).unwrap()
+}
+
+fn create(fs: &dyn FileSystem, name: &str, flags: OpenFlags) -> (Attr, Fh) {
+    fs.create(fs.root(), name.as_bytes(), NewNode::default(), flags).unwrap()
+}
+
+/// Bytes that say where they belong; never zero.
+fn contents(seed: u64, from: u64, len: usize) -> Bytes {
+    let byte = |at: u64| (at.wrapping_mul(seed * 2 + 1) >> 5) as u8 | 1;
+    (from..from + len as u64).map(byte).collect()
+}
+
+/// All bytes of a file in the root directory.
+fn read_all(fs: &dyn FileSystem, name: &str) -> Vec<u8> {
+    let attr = fs.lookup(fs.root(), name.as_bytes()).unwrap();
+    let fh = fs.open(attr.ino, OpenFlags::READ).unwrap();
+    let data = fs.read(fh, 0, attr.size as usize).unwrap();
+    fs.release(fh).unwrap();
+    data.to_vec()
+}

@@ -1,0 +1,125 @@
+//! What is refused, and that it says the way out and changes nothing.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::Ram;
+use steadfast_ext4::mkfs::{JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4::mkfs::{make, make_journal_device};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+
+use crate::image::Image;
+use crate::open;
+
+const TIME: u64 = 1_700_000_000;
+
+fn card() -> Arc<dyn BlockDevice> {
+    let card: Arc<dyn BlockDevice> = Arc::new(Ram::new("card", 8 << 20).persistent());
+    make_journal_device(&card, &JournalDeviceOptions::random(TIME)).unwrap();
+    card
+}
+
+fn fs_on(card: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 32 << 20).persistent());
+    let mut options = Options::random(TIME);
+    options.block_size = Some(4096);
+    options.journal = JournalChoice::External { device: card.clone(), accept_volatile: true };
+    make(&disk, &options).unwrap();
+    disk
+}
+
+fn refusal(disk: &Arc<dyn BlockDevice>, options: MountOptions) -> String {
+    let before = disk.read(0, disk.info().size).unwrap();
+    let error = Ext4::mount(disk.clone(), options).map(drop).unwrap_err();
+    assert!(before == disk.read(0, disk.info().size).unwrap(), "something was written");
+    error.to_string()
+}
+
+fn with_journal(journal: Arc<dyn BlockDevice>) -> MountOptions {
+    MountOptions { journal_device: Some(journal), ..MountOptions::default() }
+}
+
+fn assert_says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{part:?} is not in {message:?}");
+    }
+}
+
+#[test]
+fn journals_that_are_missing_wrong_or_unfit() {
+    let (right, wrong) = (card(), card());
+    let disk = fs_on(&right);
+    let text = refusal(&disk, MountOptions::default());
+    assert_says(&text, &["on another device", "noload"]);
+    let text = refusal(&disk, with_journal(wrong.clone()));
+    assert_says(&text, &["UUID"]);
+    let _other = fs_on(&wrong);
+    let text = refusal(&disk, with_journal(wrong));
+    assert_says(&text, &["UUID"]);
+    let contents = right.read(0, right.info().size).unwrap();
+    let volatile: Arc<dyn BlockDevice> = Arc::new(Ram::new("ramdisk", 8 << 20));
+    volatile.write(0, contents.into()).unwrap();
+    let text = refusal(&disk, with_journal(volatile.clone()));
+    assert_says(&text, &["ramdisk", "loses its contents", "accept-volatile"]);
+    let mut options = with_journal(volatile);
+    options.journal.accept_volatile = true;
+    Ext4::mount(disk, options).unwrap().unmount().unwrap();
+}
+
+#[test]
+fn options_that_contradict() {
+    let disk = fs_on(&card());
+    let mut options = MountOptions::default();
+    options.journal.async_commit = true;
+    let text = refusal(&disk, options.clone());
+    assert_says(&text, &["data=ordered", "data=writeback"]);
+    options = MountOptions { no_load: true, ..MountOptions::default() };
+    assert_says(&refusal(&disk, options), &["noload", "ro"]);
+    let image = Image::mke2fs(16 << 20, &[]);
+    let text = refusal(&open(&image), with_journal(card()));
+    assert_says(&text, &["inside", "do not give a journal device"]);
+}
+
+#[test]
+fn features_by_name() {
+    for (feature, more) in [
+        ("bigalloc", vec![]),
+        ("inline_data", vec![]),
+        ("encrypt", vec![]),
+        ("casefold", vec![]),
+        ("quota", vec![]),
+        ("mmp", vec![]),
+        ("meta_bg", vec!["-O", "^resize_inode"]),
+        ("fast_commit", vec![]),
+    ] {
+        let options = [vec!["-O", feature], more].concat();
+        let image = Image::mke2fs(16 << 20, &options);
+        assert_says(&refusal(&open(&image), MountOptions::default()), &[feature]);
+    }
+    let image = Image::mke2fs(16 << 20, &["-O", "^extent,^64bit,^flex_bg,^metadata_csum"]);
+    assert_says(&refusal(&open(&image), MountOptions::default()), &["ext3"]);
+}
+
+#[test]
+fn what_is_no_file_system() {
+    let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 1 << 20));
+    assert_says(&refusal(&disk, MountOptions::default()), &["magic"]);
+    let tiny: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 1024));
+    assert_says(&refusal(&tiny, MountOptions::default()), &["too small"]);
+    let journal = card();
+    assert_says(&refusal(&journal, MountOptions::default()), &["journal device"]);
+    let image = Image::mke2fs(16 << 20, &[]);
+    std::fs::File::options().write(true).open(image.path()).unwrap().set_len(8 << 20).unwrap();
+    assert!(!refusal(&open(&image), MountOptions::default()).is_empty());
+}
+
+#[test]
+fn a_lost_journal_can_be_done_without_for_reading() {
+    let card = card();
+    let disk = fs_on(&card);
+    let options = MountOptions { data: DataMode::Ordered, ..with_journal(card) };
+    let fs = Ext4::mount(disk.clone(), options).unwrap();
+    drop(fs);
+    let options = MountOptions { read_only: true, no_load: true, ..MountOptions::default() };
+    Ext4::mount(disk, options).unwrap();
+}

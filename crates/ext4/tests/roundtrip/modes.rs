@@ -1,0 +1,155 @@
+//! Random sequences of operations with each set of options.
+
+use std::sync::Arc;
+
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions, Ram};
+use steadfast_ext4::mkfs::{JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4::mkfs::{make, make_journal_device};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_vfs::FileSystem;
+
+use crate::image::Image;
+use crate::sequence::{assert_same, run, sequence, tree_of};
+use crate::stage::Stage;
+
+const IMAGE_BYTES: u64 = 48 << 20;
+
+/// An image mounted by us with options.
+struct Mounted {
+    image: Image,
+    options: MountOptions,
+    fs: Option<Arc<Ext4>>,
+}
+
+impl Mounted {
+    fn new(image: Image, options: MountOptions) -> Self {
+        let mut mounted = Mounted { image, options, fs: None };
+        mounted.remount();
+        mounted
+    }
+}
+
+impl Stage for Mounted {
+    fn fs(&self) -> &dyn FileSystem {
+        &**self.fs.as_ref().unwrap()
+    }
+
+    fn remount(&mut self) {
+        if let Some(fs) = self.fs.take() {
+            fs.unmount().unwrap();
+        }
+        self.fs = Some(Ext4::mount(open(&self.image), self.options.clone()).unwrap());
+    }
+
+    fn unmount(mut self) -> Image {
+        self.fs.take().unwrap().unmount().unwrap();
+        self.image
+    }
+}
+
+fn check(cases: u32, image: impl Fn() -> Image, options: impl Fn() -> MountOptions, kernel: bool) {
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
+    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let outcome = TestRunner::new_with_rng(config, rng).run(&sequence(60, false), |ops| {
+        let mut stage = Mounted::new(image(), options());
+        let model = run(&mut stage, &ops);
+        assert_same(&tree_of(stage.fs()), &model.tree(), "we");
+        stage.remount();
+        assert_same(&tree_of(stage.fs()), &model.tree(), "we, mounted again");
+        let image = stage.unmount();
+        if kernel {
+            image.assert_clean();
+            let mount = image.mount("ro");
+            assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
+        }
+        Ok(())
+    });
+    if let Err(e) = outcome {
+        panic!("{e}");
+    }
+}
+
+fn open(image: &Image) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open(image.path(), &FileOptions::default()).unwrap())
+}
+
+fn with(change: impl Fn(&mut MountOptions)) -> MountOptions {
+    let mut options = MountOptions::default();
+    change(&mut options);
+    options
+}
+
+fn small_blocks() -> Image {
+    Image::mke2fs(IMAGE_BYTES, &["-b", "1024"])
+}
+
+fn large_blocks() -> Image {
+    Image::mke2fs(IMAGE_BYTES, &["-b", "4096", "-J", "size=4"])
+}
+
+#[test]
+fn writeback() {
+    let options = || with(|o| o.data = DataMode::Writeback);
+    check(25, large_blocks, options, true);
+    check(25, small_blocks, options, true);
+}
+
+#[test]
+fn journalled_data() {
+    let options = || with(|o| o.data = DataMode::Journal);
+    check(25, large_blocks, options, true);
+    check(25, small_blocks, options, true);
+}
+
+#[test]
+fn without_delayed_allocation() {
+    let options = || with(|o| o.delayed_allocation = false);
+    check(25, large_blocks, options, true);
+    check(25, small_blocks, options, true);
+}
+
+#[test]
+fn with_little_memory() {
+    let options = || {
+        with(|o| {
+            o.page_cache.memory_bytes = 1 << 20;
+            o.metadata_cache_blocks = 16;
+        })
+    };
+    check(25, large_blocks, options, true);
+}
+
+#[test]
+fn without_a_journal() {
+    let image = || Image::mke2fs(IMAGE_BYTES, &["-O", "^has_journal"]);
+    check(25, image, MountOptions::default, true);
+}
+
+#[test]
+fn on_an_external_journal() {
+    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal] {
+        let card: Arc<dyn BlockDevice> = Arc::new(Ram::new("card", 8 << 20).persistent());
+        let image = || {
+            make_journal_device(&card, &JournalDeviceOptions::random(1_700_000_000)).unwrap();
+            let image = Image::mke2fs(IMAGE_BYTES, &[]);
+            let mut options = Options::random(1_700_000_000);
+            options.block_size = Some(4096);
+            options.journal =
+                JournalChoice::External { device: card.clone(), accept_volatile: false };
+            make(&open(&image), &options).unwrap();
+            image
+        };
+        let options = || {
+            with(|o| {
+                o.data = data;
+                o.journal_device = Some(card.clone());
+                o.journal.async_commit = data != DataMode::Ordered;
+            })
+        };
+        // e2fsck and the kernel would want the card too: they have it in the power-cut tests.
+        check(10, image, options, false);
+    }
+}

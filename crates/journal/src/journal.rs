@@ -226,7 +226,7 @@ impl Journal {
             let wanted = st.running.as_ref().map_or(alone, joined);
             if wanted > max {
                 let tid = st.running_tid;
-                st.want_commit(tid);
+                st.running_full = true;
                 shared.commit_work.notify_all();
                 st = shared.progress.wait_while(st, |st| {
                     st.running_tid == tid && st.aborted.is_none() && !st.ending

@@ -43,6 +43,8 @@ pub(crate) struct State {
     /// Number of the running transaction, whether anything has joined it or not.
     pub running_tid: Tid,
     pub running: Option<Running>,
+    /// Somebody waits because the running transaction is full.
+    pub running_full: bool,
     pub committing: Option<Arc<Committing>>,
     pub committed: VecDeque<Committed>,
     pub newest: HashMap<FsBlock, Newest>,
@@ -82,6 +84,7 @@ impl State {
             used: 0,
             running_tid,
             running: None,
+            running_full: false,
             committing: None,
             committed: VecDeque::new(),
             newest: HashMap::new(),
@@ -130,6 +133,7 @@ impl State {
         self.head = self.advance(self.head, log_blocks);
         self.used += log_blocks;
         self.running_tid = self.running_tid.plus(1);
+        self.running_full = false;
         self.committing = Some(Arc::clone(&committing));
         Some((committing, running))
     }

@@ -145,3 +145,21 @@ fn dropping_leaves_the_log_to_be_recovered_and_ends_the_tasks() {
         })
         .unwrap();
 }
+
+#[test]
+fn recovery_that_fails_can_be_tried_again() {
+    Sim::new(1)
+        .run(|| {
+            let (fs, _, log) = set_up();
+            let journal = Journal::open(log.clone(), fs.device(), Config::default()).unwrap();
+            let tid = journal.submit(update(1, 1)).unwrap();
+            journal.commit(tid).unwrap();
+            journal.abandon();
+            fs.fail_writes_at(0..300 * BLOCK as u64);
+            assert!(matches!(recover(&log, &*fs), Err(JournalError::Block(_))));
+            fs.fail_writes_at(0..0);
+            assert_eq!(recover(&log, &*fs).unwrap().blocks_replayed, 1);
+            assert_eq!(fs.block(1, BLOCK), [1; BLOCK]);
+        })
+        .unwrap();
+}

@@ -34,6 +34,8 @@ struct Case {
     checkpoint_start: f64,
     /// Blocks of the make-believe file system; an internal log follows them.
     fs_blocks: u64,
+    /// What the log's device keeps whole at a cut, bytes.
+    log_atomic: u32,
 }
 
 impl Case {
@@ -52,6 +54,7 @@ impl Case {
             ordered: true,
             checkpoint_start: 0.3,
             fs_blocks: 300,
+            log_atomic: 512,
         }
     }
 
@@ -98,7 +101,8 @@ fn run(case: &Case, seed: u64) -> Run {
     let mut fresh = case.fresh().into_iter();
     let mut devices = vec![recorder.disk("fs", fresh.next().unwrap(), case.fs_cache).device()];
     if let Some(bytes) = fresh.next() {
-        devices.push(recorder.disk("log", bytes, case.log_cache).device());
+        let log = recorder.disk_of("log", bytes, case.log_cache, case.log_atomic);
+        devices.push(log.device());
     }
     let fs = Arc::clone(&devices[0]);
     let load =
@@ -134,15 +138,17 @@ fn run(case: &Case, seed: u64) -> Run {
     Run { recorder, load }
 }
 
-fn disks(states: Vec<Vec<u8>>) -> (Vec<Arc<Disk>>, Vec<Arc<dyn BlockDevice>>) {
-    let disks: Vec<_> = states.into_iter().map(|s| Disk::plain("cut", s)).collect();
+fn disks(case: &Case, states: Vec<Vec<u8>>) -> (Vec<Arc<Disk>>, Vec<Arc<dyn BlockDevice>>) {
+    let atomic = [512, case.log_atomic];
+    let disks: Vec<_> =
+        states.into_iter().zip(atomic).map(|(s, a)| Disk::plain_of("cut", s, a)).collect();
     let devices = disks.iter().map(|d| d.device()).collect();
     (disks, devices)
 }
 
 /// Recovers one state after a cut and judges it.
 fn judge(case: &Case, run: &Run, cut: usize, states: Vec<Vec<u8>>) -> Result<(), String> {
-    let (disks, devices) = disks(states);
+    let (disks, devices) = disks(case, states);
     let log = case.log(&devices);
     let (dry, overlay) = recover_dry(&log, &*devices[0]).map_err(|e| e.to_string())?;
     let wet = recover(&log, &*devices[0]).map_err(|e| e.to_string())?;
@@ -152,7 +158,7 @@ fn judge(case: &Case, run: &Run, cut: usize, states: Vec<Vec<u8>>) -> Result<(),
         assert_eq!(bytes[b.0 as usize * BLOCK..][..BLOCK], image[..], "dry and real recovery");
     }
     assert!(recover(&log, &*devices[0]).unwrap().was_clean);
-    if !case.async_commit {
+    if !case.async_commit && case.log_atomic == 512 {
         // Then no cut leaves anything that recovery has to judge.
         assert_eq!(wet.findings, []);
     }
@@ -172,8 +178,8 @@ fn judge_twice(
     let caches = [case.fs_cache, case.log_cache];
     let devices: Vec<_> = states
         .into_iter()
-        .zip(caches)
-        .map(|(s, cache)| recorder.disk("again", s, cache).device())
+        .zip(caches.into_iter().zip([512, case.log_atomic]))
+        .map(|(s, (cache, atomic))| recorder.disk_of("again", s, cache, atomic).device())
         .collect();
     recover(&case.log(&devices), &*devices[0]).map_err(|e| e.to_string())?;
     for _ in 0..4 {
@@ -260,6 +266,16 @@ fn async_commit_on_memory() {
     let log_cache = Cache::None;
     let case = Case { external: true, async_commit: true, log_cache, ..Case::new("async, memory") };
     check(&case);
+}
+
+/// Memory keeps words, not sectors: the journal superblock and commit blocks may be torn.
+#[test]
+fn a_log_on_memory_that_tears_sectors() {
+    for async_commit in [false, true] {
+        let (log_cache, log_atomic) = (Cache::None, 8);
+        let base = Case::new("words");
+        check(&Case { external: true, async_commit, log_cache, log_atomic, ..base });
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! A [`Recorder`] is shared by the disks of one test, so that what happened on several disks has
 //! one order. [`Recorder::cut`] says what each disk may hold after a cut at any instant: what was
-//! promised is there; of everything else each sector is there or not, as chance has it.
+//! promised is there; of everything else each sector (or
+//! smaller unit, as the disk says) is there or not, as chance has it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,8 +13,6 @@ use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, 
 use steadfast_runtime::{is_simulated, sleep, spawn};
 
 use crate::rng::Rng;
-
-const SECTOR: usize = 512;
 
 #[derive(Clone)]
 enum Event {
@@ -71,6 +70,13 @@ fn locked<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Disk {
+    /// Like [`plain`](Self::plain), with the unit in bytes that a cut leaves old or new.
+    pub fn plain_of(name: &str, bytes: Vec<u8>, atomic_write: u32) -> Arc<Disk> {
+        let mut disk = Disk::make(name, bytes, Cache::None, 0, None);
+        disk.info.atomic_write = atomic_write;
+        Arc::new(disk)
+    }
+
     /// A disk that records nothing, with these contents.
     pub fn plain(name: &str, bytes: Vec<u8>) -> Arc<Disk> {
         Arc::new(Disk::make(name, bytes, Cache::None, 0, None))
@@ -213,8 +219,20 @@ impl Recorder {
 
     /// Adds a disk with these contents, which no cut takes away.
     pub fn disk(self: &Arc<Self>, name: &str, bytes: Vec<u8>, cache: Cache) -> Arc<Disk> {
+        self.disk_of(name, bytes, cache, 512)
+    }
+
+    /// The same, with the unit in bytes that a cut leaves old or new.
+    pub fn disk_of(
+        self: &Arc<Self>,
+        name: &str,
+        bytes: Vec<u8>,
+        cache: Cache,
+        atomic_write: u32,
+    ) -> Arc<Disk> {
         let mut disks = locked(&self.disks);
-        let disk = Disk::make(name, bytes, cache, disks.len(), Some(Arc::clone(self)));
+        let mut disk = Disk::make(name, bytes, cache, disks.len(), Some(Arc::clone(self)));
+        disk.info.atomic_write = atomic_write;
         disks.push(Arc::new(disk));
         Arc::clone(&disks[disks.len() - 1])
     }
@@ -298,7 +316,7 @@ impl Recorder {
                     || (*fua && disks[*disk].cache == Cache::Volatile)
                     || at <= flushed[*disk]);
             let mut at = *offset as usize;
-            for sector in data.units(SECTOR) {
+            for sector in data.units(disks[*disk].info.atomic_write as usize) {
                 if promised || rng.chance(keep) {
                     out[*disk][at..at + sector.len()].copy_from_slice(&sector);
                 }

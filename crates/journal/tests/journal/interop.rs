@@ -13,7 +13,7 @@ use steadfast_journal::external::{
 };
 use steadfast_journal::{
     Checksums, Config, FormatOptions, FsBlock, Journal, Log, LogBlock, LogExtent, Tid, Update,
-    recover,
+    format, recover,
 };
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -221,6 +221,32 @@ fn config(checksums: Checksums, wide: bool) -> Config {
         checkpoint_stop_fraction,
         ..Config::default()
     }
+}
+
+/// A log that we made in place of mke2fs's, whose numbers wrap, written with one flush a commit.
+#[test]
+fn a_journal_that_we_made_with_async_commit() {
+    let image = Image::make(1024, &["64bit,metadata_csum"]);
+    let shown = tool(&["dumpe2fs", "-h", &image.text()]);
+    let (disk, log) = image.load();
+    let mut options = FormatOptions::new(uuid_of(&shown, "Filesystem UUID"));
+    options.sequence = Tid(u32::MAX - 30);
+    format(&log, &options).unwrap();
+    image.put(&disk.bytes());
+    tool_with("", &[0], &["e2fsck", "-fn", &image.text()]);
+    let config = Config { async_commit: true, ..config(Checksums::V3, true) };
+    let journal = Journal::open(log, disk.device(), config).unwrap();
+    write_with_ours(&journal, 1024, 7000, 150);
+    image.put(&disk.bytes());
+    image.debugfs("feature needs_recovery\n");
+    let dirty = image.bytes();
+    let report = image.compare_replays();
+    assert!(report.range.unwrap().1.0 < 1000, "{report:?}");
+    let after_e2fsck = image.bytes();
+    image.put(&dirty);
+    drop(Mount::new(&image.path(), "data=writeback,journal_async_commit"));
+    let range = 7000 * 1024..7700 * 1024;
+    assert!(image.bytes()[range.clone()] == after_e2fsck[range], "kernel replay");
 }
 
 #[test]

@@ -115,7 +115,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
 
 /// Refuses a name that cannot be added to `dir`.
 fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
-    check_name(name)?;
+    check_name(txn, dir, name)?;
     if is_dots(name) || find(txn, dir, name)?.is_some() {
         return Err(FsError::Exists.into());
     }

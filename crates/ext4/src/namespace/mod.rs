@@ -32,9 +32,7 @@ use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
     let txn = volume.look();
-    if !is_dots(name) {
-        check_name(name)?;
-    }
+    check_name(&txn, dir, name)?;
     let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
     txn.inode(found.ino)
 }
@@ -90,8 +88,11 @@ fn is_dots(name: &[u8]) -> bool {
     crate::dir::is_dot_name(name)
 }
 
-/// Refuses what can be no name.
-fn check_name(name: &[u8]) -> Result<()> {
+/// Refuses what can be no name in `dir`.
+fn check_name(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
+    if kind_of(txn, dir)? != FileType::Directory {
+        return Err(FsError::NotDirectory.into());
+    }
     if name.is_empty() {
         return Err(FsError::NotFound.into());
     }

@@ -19,7 +19,7 @@ use crate::ondisk::InodeNo;
 /// ENOENT, EISDIR, ENOTDIR, EPERM (immutable or append-only).
 pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<Inode>>> {
     let mut txn = volume.begin()?;
-    check_name(name)?;
+    check_name(&txn, dir, name)?;
     if is_dots(name) {
         return Err(FsError::IsDirectory.into());
     }
@@ -44,7 +44,7 @@ pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<I
 /// ENOENT, ENOTDIR, ENOTEMPTY (also for ".."), EINVAL for ".", EPERM.
 pub fn rmdir(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
     let mut txn = volume.begin()?;
-    check_name(name)?;
+    check_name(&txn, dir, name)?;
     match name {
         b"." => return Err(FsError::Invalid { what: "\".\" cannot be removed" }.into()),
         b".." => return Err(FsError::NotEmpty.into()),

@@ -75,6 +75,8 @@ pub fn rename(
     flags: RenameFlags,
 ) -> Result<Option<Arc<Inode>>> {
     let mut txn = volume.begin()?;
+    check_name(&txn, from_dir, from)?;
+    check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;
     let source = Side::find(&txn, from_dir, from)?.ok_or(FsError::NotFound)?;
     let target = Side::find(&txn, to_dir, to)?;
@@ -117,8 +119,6 @@ pub fn rename(
 }
 
 fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
-    check_name(from)?;
-    check_name(to)?;
     let what = if is_dots(from) || is_dots(to) {
         "\".\" and \"..\" cannot be renamed"
     } else if flags.contains(RenameFlags::NO_REPLACE | RenameFlags::EXCHANGE) {

@@ -58,15 +58,27 @@ impl Image {
         let mounted = output(command.arg(self.path()).arg(folder.path()));
         assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
         // Made first, so that it unmounts whatever happens.
-        let mut mount = KernelMount { folder, fs: None };
+        let mut mount = KernelMount { folder, image: self.path(), fs: None };
         mount.fs = Some(HostFs::open(mount.folder()).unwrap());
         mount
     }
 }
 
+/// Asks again and again for two seconds, until the answer is yes.
+fn patiently(mut done: impl FnMut() -> bool) -> bool {
+    for _ in 0..100 {
+        if done() {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    false
+}
+
 /// A mounted image; unmounted when dropped.
 pub struct KernelMount {
     folder: TempDir,
+    image: PathBuf,
     fs: Option<HostFs>,
 }
 
@@ -87,16 +99,20 @@ impl Drop for KernelMount {
         // Its open folder would keep the mount busy.
         self.fs = None;
         let folder = self.folder.path();
-        let mut unmounted = output(Command::new("umount").arg(folder));
-        for _ in 0..100 {
-            if unmounted.status.success() {
-                return;
+        let unmount = || output(Command::new("umount").arg(folder));
+        // A child that another test has just started may still hold what it inherited: the mount
+        // or, after that, the loop device.
+        let mut unmounted = unmount();
+        if !patiently(|| {
+            unmounted.status.success() || {
+                unmounted = unmount();
+                false
             }
-            // A child that another test has just started may still hold what it inherited.
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            unmounted = output(Command::new("umount").arg(folder));
+        }) {
+            output(Command::new("umount").arg("-l").arg(folder));
+            assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
         }
-        output(Command::new("umount").arg("-l").arg(folder));
-        assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
+        let attached = || output(Command::new("losetup").arg("-j").arg(&self.image)).stdout;
+        patiently(|| attached().is_empty());
     }
 }

@@ -3,6 +3,8 @@
 mod concurrent;
 mod directories;
 mod image;
+mod modes;
+mod names;
 mod sequence;
 mod sequences;
 mod stage;

@@ -1,11 +1,10 @@
 //! Random sequences of operations by us, judged by e2fsck and the kernel, and the other way round.
 
 use crate::image::Image;
-use crate::sequence::{
-    Op, assert_same, assert_same_attrs, attrs_of, run, sequence, tree_of,
-};
+use crate::sequence::{Op, assert_same, assert_same_attrs, attrs_of, run, sequence, tree_of};
 use crate::stage::{Kernel, Ours, Stage};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use steadfast_ext4::{DataMode, MountOptions};
 
 const IMAGE_BYTES: u64 = 48 << 20;
 
@@ -23,16 +22,23 @@ fn variants() -> Vec<Vec<&'static str>> {
     all
 }
 
-/// Runs `check` on `cases` pairs of a variant of mke2fs and a sequence; the same ones each time.
-fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], &[Op])) {
+/// The data modes, and allocation at once rather than delayed.
+fn mounts() -> Vec<MountOptions> {
+    let with = |data| MountOptions { data, ..MountOptions::default() };
+    let at_once = MountOptions { delayed_allocation: false, ..MountOptions::default() };
+    vec![with(DataMode::Ordered), with(DataMode::Journal), with(DataMode::Writeback), at_once]
+}
+
+/// Runs `check` on variants of mke2fs, mount options and sequences; the same ones each time.
+fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], MountOptions, &[Op])) {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 300, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let variants = variants();
-    let input = (0..variants.len(), sequence(60, only_names));
-    let outcome = runner.run(&input, |(variant, ops)| {
-        check(&variants[variant], &ops);
+    let (variants, mounts) = (variants(), mounts());
+    let input = (0..variants.len(), 0..mounts.len(), sequence(60, only_names));
+    let outcome = runner.run(&input, |(variant, mount, ops)| {
+        check(&variants[variant], mounts[mount].clone(), &ops);
         Ok(())
     });
     if let Err(e) = outcome {
@@ -42,8 +48,8 @@ fn for_sequences(cases: u32, only_names: bool, check: impl Fn(&[&str], &[Op])) {
 
 #[test]
 fn our_trees_are_read_by_the_kernel() {
-    for_sequences(200, false, |options, ops| {
-        let mut ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, options));
+    for_sequences(200, false, |options, mount, ops| {
+        let mut ours = Ours::mount_as(Image::mke2fs(IMAGE_BYTES, options), mount);
         let model = run(&mut ours, ops);
         assert_same(&tree_of(ours.fs()), &model.tree(), "we");
         ours.remount();
@@ -58,8 +64,8 @@ fn our_trees_are_read_by_the_kernel() {
 
 #[test]
 fn names_by_us_are_names_for_the_kernel() {
-    for_sequences(60, true, |options, ops| {
-        let mut ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, options));
+    for_sequences(60, true, |options, mount, ops| {
+        let mut ours = Ours::mount_as(Image::mke2fs(IMAGE_BYTES, options), mount);
         let model = run(&mut ours, ops);
         let image = ours.unmount();
         image.assert_clean();
@@ -70,13 +76,13 @@ fn names_by_us_are_names_for_the_kernel() {
 
 #[test]
 fn trees_of_the_kernel_are_read_by_us() {
-    for_sequences(60, false, |options, ops| {
+    for_sequences(60, false, |options, mount, ops| {
         let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, options));
         let model = run(&mut kernel, ops);
         assert_same(&tree_of(kernel.fs()), &model.tree(), "the kernel");
         kernel.remount();
         let attrs = attrs_of(kernel.fs());
-        let ours = Ours::mount(kernel.unmount());
+        let ours = Ours::mount_as(kernel.unmount(), mount);
         assert_same(&tree_of(ours.fs()), &model.tree(), "we");
         assert_same_attrs(&attrs_of(ours.fs()), &attrs);
         ours.unmount().assert_clean();

@@ -19,12 +19,17 @@ pub trait Stage {
 /// The image mounted by us.
 pub struct Ours {
     image: Image,
+    options: MountOptions,
     fs: Option<Arc<Ext4>>,
 }
 
 impl Ours {
     pub fn mount(image: Image) -> Self {
-        let mut ours = Ours { image, fs: None };
+        Ours::mount_as(image, MountOptions::default())
+    }
+
+    pub fn mount_as(image: Image, options: MountOptions) -> Self {
+        let mut ours = Ours { image, options, fs: None };
         ours.remount();
         ours
     }
@@ -45,7 +50,7 @@ impl Stage for Ours {
             fs.unmount().unwrap();
         }
         let device = FileDevice::open(self.image.path(), &FileOptions::default()).unwrap();
-        self.fs = Some(Ext4::mount(Arc::new(device), MountOptions::default()).unwrap());
+        self.fs = Some(Ext4::mount(Arc::new(device), self.options.clone()).unwrap());
     }
 
     fn unmount(mut self) -> Image {

@@ -5,9 +5,9 @@ mod sparse_image;
 use std::sync::Arc;
 
 use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
-use steadfast_ext4::check::{FindingKind, Report, check};
+use steadfast_ext4::check::{FindingKind, Report, check, info};
 use steadfast_ext4::error::Ext4Error;
-use steadfast_ext4::mkfs::{Contents, Options, make};
+use steadfast_ext4::mkfs::{Contents, JournalDeviceOptions, Options, make, make_journal_device};
 use steadfast_ext4::ondisk::{Extent, ExtentLeaf, Layout, Superblock};
 use steadfast_journal::{Log, LogBlock, LogExtent, recover_dry};
 use zerocopy::FromBytes;
@@ -110,6 +110,32 @@ fn what_we_make_is_clean() {
             assert_eq!(report.counts.directories, 2);
         }
     }
+}
+
+#[test]
+fn info_says_what_dumpe2fs_says() {
+    for options in [&["-b", "1024", "-L", "label"][..], &["-O", "orphan_file,metadata_csum_seed"]] {
+        let image = Image::mke2fs(64 * MIB, options);
+        let theirs = run_ok("dumpe2fs", &["-h", image.path.to_str().unwrap()]);
+        let theirs: Vec<(&str, &str)> = theirs
+            .lines()
+            .filter_map(|l| l.split_once(':'))
+            .map(|(name, value)| (name.trim(), value.trim()))
+            .collect();
+        let (mut same, times) = (0, ["created", "Last mount", "Last write", "Last checked"]);
+        for (name, value) in info(&image.device()).unwrap().rows() {
+            if times.iter().any(|t| name.contains(t)) {
+                continue;
+            }
+            assert!(theirs.contains(&(name, &value)), "{name}: {value}\n{theirs:?}");
+            same += 1;
+        }
+        assert!(same > 30, "{same}");
+    }
+    let journal = Image::new(8 * MIB);
+    make_journal_device(&journal.device(), &JournalDeviceOptions::new(uuid(3), 5)).unwrap();
+    let info = info(&journal.device()).unwrap();
+    assert!(info.is_journal_device && info.uuid == uuid(3) && info.blocks == 2048);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
+use steadfast_block::{DeviceInfo, Persistence};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::mkfs::{
     Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
@@ -284,6 +285,50 @@ fn a_journal_in_use_or_unfit_is_refused() {
     let error = make_journal_device(&small.device(), &JournalDeviceOptions::new(uuid(4), TIME))
         .unwrap_err();
     assert!(error.to_string().contains("at least 1024"), "{error}");
+}
+
+/// A journal that would be lost with the power is taken only by whoever insists.
+#[test]
+fn a_volatile_journal_needs_consent() {
+    type Change = fn(&mut DeviceInfo);
+    let cases: [(&str, Change); 2] = [
+        ("battery 1 has failed", |i| {
+            i.persistence = Persistence::Volatile { reason: "battery 1 has failed".into() };
+        }),
+        ("never been initialised", |i| i.initialised = false),
+    ];
+    for (part, change) in cases {
+        let journal = Image::with(16 * MIB, change);
+        let mut how = JournalDeviceOptions::new(uuid(3), TIME);
+        let error = make_journal_device(&journal.device(), &how).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(journal.bytes(0, 4096).iter().all(|b| *b == 0));
+        how.accept_volatile = true;
+        make_journal_device(&journal.device(), &how).unwrap();
+
+        let image = Image::new(64 * MIB);
+        let mut o = options();
+        o.block_size = Some(4096);
+        o.journal = external(&journal);
+        let error = make(&image.device(), &o).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(image.bytes(0, 4096).iter().all(|b| *b == 0));
+        o.journal = JournalChoice::External { device: journal.device(), accept_volatile: true };
+        make(&image.device(), &o).unwrap();
+        let (status, text) = e2fsck(&image.path, Some(&journal.path));
+        assert_eq!(status, 0, "{text}");
+    }
+}
+
+#[test]
+fn sectors_of_4_kib() {
+    let image = Image::with(64 * MIB, |i| i.logical_block = 4096);
+    make(&image.device(), &options()).unwrap();
+    assert_clean(&image);
+    let mut small = options();
+    small.block_size = Some(1024);
+    let error = make(&image.device(), &small).unwrap_err();
+    assert!(error.to_string().contains("too small"), "{error}");
 }
 
 #[test]

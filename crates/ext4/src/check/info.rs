@@ -78,7 +78,7 @@ pub fn info(device: &Arc<dyn BlockDevice>) -> Result<Info> {
 }
 
 impl Info {
-    /// Names and values in the order of dumpe2fs -h, for people. Times are seconds since 1970.
+    /// Names and values as dumpe2fs -h has them, for people. Times are UTC.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
         let sb = &self.superblock;
         let or = |text: &str, none: &str| if text.is_empty() { none } else { text }.to_string();
@@ -87,7 +87,7 @@ impl Info {
             ("Last mounted on", or(&self.last_mounted, "<not available>")),
             ("Filesystem UUID", self.uuid.to_string()),
             ("Filesystem magic number", format!("{:#06X}", sb.magic.get()).replace("0X", "0x")),
-            ("Filesystem revision #", sb.revision.to_string()),
+            ("Filesystem revision #", revision(sb)),
             ("Filesystem features", self.features.join(" ")),
             ("Filesystem flags", flags(sb)),
             ("Default mount options", mount_options(sb)),
@@ -96,6 +96,7 @@ impl Info {
             ("Inode count", self.inodes.to_string()),
             ("Block count", self.blocks.to_string()),
             ("Reserved block count", self.reserved_blocks.to_string()),
+            ("Overhead clusters", sb.overhead_blocks.to_string()),
             ("Free blocks", self.free_blocks.to_string()),
             ("Free inodes", self.free_inodes.to_string()),
             ("First block", sb.first_data_block.to_string()),
@@ -121,21 +122,28 @@ impl Info {
         if f.incompat.contains(Incompat::FLEX_BG) && sb.log_groups_per_flex < 32 {
             rows.push(("Flex block group size", (1u64 << sb.log_groups_per_flex).to_string()));
         }
-        let wide = |lo: u32, hi: u8| (u64::from(lo) | u64::from(hi) << 32).to_string();
-        rows.push(("Filesystem created", wide(sb.mkfs_time.get(), sb.mkfs_time_hi)));
-        rows.push(("Last mount time", wide(sb.mount_time.get(), sb.mount_time_hi)));
-        rows.push(("Last write time", wide(sb.write_time.get(), sb.write_time_hi)));
+        let at = |lo: u32, hi: u8| time_text(u64::from(lo) | u64::from(hi) << 32);
+        rows.push(("Filesystem created", at(sb.mkfs_time.get(), sb.mkfs_time_hi)));
+        rows.push(("Last mount time", at(sb.mount_time.get(), sb.mount_time_hi)));
+        rows.push(("Last write time", at(sb.write_time.get(), sb.write_time_hi)));
         rows.push(("Mount count", sb.mount_count.to_string()));
         rows.push(("Maximum mount count", (sb.max_mount_count.get() as i16).to_string()));
-        rows.push(("Last checked", wide(sb.last_check.get(), sb.last_check_hi)));
+        rows.push(("Last checked", at(sb.last_check.get(), sb.last_check_hi)));
         if sb.kbytes_written.get() != 0 {
             rows.push(("Lifetime writes", format!("{} kB", sb.kbytes_written)));
         }
         rows.push(("First inode", sb.first_inode().to_string()));
         rows.push(("Inode size", sb.inode_size().to_string()));
+        if sb.want_extra_isize.get() != 0 {
+            rows.push(("Required extra isize", sb.min_extra_isize.to_string()));
+            rows.push(("Desired extra isize", sb.want_extra_isize.to_string()));
+        }
         if f.compat.contains(Compat::DIR_INDEX) {
             let hash = HashVersion::from_code(sb.default_hash_version);
             rows.push(("Default directory hash", hash.map_or("unknown", |h| h.name()).into()));
+            let seed: Vec<u8> = sb.hash_seed.iter().flat_map(|w| w.get().to_le_bytes()).collect();
+            let seed = Uuid::from_slice(&seed).unwrap_or_default();
+            rows.push(("Directory Hash Seed", seed.to_string()));
         }
         rows
     }
@@ -165,6 +173,33 @@ impl Info {
         }
         rows
     }
+}
+
+fn revision(sb: &Superblock) -> String {
+    match sb.revision.get() {
+        0 => "0 (original)".into(),
+        1 => "1 (dynamic)".into(),
+        n => n.to_string(),
+    }
+}
+
+/// A time in UTC; "n/a" for never.
+fn time_text(seconds: u64) -> String {
+    if seconds == 0 {
+        return "n/a".into();
+    }
+    let (days, rest) = (seconds / 86400, seconds % 86400);
+    // Days are counted from 1 March of the year 0, in eras of 400 years, so that the leap day
+    // comes last in its year.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = (era * 400 + year + month / 10, (month + 2) % 12 + 1);
+    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }
 
 fn flags(sb: &Superblock) -> String {
@@ -197,5 +232,18 @@ fn errors(sb: &Superblock) -> String {
         ErrorsBehaviour::ReadOnly => "Remount read-only".into(),
         ErrorsBehaviour::Panic => "Panic".into(),
         ErrorsBehaviour::Unknown(code) => format!("Unknown ({code})"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates() {
+        assert_eq!(time_text(1), "1970-01-01 00:00:01 UTC");
+        assert_eq!(time_text(951_782_400), "2000-02-29 00:00:00 UTC");
+        assert_eq!(time_text(1_767_225_599), "2025-12-31 23:59:59 UTC");
+        assert_eq!(time_text(4_107_542_400), "2100-03-01 00:00:00 UTC");
     }
 }

@@ -159,7 +159,9 @@ impl Layout {
             // Cannot be cut: 2^32 groups of 64 bytes in blocks of 1024 at least.
             desc_blocks: desc_bytes.div_ceil(u64::from(block_size)) as u32,
             reserved_gdt_blocks: if resize { u32::from(sb.reserved_gdt_blocks.get()) } else { 0 },
-            inode_table_blocks: (ipg * u32::from(sb.inode_size())).div_ceil(block_size),
+            // Cannot be cut: a table has no more blocks than a bitmap has bits.
+            inode_table_blocks: (u64::from(ipg) * u64::from(sb.inode_size()))
+                .div_ceil(u64::from(block_size)) as u32,
             groups_per_flex: if flex && (1..=31).contains(&log_flex) { 1 << log_flex } else { 1 },
             features,
             checksums: Checksums::of(sb),
@@ -383,6 +385,14 @@ mod tests {
         }
         let short = Layout::new(&sample(), 99_999 * 4096).unwrap_err();
         assert!(matches!(short, Ext4Error::Refused { .. }), "{short}");
+        // The largest of everything: products stay in bounds.
+        let mut large = sample();
+        large.log_block_size.set(6);
+        large.log_cluster_size.set(6);
+        large.inode_size.set(1 << 15);
+        large.inodes_per_group.set(1 << 19);
+        large.inodes_count.set(1 << 21);
+        assert_eq!(Layout::new(&large, 1 << 40).unwrap().inode_table_blocks, 1 << 18);
         let mut wide = sample();
         wide.blocks_count_hi.set(u32::MAX);
         assert!(Layout::new(&wide, u64::MAX).is_err());

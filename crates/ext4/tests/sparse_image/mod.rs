@@ -21,12 +21,18 @@ pub struct Image {
 
 impl Image {
     pub fn new(size: u64) -> Arc<Image> {
+        Image::with(size, |_| {})
+    }
+
+    /// With other promises than a plain disk's.
+    pub fn with(size: u64, change: impl FnOnce(&mut DeviceInfo)) -> Arc<Image> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("image");
         let file =
             std::fs::File::options().read(true).write(true).create_new(true).open(&path).unwrap();
         file.set_len(size).unwrap();
-        let info = DeviceInfo::new(path.display().to_string(), "test image", size);
+        let mut info = DeviceInfo::new(path.display().to_string(), "test image", size);
+        change(&mut info);
         Arc::new(Image { path, file, info, _dir: dir })
     }
 

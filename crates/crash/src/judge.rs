@@ -1,7 +1,7 @@
 //! Compares what a recovered file system holds with what the workload was promised.
 //!
 //! For every sector of a file the ledger gives the operations that touched it, in order. What
-//! may be found there after a cut at time `t`:
+//! may be found there after a cut at tick `t`:
 //!
 //! * the data of any write that touched it and started before `t`, unless a later operation on
 //!   the sector was durable before `t`;
@@ -59,8 +59,8 @@ struct Sectors {
 }
 
 /// Judges one file. `contents` is what the recovered file holds (`None`: there is no such file).
-pub fn judge(ops: &[Operation], cut: Nanos, contents: Option<&[u8]>) -> FileLoss {
-    let started: Vec<&Operation> = ops.iter().take_while(|op| op.started < cut).collect();
+pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
+    let started: Vec<&Operation> = ops.iter().take_while(|op| op.started.tick < cut).collect();
     let tags: BTreeMap<u64, usize> = started
         .iter()
         .enumerate()
@@ -101,7 +101,7 @@ pub fn judge(ops: &[Operation], cut: Nanos, contents: Option<&[u8]>) -> FileLoss
 }
 
 impl Sectors {
-    fn at(started: &[&Operation], cut: Nanos, sectors_found: usize) -> Sectors {
+    fn at(started: &[&Operation], cut: u64, sectors_found: usize) -> Sectors {
         let end = started
             .iter()
             .map(|op| match op.action {
@@ -114,7 +114,7 @@ impl Sectors {
         let mut s =
             Sectors { newest: vec![None; count], durable: vec![None; count], truncated: None };
         for (i, op) in started.iter().enumerate() {
-            let durable = op.durable.is_some_and(|d| d <= cut);
+            let durable = op.durable.is_some_and(|d| d.tick < cut);
             match op.action {
                 Action::Write { offset, len, .. } => {
                     let range = (offset / SECTOR as u64) as usize
@@ -166,7 +166,7 @@ fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Ope
     }
 }
 
-fn account(loss: &mut FileLoss, started: &[&Operation], cut: Nanos, kept: &[(u64, u64)]) {
+fn account(loss: &mut FileLoss, started: &[&Operation], cut: u64, kept: &[(u64, u64)]) {
     // The newest write that survived whole or in part.
     let last_survivor = kept.iter().rposition(|(has, _)| *has > 0);
     for (i, (has, misses)) in kept.iter().enumerate() {
@@ -176,12 +176,12 @@ fn account(loss: &mut FileLoss, started: &[&Operation], cut: Nanos, kept: &[(u64
         if *has > 0 {
             loss.torn.push(i);
         }
-        let Some(acknowledged) = started[i].acknowledged.filter(|a| *a <= cut) else { continue };
+        let Some(acknowledged) = started[i].acknowledged.filter(|a| a.tick < cut) else { continue };
         loss.lost.push(i);
         loss.lost_bytes += misses * SECTOR as u64;
         loss.oldest_lost =
-            Some(loss.oldest_lost.map_or(acknowledged, |o: Nanos| o.min(acknowledged)));
-        if last_survivor.is_some_and(|s| s > i && started[s].started >= acknowledged) {
+            Some(loss.oldest_lost.map_or(acknowledged.at, |o: Nanos| o.min(acknowledged.at)));
+        if last_survivor.is_some_and(|s| s > i && started[s].started.tick > acknowledged.tick) {
             loss.out_of_order.push(i);
         }
     }
@@ -189,16 +189,22 @@ fn account(loss: &mut FileLoss, started: &[&Operation], cut: Nanos, kept: &[(u64
 
 #[cfg(test)]
 mod tests {
+    use steadfast_devices::filter::record::Moment;
+
     use super::*;
 
     const LEN: u64 = 1024;
 
+    fn moment(tick: u64) -> Moment {
+        Moment { tick, at: Nanos(tick) }
+    }
+
     fn write(slot: u64, tag: u64, start: u64, ack: Option<u64>, durable: bool) -> Operation {
         Operation {
             action: Action::Write { offset: slot * LEN, len: LEN, tag },
-            started: Nanos(start),
-            acknowledged: ack.map(Nanos),
-            durable: ack.filter(|_| durable).map(Nanos),
+            started: moment(start),
+            acknowledged: ack.map(moment),
+            durable: ack.filter(|_| durable).map(moment),
         }
     }
 
@@ -213,34 +219,34 @@ mod tests {
     #[test]
     fn a_kept_promise() {
         let ops = [write(0, 1, 1, Some(2), true), write(1, 2, 3, Some(4), true)];
-        let loss = judge(&ops, Nanos(10), Some(&data(&[(0, 1), (1, 2)])));
+        let loss = judge(&ops, 10, Some(&data(&[(0, 1), (1, 2)])));
         assert_eq!(loss, FileLoss::default());
     }
 
     #[test]
     fn a_missing_durable_write_is_a_broken_promise() {
         let ops = [write(0, 1, 1, Some(2), true), write(1, 2, 3, Some(4), true)];
-        let loss = judge(&ops, Nanos(10), Some(&data(&[(0, 1)])));
+        let loss = judge(&ops, 10, Some(&data(&[(0, 1)])));
         assert_eq!((loss.broken, loss.lost_bytes), (vec![1], LEN));
-        let loss = judge(&ops, Nanos(10), None);
+        let loss = judge(&ops, 10, None);
         assert_eq!(loss.broken, [0, 1]);
     }
 
     #[test]
     fn an_old_version_breaks_the_promise_of_a_durable_overwrite() {
         let ops = [write(0, 1, 1, Some(2), true), write(0, 2, 3, Some(4), true)];
-        assert_eq!(judge(&ops, Nanos(10), Some(&data(&[(0, 1)]))).broken, [1]);
+        assert_eq!(judge(&ops, 10, Some(&data(&[(0, 1)]))).broken, [1]);
         // Cut before the overwrite was acknowledged: either version will do.
         let ops = [ops[0], write(0, 2, 3, Some(7), true)];
         for tag in [1, 2] {
-            assert!(judge(&ops, Nanos(5), Some(&data(&[(0, tag)]))).broken.is_empty());
+            assert!(judge(&ops, 5, Some(&data(&[(0, tag)]))).broken.is_empty());
         }
     }
 
     #[test]
     fn acknowledged_but_not_durable_is_exposure() {
         let ops = [write(0, 1, 1, Some(2), false), write(1, 2, 3, Some(4), false)];
-        let loss = judge(&ops, Nanos(10), Some(&[]));
+        let loss = judge(&ops, 10, Some(&[]));
         assert!(loss.broken.is_empty());
         assert_eq!((loss.lost, loss.lost_bytes), (vec![0, 1], 2 * LEN));
         assert_eq!(loss.oldest_lost, Some(Nanos(2)));
@@ -251,7 +257,7 @@ mod tests {
         let ops = [write(0, 1, 1, Some(2), false), write(1, 2, 3, Some(4), false)];
         let mut held = data(&[(0, 1), (1, 2)]);
         held[..512].fill(0);
-        let loss = judge(&ops, Nanos(10), Some(&held));
+        let loss = judge(&ops, 10, Some(&held));
         assert_eq!((loss.torn, loss.out_of_order), (vec![0], vec![0]));
     }
 
@@ -259,24 +265,24 @@ mod tests {
     fn foreign_data_is_counted_in_bytes() {
         let ops = [write(0, 1, 1, Some(2), false)];
         // Another file's tag, and this file's data at a wrong place.
-        assert_eq!(judge(&ops, Nanos(9), Some(&data(&[(0, 77)]))).foreign_bytes, LEN);
+        assert_eq!(judge(&ops, 9, Some(&data(&[(0, 77)]))).foreign_bytes, LEN);
         let moved = pattern::bytes(1, LEN, LEN as usize);
-        assert_eq!(judge(&ops, Nanos(9), Some(&moved)).foreign_bytes, LEN);
+        assert_eq!(judge(&ops, 9, Some(&moved)).foreign_bytes, LEN);
     }
 
     #[test]
     fn a_truncation_releases_older_promises() {
         let truncate = Operation {
             action: Action::Truncate,
-            started: Nanos(5),
-            acknowledged: Some(Nanos(6)),
+            started: moment(5),
+            acknowledged: Some(moment(6)),
             durable: None,
         };
         let ops = [write(0, 1, 1, Some(2), true), truncate];
         for held in [data(&[]), data(&[(0, 1)])] {
-            assert!(judge(&ops, Nanos(10), Some(&held)).broken.is_empty());
+            assert!(judge(&ops, 10, Some(&held)).broken.is_empty());
         }
         let ops = [ops[0], truncate, write(0, 2, 7, Some(8), true)];
-        assert_eq!(judge(&ops, Nanos(10), Some(&data(&[(0, 1)]))).broken, [2]);
+        assert_eq!(judge(&ops, 10, Some(&data(&[(0, 1)]))).broken, [2]);
     }
 }

@@ -1,14 +1,18 @@
 //! What the workload did and what it was promised.
 //!
 //! The ledger keeps every write and truncation of every file in the order in which they were
-//! started, with the times of the call, of its acknowledgement, and of the moment from which it
+//! started, with the moments of the call, of its acknowledgement, and of the moment from which it
 //! was promised to be durable. Writes carry stamped data ([`steadfast_block::pattern`]) whose
 //! tag names the write, so that after a power cut each sector tells which write it is from.
+//!
+//! Moments are those of the devices' record ([`RecordLog`]), so that calls and requests are in one
+//! order even where many happen at the same nanosecond.
 //!
 //! One task writes to a file at a time; different files are independent.
 
 use std::collections::BTreeMap;
 
+use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::{Mutex, Nanos};
 
 /// A file of the workload, by its path in the file system.
@@ -36,16 +40,19 @@ pub struct Operation {
     /// What it did.
     pub action: Action,
     /// When the call was made.
-    pub started: Nanos,
+    pub started: Moment,
     /// When it returned.
-    pub acknowledged: Option<Nanos>,
+    pub acknowledged: Option<Moment>,
     /// From when on it was promised to survive a power cut.
-    pub durable: Option<Nanos>,
+    pub durable: Option<Moment>,
 }
 
+/// Notes of the ledger in the record carry this label; their details mean nothing.
+const NOTE: u64 = 0x6c65_6467_6572;
+
 /// The operations on all files.
-#[derive(Debug, Default)]
 pub struct Ledger {
+    log: RecordLog,
     files: Mutex<BTreeMap<FileName, Vec<Operation>>>,
 }
 
@@ -57,32 +64,49 @@ pub struct Started {
 }
 
 impl Ledger {
-    /// Notes that an operation starts at `at`.
-    pub fn start(&self, file: &str, action: Action, at: Nanos) -> Started {
+    /// A ledger whose moments are in the order of `log`.
+    pub fn new(log: &RecordLog) -> Self {
+        Ledger { log: log.clone(), files: Mutex::default() }
+    }
+
+    fn now(&self) -> Moment {
+        self.log.note(NOTE, [0; 3])
+    }
+
+    /// Notes that an operation starts.
+    pub fn start(&self, file: &str, action: Action) -> Started {
+        let started = self.now();
         let mut files = self.files.lock();
         let ops = files.entry(file.to_owned()).or_default();
-        ops.push(Operation { action, started: at, acknowledged: None, durable: None });
+        ops.push(Operation { action, started, acknowledged: None, durable: None });
         Started { file: file.to_owned(), index: ops.len() - 1 }
     }
 
-    /// Notes that it returned at `at`; `durable` if that promised durability.
-    pub fn acknowledge(&self, op: &Started, at: Nanos, durable: bool) {
+    /// Notes that it has returned; `durable` if that promised durability.
+    pub fn acknowledge(&self, op: &Started, durable: bool) {
+        let now = self.now();
         let mut files = self.files.lock();
         // OK to index: `Started` is only made by `start`, and nothing is ever removed.
         let op = files.get_mut(&op.file).map(|ops| &mut ops[op.index]);
         if let Some(op) = op {
-            op.acknowledged = Some(at);
-            op.durable = durable.then_some(at);
+            op.acknowledged = Some(now);
+            op.durable = durable.then_some(now);
         }
     }
 
-    /// Notes that an fsync or fdatasync of `file`, started at `started`, returned at `at`: all
-    /// that was acknowledged before it started is durable.
-    pub fn synced(&self, file: &str, started: Nanos, at: Nanos) {
+    /// Notes that an fsync or fdatasync of `file` (`None`: a sync of everything), begun at
+    /// `started`, has returned: all that was acknowledged before it began is durable.
+    pub fn synced(&self, file: Option<&str>, started: Nanos) {
+        let now = self.now();
         let mut files = self.files.lock();
-        for op in files.get_mut(file).into_iter().flatten() {
-            if op.durable.is_none() && op.acknowledged.is_some_and(|a| a <= started) {
-                op.durable = Some(at);
+        for (name, ops) in files.iter_mut() {
+            if file.is_some_and(|f| f != name) {
+                continue;
+            }
+            for op in ops {
+                if op.durable.is_none() && op.acknowledged.is_some_and(|a| a.at <= started) {
+                    op.durable = Some(now);
+                }
             }
         }
     }
@@ -95,19 +119,28 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use steadfast_runtime::{Sim, now, sleep};
+
     use super::*;
 
     #[test]
     fn a_sync_covers_what_was_acknowledged_before_it_started() {
-        let ledger = Ledger::default();
-        let write = |tag| Action::Write { offset: 0, len: 512, tag };
-        let a = ledger.start("f", write(1), Nanos(1));
-        ledger.acknowledge(&a, Nanos(2), false);
-        let b = ledger.start("f", write(2), Nanos(3));
-        ledger.synced("f", Nanos(4), Nanos(9));
-        ledger.acknowledge(&b, Nanos(5), false);
-        let files = ledger.files();
-        assert_eq!(files["f"][0].durable, Some(Nanos(9)));
-        assert_eq!(files["f"][1].durable, None);
+        let files = Sim::new(0).run(|| {
+            let ledger = Ledger::new(&RecordLog::new());
+            let write = |tag| Action::Write { offset: 0, len: 512, tag };
+            let a = ledger.start("f", write(1));
+            ledger.acknowledge(&a, false);
+            let b = ledger.start("f", write(2));
+            sleep(Duration::from_nanos(1));
+            let started = now();
+            sleep(Duration::from_nanos(1));
+            ledger.acknowledge(&b, false);
+            ledger.synced(Some("f"), started);
+            ledger.files()
+        });
+        let ops = &files.unwrap()["f"];
+        assert!(ops[0].durable.is_some() && ops[1].durable.is_none());
     }
 }

@@ -1,4 +1,7 @@
 //! Record a run, cut the power, recover, judge.
 
+pub mod e2fsck;
+pub mod explore;
+pub mod figures;
 pub mod judge;
 pub mod ledger;

@@ -3,7 +3,11 @@
 mod error;
 pub mod report;
 pub mod results;
+pub mod run;
 pub mod scenario;
+pub mod size;
+pub mod stack;
 pub mod table;
 
 pub use error::LabError;
+pub use run::{RunOptions, run};

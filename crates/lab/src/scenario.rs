@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use steadfast_devices::model::hdd::WriteCache;
+use steadfast_devices::model::{EmmcParams, HddParams, NvramParams, SsdParams};
+
 use crate::LabError;
 use crate::results::Figure;
 
@@ -76,89 +79,48 @@ pub struct Workload {
     pub cuts: u64,
 }
 
-/// A device: which model, and what differs from its data sheet.
+/// A device: a model with what differs from its data sheet, or memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DeviceSpec {
     /// A disk drive.
-    Hdd {
-        /// Data sheet; `cheetah-15k6-146`.
-        #[serde(default = "cheetah")]
-        preset: String,
-        /// `off`, `on` or `lying`.
-        #[serde(default)]
-        write_cache: WriteCacheSpec,
-    },
+    Hdd(HddParams),
     /// A battery-backed memory card.
-    Nvram {
-        /// Data sheet; `mm-5425cn`.
-        #[serde(default = "mm5425")]
-        preset: String,
-        /// One state a battery.
-        #[serde(default = "good_batteries")]
-        batteries: Vec<BatterySpec>,
-        /// False for a card that was never initialised.
-        #[serde(default = "yes")]
-        initialised: bool,
-    },
+    Nvram(NvramParams),
     /// A solid-state drive.
-    Ssd {
-        /// Size in bytes, with k/m/g.
-        size: String,
-    },
+    Ssd(SsdParams),
     /// Embedded flash.
-    Emmc {
-        /// Size in bytes, with k/m/g.
-        size: String,
-    },
-    /// Memory without a battery.
-    Ram {
-        /// Size in bytes, with k/m/g.
-        size: String,
-    },
+    Emmc(EmmcParams),
+    /// Memory without a battery, without time of its own.
+    Ram(RamParams),
 }
 
-/// A disk's write cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
-#[serde(rename_all = "kebab-case")]
-pub enum WriteCacheSpec {
-    /// A write completes when it is on the medium: how SAS disks are shipped.
-    #[default]
-    Off,
-    /// A write completes when it is in the buffer; flushes are honoured.
-    On,
-    /// As `on`, but flushes and FUA return at once.
-    Lying,
+impl DeviceSpec {
+    /// What it is, for people.
+    pub fn description(&self) -> String {
+        match self {
+            DeviceSpec::Hdd(p) => {
+                let cache = match p.write_cache {
+                    WriteCache::Off => "write cache off",
+                    WriteCache::On => "write cache on",
+                    WriteCache::Lying => "write cache on, flushes ignored",
+                };
+                format!("{}, {cache}", p.description)
+            }
+            DeviceSpec::Nvram(p) => p.description.clone(),
+            DeviceSpec::Ssd(p) => p.description.clone(),
+            DeviceSpec::Emmc(p) => p.description.clone(),
+            DeviceSpec::Ram(p) => format!("RAM disk of {}", p.size),
+        }
+    }
 }
 
-/// State of one battery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BatterySpec {
-    /// Charged and enabled.
-    Good,
-    /// Not yet charged.
-    Charging,
-    /// Dead.
-    Failed,
-    /// Switched off by its jumper.
-    Disabled,
-}
-
-fn cheetah() -> String {
-    "cheetah-15k6-146".into()
-}
-
-fn mm5425() -> String {
-    "mm-5425cn".into()
-}
-
-fn good_batteries() -> Vec<BatterySpec> {
-    vec![BatterySpec::Good; 2]
-}
-
-fn yes() -> bool {
-    true
+/// Parameters of a RAM disk.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RamParams {
+    /// Size in bytes, with k/m/g.
+    pub size: String,
 }
 
 /// One set-up.
@@ -260,6 +222,16 @@ impl Scenario {
         self.variants.iter().find(|v| v.run.speed()).map_or("", |v| &v.name)
     }
 
+    /// Whether a variant stands on a device that breaks its promises: the control.
+    pub fn lies(&self, variant: &Variant) -> bool {
+        std::iter::once(&variant.disk).chain(&variant.journal).any(|name| {
+            matches!(
+                self.devices.get(name),
+                Some(DeviceSpec::Hdd(p)) if p.write_cache == WriteCache::Lying
+            )
+        })
+    }
+
     fn check(&self) -> Result<(), String> {
         if self.version != 1 {
             return Err(format!("version {} is not known; this program reads 1", self.version));
@@ -328,7 +300,7 @@ mod tests {
         assert!(wrong("disk = \"disk\"", "disk = \"dsk\"").contains("'dsk'"));
         assert!(wrong("version = 1", "version = 9").contains("version 9"));
         assert!(wrong("quick_size", "quik_size").contains("quik_size"));
-        assert!(wrong("model = \"hdd\"", "model = \"drum\"").contains("drum"));
+        assert!(wrong("kind = \"hdd\"", "kind = \"drum\"").contains("drum"));
         assert!(Scenario::find("no-such").unwrap_err().to_string().contains("nvram-journal"));
     }
 }

@@ -1,2 +1,91 @@
-//! steadfast: glue only.
-fn main() {}
+//! steadfast: the command line. Glue only; the work is done in the crates below.
+//!
+//! Exit status: 0 good, 1 a problem was found, 2 used wrongly.
+
+mod cli;
+mod commands;
+mod terminal;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Parser;
+
+use cli::{Cli, Command, Lab};
+use commands::{image, iozone, lab, mkfs, pages, tree};
+
+/// An error of the caller's, not of what was looked at: exit status 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// How a command that went through ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All is well.
+    Good,
+    /// It did its work and found a problem, which it has printed.
+    Problem,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut out = std::io::stdout().lock();
+    let done = run(cli.command, &mut out).and_then(|outcome| {
+        out.flush()?;
+        Ok(outcome)
+    });
+    match done {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Problem) => ExitCode::from(1),
+        // Whoever reads our output has had enough (`| head`): nothing is wrong.
+        Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            terminal::error(&e);
+            ExitCode::from(if e.chain().any(|c| c.is::<Usage>()) { 2 } else { 1 })
+        }
+    }
+}
+
+fn is_closed_pipe(e: &anyhow::Error) -> bool {
+    e.chain()
+        .filter_map(|c| c.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        Command::Lab(Lab::List) => lab::list(out)?,
+        Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
+        Command::Iozone { options } => return iozone::run(&options, out),
+        Command::Mkfs(args) => mkfs::run(&args, out)?,
+        Command::Ls { image, path } => {
+            image::reading(&image, |fs| tree::ls(fs, path.as_bytes(), out))?;
+        }
+        Command::Cat { image, path } => {
+            image::reading(&image, |fs| tree::cat(fs, path.as_bytes(), out))?;
+        }
+        Command::Get { recursive, image, path, host_path } => {
+            image::reading(&image, |fs| tree::get(fs, path.as_bytes(), &host_path, recursive))?;
+        }
+        Command::Put { recursive, image, host_path, path } => {
+            if host_path.symlink_metadata().is_err() {
+                return Err(Usage(format!("{}: no such file", host_path.display())).into());
+            }
+            image::changing(&image, |fs| tree::put(fs, &host_path, path.as_bytes(), recursive))?;
+        }
+        Command::Rm { recursive, image, path } => {
+            image::changing(&image, |fs| tree::rm(fs, path.as_bytes(), recursive))?;
+        }
+        Command::Mkdir { image, path } => {
+            image::changing(&image, |fs| tree::mkdir(fs, path.as_bytes()))?;
+        }
+        Command::Replay { image } => image::replay(&image, out)?,
+        Command::Check { image, json } => return image::check(&image, json, out),
+        Command::Info { image, json } => image::info(&image, json, out)?,
+        Command::Man { folder } => pages::man(&folder)?,
+        Command::Completions { shell } => pages::completions(shell, out),
+    }
+    Ok(Outcome::Good)
+}

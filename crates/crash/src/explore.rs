@@ -1,0 +1,234 @@
+//! Cuts the power of a recorded run, lets the machine recover, and judges what is left.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::{DeviceId, Moment, Recording};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_runtime::{Nanos, Sim, now};
+use steadfast_vfs::path::resolve;
+use steadfast_vfs::{FileSystem, FileType, FsError, OpenFlags};
+
+use crate::e2fsck::E2fsck;
+use crate::figures::{Cut, Figures};
+use crate::judge::judge;
+use crate::ledger::Ledger;
+
+/// A machine whose power can be cut and returned: it knows how to build its devices around given
+/// contents and to mount the file system on them.
+pub trait Machine: Send + Sync {
+    /// Power on with these contents, one for each recorded device in order: builds the devices and
+    /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
+    fn power_on(&self, contents: Vec<Store>) -> Result<Booted, String>;
+
+    /// Index of the device that holds the file system.
+    fn disk(&self) -> usize {
+        0
+    }
+
+    /// Index of the device that holds an external journal.
+    fn journal(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A machine that is up.
+pub struct Booted {
+    /// The mounted file system.
+    pub fs: Arc<dyn FileSystem>,
+    /// Unmounts and returns the devices' contents.
+    pub shut_down: Box<dyn FnOnce() -> Result<Vec<Store>, String>>,
+}
+
+/// A recorded run, ready to be cut.
+pub struct Recorded {
+    /// Contents of each device when recording began, in the machine's order.
+    pub bases: Vec<Store>,
+    /// What the devices were asked.
+    pub recording: Recording,
+    /// What the workload did and was promised.
+    pub ledger: Ledger,
+}
+
+/// How to cut.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// How many cuts.
+    pub cuts: u64,
+    /// Seed of the instants and of what survives.
+    pub seed: u64,
+    /// Judge every n-th recovered image with e2fsck too, where it is installed; 0: never.
+    pub e2fsck_every: u64,
+}
+
+/// Makes the cuts in the order of time and counts what each takes. `progress` is told after each
+/// how many are done.
+pub fn explore(
+    machine: &Arc<dyn Machine>,
+    recorded: Recorded,
+    plan: &Plan,
+    progress: &dyn Fn(u64),
+) -> Figures {
+    let Recorded { bases, recording, ledger } = recorded;
+    let ledger = Arc::new(ledger);
+    let mut followed: Vec<Followed> =
+        bases.into_iter().map(|base| Followed { base, settled: 0 }).collect();
+    let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
+    let mut figures = Figures::default();
+    for (i, cut) in instants(&recording, plan).into_iter().enumerate() {
+        let number = i as u64;
+        let mut choices = Rng::new(plan.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f));
+        let contents = followed
+            .iter_mut()
+            .enumerate()
+            .map(|(device, f)| f.cut(&recording, DeviceId(device as u32), cut, &mut choices))
+            .collect();
+        let moment = Moment { tick: cut, at: recording.time_of(cut) };
+        let sampled = plan.e2fsck_every > 0 && number.is_multiple_of(plan.e2fsck_every);
+        let e2fsck = e2fsck.as_ref().filter(|_| sampled);
+        figures.add(one_cut(machine, contents, &ledger, moment, choices.bits(), e2fsck));
+        progress(number + 1);
+    }
+    figures
+}
+
+/// Where to cut: every second one evenly over the time, the others evenly over what happened, so
+/// that the long quiet parts and the short busy ones both get their share. Ascending.
+fn instants(recording: &Recording, plan: &Plan) -> Vec<u64> {
+    let mut rng = Rng::new(plan.seed);
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let (from, to) = (recording.time_of(first).0, recording.time_of(last).0);
+    let mut cuts: Vec<u64> = (0..plan.cuts)
+        .map(|i| {
+            if i % 2 == 0 {
+                recording.cut_at(Nanos(from + rng.below((to - from).max(1))))
+            } else {
+                first + rng.below((last - first).max(1))
+            }
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+/// A device's contents as far as no later cut can doubt them.
+struct Followed {
+    base: Store,
+    settled: usize,
+}
+
+impl Followed {
+    /// What the device may hold after `cut`. A third of the time each: nothing in doubt is there,
+    /// all of it is, each sector is or is not.
+    fn cut(
+        &mut self,
+        recording: &Recording,
+        device: DeviceId,
+        cut: u64,
+        choices: &mut Rng,
+    ) -> Store {
+        let at = recording.at(device, cut);
+        let settled = at.settled(self.settled);
+        at.advance(&mut self.base, self.settled, settled);
+        self.settled = settled;
+        let keep_percent = match choices.below(3) {
+            0 => 0,
+            1 => 100,
+            _ => choices.below(101),
+        };
+        at.contents(&self.base, self.settled, keep_percent, choices)
+    }
+}
+
+/// What came out of the simulation in which the machine recovered.
+struct Recovered {
+    cut: Cut,
+    contents: Option<Vec<Store>>,
+}
+
+fn one_cut(
+    machine: &Arc<dyn Machine>,
+    contents: Vec<Store>,
+    ledger: &Arc<Ledger>,
+    at: Moment,
+    seed: u64,
+    e2fsck: Option<&E2fsck>,
+) -> Cut {
+    let (inner, ledger) = (Arc::clone(machine), Arc::clone(ledger));
+    let ran = Sim::new(seed).run(move || recover(&*inner, contents, &ledger, at));
+    let Recovered { mut cut, contents } = match ran {
+        Ok(recovered) => recovered,
+        Err(deadlock) => {
+            return Cut::unmountable(at.at, format!("recovery stopped: {deadlock}"));
+        }
+    };
+    let Some(contents) = contents else { return cut };
+    let disk = &contents[machine.disk()];
+    cut.damage.extend(structure(disk));
+    if let Some(e2fsck) = e2fsck {
+        let journal = machine.journal().map(|j| &contents[j]);
+        cut.e2fsck = Some(e2fsck.judge(disk, journal));
+    }
+    cut
+}
+
+fn recover(machine: &dyn Machine, contents: Vec<Store>, ledger: &Ledger, at: Moment) -> Recovered {
+    let power_on = now();
+    let booted = match machine.power_on(contents) {
+        Ok(booted) => booted,
+        Err(why) => {
+            let cut = Cut::unmountable(at.at, format!("the mount was refused: {why}"));
+            return Recovered { cut, contents: None };
+        }
+    };
+    let mut cut = Cut { at: at.at, recovery: now() - power_on, ..Cut::default() };
+    for (file, ops) in ledger.files() {
+        match read_file(&*booted.fs, file.as_bytes()) {
+            Ok(held) => cut.add_file(&file, &ops, &judge(&ops, at.tick, held.as_deref())),
+            Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
+        }
+    }
+    let Booted { fs, shut_down } = booted;
+    drop(fs);
+    match shut_down() {
+        Ok(contents) => Recovered { cut, contents: Some(contents) },
+        Err(why) => {
+            cut.damage.push(format!("the recovered file system could not be unmounted: {why}"));
+            Recovered { cut, contents: None }
+        }
+    }
+}
+
+/// The contents of a file; `None` if there is none.
+fn read_file(fs: &dyn FileSystem, path: &[u8]) -> Result<Option<Vec<u8>>, FsError> {
+    let attr = match resolve(fs, path, true) {
+        Ok(attr) => attr,
+        Err(FsError::NotFound) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if attr.kind != FileType::Regular {
+        return Err(FsError::Invalid { what: "it is no longer a regular file" });
+    }
+    let fh = fs.open(attr.ino, OpenFlags::READ)?;
+    let mut held = Vec::new();
+    let outcome = loop {
+        match fs.read(fh, held.len() as u64, 1 << 20) {
+            Ok(part) if part.is_empty() => break Ok(()),
+            Ok(part) => held.extend_from_slice(&part),
+            Err(e) => break Err(e),
+        }
+    };
+    fs.release(fh)?;
+    outcome.map(|()| Some(held))
+}
+
+/// What the structure check finds on the recovered disk, in words.
+fn structure(disk: &Store) -> Vec<String> {
+    let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("recovered disk", disk.snapshot()));
+    match steadfast_ext4::check::check(&device, None) {
+        Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),
+        Err(e) => vec![format!("the structure check failed: {e}")],
+    }
+}

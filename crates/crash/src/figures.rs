@@ -1,0 +1,119 @@
+//! The data-at-risk figures: of one cut, and of many.
+
+use std::time::Duration;
+
+use steadfast_runtime::Nanos;
+
+use crate::judge::FileLoss;
+use crate::ledger::{Action, Operation};
+
+/// Findings kept in words; the counts go on.
+const FINDINGS_KEPT: usize = 8;
+
+/// What one cut took.
+#[derive(Debug, Clone, Default)]
+pub struct Cut {
+    /// The instant.
+    pub at: Nanos,
+    /// From power on to mounted, virtual time.
+    pub recovery: Duration,
+    /// Durable writes missing.
+    pub broken_promises: u64,
+    /// Acknowledged writes missing, in whole or in part.
+    pub lost_operations: u64,
+    /// Their missing bytes.
+    pub lost_bytes: u64,
+    /// From the oldest of them to the cut.
+    pub lost_age: Duration,
+    /// Writes half old, half new.
+    pub torn_writes: u64,
+    /// Bytes never written to the file they are in.
+    pub foreign_bytes: u64,
+    /// Missing writes of which a later one survived.
+    pub order_violations: u64,
+    /// What the structure check, the mount or a read found, in words.
+    pub damage: Vec<String>,
+    /// The mount was refused: a person is needed.
+    pub needs_person: bool,
+    /// e2fsck's verdict: `Ok` clean, `Err` its output.
+    pub e2fsck: Option<Result<(), String>>,
+    /// Broken promises and foreign data, in words.
+    pub findings: Vec<String>,
+}
+
+impl Cut {
+    /// A cut after which the file system could not be mounted.
+    pub fn unmountable(at: Nanos, why: String) -> Self {
+        Cut { at, damage: vec![why], needs_person: true, ..Cut::default() }
+    }
+
+    /// Adds what was found in one file.
+    pub fn add_file(&mut self, file: &str, ops: &[Operation], loss: &FileLoss) {
+        self.broken_promises += loss.broken.len() as u64;
+        self.lost_operations += loss.lost.len() as u64;
+        self.lost_bytes += loss.lost_bytes;
+        if let Some(oldest) = loss.oldest_lost {
+            self.lost_age = self.lost_age.max(self.at - oldest);
+        }
+        self.torn_writes += loss.torn.len() as u64;
+        self.foreign_bytes += loss.foreign_bytes;
+        self.order_violations += loss.out_of_order.len() as u64;
+        if let Some(i) = loss.broken.first() {
+            let what = describe(&ops[*i]);
+            self.findings.push(format!(
+                "{file}: {what} was promised durable and is missing ({} such in this file)",
+                loss.broken.len()
+            ));
+        }
+        if loss.foreign_bytes > 0 {
+            self.findings.push(format!(
+                "{file}: {} bytes that were never written to it",
+                loss.foreign_bytes
+            ));
+        }
+    }
+}
+
+fn describe(op: &Operation) -> String {
+    match op.action {
+        Action::Write { offset, len, .. } => {
+            format!("the write of {len} bytes at {offset}, started at {:?},", op.started.at)
+        }
+        Action::Truncate => format!("the truncation at {:?}", op.started.at),
+    }
+}
+
+/// What all cuts of a set-up took.
+#[derive(Debug, Clone, Default)]
+pub struct Figures {
+    /// One entry a cut, in the order of time, without the words.
+    pub cuts: Vec<Cut>,
+    /// The first findings, in words, with the cut's instant.
+    pub findings: Vec<String>,
+}
+
+impl Figures {
+    /// Adds a cut.
+    pub fn add(&mut self, mut cut: Cut) {
+        let e2fsck =
+            cut.e2fsck.iter().filter_map(|v| v.as_ref().err()).map(|o| format!("e2fsck: {o}"));
+        let words: Vec<String> =
+            cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(e2fsck).collect();
+        for w in words {
+            if self.findings.len() < FINDINGS_KEPT {
+                self.findings.push(format!("cut at {:?}: {w}", cut.at));
+            }
+        }
+        self.cuts.push(cut);
+    }
+
+    /// Sum of one figure over the cuts.
+    pub fn sum(&self, figure: impl Fn(&Cut) -> u64) -> u64 {
+        self.cuts.iter().map(figure).sum()
+    }
+
+    /// How many cuts have a property.
+    pub fn count(&self, property: impl Fn(&Cut) -> bool) -> u64 {
+        self.cuts.iter().filter(|c| property(c)).count() as u64
+    }
+}

@@ -1,0 +1,317 @@
+//! Runs a scenario: every variant's benchmark and power cuts, two variants at a time.
+//!
+//! Each job is a simulation of its own, so the order in which jobs finish and what else the
+//! machine does change nothing in the results.
+
+mod benchmark;
+mod power;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+// Jobs report from inside their simulations to the world outside: a channel of the runtime would
+// belong to one of the two.
+use std::sync::mpsc;
+
+use steadfast_bench::iozone;
+use steadfast_runtime::spawn;
+
+use crate::LabError;
+use crate::results::{Results, RiskRow, Row, VERSION, VariantInfo, ratios};
+use crate::scenario::{Scenario, Variant};
+use crate::size;
+
+/// How to run a scenario.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// At the published size.
+    pub full: bool,
+    /// Cuts a variant; `None`: as many as the scenario says.
+    pub cuts: Option<u64>,
+    /// Seed of every random choice.
+    pub seed: u64,
+}
+
+/// What one job brought.
+enum Outcome {
+    Speed { rows: Vec<Row>, virtual_seconds: f64, notes: Vec<String> },
+    Risk(Box<RiskRow>),
+}
+
+/// A job: one variant's benchmark or its power cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Speed,
+    Risk,
+}
+
+/// What all jobs share.
+struct Setting {
+    scenario: Scenario,
+    options: RunOptions,
+    speed: iozone::Options,
+    risk: iozone::Options,
+    cuts: u64,
+}
+
+/// From a job to whoever shows progress.
+enum Message {
+    Progress { job: usize, share: f64 },
+    Done { job: usize, outcome: Result<Outcome, LabError> },
+}
+
+/// Reports how far a job is, 0 to 1.
+type Report = Arc<dyn Fn(f64) + Send + Sync>;
+
+/// Jobs at a time: as many as the machine has processors, at most.
+fn workers(jobs: usize) -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(jobs)
+}
+
+/// Runs a scenario. `progress` is told, now and then, what share is done and what is going on.
+///
+/// # Errors
+/// If the scenario asks for what cannot be, or a set-up cannot be built or fails while it runs.
+pub fn run(
+    scenario: &Scenario,
+    options: &RunOptions,
+    progress: &dyn Fn(f64, &str),
+) -> Result<Results, LabError> {
+    let setting = Arc::new(Setting::new(scenario, options)?);
+    let jobs = setting.jobs();
+    let outcomes = run_jobs(&setting, &jobs, progress)?;
+    Ok(setting.results(&jobs, outcomes))
+}
+
+fn run_jobs(
+    setting: &Arc<Setting>,
+    jobs: &[(usize, Part)],
+    progress: &dyn Fn(f64, &str),
+) -> Result<Vec<Outcome>, LabError> {
+    let (tx, rx) = mpsc::channel();
+    let next = Arc::new(AtomicUsize::new(0));
+    let tasks: Vec<_> = (0..workers(jobs.len()))
+        .map(|i| {
+            let (setting, jobs, tx, next) =
+                (Arc::clone(setting), jobs.to_vec(), tx.clone(), Arc::clone(&next));
+            spawn(format!("lab {i}"), move || {
+                loop {
+                    let job = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&(variant, part)) = jobs.get(job) else { return };
+                    let progress = tx.clone();
+                    // OK to ignore failed sends: the receiver outlives the tasks.
+                    let report: Report = Arc::new(move |share| {
+                        drop(progress.send(Message::Progress { job, share }));
+                    });
+                    let outcome = setting.job(variant, part, report);
+                    drop(tx.send(Message::Done { job, outcome }));
+                }
+            })
+        })
+        .collect();
+    drop(tx);
+    let mut shares = vec![0.0; jobs.len()];
+    let mut outcomes: Vec<Option<Outcome>> = jobs.iter().map(|_| None).collect();
+    let mut failed = None;
+    while let Ok(message) = rx.recv() {
+        let job = match message {
+            Message::Progress { job, share } => {
+                shares[job] = share;
+                job
+            }
+            Message::Done { job, outcome } => {
+                shares[job] = 1.0;
+                match outcome {
+                    Ok(o) => outcomes[job] = Some(o),
+                    Err(e) => {
+                        // Jobs not yet begun are not begun any more.
+                        next.store(jobs.len(), Ordering::Relaxed);
+                        failed = failed.or(Some(e));
+                    }
+                }
+                job
+            }
+        };
+        let (variant, part) = jobs[job];
+        let what = match part {
+            Part::Speed => "benchmark",
+            Part::Risk => "power cuts",
+        };
+        let share = shares.iter().sum::<f64>() / jobs.len() as f64;
+        progress(share, &format!("{}: {what}", setting.scenario.variants[variant].name));
+    }
+    for task in tasks {
+        if let Err(panicked) = task.join() {
+            panicked.resume();
+        }
+    }
+    match failed {
+        Some(e) => Err(e),
+        // OK to unwrap: a job that did not fail has an outcome.
+        None => Ok(outcomes.into_iter().map(|o| o.unwrap()).collect()),
+    }
+}
+
+impl Setting {
+    fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
+        let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+        let with_size = |size: Option<&str>| -> Result<iozone::Options, LabError> {
+            let mut words: Vec<String> =
+                scenario.workload.iozone.split_whitespace().map(str::to_owned).collect();
+            if let Some(text) = size {
+                size::parse(text).map_err(|e| wrong(format!("size '{text}': {e}")))?;
+                replace_size(&mut words, text);
+            }
+            match iozone::parse(&words) {
+                Ok(iozone::Parsed::Run(options)) => Ok(*options),
+                Ok(_) => Err(wrong("workload.iozone asks for help instead of a run".into())),
+                Err(e) => Err(wrong(format!("workload.iozone: {}", e.message))),
+            }
+        };
+        let quick = Some(scenario.workload.quick_size.as_str()).filter(|_| !options.full);
+        Ok(Setting {
+            speed: with_size(quick)?,
+            risk: with_size(Some(&scenario.workload.risk_size))?,
+            cuts: options.cuts.unwrap_or(scenario.workload.cuts),
+            scenario: scenario.clone(),
+            options: options.clone(),
+        })
+    }
+
+    /// All jobs, in the order of the results: benchmarks first, they are the longest.
+    fn jobs(&self) -> Vec<(usize, Part)> {
+        let variants = || self.scenario.variants.iter().enumerate();
+        let speed = variants().filter(|(_, v)| v.run.speed()).map(|(i, _)| (i, Part::Speed));
+        let risk =
+            variants().filter(|(_, v)| v.run.risk() && self.cuts > 0).map(|(i, _)| (i, Part::Risk));
+        speed.chain(risk).collect()
+    }
+
+    fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
+        let variant = &self.scenario.variants[variant];
+        let done = match part {
+            Part::Speed => benchmark::run(self, variant, report),
+            Part::Risk => power::run(self, variant, &report).map(|r| Outcome::Risk(Box::new(r))),
+        };
+        done.map_err(|what| LabError::Variant { variant: variant.name.clone(), what })
+    }
+
+    /// The page cache of the simulated machine, for a run of `iozone`.
+    fn page_cache_bytes(&self, iozone: &iozone::Options) -> u64 {
+        let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
+        let data = files * iozone.file_bytes;
+        ((data as f64 * self.scenario.machine.page_cache_per_data) as u64).max(4 << 20)
+    }
+
+    fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
+        let mut rows = Vec::new();
+        let mut risk = Vec::new();
+        let mut notes = Vec::new();
+        let mut seconds = vec![None; self.scenario.variants.len()];
+        for ((variant, _), outcome) in jobs.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Speed { rows: of_variant, virtual_seconds, notes: of_run } => {
+                    rows.extend(of_variant);
+                    seconds[*variant] = Some(virtual_seconds);
+                    for note in of_run {
+                        if !notes.contains(&note) {
+                            notes.push(note);
+                        }
+                    }
+                }
+                Outcome::Risk(row) => risk.push(*row),
+            }
+        }
+        notes.extend(self.control_notes(&risk));
+        let variants = self.scenario.variants.iter().zip(seconds);
+        Results {
+            format: "steadfast-lab",
+            version: VERSION,
+            scenario: self.scenario.name.clone(),
+            title: self.scenario.title.clone(),
+            source: self.scenario.source.clone(),
+            seed: self.options.seed,
+            full: self.options.full,
+            command: self.speed.command_line.clone(),
+            risk_command: (!risk.is_empty()).then(|| self.risk.command_line.clone()),
+            variants: variants
+                .map(|(v, virtual_seconds)| VariantInfo {
+                    name: v.name.clone(),
+                    label: v.label.clone(),
+                    devices: self.device_names(v),
+                    mount: v.mount.clone(),
+                    virtual_seconds,
+                })
+                .collect(),
+            ratios: ratios(&rows, self.scenario.baseline()),
+            rows,
+            risk,
+            notes,
+        }
+    }
+
+    fn device_names(&self, variant: &Variant) -> Vec<String> {
+        std::iter::once(&variant.disk)
+            .chain(&variant.journal)
+            .map(|name| format!("{name}: {}", self.scenario.devices[name].description()))
+            .collect()
+    }
+
+    /// Says whether the control has shown that the check can fail.
+    fn control_notes(&self, risk: &[RiskRow]) -> Vec<String> {
+        risk.iter()
+            .filter_map(|r| {
+                let v = self.scenario.variants.iter().find(|v| v.name == r.variant)?;
+                let lies = self.scenario.lies(v);
+                match (lies, r.broken_promises) {
+                    (true, 0) => Some(format!(
+                        "'{}' lies about its flushes and yet no broken promise was found in {} \
+                         cuts: make more cuts before trusting the zeros of the others.",
+                        r.variant, r.cuts
+                    )),
+                    (true, n) => Some(format!(
+                        "'{}' is the control: its disk acknowledges flushes without doing them, \
+                         and {n} promises were broken in {} of {} cuts. The check can fail.",
+                        r.variant, r.cuts_with_broken_promises, r.cuts
+                    )),
+                    (false, n) if n > 0 || r.damage > 0 => Some(format!(
+                        "'{}' BROKE {n} PROMISES and was damaged after {} of {} cuts, on honest \
+                         devices.",
+                        r.variant, r.damage, r.cuts
+                    )),
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+}
+
+/// Puts `size` in the place of the value of `-s`, or adds it.
+fn replace_size(words: &mut Vec<String>, size: &str) {
+    for i in 0..words.len() {
+        if words[i] == "-s" && i + 1 < words.len() {
+            size.clone_into(&mut words[i + 1]);
+            return;
+        }
+        if words[i].starts_with("-s") && words[i].len() > 2 {
+            words[i] = format!("-s{size}");
+            return;
+        }
+    }
+    words.extend(["-s".to_owned(), size.to_owned()]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_size_is_replaced_in_either_form() {
+        for (line, want) in
+            [("-t3 -s 4g -I", "-t3 -s 1m -I"), ("-s4g -I", "-s1m -I"), ("-I", "-I -s 1m")]
+        {
+            let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            replace_size(&mut words, "1m");
+            assert_eq!(words.join(" "), want);
+        }
+    }
+}

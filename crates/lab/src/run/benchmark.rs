@@ -1,0 +1,133 @@
+//! One variant's benchmark, in a simulation of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use steadfast_bench::iozone::latency::Operation;
+use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
+use steadfast_ext4::fs::Ext4;
+use steadfast_pagecache::Settings;
+use steadfast_runtime::{Nanos, Sim, now};
+use steadfast_vfs::FileSystem;
+
+use super::{Outcome, Report, Setting};
+use crate::results::{Figure, Percentiles, Row};
+use crate::scenario::{Scenario, Variant};
+use crate::stack::{Devices, make, mount_options};
+
+/// Runs it and turns the results into rows.
+pub(super) fn run(setting: &Setting, variant: &Variant, report: Report) -> Result<Outcome, String> {
+    let scenario = setting.scenario.clone();
+    let memory = setting.page_cache_bytes(&setting.speed);
+    let (iozone, v) = (setting.speed.clone(), variant.clone());
+    let sim = Sim::new(setting.options.seed).cpus(scenario.machine.cpus);
+    let ran = sim.run(move || simulated(&scenario, &v, &iozone, memory, report));
+    let (results, virtual_seconds) = ran.map_err(|e| e.to_string())??;
+    let rows = results
+        .runs
+        .iter()
+        .flat_map(|r| &r.tests)
+        .filter_map(|t| row(&setting.scenario, variant, t))
+        .collect();
+    Ok(Outcome::Speed { rows, virtual_seconds, notes: results.notes })
+}
+
+fn simulated(
+    scenario: &Scenario,
+    variant: &Variant,
+    iozone: &iozone::Options,
+    memory: u64,
+    report: Report,
+) -> Result<(iozone::Results, f64), String> {
+    let devices = Devices::build(scenario, variant)?;
+    let (disk, journal) = (devices.disk.block(), devices.journal.as_ref().map(|j| j.block()));
+    make(&disk, journal.as_ref(), variant)?;
+    let mut options = mount_options(&variant.mount)?;
+    options.journal_device = journal;
+    options.page_cache = Settings { memory_bytes: memory, ..options.page_cache };
+    let fs = Ext4::mount(disk, options).map_err(|e| e.to_string())?;
+    let began = now();
+    let observer = Arc::new(Counter::new(iozone, report));
+    let surroundings = Surroundings { memory_bytes: Some(memory), ..Surroundings::default() };
+    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+    let results = iozone::run(shared, "", iozone, &surroundings, Some(observer))
+        .map_err(|e| e.to_string())?;
+    let virtual_seconds = (now() - began).as_secs_f64();
+    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    Ok((results, virtual_seconds))
+}
+
+/// Counts finished tests and writes, for the progress.
+struct Counter {
+    writes: AtomicU64,
+    expected: f64,
+    report: Report,
+}
+
+impl Counter {
+    fn new(iozone: &iozone::Options, report: Report) -> Self {
+        let children = iozone.children.iter().sum::<usize>().max(1) as u64;
+        // Most of the seed's seven tests write every record; how far it is need not be exact.
+        let expected = (children * iozone.records() * 5) as f64;
+        Counter { writes: AtomicU64::new(0), expected, report }
+    }
+}
+
+impl Observer for Counter {
+    fn finished(&self, _call: &Call<'_>, _at: Nanos, _durable: bool) {
+        let n = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
+        if n.is_multiple_of(64) {
+            (self.report)((n as f64 / self.expected).min(0.99));
+        }
+    }
+}
+
+/// The name by which a test is known in scenarios and results; `None` for those without one.
+pub(super) fn test_name(test: Test) -> &'static str {
+    match test {
+        Test::InitialWrite => "initial write",
+        Test::Rewrite => "rewrite",
+        Test::Read => "read",
+        Test::Reread => "reread",
+        Test::ReverseRead => "reverse read",
+        Test::StrideRead => "stride read",
+        Test::RandomRead => "random read",
+        Test::Mixed => "mixed",
+        Test::RandomWrite => "random write",
+        Test::Pwrite => "pwrite",
+        Test::Pread => "pread",
+        Test::Pwritev => "pwritev",
+        Test::Preadv => "preadv",
+        Test::Fwrite => "fwrite",
+        Test::Fread => "fread",
+    }
+}
+
+fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<Row> {
+    let name = test_name(t.test);
+    let published = scenario.published.iter().find(|p| p.test == name);
+    let figure = published.map_or(Figure::default(), |p| p.figure);
+    let (children, parent) = (t.summary.children_see, t.summary.parent_sees);
+    let latency = t
+        .latency
+        .iter()
+        .filter(|l| matches!(l.operation, Operation::Read | Operation::Write))
+        .max_by_key(|l| l.count);
+    Some(Row {
+        test: name.into(),
+        variant: variant.name.clone(),
+        figure,
+        kb_per_s: match figure {
+            Figure::Children => children,
+            Figure::Parent => parent,
+        },
+        published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
+        children_kb_per_s: children,
+        parent_kb_per_s: parent,
+        latency_us: latency.map(|l| Percentiles {
+            p50: l.p50_ns as f64 / 1e3,
+            p99: l.p99_ns as f64 / 1e3,
+            max: l.max_ns as f64 / 1e3,
+        }),
+    })
+}

@@ -1,0 +1,190 @@
+//! Builds what a variant describes: devices, file system, mount.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::model::{Emmc, Hdd, Model, Nvram, Promise, Ssd};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4::mount::{DataMode, MountOptions};
+
+use crate::scenario::{DeviceSpec, Scenario, Variant};
+
+/// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
+pub const EPOCH_SECONDS: u64 = 1_704_067_200;
+
+/// A device of the scenario, with its contents at hand.
+#[derive(Clone)]
+pub enum Device {
+    /// A model.
+    Model(Arc<dyn Model>),
+    /// A RAM disk.
+    Ram(Arc<Ram>),
+}
+
+impl Device {
+    /// Builds the device that `spec` describes, all zeros.
+    pub fn build(name: &str, spec: &DeviceSpec) -> Result<Device, String> {
+        let made = |e: steadfast_devices::model::ModelError| e.to_string();
+        let model: Arc<dyn Model> = match spec {
+            DeviceSpec::Hdd(p) => Arc::new(Hdd::new(name, p).map_err(made)?),
+            DeviceSpec::Nvram(p) => Arc::new(Nvram::new(name, p).map_err(made)?),
+            DeviceSpec::Ssd(p) => Arc::new(Ssd::new(name, p).map_err(made)?),
+            DeviceSpec::Emmc(p) => Arc::new(Emmc::new(name, p).map_err(made)?),
+            DeviceSpec::Ram(p) => {
+                let size = crate::size::parse(&p.size)
+                    .map_err(|e| format!("device '{name}': size {:?}: {e}", p.size))?;
+                return Ok(Device::Ram(Arc::new(Ram::new(name, size / 4096 * 4096))));
+            }
+        };
+        Ok(Device::Model(model))
+    }
+
+    /// The device itself.
+    pub fn block(&self) -> Arc<dyn BlockDevice> {
+        match self {
+            Device::Model(m) => Arc::clone(m) as Arc<dyn BlockDevice>,
+            Device::Ram(r) => Arc::clone(r) as Arc<dyn BlockDevice>,
+        }
+    }
+
+    /// Its contents now.
+    pub fn contents(&self) -> Store {
+        match self {
+            Device::Model(m) => m.contents(),
+            Device::Ram(r) => r.store(),
+        }
+    }
+
+    /// Puts `contents` in, as if the device had been filled elsewhere.
+    pub fn fill(&self, contents: Store) -> Result<(), String> {
+        match self {
+            Device::Model(m) => m.set_contents(contents).map_err(|e| e.to_string()),
+            Device::Ram(r) => {
+                r.replace(contents);
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether its flushes can be believed.
+    pub fn lies(&self) -> bool {
+        matches!(self, Device::Model(m) if m.promise() == Promise::LyingFlush)
+    }
+}
+
+/// A variant's devices: the disk and, where it has one, the journal's.
+#[derive(Clone)]
+pub struct Devices {
+    /// Holds the file system.
+    pub disk: Device,
+    /// Holds an external journal.
+    pub journal: Option<Device>,
+}
+
+impl Devices {
+    /// Builds a variant's devices, all zeros.
+    pub fn build(scenario: &Scenario, variant: &Variant) -> Result<Devices, String> {
+        // OK to index: the scenario's check found every device described.
+        let device = |name: &String| Device::build(name, &scenario.devices[name]);
+        let journal = variant.journal.as_ref().map(device).transpose()?;
+        Ok(Devices { disk: device(&variant.disk)?, journal })
+    }
+
+    /// Disk first, then the journal's device.
+    pub fn all(&self) -> impl Iterator<Item = &Device> {
+        std::iter::once(&self.disk).chain(&self.journal)
+    }
+}
+
+/// Makes the file system, and the journal where it is external. The identity follows from the
+/// simulation's seed.
+pub fn make(
+    disk: &Arc<dyn BlockDevice>,
+    journal: Option<&Arc<dyn BlockDevice>>,
+    variant: &Variant,
+) -> Result<(), String> {
+    let mut options = mkfs_options(&variant.mkfs)?;
+    if let Some(device) = journal {
+        let block_size = options.block_size.unwrap_or(4096);
+        options.block_size = Some(block_size);
+        let journal_options = JournalDeviceOptions {
+            block_size,
+            zeros: true,
+            ..JournalDeviceOptions::random(EPOCH_SECONDS)
+        };
+        mkfs::make_journal_device(device, &journal_options).map_err(|e| e.to_string())?;
+        options.journal =
+            JournalChoice::External { device: Arc::clone(device), accept_volatile: false };
+    }
+    mkfs::make(disk, &options).map(drop).map_err(|e| e.to_string())
+}
+
+/// mkfs options of a scenario: `-b BYTES`, `-N COUNT`, `-i BYTES`, `-m PERCENT`.
+fn mkfs_options(text: &str) -> Result<Options, String> {
+    let mut options = Options::random(EPOCH_SECONDS);
+    options.contents = Contents::Zeros;
+    let mut words = text.split_whitespace();
+    while let Some(option) = words.next() {
+        let value = words.next().ok_or_else(|| format!("mkfs option {option}: no value"))?;
+        let number = || value.parse().map_err(|e| format!("mkfs {option} {value}: {e}"));
+        match option {
+            "-b" => options.block_size = Some(number()?),
+            "-N" => options.inodes = Some(number()?),
+            "-i" => options.inode_ratio = Some(number()?),
+            "-m" => {
+                options.reserved_percent =
+                    value.parse().map_err(|e| format!("mkfs {option} {value}: {e}"))?;
+            }
+            _ => return Err(format!("mkfs option {option} is not known; known: -b -N -i -m")),
+        }
+    }
+    Ok(options)
+}
+
+/// Mount options as a scenario writes them: `data=MODE`, `journal_async_commit`, `commit=SECONDS`,
+/// `nodelalloc`, `accept_volatile`.
+pub fn mount_options(text: &str) -> Result<MountOptions, String> {
+    let mut options = MountOptions { simulated_epoch: EPOCH_SECONDS, ..MountOptions::default() };
+    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match word.split_once('=') {
+            Some(("data", "writeback")) => options.data = DataMode::Writeback,
+            Some(("data", "ordered")) => options.data = DataMode::Ordered,
+            Some(("data", "journal")) => options.data = DataMode::Journal,
+            Some(("commit", seconds)) => {
+                let seconds: u64 =
+                    seconds.parse().map_err(|e| format!("mount option {word}: {e}"))?;
+                options.journal.commit_interval = Duration::from_secs(seconds.max(1));
+            }
+            None if word == "journal_async_commit" => options.journal.async_commit = true,
+            None if word == "nodelalloc" => options.delayed_allocation = false,
+            None if word == "delalloc" => options.delayed_allocation = true,
+            None if word == "accept_volatile" => options.journal.accept_volatile = true,
+            _ => {
+                return Err(format!(
+                    "mount option '{word}' is not known; known: data=writeback|ordered|journal, \
+                     journal_async_commit, commit=SECONDS, delalloc, nodelalloc, accept_volatile"
+                ));
+            }
+        }
+    }
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_or_named() {
+        let o = mount_options("data=writeback,journal_async_commit,commit=9").unwrap();
+        assert_eq!(o.data, DataMode::Writeback);
+        assert!(o.journal.async_commit);
+        assert_eq!(o.journal.commit_interval, Duration::from_secs(9));
+        assert!(mount_options("data=mirrored").unwrap_err().contains("data=mirrored"));
+        assert_eq!(mkfs_options("-b 1024 -m 0").unwrap().block_size, Some(1024));
+        assert!(mkfs_options("-z 3").unwrap_err().contains("-z"));
+    }
+}

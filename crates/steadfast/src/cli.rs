@@ -1,0 +1,248 @@
+//! The command line: what can be asked, with examples.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Fast memory in front of slow disks: measure what it gains, and what a power cut takes.
+#[derive(Debug, Parser)]
+#[command(
+    name = "steadfast",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  steadfast lab run nvram-journal            compare journal set-ups on modelled devices
+  steadfast mkfs disk.img --size 64m         make an ext4 file system in an image file
+  steadfast put -r disk.img ./src /src       copy a tree into it
+  steadfast check disk.img                   check its structure
+
+Exit status: 0 good, 1 a problem was found, 2 used wrongly."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run and compare storage set-ups
+    #[command(subcommand)]
+    Lab(Lab),
+    /// Run IOzone's throughput tests, with IOzone's own options
+    #[command(disable_help_flag = true, after_help = "See `steadfast iozone -h`.")]
+    Iozone {
+        /// IOzone's options
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
+        options: Vec<String>,
+    },
+    /// Make an ext4 file system, or a journal device
+    Mkfs(Mkfs),
+    /// List a directory of an image
+    #[command(after_help = "Example:\n  steadfast ls disk.img /etc")]
+    Ls {
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        #[arg(default_value = "/")]
+        path: String,
+    },
+    /// Write a file of an image to the standard output
+    #[command(after_help = "Example:\n  steadfast cat disk.img /etc/fstab")]
+    Cat {
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        path: String,
+    },
+    /// Copy a file or, with -r, a tree into an image
+    #[command(after_help = "Example:\n  steadfast put -r disk.img ./src /src")]
+    Put {
+        /// Copy directories with all they hold
+        #[arg(short)]
+        recursive: bool,
+        #[command(flatten)]
+        image: Image,
+        /// File or directory of this machine
+        host_path: PathBuf,
+        /// Path in the image
+        path: String,
+    },
+    /// Copy a file or, with -r, a tree out of an image
+    #[command(after_help = "Example:\n  steadfast get -r disk.img /src ./copy")]
+    Get {
+        /// Copy directories with all they hold
+        #[arg(short)]
+        recursive: bool,
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        path: String,
+        /// Where to on this machine
+        host_path: PathBuf,
+    },
+    /// Remove a file or, with -r, a tree from an image
+    #[command(after_help = "Example:\n  steadfast rm -r disk.img /src")]
+    Rm {
+        /// Remove directories with all they hold
+        #[arg(short)]
+        recursive: bool,
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        path: String,
+    },
+    /// Make a directory in an image
+    #[command(after_help = "Example:\n  steadfast mkdir disk.img /var")]
+    Mkdir {
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        path: String,
+    },
+    /// Replay the journal of an image, as a mount would
+    #[command(after_help = "Example:\n  steadfast replay disk.img --journal journal.img")]
+    Replay {
+        #[command(flatten)]
+        image: Image,
+    },
+    /// Check the structure of an image; reads only
+    #[command(after_help = "\
+Examples:
+  steadfast check disk.img
+  steadfast check --json disk.img
+
+Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly.")]
+    Check {
+        #[command(flatten)]
+        image: Image,
+        /// Print the report as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what an image holds: features, sizes, journal
+    #[command(after_help = "Example:\n  steadfast info disk.img")]
+    Info {
+        #[command(flatten)]
+        image: Image,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write manual pages to a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+    /// Write a shell's completions to the standard output
+    #[command(
+        after_help = "Example:\n  steadfast completions bash > ~/.bash_completion.d/steadfast"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// An image and, where it has one, its external journal.
+#[derive(Debug, Args)]
+pub struct Image {
+    /// Image file or block device
+    pub image: PathBuf,
+    /// Image file or block device of the external journal
+    #[arg(long, value_name = "JOURNAL_IMAGE")]
+    pub journal: Option<PathBuf>,
+}
+
+/// The lab's commands.
+#[derive(Debug, Subcommand)]
+pub enum Lab {
+    /// List the scenarios that come with the program
+    List,
+    /// Run a scenario and show speed and data at risk
+    #[command(after_help = "\
+Examples:
+  steadfast lab run nvram-journal
+  steadfast lab run nvram-journal --full --report report.html
+  steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
+  steadfast lab run my-setup.toml --json - | jq .ratios")]
+    Run(LabRun),
+}
+
+/// How to run a scenario.
+#[derive(Debug, Args)]
+pub struct LabRun {
+    /// A scenario's name (see `lab list`) or its TOML file
+    pub scenario: String,
+    /// Run the workload at the published size
+    #[arg(long)]
+    pub full: bool,
+    /// Power cuts for each set-up; 0 for none
+    #[arg(long, value_name = "N")]
+    pub cuts: Option<u64>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the results as JSON to FILE, or to the standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the HTML report to FILE [default: NAME.html in the current folder]
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the speed chart as SVG to FILE
+    #[arg(long, value_name = "FILE")]
+    pub chart: Option<PathBuf>,
+}
+
+/// How to make a file system.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast mkfs disk.img --size 64m
+  steadfast mkfs -b 4096 -O journal_dev journal.img --size 16m
+  steadfast mkfs -b 4096 -J device=journal.img disk.img --size 1g
+  steadfast mkfs -O metadata_csum_seed,orphan_file disk.img --size 1g
+
+The numbers of mke2fs: -b, -N, -i, -m, -L, -U, -O, -J, as far as this version has them; others are
+refused by name.")]
+pub struct Mkfs {
+    /// Image file or block device
+    pub image: PathBuf,
+    /// Make an image file of this size (k, m, g); an existing file keeps its own size
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Block size in bytes: 1024, 2048 or 4096
+    #[arg(short = 'b', value_name = "BYTES")]
+    pub block_size: Option<u32>,
+    /// Features to add or (with ^) to leave out; journal_dev makes a journal device
+    #[arg(short = 'O', value_name = "FEATURE,...")]
+    pub features: Vec<String>,
+    /// Journal: device=PATH for an external one, size=MEGABYTES for an internal one
+    #[arg(short = 'J', value_name = "KEY=VALUE,...")]
+    pub journal: Vec<String>,
+    /// Label
+    #[arg(short = 'L', value_name = "LABEL")]
+    pub label: Option<String>,
+    /// UUID
+    #[arg(short = 'U', value_name = "UUID")]
+    pub uuid: Option<String>,
+    /// Share of blocks reserved for root, per cent
+    #[arg(short = 'm', value_name = "PERCENT")]
+    pub reserved_percent: Option<f64>,
+    /// Bytes for each inode
+    #[arg(short = 'i', value_name = "BYTES")]
+    pub bytes_per_inode: Option<u64>,
+    /// Number of inodes
+    #[arg(short = 'N', value_name = "COUNT")]
+    pub inodes: Option<u64>,
+    /// Overwrite what is there: a file system, or a journal that another file system uses
+    #[arg(short = 'F', long = "force")]
+    pub force: bool,
+    /// Accept a journal device that does not keep its contents without power
+    #[arg(long)]
+    pub accept_volatile: bool,
+}

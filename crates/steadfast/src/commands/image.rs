@@ -1,0 +1,175 @@
+//! Images and devices: opening, mounting in process, `replay`, `check`, `info`.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_ext4::check;
+use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mount::{MountOptions, replay as replay_journal, replayed_blocks};
+use steadfast_journal::RecoveryReport;
+use steadfast_vfs::FileSystem;
+
+use crate::cli::Image;
+use crate::{Outcome, Usage, terminal};
+
+/// Opens an image file or block device.
+pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    let options = FileOptions { read_only, ..FileOptions::default() };
+    let device = FileDevice::open(path, &options).map_err(|e| Usage(e.to_string()))?;
+    for note in device.notes() {
+        // Why a request goes through the host's cache matters to a benchmark, not here.
+        if !note.contains("direct") && !note.contains("O_DIRECT") {
+            terminal::note(&format!("note: {note}"));
+        }
+    }
+    Ok(Arc::new(device))
+}
+
+fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
+    let journal_device = image.journal.as_ref().map(|p| open(p, read_only)).transpose()?;
+    let mut options = MountOptions {
+        journal_device,
+        read_only,
+        // Whoever works on an image may use all of it.
+        use_reserved: true,
+        ..MountOptions::default()
+    };
+    // An image file on tmpfs is as good as the person who put it there thinks it is.
+    options.journal.accept_volatile = true;
+    Ok(options)
+}
+
+fn mount(image: &Image, read_only: bool) -> Result<Arc<Ext4>> {
+    let device = open(&image.image, read_only)?;
+    let options = mount_options(image, read_only)?;
+    Ext4::mount(device, options).with_context(|| image.image.display().to_string())
+}
+
+/// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
+pub fn reading(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
+    let fs = mount(image, true)?;
+    work(&*fs)
+}
+
+/// Mounts, does `work`, and unmounts, also when the work failed.
+pub fn changing(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
+    let fs = mount(image, false)?;
+    let done = work(&*fs);
+    let unmounted = fs.unmount().with_context(|| format!("unmounting {}", image.image.display()));
+    done.and(unmounted)
+}
+
+/// Replays the journal and says what it held.
+pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
+    let device = open(&image.image, false)?;
+    let options = mount_options(image, false)?;
+    let report =
+        replay_journal(&device, &options).with_context(|| image.image.display().to_string())?;
+    device.flush()?;
+    match report {
+        None => writeln!(out, "{}: nothing to replay", image.image.display())?,
+        Some(report) => tell(&image.image, &report, out)?,
+    }
+    Ok(())
+}
+
+fn tell(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()> {
+    writeln!(
+        out,
+        "{}: {} transactions replayed: {} blocks written, {} images revoked",
+        path.display(),
+        report.transactions,
+        report.blocks_replayed,
+        report.revoked
+    )?;
+    for finding in &report.findings {
+        writeln!(out, "  {finding}")?;
+    }
+    if report.errno != 0 {
+        writeln!(out, "  an earlier error ({}) is recorded: run check", report.errno)?;
+    }
+    Ok(())
+}
+
+/// Checks the structure as it is after recovery, without writing.
+pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    let device = open(&image.image, true)?;
+    let options = mount_options(image, true)?;
+    // A file system whose journal cannot be read is checked as it stands; that is a finding too.
+    let (overlay, journal_problem) = match replayed_blocks(&device, &options) {
+        Ok(overlay) => (overlay, None),
+        Err(e) => (steadfast_journal::Overlay::new(), Some(e)),
+    };
+    if let Some(steadfast_ext4::error::Ext4Error::Unsupported { .. }) = &journal_problem
+        && let Some(e) = journal_problem
+    {
+        return Err(e).with_context(|| image.image.display().to_string());
+    }
+    let seen = (!overlay.is_empty()).then_some(&overlay);
+    let report = check::check(&device, seen).with_context(|| image.image.display().to_string())?;
+    let mut findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+    if let Some(e) = journal_problem {
+        let text = e.to_string();
+        if !findings.iter().any(|f| f.contains(&text)) {
+            findings.push(format!("journal: {text}"));
+        }
+    }
+    let clean = findings.is_empty() && report.more_findings == 0;
+    if json {
+        let document = json!({
+            "format": "steadfast-check",
+            "version": 1,
+            "image": image.image.display().to_string(),
+            "clean": clean,
+            "findings": findings,
+            "more_findings": report.more_findings,
+            "needs_recovery": report.needs_recovery,
+            "unmounted_cleanly": report.unmounted_cleanly,
+            "error_recorded": report.error_recorded,
+            "orphans": report.orphans.iter().map(|o| o.0).collect::<Vec<_>>(),
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+    }
+    for finding in &findings {
+        writeln!(out, "{finding}")?;
+    }
+    if report.more_findings > 0 {
+        writeln!(out, "... and {} more", report.more_findings)?;
+    }
+    let name = image.image.display();
+    if clean {
+        let recovery = if report.needs_recovery { ", once its journal is replayed" } else { "" };
+        writeln!(out, "{name}: clean{recovery}")?;
+        return Ok(Outcome::Good);
+    }
+    let count = findings.len() as u64 + report.more_findings;
+    writeln!(out, "{name}: damaged, {count} findings")?;
+    Ok(Outcome::Problem)
+}
+
+/// Shows what the superblock says.
+pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
+    let device = open(&image.image, true)?;
+    let info = check::info(&device).with_context(|| image.image.display().to_string())?;
+    let rows = info.rows();
+    if json {
+        let mut fields = Map::new();
+        for (name, value) in rows {
+            fields.insert(name.to_lowercase().replace([' ', '-'], "_"), Value::String(value));
+        }
+        let document = json!({ "format": "steadfast-info", "version": 1, "info": fields });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
+    for (name, value) in rows {
+        writeln!(out, "{:width$} {value}", format!("{name}:"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! `steadfast lab`: runs scenarios and shows what came out.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use steadfast_lab::results::Results;
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
+
+use crate::cli::LabRun;
+use crate::terminal::{self, Progress};
+use crate::{Outcome, Usage};
+
+/// Lists the scenarios that come with the program.
+pub fn list(out: &mut dyn Write) -> Result<()> {
+    for s in Scenario::embedded() {
+        writeln!(out, "{}\n  {}\n  {}\n  set-ups:", s.name, s.title, s.about.trim())?;
+        let width = s.variants.iter().map(|v| v.name.len()).max().unwrap_or(0);
+        for v in &s.variants {
+            writeln!(out, "    {:width$}  {}", v.name, v.label)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs one scenario: tables to `out`, and the files that were asked for.
+pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
+    let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
+    let options = RunOptions { full: args.full, cuts: args.cuts, seed: args.seed };
+    let progress = Progress::start();
+    let results = run_scenario(&scenario, &options, &|share, what| progress.set(share, what));
+    progress.finish();
+    let results = results.map_err(|e| match e {
+        LabError::Variant { .. } => anyhow::Error::new(e),
+        e => Usage(e.to_string()).into(),
+    })?;
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    if to_stdout {
+        writeln!(out, "{}", json(&results)?)?;
+    } else {
+        write!(out, "{}", table::text(&results))?;
+        if let Some(path) = &args.json {
+            write_file(path, &json(&results)?)?;
+        }
+    }
+    let report_path = match &args.report {
+        Some(path) => Some(path.clone()),
+        // A run that is read by a program leaves no file that was not asked for.
+        None if to_stdout => None,
+        None => Some(format!("{}.html", results.scenario).into()),
+    };
+    if let Some(path) = report_path {
+        write_file(&path, &report::html(&results))?;
+        terminal::note(&format!("Report: {}", path.display()));
+    }
+    if let Some(path) = &args.chart {
+        write_file(path, &report::chart::svg(&report::speed_chart(&results)))?;
+    }
+    Ok(if unexpected_loss(&scenario, &results) { Outcome::Problem } else { Outcome::Good })
+}
+
+/// Whether a set-up on honest devices broke a promise or was damaged.
+fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
+    results.risk.iter().any(|r| {
+        let lies = scenario.variants.iter().any(|v| v.name == r.variant && scenario.lies(v));
+        !lies && (r.broken_promises > 0 || r.damage > 0 || r.e2fsck_damage > 0)
+    })
+}
+
+fn json(results: &Results) -> Result<String> {
+    Ok(serde_json::to_string_pretty(results)?)
+}
+
+fn write_file(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}

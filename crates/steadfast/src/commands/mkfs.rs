@@ -1,0 +1,216 @@
+//! `steadfast mkfs`: makes a file system or a journal device in an image or on a device.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
+
+use crate::Usage;
+use crate::cli::Mkfs;
+
+/// Makes what was asked for.
+pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
+    let words: Vec<&str> =
+        args.features.iter().flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
+    let journal_device = words.contains(&"journal_dev");
+    let (device, fresh) = open(args)?;
+    if !args.force && !fresh {
+        refuse_to_overwrite(&device, &args.image)?;
+    }
+    let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+    if journal_device {
+        return make_journal(args, &words, &device, fresh, time, out);
+    }
+    let mut options = Options::random(time);
+    options.contents = if fresh { Contents::Zeros } else { Contents::Unknown };
+    options.block_size = args.block_size;
+    options.inodes = args.inodes.map(whole_u32).transpose()?;
+    options.inode_ratio = args.bytes_per_inode.map(whole_u32).transpose()?;
+    if let Some(percent) = args.reserved_percent {
+        options.reserved_percent = percent;
+    }
+    if let Some(label) = &args.label {
+        options.label.clone_from(label);
+    }
+    if let Some(text) = &args.uuid {
+        options.uuid = uuid(text)?;
+    }
+    for word in words {
+        feature(&mut options, word)?;
+    }
+    journal(args, &mut options)?;
+    let made = mkfs::make(&device, &options).with_context(|| args.image.display().to_string())?;
+    device.flush()?;
+    tell(&made, out)
+}
+
+/// What was made, as mke2fs tells it.
+fn tell(made: &mkfs::Made, out: &mut dyn Write) -> Result<()> {
+    writeln!(
+        out,
+        "{}: {} blocks of {} bytes, {} inodes, {} groups",
+        made.device, made.blocks, made.block_size, made.inodes, made.groups
+    )?;
+    writeln!(out, "UUID: {}", made.uuid)?;
+    if !made.label.is_empty() {
+        writeln!(out, "Label: {}", made.label)?;
+    }
+    writeln!(out, "Features: {}", made.features.join(" "))?;
+    match (made.journal_blocks, made.external_journal) {
+        (Some(blocks), _) => writeln!(out, "Journal: internal, {blocks} blocks")?,
+        (None, Some(uuid)) => writeln!(out, "Journal: external, UUID {uuid}")?,
+        (None, None) => writeln!(out, "Journal: none")?,
+    }
+    if !made.backups.is_empty() {
+        let backups: Vec<String> = made.backups.iter().map(u64::to_string).collect();
+        writeln!(out, "Superblock backups at blocks: {}", backups.join(", "))?;
+    }
+    Ok(())
+}
+
+fn whole_u32(n: u64) -> Result<u32> {
+    u32::try_from(n).map_err(|_| Usage(format!("{n} is too large")).into())
+}
+
+fn uuid(text: &str) -> Result<uuid::Uuid> {
+    uuid::Uuid::parse_str(text).map_err(|e| Usage(format!("-U {text}: {e}")).into())
+}
+
+/// Opens the image; makes it if there is none. The flag says that it is new, and so all zeros.
+fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
+    let path = &args.image;
+    let size = args
+        .size
+        .as_ref()
+        .map(|s| steadfast_lab::size::parse(s).map_err(|e| Usage(format!("--size {s}: {e}"))))
+        .transpose()?;
+    let options = FileOptions::default();
+    if !path.exists() {
+        let Some(size) = size else {
+            let what = format!("{}: no such file; --size SIZE makes one", path.display());
+            return Err(Usage(what).into());
+        };
+        let device = FileDevice::create(path, size / 4096 * 4096, &options)?;
+        return Ok((Arc::new(device), true));
+    }
+    if size.is_some() {
+        let what = format!("{}: exists; --size is for a new image", path.display());
+        return Err(Usage(what).into());
+    }
+    Ok((Arc::new(FileDevice::open(path, &options)?), false))
+}
+
+/// A file system or journal that is there is not overwritten without being asked to.
+fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
+    if let Ok(info) = steadfast_ext4::check::info(device) {
+        let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+        let what = format!(
+            "{}: holds {kind} (UUID {}); -F overwrites it, and what it holds is lost",
+            path.display(),
+            info.uuid
+        );
+        return Err(Usage(what).into());
+    }
+    Ok(())
+}
+
+fn make_journal(
+    args: &Mkfs,
+    words: &[&str],
+    device: &Arc<dyn BlockDevice>,
+    fresh: bool,
+    time: u64,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if words.len() > 1 {
+        return Err(Usage("-O journal_dev takes no other feature beside it".into()).into());
+    }
+    let mut options = JournalDeviceOptions::random(time);
+    options.zeros = fresh;
+    options.accept_volatile = args.accept_volatile;
+    options.block_size = args.block_size.unwrap_or(4096);
+    if let Some(label) = &args.label {
+        options.label.clone_from(label);
+    }
+    if let Some(text) = &args.uuid {
+        options.uuid = uuid(text)?;
+    }
+    let made = mkfs::make_journal_device(device, &options)
+        .with_context(|| args.image.display().to_string())?;
+    device.flush()?;
+    writeln!(
+        out,
+        "journal device: {} blocks of {} bytes, UUID {}",
+        made.blocks, made.block_size, made.uuid
+    )?;
+    Ok(())
+}
+
+/// Adds a feature by its name, or (with ^) takes it away.
+fn feature(options: &mut Options, word: &str) -> Result<()> {
+    let (name, on) = match word.strip_prefix('^') {
+        Some(name) => (name, false),
+        None => (word, true),
+    };
+    if name == "has_journal" {
+        options.journal = if on { JournalChoice::Internal } else { JournalChoice::None };
+        return Ok(());
+    }
+    let f = &mut options.features;
+    match name {
+        "dir_index" => f.compat.set(Compat::DIR_INDEX, on),
+        "ext_attr" => f.compat.set(Compat::EXT_ATTR, on),
+        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, on),
+        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, on),
+        "filetype" => f.incompat.set(Incompat::FILETYPE, on),
+        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, on),
+        "64bit" => f.incompat.set(Incompat::BIT64, on),
+        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
+        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
+        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
+        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, on),
+        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
+        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
+        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
+        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
+        _ => return Err(Usage(format!("-O {word}: this version cannot make that feature")).into()),
+    }
+    Ok(())
+}
+
+/// `-J device=PATH` or `-J size=MEGABYTES`.
+fn journal(args: &Mkfs, options: &mut Options) -> Result<()> {
+    for word in args.journal.iter().flat_map(|w| w.split(',')) {
+        match word.split_once('=') {
+            Some(("device", path)) => {
+                let device = FileDevice::open(path, &FileOptions::default())
+                    .with_context(|| "the journal device".to_owned())?;
+                options.journal = JournalChoice::External {
+                    device: Arc::new(device),
+                    accept_volatile: args.accept_volatile,
+                };
+            }
+            Some(("size", megabytes)) => {
+                let megabytes: u64 = megabytes
+                    .parse()
+                    .map_err(|e| Usage(format!("-J {word}: {e}; a number of megabytes")))?;
+                let block = u64::from(options.block_size.unwrap_or(4096));
+                let blocks = megabytes
+                    .checked_mul(1 << 20)
+                    .map(|b| b / block)
+                    .ok_or_else(|| Usage(format!("-J {word}: too large")))?;
+                options.journal = JournalChoice::InternalOf(whole_u32(blocks)?);
+            }
+            _ => {
+                let what = format!("-J {word}: known are device=PATH and size=MEGABYTES");
+                return Err(Usage(what).into());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,8 @@
+//! One command, or one family of commands, a file.
+
+pub mod image;
+pub mod iozone;
+pub mod lab;
+pub mod mkfs;
+pub mod pages;
+pub mod tree;

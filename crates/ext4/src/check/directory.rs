@@ -12,6 +12,9 @@ use crate::error::Result;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{DIR_TAIL_LEN, DirEntries, DirentRef, InodeNo, file_type_code};
 
+/// Blocks of a directory that are read at once.
+const BATCH: u32 = 64;
+
 /// A directory that the scan of the inodes has found.
 #[derive(Debug)]
 pub(super) struct Directory {
@@ -47,10 +50,15 @@ impl Checker<'_> {
         let seed = self.layout.checksums.inode_seed(directory.ino, directory.generation);
         let index = if directory.indexed { self.load_index(directory, seed)? } else { None };
         let mut reading = Reading { directory, seed, index, names: HashSet::new() };
+        let bs = self.layout.block_size as usize;
         for (first, start, len) in &directory.runs {
-            for i in 0..*len {
-                let block = self.source.block(start + u64::from(i))?;
-                self.check_dir_block(&mut reading, first + i, &block);
+            for at in (0..*len).step_by(BATCH as usize) {
+                let n = BATCH.min(len - at);
+                let bytes = self.source.blocks(start + u64::from(at), u64::from(n))?;
+                for i in 0..n {
+                    let block = bytes.slice(i as usize * bs..(i as usize + 1) * bs);
+                    self.check_dir_block(&mut reading, first + at + i, &block);
+                }
             }
         }
         Ok(())

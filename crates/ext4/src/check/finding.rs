@@ -7,65 +7,114 @@ const MOST: usize = 1000;
 
 /// What is wrong, without the particulars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "each name and its group say it; the finding's text says more")]
 pub enum FindingKind {
     // The file system as a whole.
+    /// There is no superblock, or its numbers or flags contradict each other or the device.
     Superblock,
+    /// A group descriptor holds a number that cannot be.
     GroupDescriptor,
+    /// A group descriptor's checksum is wrong.
     GroupDescriptorChecksum,
+    /// Two pieces of metadata lie in the same place.
     MetadataPlace,
+    /// The journal's file or superblock is damaged.
     Journal,
+    /// The resize inode does not hold what is reserved for growth.
     ResizeInode,
     // Bitmaps and counters.
+    /// Blocks are marked that nobody uses, or used that are not marked.
     BlockBitmap,
+    /// A block bitmap's checksum is wrong.
     BlockBitmapChecksum,
+    /// The same of inodes.
     InodeBitmap,
+    /// An inode bitmap's checksum is wrong.
     InodeBitmapChecksum,
+    /// Bits beyond the end of a bitmap are clear.
     BitmapPadding,
+    /// A counter of free blocks is wrong.
     FreeBlocks,
+    /// A counter of free inodes is wrong.
     FreeInodes,
+    /// A counter of directories is wrong.
     UsedDirectories,
-    UnusedInodes,
     // Inodes.
+    /// An inode's checksum is wrong.
     InodeChecksum,
+    /// An inode is of no type, or the root is no directory.
     InodeMode,
+    /// An inode's flags contradict its type or the features.
     InodeFlags,
+    /// Another field of an inode cannot be.
     InodeField,
+    /// A time was written in a wrong form.
     InodeTime,
+    /// The size contradicts what is mapped.
     InodeSize,
+    /// The storage used is not what is mapped.
     InodeBlocks,
+    /// A reserved inode holds what it must not.
     ReservedInode,
+    /// The target of a symbolic link is not as long as the size says.
     Symlink,
+    /// Attributes in an inode are damaged.
     XattrInode,
+    /// A block of attributes is damaged, or not where it should be.
     XattrBlock,
+    /// A block of attributes' checksum is wrong.
     XattrChecksum,
+    /// A block of attributes is shared by more or fewer inodes than it says.
     XattrRefcount,
     // What inodes map.
+    /// A node of an extent tree makes no sense.
     ExtentNode,
+    /// The checksum of a node of an extent tree is wrong.
     ExtentChecksum,
+    /// Extents or indices are out of order, or reach beyond their node.
     ExtentOrder,
+    /// An extent or a node lies outside the file system.
     ExtentRange,
+    /// A block map points outside the file system.
     BlockMap,
+    /// A block has two owners.
     BlockShared,
     // Directories.
+    /// A directory has a hole.
     DirectoryHole,
+    /// The checksum of a directory block is wrong or missing.
     DirectoryChecksum,
+    /// Directory entries do not follow each other as they should.
     DirectoryEntry,
+    /// "." or ".." is missing or names the wrong inode.
     DirectoryDots,
+    /// An entry names an inode that is free, damaged or not to be named.
     EntryInode,
+    /// The type in an entry is not that of the inode.
     EntryType,
+    /// A name that no file may have.
     EntryName,
+    /// A name is twice in a directory.
     DuplicateName,
+    /// The root of a directory index makes no sense.
     IndexRoot,
+    /// A node of a directory index makes no sense, or leads nowhere.
     IndexNode,
+    /// The checksum of a node of a directory index is wrong.
     IndexChecksum,
+    /// The hashes in a directory index are out of order.
     IndexOrder,
+    /// A name is in another leaf than the index says, or a leaf is in no index.
     IndexLeaf,
     // The tree.
+    /// An inode has more or fewer names than it says.
     LinkCount,
+    /// An inode in use has no name.
     Unattached,
+    /// A directory is above itself.
     DirectoryLoop,
+    /// The list of orphans leads astray, or an orphan is not in it.
     Orphan,
+    /// The orphan file is damaged.
     OrphanFile,
 }
 

@@ -43,9 +43,20 @@ fn main() -> ExitCode {
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             terminal::error(&e);
-            ExitCode::from(if e.chain().any(|c| c.is::<Usage>()) { 2 } else { 1 })
+            ExitCode::from(if e.chain().any(is_misuse) { 2 } else { 1 })
         }
     }
+}
+
+/// Whether an error is the caller's: a request that cannot be met, which changed nothing.
+fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
+    use steadfast_ext4::error::Ext4Error;
+    use steadfast_journal::JournalError;
+    e.is::<Usage>()
+        || matches!(
+            e.downcast_ref::<Ext4Error>(),
+            Some(Ext4Error::Refused { .. } | Ext4Error::Journal(JournalError::Refused { .. }))
+        )
 }
 
 fn is_closed_pipe(e: &anyhow::Error) -> bool {

@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::check;
+use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mount::{MountOptions, replay as replay_journal, replayed_blocks};
-use steadfast_journal::RecoveryReport;
+use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
 
 use crate::cli::Image;
@@ -105,10 +106,10 @@ pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> 
         Ok(overlay) => (overlay, None),
         Err(e) => (steadfast_journal::Overlay::new(), Some(e)),
     };
-    if let Some(steadfast_ext4::error::Ext4Error::Unsupported { .. }) = &journal_problem
-        && let Some(e) = journal_problem
+    if let Some(e) = &journal_problem
+        && is_no_finding(e)
     {
-        return Err(e).with_context(|| image.image.display().to_string());
+        return Err(e.clone()).with_context(|| image.image.display().to_string());
     }
     let seen = (!overlay.is_empty()).then_some(&overlay);
     let report = check::check(&device, seen).with_context(|| image.image.display().to_string())?;
@@ -151,6 +152,17 @@ pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> 
     let count = findings.len() as u64 + report.more_findings;
     writeln!(out, "{name}: damaged, {count} findings")?;
     Ok(Outcome::Problem)
+}
+
+/// Whether an error says nothing about the image's health: a feature that is not implemented, or a
+/// journal device that is missing or the wrong one.
+fn is_no_finding(e: &Ext4Error) -> bool {
+    matches!(
+        e,
+        Ext4Error::Unsupported { .. }
+            | Ext4Error::Refused { .. }
+            | Ext4Error::Journal(JournalError::Refused { .. })
+    )
 }
 
 /// Shows what the superblock says.

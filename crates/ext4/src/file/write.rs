@@ -49,14 +49,15 @@ impl Ext4 {
     fn write_cached(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<(usize, u64)> {
         let inode = &*file.inode;
         let direct = file.flags.contains(OpenFlags::DIRECT);
+        let append = file.flags.contains(OpenFlags::APPEND);
         let sector = u64::from(self.volume.device.info().logical_block);
-        if direct && !(offset.is_multiple_of(sector) && (data.len() as u64).is_multiple_of(sector))
-        {
+        let whole =
+            (append || offset.is_multiple_of(sector)) && (data.len() as u64).is_multiple_of(sector);
+        if direct && !whole {
             return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
         }
         let exclusive = inode.data_lock.write();
         let size = inode.state().size;
-        let append = file.flags.contains(OpenFlags::APPEND);
         let offset = if append { size } else { offset };
         let end = self.check_end(offset, data.len() as u64)?;
         self.touch_written(inode)?;

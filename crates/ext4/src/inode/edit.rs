@@ -7,7 +7,10 @@ use steadfast_vfs::{FileType, FsError};
 use super::{Inode, InodeCache, MapChange};
 use crate::error::{Ext4Error, Result};
 use crate::meta::{Tid, Txn};
-use crate::ondisk::{InodeNo, InodePlace, RawInode};
+use crate::ondisk::{InodeNo, InodePlace, RawInode, RoCompat};
+
+/// Longest file that all implementations of ext2 can read.
+const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 
 /// An inode that a transaction changes.
 pub(crate) struct InodeEdit {
@@ -147,9 +150,21 @@ impl Txn<'_> {
         })
     }
 
+    /// The superblock says that there is a file of 2 GiB or more (the `large_file` feature).
+    fn mark_large_file(&mut self) {
+        let mut features = self.superblock().features();
+        if !features.ro_compat.contains(RoCompat::LARGE_FILE) {
+            features.ro_compat.insert(RoCompat::LARGE_FILE);
+            self.superblock_mut().set_features(features);
+        }
+    }
+
     /// Puts the changed inodes into the blocks of their tables.
     pub(crate) fn store_inodes(&mut self) -> Result<()> {
         let mut edits = std::mem::take(&mut self.inodes);
+        if edits.values().any(|e| e.raw.size() > SMALL_FILE_MAX) {
+            self.mark_large_file();
+        }
         for (no, edit) in &mut edits {
             self.volume.layout.checksums.set_inode(*no, &mut edit.raw);
             let (block, place) = self.inode_block(*no)?;

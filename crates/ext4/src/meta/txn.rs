@@ -179,20 +179,18 @@ impl<'v> Txn<'v> {
         }
         let images = update.writes.clone();
         let revoked = update.revokes.clone();
-        self.count_space_before_submit();
-        let tid = match self.volume.log.submit(update) {
-            Ok(tid) => tid,
-            Err(e) => {
-                self.volume.status.set_read_only(e.to_string());
-                return Err(e);
-            }
-        };
+        let tid = self.volume.log.submit(update).inspect_err(|_| {
+            // Sets the reason if the log is no more.
+            let _ = self.volume.check_writable();
+        })?;
+        self.count_space();
         self.publish(images, &revoked, tid);
         Ok(tid)
     }
 
-    /// Freed blocks rest from here on: their commit may come before `submit` returns.
-    fn count_space_before_submit(&mut self) {
+    /// Freed blocks rest from here on. They may have been committed already: who looks at that
+    /// needs the metadata lock first, which this transaction has.
+    fn count_space(&mut self) {
         for (start, end) in self.freed.iter() {
             self.meta.alloc.rest(start, end);
         }

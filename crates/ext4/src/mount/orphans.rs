@@ -61,7 +61,13 @@ impl Ext4 {
     pub(super) fn process_orphans(&self) -> Result<()> {
         let all = self.volume.look().orphans().all();
         for no in all {
-            let inode = self.volume.look().inode(no)?;
+            let inode = self.volume.look().inode(no).map_err(|e| match e {
+                Ext4Error::Fs(_) => {
+                    let what = "an orphan that is not in use: let e2fsck repair this";
+                    Ext4Error::corrupt(what, format!("inode {no}"))
+                }
+                other => other,
+            })?;
             if inode.state().raw.links() == 0 {
                 self.delete(&inode)?;
             } else {

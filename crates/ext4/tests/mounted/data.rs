@@ -134,3 +134,16 @@ fn files_written_side_by_side_stay_in_long_runs() {
     fs.unmount().unwrap();
     image.assert_clean();
 }
+
+#[test]
+fn old_inodes_have_whole_seconds() {
+    let image = Image::mke2fs(48 << 20, &["-I", "128", "-b", "1024"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 70_000)).unwrap();
+    assert_eq!(fs.getattr(attr.ino).unwrap().mtime.nanos, 0);
+    fs.unmount().unwrap();
+    image.assert_clean();
+    let mounted = image.mount("ro");
+    assert_eq!(read_all(mounted.fs(), "file"), contents(1, 0, 70_000));
+}

@@ -153,3 +153,16 @@ fn on_an_external_journal() {
         check(10, image, options, false);
     }
 }
+
+#[test]
+fn older_features() {
+    for options in [
+        vec!["-O", "^metadata_csum"],
+        vec!["-O", "^metadata_csum,uninit_bg"],
+        vec!["-O", "^metadata_csum,^64bit", "-b", "1024"],
+        vec!["-O", "^flex_bg,^resize_inode,^sparse_super"],
+        vec!["-O", "^large_file,^huge_file,^dir_nlink,^extra_isize,^dir_index"],
+    ] {
+        check(10, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
+    }
+}

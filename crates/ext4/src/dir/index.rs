@@ -180,7 +180,8 @@ impl Path {
 }
 
 impl<D: DirBlocks> Directory<D> {
-    /// Reads and checks the root.
+    /// Reads and checks the root. Only what the kernel writes is looked at: it leaves in the gaps
+    /// what the block held before.
     pub(super) fn read_root(&self) -> Result<Node> {
         let bytes = self.read_table(0)?;
         let root = Node { number: 0, bytes, table: DX_ROOT_ENTRIES_OFFSET };
@@ -189,7 +190,7 @@ impl<D: DirBlocks> Directory<D> {
             || root.dot(DOT).ino != self.context.ino
             || !(1..=self.context.format.inodes_count).contains(&root.dot(DOT_DOT).ino.0)
             || root.bytes[DOT_DOT + 6] != 2
-            || root.bytes[DOT_DOT + 8..DOT_DOT + 12] != *b"..\0\0"
+            || root.bytes[DOT_DOT + 8..DOT_DOT + 10] != *b".."
             || root.u16_at(DOT_DOT + 4) != root.bytes.len() - DOT_DOT
         {
             return Err(bad("no \".\" and \"..\" in front"));
@@ -224,7 +225,7 @@ impl<D: DirBlocks> Directory<D> {
     fn read_node(&self, number: u32) -> Result<Node> {
         let bytes = self.read_table(number)?;
         let node = Node { number, bytes, table: DX_NODE_ENTRIES_OFFSET };
-        if node.u32_at(0) != 0 || node.u16_at(4) != node.bytes.len() || node.bytes[6] != 0 {
+        if node.u32_at(0) != 0 || node.u16_at(4) != node.bytes.len() {
             return Err(self.context.corrupt(number, "not an index node"));
         }
         self.check_table(&node)?;

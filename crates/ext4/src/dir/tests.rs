@@ -220,6 +220,27 @@ fn dots_are_found_and_the_parent_changes() {
     }
 }
 
+/// The kernel makes directories in blocks that it has not cleared.
+#[test]
+fn what_is_in_the_gaps_does_not_matter() {
+    let mut dir = directory(1024, context(false));
+    // Two levels: the block after the first index is full is a node.
+    for i in 0..8000 {
+        dir.insert(&name(i), InodeNo(100 + i), FileType::Regular).unwrap();
+    }
+    let root = dir.read_root().unwrap();
+    assert_eq!(root.levels(), 1);
+    let node = root.block(0) as usize;
+    for (block, at) in [(0, 9), (0, 10), (0, 11), (0, 22), (0, 23), (node, 6), (node, 7)] {
+        let mut bytes = dir.blocks.blocks[block].to_vec();
+        bytes[at] = 0xaa;
+        dir.blocks.blocks[block] = bytes.into();
+    }
+    assert_eq!(dir.lookup(&name(7)).unwrap().map(|f| f.ino), Some(InodeNo(107)));
+    assert_eq!(dir.lookup(b"..").unwrap().map(|f| f.ino), Some(InodeNo(2)));
+    assert_eq!(list(&dir).len(), 8002);
+}
+
 #[test]
 fn a_removed_directory_is_empty_and_stays_so() {
     let mut dir = directory(1024, context(true));

@@ -6,8 +6,12 @@
 //! its blocks first, with the inode among the orphans so that a crash takes them back, then
 //! writes, then sets the size.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_pagecache::PAGE;
+use steadfast_runtime::cpu;
 
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
@@ -15,6 +19,13 @@ use crate::alloc::Purpose;
 use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
+
+/// Simulated processor time of a direct write beside the call itself: setting the request up,
+/// the trip through the block layer and the interrupt at its end. Kernel 3 to 6 on a 3 GHz
+/// processor: some 10 µs.
+const REQUEST: Duration = Duration::from_micros(10);
+/// Pinning one page of the caller's buffer and adding it to the request: 100 to 200 ns.
+const PIN_PAGE: Duration = Duration::from_nanos(150);
 
 impl Ext4 {
     /// Writes whole blocks. Returns how many bytes were written, and where they end.
@@ -26,6 +37,7 @@ impl Ext4 {
     ) -> Result<(usize, u64)> {
         let inode = &*file.inode;
         let end = self.check_end(offset, data.len() as u64)?;
+        cpu(REQUEST + PIN_PAGE * data.len().div_ceil(PAGE) as u32);
         let done = (data.len(), end);
         {
             let _shared = inode.data_lock.read();

@@ -2,12 +2,18 @@
 
 use std::ops::Range;
 use std::sync::PoisonError;
+use std::time::Duration;
 
 use steadfast_journal::JournalError;
+use steadfast_runtime::cpu;
 
 use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, OpenFile, key};
 use crate::meta::{MetaLog, Tid};
+
+/// Simulated processor time from the end of a commit until who waited for it runs again: the
+/// commit task wakes it, the scheduler switches to it. The commit task itself goes on at once.
+const WAKE_UP: Duration = Duration::from_micros(5);
 
 impl Ext4 {
     /// Makes a file durable: its data in `range` (all without one), then the transaction that
@@ -46,7 +52,11 @@ impl Ext4 {
         // A commit that begins from here on flushes the device that its own log is on; of one
         // that has begun it is not known whether the flush is still to come.
         let begins_later = !journal.log().is_external() && tid == journal.running_tid();
+        let waits = !journal.committed_tid().is_at_least(tid);
         journal.commit(tid)?;
+        if waits {
+            cpu(WAKE_UP);
+        }
         if begins_later && journal.committed_tid().is_at_least(tid) {
             return Ok(());
         }

@@ -10,8 +10,8 @@ use crate::error::Result;
 use crate::ondisk::{Incompat, Layout, StateFlags, check_supported_filesystem};
 
 /// Replays the journal if the file system needs recovery, and marks both clean; nothing else is
-/// changed: orphans are left to the next mount (as `e2fsck -E journal_only`). `None` if there is
-/// nothing to replay.
+/// changed. Orphans are left to the next mount; `e2fsck -E journal_only` deletes them at once, and
+/// gives the same bytes where there are none. `None` if there is nothing to replay.
 ///
 /// Of `options` the journal device and whether a volatile one is accepted matter; with
 /// [`read_only`](MountOptions::read_only) nothing is written and only the report is made.

@@ -10,4 +10,5 @@ mod sparse_image;
 mod by_the_kernel;
 mod by_us;
 mod compare;
+mod refusals;
 mod stage;

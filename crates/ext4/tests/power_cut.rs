@@ -62,10 +62,28 @@ impl Setup {
 }
 
 /// What a run leaves for the judge.
-struct Run {
+pub(crate) struct Run {
     recording: Recording,
     /// Contents when recording began, one a device.
     bases: Vec<Store>,
+}
+
+impl Run {
+    fn first_cut(&self) -> u64 {
+        self.recording.first_cut()
+    }
+
+    fn last_cut(&self) -> u64 {
+        self.recording.last_cut()
+    }
+
+    /// Contents of the devices that a cut may leave.
+    fn contents(&self, cut: u64, keep: u64, rng: &mut Rng) -> Vec<Store> {
+        let devices = self.bases.iter().zip(0..);
+        devices
+            .map(|(base, i)| self.recording.at(DeviceId(i), cut).contents(base, 0, keep, rng))
+            .collect()
+    }
 }
 
 fn disk() -> Arc<dyn Model> {
@@ -124,6 +142,7 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             let journal = setup.external.then(|| recorded[1].clone());
             let fs = Ext4::mount(recorded[0].clone(), setup.options(journal)).unwrap();
             workload::run(&fs, &log);
+            fs.unmount().unwrap();
             Run { recording: log.take(), bases }
         })
         .unwrap()
@@ -136,19 +155,21 @@ fn explore(setup: Setup, seed: u64) {
 fn explore_on(setup: Setup, seed: u64, lying: bool) {
     let run = run(setup, seed, lying);
     let mut rng = Rng::new(seed);
-    let (first, last) = (run.recording.first_cut(), run.recording.last_cut());
+    let (first, last) = (run.first_cut(), run.last_cut());
     let judge = Judge::new(setup);
     for _ in 0..CUTS {
         let cut = first + 1 + rng.below(last - first);
         let keep = [0, 10, 50, 90, 100][rng.below(5) as usize];
-        let stores: Vec<Store> = run
-            .bases
-            .iter()
-            .zip(0..)
-            .map(|(base, i)| run.recording.at(DeviceId(i), cut).contents(base, 0, keep, &mut rng))
-            .collect();
+        let stores = run.contents(cut, keep, &mut rng);
         let notes = run.recording.notes_before(cut).to_vec();
-        judge.judge(stores, notes, &format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %"));
+        let what = format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %");
+        let again = judge.judge(stores, &notes, &what);
+        // The power goes again, during recovery or soon after.
+        if rng.percent(30) {
+            let cut = again.first_cut() + 1 + rng.below(again.last_cut() - again.first_cut());
+            let stores = again.contents(cut, keep, &mut rng);
+            judge.judge(stores, &notes, &format!("{what}, then cut {cut}"));
+        }
     }
 }
 

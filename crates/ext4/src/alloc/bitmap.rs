@@ -121,7 +121,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_agree_with_bits(bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 24),
+        fn runs_agree_with_bits(
+            bytes in prop::collection::vec(prop_oneof![Just(0u8), Just(255), any::<u8>()], 24),
                                 from in 0u32..200, end in 0u32..192, want in 1u32..100) {
             let model = (from..end).find(|b| !is_set(&bytes, *b));
             let run = next_run(&bytes, from, end, want);

@@ -101,7 +101,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_a_set(ops in prop::collection::vec((any::<bool>(), 0u64..60, 0u64..20), 0..60)) {
+        fn behaves_as_a_set(
+            ops in prop::collection::vec((any::<bool>(), 0u64..60, 0u64..20), 0..60),
+        ) {
             let (mut ranges, mut model) = (RangeSet::new(), BTreeSet::new());
             for (add, start, len) in ops {
                 let end = start + len;

@@ -112,7 +112,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_as_a_map(ops in prop::collection::vec((0u8..3, 0u32..100, 1u32..20, 0u64..3), 1..80)) {
+        fn behaves_as_a_map(
+            ops in prop::collection::vec((0u8..3, 0u32..100, 1u32..20, 0u64..3), 1..80),
+        ) {
             let (mut cache, mut model) = (ExtentCache::default(), BTreeMap::new());
             for (op, logical, len, shift) in ops {
                 if op == 0 {
@@ -128,7 +130,8 @@ mod tests {
                     }
                 }
                 for l in 0..130 {
-                    let found = cache.get(l).map(|e| (e.start + u64::from(l - e.logical), e.unwritten));
+                    let place = |e: Extent| (e.start + u64::from(l - e.logical), e.unwritten);
+                    let found = cache.get(l).map(place);
                     prop_assert_eq!(found, model.get(&l).copied());
                 }
             }

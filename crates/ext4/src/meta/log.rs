@@ -106,6 +106,26 @@ impl MetaLog {
         }
     }
 
+    /// Commits, and writes everything to its place.
+    pub fn checkpoint_all(&self) -> Result<()> {
+        match self {
+            MetaLog::Journal(journal) => Ok(journal.checkpoint_all()?),
+            MetaLog::Direct(log) => log.write_home(),
+            MetaLog::ReadOnly(_) => Ok(()),
+        }
+    }
+
+    /// As [`checkpoint_all`](Self::checkpoint_all), and ends the journal. The file system says of
+    /// itself by then what an aborted journal remembered.
+    pub fn close(&self) -> Result<()> {
+        let MetaLog::Journal(journal) = self else { return self.checkpoint_all() };
+        journal.close()?;
+        if journal.superblock().errno() != 0 {
+            steadfast_journal::clear_errno(journal.log())?;
+        }
+        Ok(())
+    }
+
     /// Most blocks that one update should hold: well below what the log can take at once.
     pub fn update_blocks_max(&self) -> usize {
         match self {

@@ -9,6 +9,7 @@ use steadfast_journal::{Checksums, Journal, Log, LogBlock, LogExtent, Overlay};
 use uuid::Uuid;
 
 use super::options::MountOptions;
+use super::superblock::FoundSuperblock;
 use super::{groups, needs_recovery, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
@@ -17,8 +18,7 @@ use crate::inode::Clock;
 use crate::meta::MetaLog;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{
-    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, StateFlags,
-    Superblock,
+    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, Superblock,
 };
 
 /// A file system's log.
@@ -163,35 +163,47 @@ fn find_internal(
     Ok(Found { log, blocks })
 }
 
+/// Whether the log is to be replayed: the file system says so, or its superblock is torn and the
+/// log holds it whole.
+pub(super) fn is_to_be_replayed(
+    device: &Arc<dyn BlockDevice>,
+    bootstrap: &FoundSuperblock,
+    layout: &Layout,
+    log: &Log,
+) -> Result<bool> {
+    let superblock = &bootstrap.superblock;
+    if bootstrap.whole {
+        return Ok(needs_recovery(superblock));
+    }
+    let dry = steadfast_journal::recover_dry(log, &**device);
+    Ok(dry.is_ok_and(|(_, overlay)| superblock::is_mended(superblock, layout, &overlay)))
+}
+
 /// Replays the log if the file system needs it. A log of a file system that does not is never
 /// replayed: what it holds is older than the file system.
 pub(super) fn recover(
     device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
+    bootstrap: &FoundSuperblock,
+    layout: &Layout,
     found: Option<&Found>,
     options: &MountOptions,
 ) -> Result<Recovered> {
     let Some(Found { log, .. }) = found else {
         return Ok(Recovered::default());
     };
-    if !needs_recovery(superblock) {
-        if !options.read_only && log.read_superblock()?.start().is_some() {
+    if !is_to_be_replayed(device, bootstrap, layout, log)? {
+        if bootstrap.whole && !options.read_only && log.read_superblock()?.start().is_some() {
             steadfast_journal::discard_contents(log)?;
         }
         return Ok(Recovered::default());
     }
+    // An error that the journal remembers stays there until the file system, cleanly unmounted,
+    // says the same.
     if options.read_only {
         let (report, overlay) = steadfast_journal::recover_dry(log, &**device)?;
         return Ok(Recovered { overlay, had_error: report.errno != 0 });
     }
     let report = steadfast_journal::recover(log, &**device)?;
-    if report.errno != 0 {
-        // The file system itself says so before the journal stops saying it.
-        let mut superblock = superblock::read(&**device, &Overlay::new())?;
-        superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
-        superblock::write(&**device, &mut superblock)?;
-        steadfast_journal::clear_errno(log)?;
-    }
     Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })
 }
 

@@ -25,7 +25,6 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex as StdMutex, Weak};
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::Overlay;
 use steadfast_pagecache::{PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
@@ -62,16 +61,27 @@ impl Ext4 {
     /// Unsupported: features, by name. Corrupt: the superblock, group descriptors or journal.
     pub fn mount(device: Arc<dyn BlockDevice>, options: MountOptions) -> Result<Arc<Ext4>> {
         options.check()?;
-        let superblock = superblock::read(&*device, &Overlay::new())?;
-        check_supported_filesystem(&superblock)?;
-        let layout = Layout::new(&superblock, device.info().size)?;
+        let bootstrap = superblock::find(&*device)?;
+        let superblock = &bootstrap.superblock;
+        check_supported_filesystem(superblock)?;
+        let layout = Layout::new(superblock, device.info().size)?;
+        let sector = device.info().logical_block;
+        if layout.block_size < sector {
+            let what = format!(
+                "{} has sectors of {sector} bytes, the file system blocks of {}: it cannot be used \
+                 there; make it with blocks of {sector} bytes",
+                device.info().name,
+                layout.block_size
+            );
+            return Err(Ext4Error::Refused { what });
+        }
         let read_only = options.read_only;
         if device.info().read_only && !read_only {
             let what = format!("{} is read-only: mount read-only", device.info().name);
             return Err(Ext4Error::Refused { what });
         }
-        let found = journal::find(&device, &superblock, &layout, &options)?;
-        let recovered = journal::recover(&device, &superblock, found.as_ref(), &options)?;
+        let found = journal::find(&device, superblock, &layout, &options)?;
+        let recovered = journal::recover(&device, &bootstrap, &layout, found.as_ref(), &options)?;
         let mut superblock = superblock::read(&*device, &recovered.overlay)?;
         check_supported_filesystem(&superblock)?;
         let layout = Layout::new(&superblock, device.info().size)?;

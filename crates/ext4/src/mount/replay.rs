@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_journal::{Overlay, RecoveryReport};
 
-use super::{MountOptions, journal, needs_recovery, superblock};
+use super::{MountOptions, journal, superblock};
 use crate::error::Result;
 use crate::ondisk::{Incompat, Layout, StateFlags, check_supported_filesystem};
 
@@ -22,11 +22,7 @@ pub fn replay(
     device: &Arc<dyn BlockDevice>,
     options: &MountOptions,
 ) -> Result<Option<RecoveryReport>> {
-    let before = superblock::read(&**device, &Overlay::new())?;
-    check_supported_filesystem(&before)?;
-    let layout = Layout::new(&before, device.info().size)?;
-    let found = journal::find(device, &before, &layout, options)?;
-    let Some(found) = found.filter(|_| needs_recovery(&before)) else { return Ok(None) };
+    let Some(found) = log_to_be_replayed(device, options)? else { return Ok(None) };
     let log = found.log();
     if options.read_only {
         return Ok(Some(steadfast_journal::recover_dry(log, &**device)?.0));
@@ -53,10 +49,20 @@ pub fn replay(
 /// # Errors
 /// As for a mount.
 pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Overlay> {
-    let sb = superblock::read(&**device, &Overlay::new())?;
-    check_supported_filesystem(&sb)?;
-    let layout = Layout::new(&sb, device.info().size)?;
-    let found = journal::find(device, &sb, &layout, options)?;
-    let Some(found) = found.filter(|_| needs_recovery(&sb)) else { return Ok(Overlay::new()) };
+    let Some(found) = log_to_be_replayed(device, options)? else { return Ok(Overlay::new()) };
     Ok(steadfast_journal::recover_dry(found.log(), &**device)?.1)
+}
+
+fn log_to_be_replayed(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<Option<journal::Found>> {
+    let bootstrap = superblock::find(&**device)?;
+    check_supported_filesystem(&bootstrap.superblock)?;
+    let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+    let Some(found) = journal::find(device, &bootstrap.superblock, &layout, options)? else {
+        return Ok(None);
+    };
+    let wanted = journal::is_to_be_replayed(device, &bootstrap, &layout, found.log())?;
+    Ok(wanted.then_some(found))
 }

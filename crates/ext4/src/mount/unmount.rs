@@ -28,18 +28,28 @@ impl Ext4 {
         })
     }
 
+    fn has_orphans(&self) -> bool {
+        !self.volume.lock_meta().orphans.all().is_empty()
+    }
+
+    /// Changes the superblock in its place, after the log holds it: a write that a power cut
+    /// tears is made whole by recovery.
     fn rewrite_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+        self.log_superblock(change)?;
         let mut meta = self.volume.lock_meta();
-        let mut sb = meta.superblock;
-        change(&mut sb);
+        superblock::write(&*self.volume.device, &mut meta.superblock)
+    }
+
+    /// Commits a changed superblock.
+    fn log_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
         let seconds = self.volume.clock.seconds();
+        let mut txn = self.volume.look();
+        let sb = txn.superblock_mut();
+        change(sb);
         sb.write_time.set(seconds as u32);
         sb.write_time_hi = (seconds >> 32) as u8;
-        superblock::write(&*self.volume.device, &mut sb)?;
-        meta.superblock = sb;
-        let (block, _) = self.volume.layout.superblock_place();
-        meta.cache.borrow_mut().remove(block);
-        Ok(())
+        let tid = txn.finish()?;
+        self.volume.log.commit(tid)
     }
 
     /// Writes everything to its place and leaves a clean file system. Handles that are still
@@ -57,31 +67,31 @@ impl Ext4 {
         }
         let written = self.pages.flush_all();
         self.pages.shutdown();
-        let log = &self.volume.log;
-        let closed = match log {
-            MetaLog::Journal(journal) => journal.close().map_err(Ext4Error::from),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => log.commit(log.running_tid()),
-        };
-        let forced = self.volume.status.read_only_because();
+        let forced = self.volume.status.read_only_because().is_some();
         self.volume.status.set_unmounted();
-        closed?;
-        let space = *self.volume.space();
-        let orphans_left = !self.volume.lock_meta().orphans.all().is_empty();
-        self.rewrite_superblock(|sb| {
-            sb.set_free_blocks(space.free_blocks);
-            sb.free_inodes.set(space.free_inodes as u32);
-            let mut state = sb.state.get() | StateFlags::VALID.bits();
-            if forced.is_some() {
-                state |= StateFlags::ERROR.bits();
-            }
-            sb.state.set(state);
-            let mut features = sb.features();
-            features.incompat.remove(Incompat::NEEDS_RECOVERY);
-            if !orphans_left {
-                features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
-            }
-            sb.set_features(features);
-        })?;
+        // The last transaction says that no recovery is needed. Everything before it must be in
+        // its place by then: whoever reads that it is not needed does not replay.
+        self.volume.log.checkpoint_all()?;
+        let orphans_left = self.has_orphans();
+        self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
+        self.volume.log.close()?;
         Ok(written?)
+    }
+
+    fn mark_clean(&self, sb: &mut Superblock, forced_read_only: bool, orphans_left: bool) {
+        let space = *self.volume.space();
+        sb.set_free_blocks(space.free_blocks);
+        sb.free_inodes.set(space.free_inodes as u32);
+        let mut state = sb.state.get() | StateFlags::VALID.bits();
+        if forced_read_only {
+            state |= StateFlags::ERROR.bits();
+        }
+        sb.state.set(state);
+        let mut features = sb.features();
+        features.incompat.remove(Incompat::NEEDS_RECOVERY);
+        if !orphans_left {
+            features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
+        }
+        sb.set_features(features);
     }
 }

@@ -89,10 +89,17 @@ impl Drop for KernelMount {
     fn drop(&mut self) {
         // Its open folder would keep the mount busy.
         self.fs = None;
-        let unmounted = output(Command::new("umount").arg(self.folder.path()));
-        if !unmounted.status.success() {
-            output(Command::new("umount").arg("-l").arg(self.folder.path()));
-            assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
+        let umount = || output(Command::new("umount").arg(self.folder.path()));
+        let mut unmounted = umount();
+        // A process that another test is just starting has our files open until it is running.
+        for _ in 0..100 {
+            if unmounted.status.success() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            unmounted = umount();
         }
+        output(Command::new("umount").arg("-l").arg(self.folder.path()));
+        assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
     }
 }

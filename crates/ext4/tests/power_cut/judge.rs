@@ -6,16 +6,18 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
 use steadfast_block::pattern::stamp_of;
 use steadfast_devices::filter::record::Note;
+use steadfast_devices::filter::{CacheSettings, Record, RecordLog, WriteCache};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{DataMode, Ext4};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FsError, Ino, OpenFlags, path};
 
-use crate::Setup;
 use crate::workload::{APPENDED, MADE, OVERWRITTEN, RECORD, REPLACED, byte, contents};
+use crate::{Run, Setup};
 
 /// Whose the disk's contents were before.
 pub const FOREIGN_TAG: u64 = 0xdead;
@@ -30,26 +32,34 @@ impl Judge {
         Judge { setup, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// Recovers and judges; panics on a broken promise.
-    pub fn judge(&self, mut stores: Vec<Store>, notes: Vec<Note>, what: &str) {
+    /// Recovers and judges; panics on a broken promise. Returns a record of the recovery.
+    pub fn judge(&self, stores: Vec<Store>, notes: &[Note], what: &str) -> Run {
         let setup = self.setup;
-        let context = what.to_string();
-        let recovered = Sim::new(1)
+        let (context, notes) = (what.to_string(), notes.to_vec());
+        let bases = stores.clone();
+        let (recording, disk, card) = Sim::new(1)
             .run(move || {
-                let card = Ram::from_store("card", stores.pop().unwrap()).persistent();
-                let disk = Ram::from_store("disk", stores.pop().unwrap()).persistent();
-                let card_contents = setup.external.then(|| card.clone());
-                let journal = setup.external.then(|| Arc::new(card) as _);
-                let fs = Ext4::mount(Arc::new(disk.clone()), setup.options(journal))
-                    .unwrap_or_else(|e| panic!("{context}: {e}"));
+                let [disk, card] =
+                    [0, 1].map(|i| Ram::from_store("device", stores[i].clone()).persistent());
+                let log = RecordLog::new();
+                let [first, second] = [&disk, &card].map(|device| {
+                    let next = Arc::new(device.clone());
+                    let cached = Arc::new(WriteCache::new(next, CacheSettings::default()));
+                    Arc::new(Record::new(cached, &log)) as Arc<dyn BlockDevice>
+                });
+                let fs =
+                    Ext4::mount(first.clone(), setup.options(setup.external.then_some(second)))
+                        .unwrap_or_else(|e| panic!("{context}: {e}"));
                 let after = After { fs: &fs, setup, what: &context };
                 after.check_promises(&notes);
                 after.check_foreign();
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
-                (disk.store(), card_contents.map(|card| card.store()))
+                first.flush().unwrap();
+                (log.take(), disk.store(), card.store())
             })
             .unwrap();
-        self.e2fsck(&recovered.0, recovered.1.as_ref(), what);
+        self.e2fsck(&disk, setup.external.then_some(&card), what);
+        Run { recording, bases }
     }
 
     fn dump(&self, store: &Store, name: &str) -> PathBuf {

@@ -1,0 +1,152 @@
+//! The image that is damaged, and what it holds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{JournalChoice, Options, make};
+use steadfast_ext4::ondisk::RoCompat;
+use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_runtime::Sim;
+use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags};
+use uuid::Uuid;
+
+use crate::exercise::{Found, walk};
+
+/// Bytes of a block.
+pub const BLOCK: u64 = 1024;
+const IMAGE_BYTES: u64 = 12 << 20;
+/// Every block of data begins with it, so that it is known from metadata.
+const DATA: [u8; 4] = *b"DATA";
+
+/// Every log's first block begins with it: the magic number and the kind.
+const LOG_SUPERBLOCK: [u8; 8] = [0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 4];
+
+/// A populated image.
+pub struct Population {
+    pub checksums: bool,
+    pub store: Store,
+    /// Blocks of the log.
+    pub log: (u64, u64),
+    /// Blocks that hold bitmaps, inodes, directories and extent trees, and are not empty.
+    pub metadata: Vec<u64>,
+    /// What a reader finds, by path.
+    pub tree: BTreeMap<Vec<u8>, Found>,
+}
+
+/// Bytes whose every block says that it is data, and whose.
+pub fn contents(file: u64, from: u64, len: usize) -> Bytes {
+    let byte = |at: u64| match at % BLOCK {
+        n @ 0..4 => DATA[n as usize],
+        _ => (at.wrapping_mul(file * 2 + 3) >> 3) as u8 | 1,
+    };
+    (from..from + len as u64).map(byte).collect()
+}
+
+/// Mount options of all cases: little memory, and a log that stays well filled.
+pub fn options() -> MountOptions {
+    let mut options = MountOptions::default();
+    options.page_cache.memory_bytes = 4 << 20;
+    options.metadata_cache_blocks = 1024;
+    options.journal.checkpoint_start_fraction = 0.9;
+    options.journal.checkpoint_stop_fraction = 0.6;
+    options
+}
+
+fn file(fs: &Ext4, dir: Ino, name: &str, pieces: impl Iterator<Item = (u64, Bytes)>) -> Ino {
+    let rw = OpenFlags::READ | OpenFlags::WRITE;
+    let (attr, fh) = fs.create(dir, name.as_bytes(), NewNode::default(), rw).unwrap();
+    for (at, data) in pieces {
+        assert_eq!(fs.write(fh, at, data.clone()).unwrap(), data.len());
+    }
+    fs.fsync(fh, false).unwrap();
+    fs.release(fh).unwrap();
+    attr.ino
+}
+
+fn populate(fs: &Ext4) {
+    let root = fs.root();
+    let node = NewNode::default();
+    for n in 0..24u64 {
+        let len = 1 + (n * 977 % 9000) as usize;
+        file(fs, root, &format!("small{n}"), [(0, contents(n, 0, len))].into_iter());
+    }
+    // Extent trees: with a leaf in a block, with several.
+    for (name, pieces) in [("pieces", 30), ("fragments", 220u64)] {
+        let holes = (0..pieces).map(|n| (n * 2 * BLOCK, contents(40, n * 2 * BLOCK, 1024)));
+        file(fs, root, name, holes);
+    }
+    // Directories: of one block, of several with an index, of many with an index of two levels.
+    let one = file(fs, root, "linked", [(0, contents(50, 0, 3000))].into_iter());
+    for (dir, names, len) in [("linear", 8, 12), ("indexed", 60, 60), ("deep", 560, 220)] {
+        let dir = fs.mkdir(root, dir.as_bytes(), node).unwrap().ino;
+        for n in 0..names {
+            let name = format!("{n:04}{}", "x".repeat(len));
+            fs.link(one, dir, name.as_bytes()).unwrap();
+        }
+    }
+    let sub = fs.mkdir(root, b"sub", node).unwrap().ino;
+    let below = fs.mkdir(sub, b"below", node).unwrap().ino;
+    file(fs, below, "bottom", [(0, contents(60, 0, 5000))].into_iter());
+    fs.symlink(root, b"fast", b"DATA/short", node).unwrap();
+    fs.symlink(root, b"slow", &[&DATA[..], &[b'l'; 200]].concat(), node).unwrap();
+    fs.unlink(root, b"small0").unwrap();
+    fs.sync().unwrap();
+}
+
+fn options_of_mkfs(checksums: bool) -> Options {
+    let mut options = Options::new(Uuid::from_u128(7), Uuid::from_u128(8), 1_700_000_000);
+    if checksums {
+        options.features = Options::upstream_features();
+    } else {
+        options.features.ro_compat.remove(RoCompat::METADATA_CSUM);
+    }
+    options.block_size = Some(BLOCK as u32);
+    options.inodes = Some(256);
+    options.journal = JournalChoice::InternalOf(1024);
+    options
+}
+
+impl Population {
+    /// Makes it, in a simulation; `dirty`: as a power cut leaves it.
+    pub fn make(checksums: bool, dirty: bool) -> Population {
+        let made = Sim::new(1).run(move || {
+            let disk = Ram::new("disk", IMAGE_BYTES).persistent();
+            let device: Arc<dyn BlockDevice> = Arc::new(disk.clone());
+            let made = make(&device, &options_of_mkfs(checksums)).unwrap();
+            let fs = Ext4::mount(Arc::clone(&device), options()).unwrap();
+            populate(&fs);
+            if !dirty {
+                fs.unmount().unwrap();
+            }
+            (disk.store(), made.journal_blocks.expect("an internal journal"))
+        });
+        let (store, log) = made.unwrap();
+        let start = (0..IMAGE_BYTES / BLOCK)
+            .find(|b| store.read(b * BLOCK, 8)[..] == LOG_SUPERBLOCK)
+            .expect("a log");
+        let log = (start, start + log);
+        let contents = store.clone();
+        let tree = Sim::new(1).run(move || {
+            let disk = Arc::new(Ram::from_store("disk", contents).persistent());
+            let fs = Ext4::mount(disk, MountOptions { read_only: true, ..options() }).unwrap();
+            let (tree, errors) = walk(&fs);
+            assert_eq!(errors, 0);
+            tree
+        });
+        let metadata = metadata(&store, log);
+        Population { checksums, store, log, metadata, tree: tree.unwrap() }
+    }
+}
+
+/// Blocks behind the first group's descriptors that are neither empty, nor data, nor of the log.
+fn metadata(store: &Store, log: (u64, u64)) -> Vec<u64> {
+    let is_metadata = |block: &u64| {
+        let bytes = store.read(block * BLOCK, BLOCK);
+        bytes[..4] != DATA && bytes.iter().any(|b| *b != 0) && !(log.0..log.1).contains(block)
+    };
+    (3..IMAGE_BYTES / BLOCK).filter(is_metadata).collect()
+}

@@ -6,7 +6,7 @@
 //! * [`meta`]: reading metadata, and transactions that change it; [`alloc`], [`extents`],
 //!   [`inode`] work inside a transaction;
 //! * [`dir`] and [`namespace`]: names;
-//! * [`file`]: the data of files, through the page cache and past it;
+//! * [`mod@file`]: the data of files, through the page cache and past it;
 //! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes.
 
 pub mod alloc;

@@ -1,6 +1,6 @@
 //! Extent trees: which file block lies where on the device.
 //!
-//! [`Tree`] works over a [`NodeStore`], the blocks that hold its nodes, so that it knows nothing
+//! `Tree` works over a `NodeStore`, the blocks that hold its nodes, so that it knows nothing
 //! of transactions and is tested over plain memory. The caller keeps the root (60 bytes in the
 //! inode) and stores it back after a change.
 //!

@@ -1,6 +1,6 @@
 //! Inodes in memory: their fields, the map of their blocks, the list of orphans, the clock.
 //!
-//! An [`Inode`] exists once for each number in use; [`InodeCache`] keeps those that were used
+//! An [`Inode`] exists once for each number in use; a cache keeps those that were used
 //! lately. Its on-disk fields are those of the last finished transaction; an operation edits a
 //! copy in its [`Txn`](crate::meta::Txn), which replaces them when it is finished.
 //!

@@ -6,7 +6,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, Result};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::{Options, make};
-use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, path};
 
@@ -64,6 +64,29 @@ fn after_a_failed_commit_nothing_is_written_any_more() {
     let attr = fs.lookup(fs.root(), b"file").unwrap();
     let fh = fs.open(attr.ino, OpenFlags::READ).unwrap();
     assert_eq!(fs.read(fh, 0, 5000).unwrap(), contents(1, 0, 5000));
+}
+
+#[test]
+fn a_failed_write_back_is_told_once_to_each_handle() {
+    let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
+    let options = MountOptions { data: DataMode::Writeback, ..MountOptions::default() };
+    let fs = Ext4::mount(disk.clone(), options).unwrap();
+    let (attr, first) = create(&*fs, "file", RW);
+    fs.write(first, 0, contents(1, 0, 50_000)).unwrap();
+    fs.fsync(first, false).unwrap();
+    let second = fs.open(attr.ino, RW).unwrap();
+    // An overwrite in place: the journal is not concerned.
+    fs.write(first, 4096, contents(2, 4096, 4096)).unwrap();
+    fs.fsyncdir(fs.root()).unwrap();
+    *disk.broken.lock() = true;
+    assert!(fs.fsync(first, true).is_err());
+    *disk.broken.lock() = false;
+    assert_eq!(fs.fsync(first, true), Ok(()));
+    assert!(fs.fsync(second, true).is_err());
+    assert_eq!(fs.fsync(second, true), Ok(()));
+    let late = fs.open(attr.ino, RW).unwrap();
+    assert_eq!(fs.fsync(late, true), Ok(()));
+    fs.unmount().unwrap();
 }
 
 /// Walks over everything, reads and writes here and there. Errors are fine; panics, hangs and

@@ -1,0 +1,81 @@
+//! Several tasks write, cut, read and remove the same files, in every data mode.
+
+use std::sync::Arc;
+
+use steadfast_block::rng::Rng;
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_runtime::spawn;
+use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, SetAttr};
+
+use crate::image::Image;
+use crate::{RW, contents, mount};
+
+const STEPS: u32 = 400;
+
+fn work(fs: &Ext4, seed: u64) {
+    let mut rng = Rng::new(seed);
+    let root = fs.root();
+    for _ in 0..STEPS {
+        let name = format!("file{}", rng.below(3));
+        let flags = [RW, RW | OpenFlags::DIRECT, RW | OpenFlags::DSYNC, RW | OpenFlags::APPEND];
+        let flags = flags[rng.below(4) as usize];
+        let opened = match fs.lookup(root, name.as_bytes()) {
+            Ok(attr) => fs.open(attr.ino, flags).map(|fh| (attr.ino, fh)),
+            Err(_) => fs
+                .create(root, name.as_bytes(), NewNode::default(), flags)
+                .map(|(attr, fh)| (attr.ino, fh)),
+        };
+        let (ino, fh) = match opened {
+            Ok(opened) => opened,
+            // Somebody was faster.
+            Err(FsError::Exists | FsError::NotFound) => continue,
+            Err(e) => panic!("{e}"),
+        };
+        let at = rng.below(100) * 4096;
+        let len = (1 + rng.below(20) as usize) * 4096;
+        match rng.below(8) {
+            0..4 => assert_eq!(fs.write(fh, at, contents(seed, at, len)), Ok(len)),
+            4 => drop(fs.read(fh, at, len).unwrap()),
+            5 => fs.fsync(fh, rng.percent(50)).unwrap(),
+            6 => {
+                let size = Some(rng.below(400_000));
+                fs.setattr(ino, SetAttr { size, ..SetAttr::default() }).unwrap();
+            }
+            _ => match fs.unlink(root, name.as_bytes()) {
+                Ok(()) | Err(FsError::NotFound) => {}
+                Err(e) => panic!("{e}"),
+            },
+        }
+        fs.release(fh).unwrap();
+    }
+}
+
+#[test]
+fn tasks_share_files() {
+    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal] {
+        let image = Image::mke2fs(48 << 20, &["-J", "size=4"]);
+        let mut options = MountOptions { data, ..MountOptions::default() };
+        options.page_cache.memory_bytes = 2 << 20;
+        let fs = mount(&image, options);
+        let free = fs.statfs().unwrap();
+        let tasks: Vec<_> = (0..4)
+            .map(|seed| {
+                let fs = Arc::clone(&fs);
+                spawn("worker", move || work(&fs, seed))
+            })
+            .collect();
+        tasks.into_iter().for_each(|t| t.join().unwrap_or_else(|p| p.resume()));
+        for i in 0..3 {
+            let name = format!("file{i}");
+            match fs.unlink(fs.root(), name.as_bytes()) {
+                Ok(()) | Err(FsError::NotFound) => {}
+                Err(e) => panic!("{e}"),
+            }
+        }
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs().unwrap(), free, "{data:?}: space is lost");
+        assert_eq!(fs.read_only_because(), None);
+        fs.unmount().unwrap();
+        image.assert_clean();
+    }
+}

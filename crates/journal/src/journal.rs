@@ -209,8 +209,8 @@ impl Journal {
         let max = st.max_transaction() as usize;
         if alone > max {
             return Err(JournalError::refused(format!(
-                "an update of {writes} blocks needs {alone} log blocks; the journal takes {max} at once: \
-                 split the operation, or make a larger journal"
+                "an update of {writes} blocks needs {alone} log blocks; the journal takes {max} at \
+                 once: split the operation, or make a larger journal"
             )));
         }
         let mut waited = false;

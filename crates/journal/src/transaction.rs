@@ -30,7 +30,8 @@ pub struct Update {
     pub wait_for: Vec<Completion>,
     /// Run when the update is durable, before anybody who waits for the commit continues; never
     /// run if it does not become durable. They run on the commit task: they must not wait, nor
-    /// call the journal, nor take a lock that its owner holds across [`submit`](crate::Journal::submit).
+    /// call the journal, nor take a lock that its owner holds across
+    /// [`submit`](crate::Journal::submit).
     pub on_commit: Vec<OnCommit>,
 }
 

@@ -62,7 +62,11 @@ fn trace_of(seed: u64, plan: Vec<u8>) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn same_seed_same_trace(seed: u64, plan in prop::collection::vec(any::<u8>(), 1..200)) {

@@ -325,7 +325,11 @@ fn a_name_out_of_place_is_an_error() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 60,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn any_bytes_are_an_error_or_a_directory(

@@ -126,7 +126,8 @@ struct Counts {
     reserved: u64,
 }
 
-/// Blocks reserved for descriptors: enough to grow to 1024 times the size (`calc_reserved_gdt_blocks`).
+/// Blocks reserved for descriptors: enough to grow to 1024 times the size
+/// (`calc_reserved_gdt_blocks`).
 fn reserved_gdt(blocks: u64, first: u64, bpg: u32, descs_per_block: u32, desc_blocks: u32) -> u32 {
     const MOST: u64 = 0xffff_ffff;
     let grown = if blocks < MOST / 1024 { blocks * 1024 } else { MOST };

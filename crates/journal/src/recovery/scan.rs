@@ -4,17 +4,17 @@
 //! number and the number of the transaction that is due. A transaction counts when its commit
 //! block is found. What does not match is judged:
 //!
-//! | found | meaning |
-//! |---|---|
-//! | other bytes, another number, no commit block | the log ends before this transaction |
-//! | a checksum fails, the commit time is before the last transaction's, and nothing valid follows | left over from an earlier journal in the same place: the log ends before it |
-//! | a checksum fails, asynchronous commit, and nothing valid follows | it was being written when the power failed: the log ends before it |
-//! | a checksum fails otherwise | corruption |
+//! * other bytes, another number or no commit block: the log ends before this transaction;
+//! * a checksum fails, the commit time is before the last transaction's and nothing valid
+//!   follows: left over from an earlier journal in the same place, the log ends before it;
+//! * a checksum fails, commits are asynchronous and nothing valid follows: it was being written
+//!   when the power failed, the log ends before it;
+//! * a checksum fails otherwise: corruption.
 //!
 //! That a bad checksum without asynchronous commit is corruption follows from the commit order:
 //! the commit block is written when the rest is durable, and the part of it that means something
 //! is within one sector. Where the medium keeps only smaller units than a sector, the commit
-//! block itself may be torn; then the third line holds for it too.
+//! block itself may be torn; then the third rule holds for it too.
 //!
 //! However damaged the log is, the scan ends: it never takes more blocks than the log has.
 //!

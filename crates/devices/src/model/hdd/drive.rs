@@ -9,6 +9,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use steadfast_block::rng::Rng;
+
 use super::geometry::Track;
 use super::mechanics::Transfer;
 use super::params::{Derived, QueuePolicy, WriteCache};
@@ -100,6 +102,8 @@ pub(super) struct Drive {
     track: Track,
     /// Whether the last transfer was out of the buffer.
     wrote_out: bool,
+    /// Decides how long each seek really takes; the same for every run.
+    luck: Rng,
     link_in_free_ns: u64,
     link_out_free_ns: u64,
 }
@@ -117,6 +121,7 @@ impl Drive {
             doing: Doing::Nothing,
             track: Track { cylinder: 0, head: 0 },
             wrote_out: false,
+            luck: Rng::new(0),
             link_in_free_ns: 0,
             link_out_free_ns: 0,
             p,
@@ -341,7 +346,7 @@ impl Drive {
             }
             Some(Choice::Buffered(i)) => {
                 let sectors = self.buffer.begin(i);
-                let start_ns = self.p.mechanics.reach(at, self.track, sectors.start, true);
+                let start_ns = self.arrive(at, sectors.start, true);
                 self.transfer(start_ns, sectors, 0, For::Buffer);
             }
         }
@@ -407,11 +412,23 @@ impl Drive {
         self.p.mechanics.reach(at, self.track, sector, writes)
     }
 
+    /// When the head really is at `sector`: the arm may take longer or shorter than the curve.
+    fn arrive(&mut self, at: u64, sector: u64, writes: bool) -> u64 {
+        let mechanics = &self.p.mechanics;
+        let variation = self.p.seek_variation_ns;
+        if variation == 0 || mechanics.geometry.locate(sector).track == self.track {
+            return mechanics.reach(at, self.track, sector, writes);
+        }
+        // No seek is shorter than the variation (the parameters' check), so none ends early.
+        let began = (at + self.luck.below(2 * variation + 1)).saturating_sub(variation);
+        mechanics.reach(began, self.track, sector, writes)
+    }
+
     /// Begins the transfer of a queued command, at the first sector that is not cached.
     fn begin(&mut self, at: u64, next: Option<u64>, mut w: Waiting) {
         if w.writes() {
             self.forget_cached(at, &w.sectors);
-            let start_ns = self.p.mechanics.reach(at, self.track, w.sectors.start, true);
+            let start_ns = self.arrive(at, w.sectors.start, true);
             let (sectors, data_ns) = (w.sectors.clone(), w.data_ns);
             self.transfer(start_ns, sectors, data_ns, For::Host { waiting: w, segment: None });
             return;
@@ -427,7 +444,7 @@ impl Drive {
             return;
         }
         let segment = self.cache.open(first);
-        let start_ns = self.p.mechanics.reach(at, self.track, first, false);
+        let start_ns = self.arrive(at, first, false);
         w.data_ns = start_ns;
         let purpose = For::Host { waiting: w, segment: Some(segment) };
         self.transfer(start_ns, first..end, 0, purpose);

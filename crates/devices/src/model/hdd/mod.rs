@@ -19,6 +19,9 @@
 //!   sectors in a track follows from the sustained rates and the skews;
 //! * the split of the buffer: half for reads, in 16 segments, half for writes. Older manuals of
 //!   the family describe a segmented buffer and leave the number to the firmware;
+//! * seeks end up to 0.2 ms sooner or later than the curve says: an assumption, half of what a
+//!   write needs to settle. Without any, the drive's ordering would be clairvoyant: every write to
+//!   a near track would be chosen to arrive just in time, and always would;
 //! * a queue of 64, which is what Linux gives a SAS disk, although the drive could hold more;
 //! * an age limit of 500 ms: twice the time of a full queue of 256 KiB accesses (64 x 4 ms), so
 //!   that it cuts off starvation and not the policy's gain.
@@ -26,7 +29,7 @@
 //! # What the model leaves out
 //!
 //! Reading the end of a request before its beginning when the head lands inside it; defects and
-//! their spares; thermal recalibration; the drive knows the angle of its platters exactly.
+//! their spares; thermal recalibration.
 
 mod drive;
 mod geometry;

@@ -67,6 +67,10 @@ pub struct HddParams {
     pub seek_write_average_ms: f64,
     /// From the outermost cylinder to the innermost.
     pub seek_write_full_stroke_ms: f64,
+    /// How much sooner or later than the curve says a seek may end, evenly spread: vibration,
+    /// temperature, the servo's own luck. The drive orders its queue by the curve and may so miss
+    /// a sector by a little and wait for a revolution.
+    pub seek_variation_ms: f64,
     /// Rotation between the end of a track and the beginning of the next of the same cylinder.
     pub track_skew_ms: f64,
     /// The same from the last track of a cylinder to the first of the next.
@@ -117,6 +121,7 @@ impl HddParams {
             seek_write_track_to_track_ms: 0.44,
             seek_write_average_ms: 3.9,
             seek_write_full_stroke_ms: 7.4,
+            seek_variation_ms: 0.2,
             track_skew_ms: 0.48,
             cylinder_skew_ms: 0.48,
             controller_overhead_ms: 0.2,
@@ -142,6 +147,7 @@ pub(super) struct Derived {
     pub interface: Rate,
     pub policy: QueuePolicy,
     pub age_limit_ns: u64,
+    pub seek_variation_ns: u64,
     pub segments: usize,
     pub segment_sectors: u64,
     pub look_ahead: bool,
@@ -157,7 +163,13 @@ impl HddParams {
         let segments = c.count("read_segments", self.read_segments.into(), 1, 1024)?;
         let cache = c.count("read_cache_kb", self.read_cache_kb.into(), segments, 1 << 24)?;
         let buffer = c.count("write_buffer_kb", self.write_buffer_kb.into(), 1, 1 << 24)?;
+        let shortest = self.seek_read_track_to_track_ms.min(self.seek_write_track_to_track_ms);
+        if self.seek_variation_ms > shortest {
+            let why = format!("must be at most the shortest seek, {shortest} ms");
+            return Err(c.refuse("seek_variation_ms", self.seek_variation_ms, why));
+        }
         Ok(Derived {
+            seek_variation_ns: c.ms("seek_variation_ms", self.seek_variation_ms)?,
             mechanics: self.mechanics(&c)?,
             sectors,
             overhead_ns: c.ms("controller_overhead_ms", self.controller_overhead_ms)?,

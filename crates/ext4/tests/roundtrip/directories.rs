@@ -92,7 +92,9 @@ fn the_kernels_large_directories_are_ours() {
         let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, &options));
         fill(&mut kernel, count);
         let want = large_of(&kernel);
-        let mut ours = Ours::mount(kernel.unmount());
+        let image = kernel.unmount();
+        image.assert_clean();
+        let mut ours = Ours::mount(image);
         assert!(large_of(&ours) == want, "{options:?}");
         // And we go on where the kernel stopped.
         let fs = ours.fs();

@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_ext4::check::check;
 use steadfast_vfs::HostFs;
 use tempfile::TempDir;
 
@@ -43,11 +47,15 @@ impl Image {
         assert!(done.status.success(), "{command:?}: {}", text(&done));
     }
 
-    /// Panics unless e2fsck finds nothing to say.
+    /// Panics unless e2fsck finds nothing to say, nor does our own check.
     pub fn assert_clean(&self) {
         let mut command = Command::new("timeout");
         let checked = output(command.args(["60", "e2fsck", "-fn"]).arg(self.path()));
         assert!(checked.status.success(), "e2fsck: {}", text(&checked));
+        let device: Arc<dyn BlockDevice> =
+            Arc::new(FileDevice::open(self.path(), &FileOptions::reading()).unwrap());
+        let report = check(&device, None).unwrap();
+        assert!(report.is_clean(), "our check: {:?}", report.findings);
     }
 
     /// Mounts it with the kernel.

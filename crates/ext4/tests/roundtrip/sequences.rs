@@ -82,7 +82,9 @@ fn trees_of_the_kernel_are_read_by_us() {
         assert_same(&tree_of(kernel.fs()), &model.tree(), "the kernel");
         kernel.remount();
         let attrs = attrs_of(kernel.fs());
-        let ours = Ours::mount_as(kernel.unmount(), mount);
+        let image = kernel.unmount();
+        image.assert_clean();
+        let ours = Ours::mount_as(image, mount);
         assert_same(&tree_of(ours.fs()), &model.tree(), "we");
         assert_same_attrs(&attrs_of(ours.fs()), &attrs);
         ours.unmount().assert_clean();

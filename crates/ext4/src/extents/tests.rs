@@ -115,8 +115,8 @@ proptest! {
                     model.insert(logical + i, (e.start + u64::from(i), e.unwritten));
                 }
             } else {
-                let remove = |t: &mut Tree<_>| t.remove(logical.into(), end.into());
-                let gone = with_tree(&mut root, &mut store, remove).unwrap();
+                let (from, to) = (logical.into(), end.into());
+                let gone = with_tree(&mut root, &mut store, |t| t.remove(from, to)).unwrap();
                 let mut expected = BTreeMap::new();
                 for l in logical..end {
                     if let Some(v) = model.remove(&l) {

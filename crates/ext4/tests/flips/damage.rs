@@ -7,6 +7,9 @@ use steadfast_devices::store::Store;
 
 use crate::image::{BLOCK, Population};
 
+/// Bytes of an inode.
+const INODE: u64 = 256;
+
 /// Flips that were made.
 pub struct Damage {
     /// Offset on the disk, byte before, byte after.
@@ -24,29 +27,34 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A place in a block. Headers and the first entries decide most: half of the flips go there.
+/// A place in a block: in its header, in the first half of an inode, or anywhere.
 fn within(rng: &mut Rng) -> u64 {
-    if rng.percent(50) { rng.below(64) } else { rng.below(BLOCK) }
+    match rng.below(10) {
+        0..3 => rng.below(64),
+        3..7 => rng.below(BLOCK / INODE) * INODE + rng.below(INODE / 2),
+        _ => rng.below(BLOCK),
+    }
 }
 
 /// A place of some kind, each about as likely as it matters.
 fn place(population: &Population, rng: &mut Rng) -> u64 {
-    match rng.below(100) {
+    let (log, log_end) = population.log;
+    let kind = match rng.below(100) {
         // The superblock's first half holds most of its fields.
-        0..12 => 1024 + if rng.percent(80) { rng.below(0x180) } else { rng.below(1024) },
+        0..10 => return 1024 + if rng.percent(80) { rng.below(0x180) } else { rng.below(1024) },
         // Two groups' descriptors.
-        12..20 => 2048 + rng.below(128),
-        20..30 => population.log.0 * BLOCK + rng.below(256),
-        30..42 => {
-            let (start, end) = population.log;
-            let used = (end - start).min(400);
-            (start + rng.below(used)) * BLOCK + within(rng)
+        10..17 => return 2048 + rng.below(128),
+        17..23 => return log * BLOCK + rng.below(256),
+        23..38 => {
+            let used = (log_end - log).min(300);
+            return (log + rng.below(used)) * BLOCK + within(rng);
         }
-        _ => {
-            let block = population.metadata[rng.below(population.metadata.len() as u64) as usize];
-            block * BLOCK + within(rng)
-        }
-    }
+        38..65 => 0,
+        65..80 => 1,
+        _ => 2,
+    };
+    let blocks = &population.metadata[kind];
+    blocks[rng.below(blocks.len() as u64) as usize] * BLOCK + within(rng)
 }
 
 fn flipped(old: u8, rng: &mut Rng) -> u8 {

@@ -8,7 +8,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{
-    FileSystem, FileType, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, path,
+    FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, path,
 };
 
 use crate::image::{Population, contents, options};
@@ -127,18 +127,35 @@ fn is_earlier(found: &Found, written: &Found) -> bool {
 const TOUCHED: [&[u8]; 6] =
     [b"/small3", b"/small4", b"/small5", b"/small6", b"/fragments", b"/pieces"];
 
-/// What was read and should not have been. `worked`: after [`work`].
+/// When a tree was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Before,
+    /// After [`work`]; whether "/new" was written as a whole and made durable.
+    After {
+        new: bool,
+    },
+}
+
+/// What was read and should not have been.
 fn wrong(
     population: &Population,
     tree: &BTreeMap<Vec<u8>, Found>,
     in_the_log: bool,
-    worked: bool,
+    when: When,
 ) -> Vec<String> {
+    let worked = when != When::Before;
     let mut wrong = Vec::new();
     for (path, found) in tree {
         let name = String::from_utf8_lossy(path);
         if worked && (path.starts_with(b"/new") || TOUCHED.contains(&&path[..])) {
-            if path == b"/new" && *found != Found::File(contents(70, 0, 20_000).to_vec()) {
+            let new = Found::File(contents(70, 0, 20_000).to_vec());
+            let right = if when == (When::After { new: true }) {
+                *found == new
+            } else {
+                is_earlier(found, &new)
+            };
+            if path == b"/new" && !right {
                 wrong.push("/new is not what was written".into());
             }
             continue;
@@ -158,22 +175,23 @@ fn wrong(
     wrong
 }
 
-/// Creates, writes, moves, cuts and deletes; how many of these failed. A file that could not be
-/// written as a whole is removed, or that is an error, too.
-fn work(fs: &Ext4) -> usize {
+/// Creates, writes, moves, cuts and deletes: whether "/new" was written as a whole and made
+/// durable, and how much failed.
+fn work(fs: &Ext4) -> (bool, usize) {
     let root = fs.root();
     let node = NewNode::default();
     let rw = OpenFlags::READ | OpenFlags::WRITE;
     let whole = || -> Result<()> {
         let (_, fh) = fs.create(root, b"new", node, rw)?;
         let data = contents(70, 0, 20_000);
-        let written = fs.write(fh, 0, data.clone()).map(|n| n == data.len());
+        let written = fs.write(fh, 0, data.clone());
         let durable = fs.fsync(fh, false);
         fs.release(fh)?;
-        if written != Ok(true) || durable.is_err() {
-            fs.unlink(root, b"new")?;
+        durable?;
+        match written? {
+            n if n == data.len() => Ok(()),
+            _ => Err(FsError::NoSpace { what: "blocks" }),
         }
-        Ok(())
     };
     let written = |name: &[u8], at: u64, len: usize| -> Result<()> {
         let fh = fs.open(fs.lookup(root, name)?.ino, rw)?;
@@ -201,8 +219,8 @@ fn work(fs: &Ext4) -> usize {
         }
         Ok(())
     };
+    let new = whole();
     let outcomes = [
-        whole(),
         moved(),
         in_large(),
         fs.unlink(root, b"small4"),
@@ -215,7 +233,8 @@ fn work(fs: &Ext4) -> usize {
         fs.unlink(root, b"fragments"),
         fs.sync(),
     ];
-    outcomes.iter().filter(|o| o.is_err()).count()
+    let failed = outcomes.iter().chain([&new]).filter(|o| o.is_err()).count();
+    (new.is_ok(), failed)
 }
 
 fn mount(store: &Store, read_only: bool) -> Option<(Ram, Arc<Ext4>)> {
@@ -235,27 +254,28 @@ pub fn run(population: &Population, store: Store, in_the_log: bool, seed: u64) -
     });
     let writer = Sim::new(seed).run(move || {
         let (disk, fs) = mount(&second, false)?;
-        let mut errors = work(&fs);
+        let (new, mut errors) = work(&fs);
         errors += usize::from(fs.unmount().is_err());
         drop(fs);
         let again = mount(&disk.store(), true).map(|(_, fs)| walk(&fs));
-        Some((errors, again))
+        Some((new, errors, again))
     });
     let mut outcome = Outcome::default();
     if let Some((tree, errors)) = reader.expect("the reader ends") {
         outcome.mounted = true;
         outcome.errors += errors;
         if population.checksums {
-            outcome.wrong = wrong(population, &tree, in_the_log, false);
+            outcome.wrong = wrong(population, &tree, in_the_log, When::Before);
         }
     }
-    if let Some((errors, again)) = writer.expect("the writer ends") {
+    if let Some((new, errors, again)) = writer.expect("the writer ends") {
         outcome.mounted = true;
         outcome.errors += errors;
         if let Some((tree, errors)) = again {
             outcome.errors += errors;
+            let when = When::After { new };
             if population.checksums {
-                outcome.wrong.extend(wrong(population, &tree, in_the_log, true));
+                outcome.wrong.extend(wrong(population, &tree, in_the_log, when));
             }
         }
     }

@@ -11,7 +11,7 @@ use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::ondisk::RoCompat;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
-use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags};
+use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
 use uuid::Uuid;
 
 use crate::exercise::{Found, walk};
@@ -31,8 +31,8 @@ pub struct Population {
     pub store: Store,
     /// Blocks of the log.
     pub log: (u64, u64),
-    /// Blocks that hold bitmaps, inodes, directories and extent trees, and are not empty.
-    pub metadata: Vec<u64>,
+    /// Blocks with bitmaps and inodes, with extent trees, and with directories; not empty ones.
+    pub metadata: [Vec<u64>; 3],
     /// What a reader finds, by path.
     pub tree: BTreeMap<Vec<u8>, Found>,
 }
@@ -93,7 +93,26 @@ fn populate(fs: &Ext4) {
     file(fs, below, "bottom", [(0, contents(60, 0, 5000))].into_iter());
     fs.symlink(root, b"fast", b"DATA/short", node).unwrap();
     fs.symlink(root, b"slow", &[&DATA[..], &[b'l'; 200]].concat(), node).unwrap();
-    fs.unlink(root, b"small0").unwrap();
+}
+
+/// Done after everything else has gone home: what the log of a dirty image holds.
+fn go_on(fs: &Ext4) {
+    let root = fs.root();
+    let none = RenameFlags::empty();
+    for n in 0..12u64 {
+        let name = format!("later{n}");
+        file(fs, root, &name, [(0, contents(80 + n, 0, 4000))].into_iter());
+        fs.link(fs.lookup(root, name.as_bytes()).unwrap().ino, root, &[b'l', n as u8 + b'a'])
+            .unwrap();
+        let dir = fs.mkdir(root, format!("later dir{n}").as_bytes(), NewNode::default()).unwrap();
+        fs.rename(root, name.as_bytes(), dir.ino, b"moved", none).unwrap();
+        if n % 4 == 3 {
+            fs.unlink(dir.ino, b"moved").unwrap();
+            fs.rmdir(root, format!("later dir{n}").as_bytes()).unwrap();
+        }
+    }
+    let holes = (0..120).map(|n| (n * 2 * BLOCK, contents(79, n * 2 * BLOCK, 1024)));
+    file(fs, root, "later fragments", holes);
     fs.sync().unwrap();
 }
 
@@ -119,6 +138,9 @@ impl Population {
             let made = make(&device, &options_of_mkfs(checksums)).unwrap();
             let fs = Ext4::mount(Arc::clone(&device), options()).unwrap();
             populate(&fs);
+            fs.unmount().unwrap();
+            let fs = Ext4::mount(device, options()).unwrap();
+            go_on(&fs);
             if !dirty {
                 fs.unmount().unwrap();
             }
@@ -142,11 +164,24 @@ impl Population {
     }
 }
 
-/// Blocks behind the first group's descriptors that are neither empty, nor data, nor of the log.
-fn metadata(store: &Store, log: (u64, u64)) -> Vec<u64> {
-    let is_metadata = |block: &u64| {
+/// Blocks behind the first group's descriptors that are neither empty, nor data, nor of the log;
+/// bitmaps and inodes lie before the log, extent trees have a magic number.
+fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 3] {
+    let mut kinds = [Vec::new(), Vec::new(), Vec::new()];
+    for block in (3..IMAGE_BYTES / BLOCK).filter(|b| !(log.0..log.1).contains(b)) {
         let bytes = store.read(block * BLOCK, BLOCK);
-        bytes[..4] != DATA && bytes.iter().any(|b| *b != 0) && !(log.0..log.1).contains(block)
-    };
-    (3..IMAGE_BYTES / BLOCK).filter(is_metadata).collect()
+        if bytes[..4] == DATA || bytes.iter().all(|b| *b == 0) {
+            continue;
+        }
+        let kind = if block < log.0 {
+            0
+        } else if bytes[..2] == [0x0a, 0xf3] {
+            1
+        } else {
+            2
+        };
+        kinds[kind].push(block);
+    }
+    assert!(kinds.iter().all(|k| !k.is_empty()));
+    kinds
 }

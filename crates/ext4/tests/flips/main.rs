@@ -17,7 +17,7 @@ use image::Population;
 use steadfast_block::rng::Rng;
 
 /// Cases of each of the four images.
-const CASES: u64 = 600;
+const CASES: u64 = 1000;
 
 fn cases() -> u64 {
     let soak = std::env::var("STEADFAST_SOAK").ok().and_then(|s| s.parse().ok());

@@ -201,7 +201,8 @@ fn compact(v: f64) -> String {
     match v {
         v if v >= 1e6 => format!("{:.3}M", v / 1e6).replace(".000M", "M"),
         v if v >= 1e4 => format!("{:.0}k", v / 1e3),
-        v if v >= 100.0 || v.fract() == 0.0 => format!("{v:.0}"),
+        // Labels of neighbouring bars must not run into each other.
+        v if v >= 10.0 || v.fract() == 0.0 => format!("{v:.0}"),
         v => format!("{v:.1}"),
     }
 }

@@ -37,7 +37,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     })?;
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
     if to_stdout {
-        writeln!(out, "{}", json(&results)?)?;
+        write!(out, "{}", json(&results)?)?;
     } else {
         write!(out, "{}", table::text(&results))?;
         if let Some(path) = &args.json {
@@ -69,7 +69,7 @@ fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
 }
 
 fn json(results: &Results) -> Result<String> {
-    Ok(serde_json::to_string_pretty(results)?)
+    Ok(serde_json::to_string_pretty(results)? + "\n")
 }
 
 fn write_file(path: &Path, text: &str) -> Result<()> {

@@ -1,0 +1,212 @@
+//! The program as a person uses it: commands, exit statuses, messages, and e2fsck's verdict.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+struct Desk(TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Desk(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn run(&self, line: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_steadfast"))
+            .args(line.split_whitespace())
+            .current_dir(self.path())
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a command that must succeed; its standard output.
+    fn good(&self, line: &str) -> String {
+        let out = self.run(line);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{line}: {:?}\n{errors}", out.status);
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    /// Runs a command that must fail with `status`; what it says on the standard error.
+    fn bad(&self, line: &str, status: i32) -> String {
+        let out = self.run(line);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(status), "{line}\n{text}");
+        assert!(!text.contains("panicked"), "{line}\n{text}");
+        text
+    }
+
+    fn e2fsck_is_clean(&self, image: &str) {
+        let out = Command::new("timeout")
+            .args(["-s", "KILL", "60", "e2fsck", "-fn", image])
+            .current_dir(self.path())
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+    }
+}
+
+#[test]
+fn a_tree_goes_into_an_image_and_comes_back() {
+    let d = Desk::new();
+    let src = d.path().join("src");
+    std::fs::create_dir_all(src.join("deep/er")).unwrap();
+    std::fs::write(src.join("a.txt"), "hello\n").unwrap();
+    std::fs::write(src.join("deep/er/big"), vec![7u8; 3_000_001]).unwrap();
+    std::os::unix::fs::symlink("a.txt", src.join("link")).unwrap();
+    d.good("mkfs disk.img --size 32m -L test");
+    d.good("put -r disk.img src /");
+    d.good("mkdir disk.img /new");
+    assert_eq!(d.good("cat disk.img /src/a.txt"), "hello\n");
+    let listing = d.good("ls disk.img /src");
+    assert!(listing.contains("link -> a.txt") && listing.contains("deep"), "{listing}");
+    d.good("get -r disk.img /src back");
+    assert_eq!(std::fs::read(d.path().join("back/deep/er/big")).unwrap(), vec![7u8; 3_000_001]);
+    assert_eq!(std::fs::read_link(d.path().join("back/link")).unwrap(), Path::new("a.txt"));
+    d.e2fsck_is_clean("disk.img");
+    assert!(d.good("check disk.img").contains("clean"));
+    d.good("rm -r disk.img /src");
+    assert!(!d.good("ls disk.img /").contains("src"));
+    d.e2fsck_is_clean("disk.img");
+    assert!(d.good("info disk.img").contains("test"));
+    assert!(d.good("replay disk.img").contains("nothing to replay"));
+}
+
+#[test]
+fn an_external_journal_is_made_used_and_asked_for() {
+    let d = Desk::new();
+    d.good("mkfs -b 4096 -O journal_dev journal.img --size 8m");
+    d.good("mkfs -b 4096 -J device=journal.img disk.img --size 32m");
+    d.good("mkdir disk.img --journal journal.img /made");
+    assert!(d.good("ls disk.img --journal journal.img /").contains("made"));
+    let text = d.bad("mkdir disk.img /more", 2);
+    assert!(text.contains("journal on another device"), "{text}");
+    // A second file system on the same journal is refused.
+    let text = d.bad("mkfs -b 4096 -J device=journal.img other.img --size 32m", 2);
+    assert!(text.contains("journal"), "{text}");
+    let text = d.bad("mkfs -b 1024 -J device=journal.img third.img --size 32m", 2);
+    assert!(text.contains("block"), "{text}");
+    d.good("mkfs -b 4096 -O journal_dev another.img --size 8m");
+    let text = d.bad("ls disk.img --journal another.img /", 2);
+    assert!(text.contains("UUID"), "{text}");
+    assert!(d.good("check disk.img --journal journal.img").contains("clean"));
+}
+
+#[test]
+fn misuse_and_damage_have_their_own_statuses() {
+    let d = Desk::new();
+    assert!(d.bad("ls nowhere.img /", 2).contains("nowhere.img"));
+    assert!(d.bad("mkfs disk.img", 2).contains("--size"));
+    d.bad("mkfs disk.img --size many", 2);
+    d.good("mkfs disk.img --size 16m");
+    assert!(d.bad("mkfs disk.img", 2).contains("-F"));
+    assert!(d.bad("mkfs -F -O magic disk.img", 2).contains("magic"));
+    assert!(d.bad("cat disk.img /none", 1).contains("no such file"));
+    assert!(d.bad("cat disk.img /lost+found", 1).contains("is a directory"));
+    assert!(d.bad("put disk.img missing.txt /x", 2).contains("missing.txt"));
+    d.bad("frobnicate", 2);
+    assert!(d.bad("lab run no-such-scenario", 2).contains("nvram-journal"));
+    assert!(d.bad("iozone -a", 2).contains("-a"));
+    // Damage: exit 1, a line a finding, and the image unchanged.
+    let path = d.path().join("disk.img");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[1024 + 12] ^= 0xff;
+    std::fs::write(&path, &bytes).unwrap();
+    let out = d.run("check disk.img");
+    assert_eq!(out.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&out.stdout).contains("superblock"));
+    d.bad("mkdir disk.img /x", 1);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    // A full disk says so and loses nothing.
+    d.good("mkfs -F disk.img");
+    std::fs::write(d.path().join("huge"), vec![1u8; 20 << 20]).unwrap();
+    assert!(d.bad("put disk.img huge /huge", 1).contains("no space"));
+    d.e2fsck_is_clean("disk.img");
+}
+
+const TINY: &str = r#"
+version = 1
+name = "tiny"
+title = "A tiny scenario"
+about = "For a test."
+[workload]
+iozone = "-o -c -e -t2 -T -I -s 4g -r 64k -i0 -i2 -i9"
+quick_size = "1m"
+risk_size = "512k"
+cuts = 6
+[device.disk]
+kind = "hdd"
+[device.card]
+kind = "nvram"
+[device.dead-card]
+kind = "nvram"
+batteries = ["failed", "failed"]
+[[variant]]
+name = "internal"
+label = "internal"
+disk = "disk"
+mount = "data=ordered"
+[[variant]]
+name = "external"
+label = "external"
+disk = "disk"
+journal = "card"
+mount = "data=journal"
+"#;
+
+#[test]
+fn the_lab_repeats_itself_byte_for_byte() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
+    let first = d.good("lab run tiny.toml --seed 5 --json -");
+    d.good("lab run tiny.toml --seed 5 --json out.json --report out.html --chart out.svg");
+    assert_eq!(first, std::fs::read_to_string(d.path().join("out.json")).unwrap());
+    assert_ne!(first, d.good("lab run tiny.toml --seed 6 --json -"));
+    let document: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(document["scenario"], "tiny");
+    assert_eq!(document["risk"][0]["broken_promises"], 0);
+    assert_eq!(document["risk"][1]["damage"], 0);
+    assert!(document["ratios"][0]["ratio"].as_f64().unwrap() > 1.0, "{}", document["ratios"]);
+    let html = std::fs::read_to_string(d.path().join("out.html")).unwrap();
+    assert!(html.contains("<svg") && !html.contains("http-equiv") && !html.contains("src="));
+}
+
+#[test]
+fn a_card_without_a_battery_is_refused_as_a_journal() {
+    let d = Desk::new();
+    let text = TINY.replace("journal = \"card\"", "journal = \"dead-card\"");
+    std::fs::write(d.path().join("dead.toml"), text).unwrap();
+    let text = d.bad("lab run dead.toml", 1);
+    assert!(text.contains("dead-card") && text.contains("batter"), "{text}");
+}
+
+#[test]
+fn iozone_runs_the_published_line() {
+    let d = Desk::new();
+    let line =
+        "iozone -M -o -c -e -t3 -T -I -s 1m -r 256k -i0 -i2 -i6 -i8 -i9 -i11 --json out.json";
+    let text = d.good(line);
+    for label in
+        ["3 initial writers", "3 rewriters", "3 random readers", "3 mixed workload", "3 fwriters"]
+    {
+        assert!(text.contains(label), "{label}\n{text}");
+    }
+    assert!(text.contains("iozone test complete."));
+    assert!(d.path().join("out.json").is_file());
+    assert!(!d.path().join("iozone.DUMMY.0").exists());
+}
+
+#[test]
+fn pages_and_completions_are_generated() {
+    let d = Desk::new();
+    assert!(d.good("completions bash").contains("steadfast"));
+    d.good("man pages");
+    assert!(d.path().join("pages/steadfast.1").is_file());
+    assert!(d.good("lab list").contains("nvram-journal"));
+    assert!(d.good("--help").contains("Examples"));
+}

@@ -1,7 +1,5 @@
 //! A sparse image file as a device, and the verdicts of e2fsprogs and the kernel on it.
 
-#![allow(dead_code, reason = "each test binary uses a part")]
-
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,17 +1,16 @@
 //! File systems that we make, against those that mke2fs makes of the same size and options.
 
-mod sparse_image;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
 use steadfast_block::{DeviceInfo, Persistence};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::mkfs::{
     Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
 use steadfast_ext4::ondisk::Features;
+
+use crate::sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
 
 /// 2026-01-01.
 const TIME: u64 = 1_767_225_600;

@@ -16,8 +16,8 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags};
 use zerocopy::IntoBytes;
 
+use super::stage::with_card;
 use crate::sparse_image::uuid;
-use crate::stage::with_card;
 
 const TIME: u64 = 1_700_000_000;
 const MIB: u64 = 1 << 20;

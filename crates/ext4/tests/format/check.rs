@@ -1,16 +1,15 @@
 //! Our check against e2fsck -fn: on sound images, on planted damage, on random flips.
 
-mod sparse_image;
-
 use std::sync::Arc;
 
-use sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
 use steadfast_ext4::check::{FindingKind, Report, check, info};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::mkfs::{Contents, JournalDeviceOptions, Options, make, make_journal_device};
 use steadfast_ext4::ondisk::{Extent, ExtentLeaf, Layout, Superblock};
 use steadfast_journal::{Log, LogBlock, LogExtent, recover_dry};
 use zerocopy::FromBytes;
+
+use crate::sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
 
 const MIB: u64 = 1 << 20;
 

@@ -2,7 +2,7 @@
 
 use steadfast_devices::store::Store;
 
-use crate::stage::{Contents, Stage};
+use super::stage::{Contents, Stage};
 
 /// A difference that is meant to be: offset in bytes, length, why.
 type Leave = (usize, usize, &'static str);

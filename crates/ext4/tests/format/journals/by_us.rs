@@ -12,9 +12,9 @@ use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
 
-use crate::compare::{Peer, assert_same};
+use super::compare::{Peer, assert_same};
+use super::stage::{Contents, Shape, Stage, with_card};
 use crate::sparse_image::can_mount;
-use crate::stage::{Contents, Shape, Stage, with_card};
 
 const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 

@@ -11,9 +11,9 @@ use steadfast_ext4::mount::replay;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
-use crate::compare::{Peer, assert_same};
+use super::compare::{Peer, assert_same};
+use super::stage::{Contents, Shape, Stage, with_card, write_durably};
 use crate::sparse_image::can_mount;
-use crate::stage::{Contents, Shape, Stage, with_card, write_durably};
 
 /// Blocks that begin like a journal's own; every third, of 1 KiB.
 fn escaped() -> Vec<u8> {

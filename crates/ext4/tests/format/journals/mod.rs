@@ -4,9 +4,6 @@
 //!
 //! Needs e2fsprogs and, to mount, root.
 
-#[path = "../sparse_image/mod.rs"]
-mod sparse_image;
-
 mod by_the_kernel;
 mod by_us;
 mod compare;

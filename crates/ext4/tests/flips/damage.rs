@@ -49,9 +49,10 @@ fn place(population: &Population, rng: &mut Rng) -> u64 {
             let used = (log_end - log).min(300);
             return (log + rng.below(used)) * BLOCK + within(rng);
         }
-        38..65 => 0,
-        65..80 => 1,
-        _ => 2,
+        38..45 => 0,
+        45..65 => 1,
+        65..80 => 2,
+        _ => 3,
     };
     let blocks = &population.metadata[kind];
     blocks[rng.below(blocks.len() as u64) as usize] * BLOCK + within(rng)
@@ -75,7 +76,10 @@ pub fn inflict(population: &Population, rng: &mut Rng) -> (Store, Damage) {
     let mut at = place(population, rng);
     for n in 0..count {
         if n > 0 {
-            at = if together { at + 1 } else { place(population, rng) };
+            let next = at + 1;
+            // Not beyond the block: the next may be data, which nothing protects.
+            let stays = together && !next.is_multiple_of(BLOCK);
+            at = if stays { next } else { place(population, rng) };
         }
         let old = store.read(at, 1)[0];
         let new = flipped(old, rng);

@@ -16,8 +16,9 @@ use crate::image::{Population, contents, options};
 /// What a reader found at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Contents, from the beginning.
     File(Vec<u8>),
+    /// A file that claims to be larger than any of the image.
+    Huge,
     Symlink(Vec<u8>),
     /// Names.
     Directory(BTreeSet<Vec<u8>>),
@@ -40,7 +41,7 @@ pub struct Outcome {
     pub wrong: Vec<String>,
 }
 
-fn read_file(fs: &Ext4, ino: Ino, size: u64) -> Result<Vec<u8>> {
+fn read_file(fs: &Ext4, ino: Ino, size: u64) -> Result<Found> {
     let fh = fs.open(ino, OpenFlags::READ)?;
     let read = || {
         let mut all = Vec::new();
@@ -51,11 +52,12 @@ fn read_file(fs: &Ext4, ino: Ino, size: u64) -> Result<Vec<u8>> {
             }
             all.extend_from_slice(&piece);
         }
-        // The end of a file that claims to be huge.
         if size > READ_MAX {
             fs.read(fh, size - 5000, 5000)?;
+            // Many names may lead to it: what was read is not kept.
+            return Ok(Found::Huge);
         }
-        Ok(all)
+        Ok(Found::File(all))
     };
     let outcome = read();
     fs.release(fh)?;
@@ -65,7 +67,7 @@ fn read_file(fs: &Ext4, ino: Ino, size: u64) -> Result<Vec<u8>> {
 fn look(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<(Ino, Found)> {
     let attr = fs.lookup(dir, name)?;
     let found = match attr.kind {
-        FileType::Regular => Found::File(read_file(fs, attr.ino, attr.size)?),
+        FileType::Regular => read_file(fs, attr.ino, attr.size)?,
         FileType::Symlink => Found::Symlink(fs.readlink(attr.ino)?),
         FileType::Directory => {
             let entries = path::list(fs, attr.ino)?;

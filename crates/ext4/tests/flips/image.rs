@@ -31,8 +31,8 @@ pub struct Population {
     pub store: Store,
     /// Blocks of the log.
     pub log: (u64, u64),
-    /// Blocks with bitmaps and inodes, with extent trees, and with directories; not empty ones.
-    pub metadata: [Vec<u64>; 3],
+    /// Blocks with bitmaps, with inodes, with extent trees, and with directories; not empty ones.
+    pub metadata: [Vec<u64>; 4],
     /// What a reader finds, by path.
     pub tree: BTreeMap<Vec<u8>, Found>,
 }
@@ -164,21 +164,23 @@ impl Population {
     }
 }
 
-/// Blocks behind the first group's descriptors that are neither empty, nor data, nor of the log;
-/// bitmaps and inodes lie before the log, extent trees have a magic number.
-fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 3] {
-    let mut kinds = [Vec::new(), Vec::new(), Vec::new()];
-    for block in (3..IMAGE_BYTES / BLOCK).filter(|b| !(log.0..log.1).contains(b)) {
+/// Blocks that are neither empty, nor data, nor of the log. The bitmaps of both groups follow each
+/// other, then come the inodes, then the log; extent trees have a magic number.
+fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 4] {
+    // The first group's descriptor begins with where its bitmap is.
+    let bitmaps = store.read(2 * BLOCK, 4).iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+    let inodes = bitmaps + 4;
+    let mut kinds = [const { Vec::new() }; 4];
+    for block in (bitmaps..IMAGE_BYTES / BLOCK).filter(|b| !(log.0..log.1).contains(b)) {
         let bytes = store.read(block * BLOCK, BLOCK);
         if bytes[..4] == DATA || bytes.iter().all(|b| *b == 0) {
             continue;
         }
-        let kind = if block < log.0 {
-            0
-        } else if bytes[..2] == [0x0a, 0xf3] {
-            1
-        } else {
-            2
+        let kind = match block {
+            b if b < inodes => 0,
+            b if b < log.0 => 1,
+            _ if bytes[..2] == [0x0a, 0xf3] => 2,
+            _ => 3,
         };
         kinds[kind].push(block);
     }

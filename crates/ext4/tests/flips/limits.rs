@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// More than a case may hold at any moment. The image is 12 MiB, the page cache 4 MiB.
-pub const MEMORY_BYTES_MAX: isize = 96 << 20;
+pub const MEMORY_BYTES_MAX: isize = 64 << 20;
 
 /// A case takes milliseconds; this is a loop, on however busy a machine.
 const TIME_MAX: Duration = Duration::from_secs(120);

@@ -177,14 +177,19 @@ impl Load {
         self.now.lock().updates
     }
 
-    /// Checks what a reader of the running journal sees against what was written last.
-    pub fn check_live(&self, journal: &Journal, disk: &[u8]) {
+    /// Checks what a reader of the running journal sees against what was written last. The disk
+    /// is read after the journal was asked, as a reader must: what the journal has no image of
+    /// any more is at home by then, what it had an image of may be on its way there.
+    pub fn check_live(&self, journal: &Journal, disk: impl FnOnce() -> Vec<u8>) {
         let now = self.now.lock();
-        for (b, u) in now.uses.iter().enumerate() {
+        let images: Vec<_> =
+            (0..now.uses.len()).map(|b| journal.image(FsBlock(b as u64))).collect();
+        let disk = disk();
+        for ((b, u), image) in now.uses.iter().enumerate().zip(images) {
             // Data may still be on its way.
             let Use::Meta(n) = *u else { continue };
             let home = || Bytes::copy_from_slice(&disk[b * BLOCK..(b + 1) * BLOCK]);
-            let seen = journal.image(FsBlock(b as u64)).unwrap_or_else(home);
+            let seen = image.unwrap_or_else(home);
             assert!(seen == stamp(b as u64, n), "block {b}: {u:?}");
         }
     }

@@ -66,7 +66,7 @@ fn many_tasks_and_a_full_log_do_not_deadlock() {
                     })
                     .collect();
                 tasks.into_iter().for_each(|t| t.join().unwrap());
-                load.check_live(&journal, &fs.bytes());
+                load.check_live(&journal, || fs.bytes());
                 assert!(journal.stats().space_waits > 5, "{:?}", journal.stats());
                 journal.close().unwrap();
                 assert!(recover(&log, &*fs).unwrap().was_clean);
@@ -96,7 +96,7 @@ fn real_threads() {
         })
         .collect();
     tasks.into_iter().for_each(|t| t.join().unwrap());
-    load.check_live(&journal, &fs.bytes());
+    load.check_live(&journal, || fs.bytes());
     journal.close().unwrap();
     assert_eq!(load.judge(&fs.bytes(), 1600, true), Ok(1600));
 }

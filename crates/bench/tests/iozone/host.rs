@@ -33,7 +33,6 @@ fn all_tests_verified() {
     assert_eq!(results.runs[0].tests.len(), 15);
     for test in &results.runs[0].tests {
         assert!(test.summary.children_see > 0.0, "{:?}", test.test);
-        assert!(test.summary.parent_sees <= test.summary.children_see * 3.0);
     }
 }
 

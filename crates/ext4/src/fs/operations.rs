@@ -53,6 +53,32 @@ impl Ext4 {
         if file.flags.contains(needs) { Ok(file) } else { Err(FsError::BadHandle) }
     }
 
+    /// Does `work` on an inode that no handle keeps. While it lasts the inode counts as open: it
+    /// may lose its names, but its number cannot become another file's under the work's hands.
+    fn pinned<T>(
+        &self,
+        inode: &Inode,
+        work: impl FnOnce() -> steadfast_vfs::Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        {
+            let mut state = inode.state();
+            if state.doomed {
+                return Err(FsError::NotFound);
+            }
+            state.opens += 1;
+        }
+        let done = work();
+        let last = {
+            let mut state = inode.state();
+            state.opens -= 1;
+            state.opens == 0
+        };
+        if last {
+            self.run(|| self.delete_if_unused(inode))?;
+        }
+        done
+    }
+
     fn set_fields(&self, inode: &Inode, set: &SetAttr) -> crate::Result<()> {
         let mut txn = self.volume.begin()?;
         let now = self.volume.clock.tick();
@@ -118,16 +144,19 @@ impl FileSystem for Ext4 {
         if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
             return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
         }
-        if let Some(size) = set.size {
-            match self.attr(&inode).kind {
-                FileType::Regular => self.run(|| self.truncate(&inode, size))?,
-                FileType::Directory => return Err(FsError::IsDirectory),
-                _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
+        self.pinned(&inode, || {
+            if let Some(size) = set.size {
+                match self.attr(&inode).kind {
+                    FileType::Regular => self.run(|| self.truncate(&inode, size))?,
+                    FileType::Directory => return Err(FsError::IsDirectory),
+                    _ => return Err(FsError::Invalid { what: "only regular files have a size" }),
+                }
             }
-        }
-        if (SetAttr { size: None, ..set }) != SetAttr::default() {
-            self.run(|| self.set_fields(&inode, &set))?;
-        }
+            if (SetAttr { size: None, ..set }) != SetAttr::default() {
+                self.run(|| self.set_fields(&inode, &set))?;
+            }
+            Ok(())
+        })?;
         Ok(self.attr(&inode))
     }
 

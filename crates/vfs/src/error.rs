@@ -65,6 +65,42 @@ pub enum FsError {
         /// Why it is read-only.
         why: String,
     },
+    /// EBUSY: says what is in use.
+    #[error("busy: {what}")]
+    Busy {
+        /// What is in use.
+        what: &'static str,
+    },
+    /// ENODATA: no such extended attribute.
+    #[error("no such extended attribute")]
+    NoData,
+    /// ERANGE: does not fit.
+    #[error("out of range: {what}")]
+    Range {
+        /// What does not fit.
+        what: &'static str,
+    },
+    /// ENXIO: nothing there (SEEK_DATA beyond the last data).
+    #[error("no such address")]
+    NoAddress,
+    /// ETXTBSY.
+    #[error("text file busy")]
+    TextBusy,
+    /// EXDEV: says what the two do not share (a file system, a project).
+    #[error("invalid cross-device link: {what}")]
+    CrossDevice {
+        /// What the two do not share.
+        what: &'static str,
+    },
+    /// EDQUOT.
+    #[error("disk quota exceeded")]
+    QuotaExceeded,
+    /// ENOKEY: encrypted, and there is no key.
+    #[error("required key not available")]
+    NoKey,
+    /// ESTALE: the inode is gone.
+    #[error("stale file handle")]
+    Stale,
     /// EOPNOTSUPP.
     #[error("not supported: {what}")]
     Unsupported {
@@ -112,6 +148,15 @@ impl FsError {
             FsError::BadHandle => Errno::BADF,
             FsError::Loop => Errno::LOOP,
             FsError::ReadOnly { .. } => Errno::ROFS,
+            FsError::Busy { .. } => Errno::BUSY,
+            FsError::NoData => Errno::NODATA,
+            FsError::Range { .. } => Errno::RANGE,
+            FsError::NoAddress => Errno::NXIO,
+            FsError::TextBusy => Errno::TXTBSY,
+            FsError::CrossDevice { .. } => Errno::XDEV,
+            FsError::QuotaExceeded => Errno::DQUOT,
+            FsError::NoKey => Errno::NOKEY,
+            FsError::Stale => Errno::STALE,
             FsError::Unsupported { .. } => Errno::OPNOTSUPP,
             FsError::Corrupt { .. } => Errno::UCLEAN,
             FsError::Io { .. } => Errno::IO,
@@ -136,6 +181,12 @@ impl From<Errno> for FsError {
             Errno::ACCESS => FsError::AccessDenied,
             Errno::BADF => FsError::BadHandle,
             Errno::LOOP => FsError::Loop,
+            Errno::NODATA => FsError::NoData,
+            Errno::NXIO => FsError::NoAddress,
+            Errno::TXTBSY => FsError::TextBusy,
+            Errno::DQUOT => FsError::QuotaExceeded,
+            Errno::NOKEY => FsError::NoKey,
+            Errno::STALE => FsError::Stale,
             e => FsError::Host { errno: e.raw_os_error() },
         }
     }

@@ -2,7 +2,14 @@
 
 use bytes::Bytes;
 
-use crate::{Attr, DirEntry, Fh, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, StatFs};
+use crate::{
+    Attr, DirEntry, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode, OpenFlags,
+    RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+};
+
+fn unsupported<T>(what: &str) -> Result<T> {
+    Err(FsError::Unsupported { what: format!("{what} on this file system") })
+}
 
 /// A mounted file system.
 ///
@@ -84,4 +91,106 @@ pub trait FileSystem: Send + Sync {
 
     /// Makes everything durable.
     fn sync(&self) -> Result<()>;
+
+    /// Makes a device node, a FIFO, a socket or an empty regular file. `rdev` is
+    /// major << 32 | minor, for device nodes.
+    fn mknod(
+        &self,
+        _dir: Ino,
+        _name: &[u8],
+        _kind: FileType,
+        _rdev: u64,
+        _node: NewNode,
+    ) -> Result<Attr> {
+        unsupported("device nodes, FIFOs and sockets")
+    }
+
+    /// Makes a regular file without a name and opens it (O_TMPFILE); `link` may name it later.
+    fn tmpfile(&self, _dir: Ino, _node: NewNode, _flags: OpenFlags) -> Result<(Attr, Fh)> {
+        unsupported("files without a name (O_TMPFILE)")
+    }
+
+    /// Allocates, punches, zeroes or shifts `len` bytes at `offset`.
+    fn fallocate(&self, _fh: Fh, _what: Fallocate, _offset: u64, _len: u64) -> Result<()> {
+        unsupported("fallocate")
+    }
+
+    /// The first data or hole at or after `offset`; ENXIO if there is none.
+    fn seek(&self, _fh: Fh, _offset: u64, _to: SeekTo) -> Result<u64> {
+        unsupported("SEEK_DATA and SEEK_HOLE")
+    }
+
+    /// The pieces of `[offset, offset + len)` bytes that have storage, in order.
+    fn extents(&self, _ino: Ino, _offset: u64, _len: u64) -> Result<Vec<FileExtent>> {
+        unsupported("listing extents")
+    }
+
+    /// An extended attribute's value, by its full name ("user.mime_type").
+    fn getxattr(&self, _ino: Ino, _name: &[u8]) -> Result<Vec<u8>> {
+        unsupported("extended attributes")
+    }
+
+    /// Sets an extended attribute.
+    fn setxattr(&self, _ino: Ino, _name: &[u8], _value: &[u8], _how: SetXattr) -> Result<()> {
+        unsupported("extended attributes")
+    }
+
+    /// Full names of all extended attributes.
+    fn listxattr(&self, _ino: Ino) -> Result<Vec<Vec<u8>>> {
+        unsupported("extended attributes")
+    }
+
+    /// Removes an extended attribute; ENODATA if it is not there.
+    fn removexattr(&self, _ino: Ino, _name: &[u8]) -> Result<()> {
+        unsupported("extended attributes")
+    }
+
+    /// The inode's flags as FS_IOC_GETFLAGS shows them (`lsattr`).
+    fn inode_flags(&self, _ino: Ino) -> Result<u32> {
+        unsupported("inode flags")
+    }
+
+    /// Changes the inode's flags as FS_IOC_SETFLAGS does (`chattr`).
+    fn set_inode_flags(&self, _ino: Ino, _flags: u32) -> Result<()> {
+        unsupported("inode flags")
+    }
+
+    /// Makes a transaction point: what is there now, data and metadata, is what any later power
+    /// cut leaves at the least.
+    fn transact(&self) -> Result<()> {
+        unsupported("transaction points")
+    }
+
+    /// Goes back to the last transaction point. Refused (EBUSY) while files are open.
+    fn rollback(&self) -> Result<()> {
+        unsupported("transaction points")
+    }
+
+    /// When transaction points are made by themselves.
+    fn transact_policy(&self) -> Result<TransactPolicy> {
+        unsupported("transaction points")
+    }
+
+    /// Changes when transaction points are made by themselves.
+    fn set_transact_policy(&self, _policy: TransactPolicy) -> Result<()> {
+        unsupported("transaction points")
+    }
+
+    /// Begins a group of operations that become durable together or not at all: until the group
+    /// ends no transaction point is made, and what would need one fails with ENOSPC. One group at
+    /// a time (EBUSY).
+    fn begin_group(&self) -> Result<()> {
+        unsupported("atomic groups")
+    }
+
+    /// Ends the group with a transaction point, or (`commit` false) takes it back as
+    /// [`rollback`](Self::rollback) does.
+    fn end_group(&self, _commit: bool) -> Result<()> {
+        unsupported("atomic groups")
+    }
+
+    /// Goes down at once: every later operation fails with EIO.
+    fn shutdown(&self, _how: Shutdown) -> Result<()> {
+        unsupported("shutdown")
+    }
 }

@@ -1,7 +1,7 @@
 //! The file-system interface, and the host's own file systems behind it.
 //!
 //! [`FileSystem`] works on inode numbers and open-file handles and returns values. It is what the
-//! benchmarks, the crash judge, the image commands and (later) FUSE drive; ext4 implements it on
+//! benchmarks, the crash judge, the image commands and FUSE drive; ext4 implements it on
 //! our devices and [`HostFs`] implements it over the running machine's file systems, so that one
 //! benchmark measures both.
 //!
@@ -17,6 +17,6 @@ pub use error::{FsError, Result};
 pub use fs::FileSystem;
 pub use host::HostFs;
 pub use types::{
-    Attr, DirEntry, Fh, FileType, Ino, NewNode, OpenFlags, RenameFlags, SetAttr, SetTime, StatFs,
-    Timestamp,
+    Attr, DirEntry, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags, RenameFlags,
+    SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask, TransactPolicy,
 };

@@ -67,6 +67,8 @@ pub struct Attr {
     pub ctime: Timestamp,
     /// Creation, if the file system keeps it.
     pub crtime: Timestamp,
+    /// Tells a number's present inode from an earlier one; 0 where that is not known.
+    pub generation: u32,
 }
 
 /// A new inode's attributes.
@@ -78,12 +80,15 @@ pub struct NewNode {
     pub uid: u32,
     /// Group.
     pub gid: u32,
+    /// Bits to be taken from `mode`, unless the directory has a default ACL, which then decides.
+    /// 0 if the caller has applied its umask already.
+    pub umask: u16,
 }
 
 impl Default for NewNode {
     /// rw-r--r--, owned by root.
     fn default() -> Self {
-        NewNode { mode: 0o644, uid: 0, gid: 0 }
+        NewNode { mode: 0o644, uid: 0, gid: 0, umask: 0 }
     }
 }
 
@@ -175,4 +180,114 @@ pub struct StatFs {
     pub inodes_free: u64,
     /// Longest name in bytes.
     pub name_max: u32,
+}
+
+/// What fallocate(2) does to a range of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fallocate {
+    /// Finds places for what has none; it reads as zeros. `keep_size`: also beyond the end of the
+    /// file, which stays where it is.
+    Allocate {
+        /// FALLOC_FL_KEEP_SIZE.
+        keep_size: bool,
+    },
+    /// FALLOC_FL_PUNCH_HOLE: gives the storage back; the size stays.
+    PunchHole,
+    /// FALLOC_FL_ZERO_RANGE: reads as zeros afterwards, with storage.
+    ZeroRange {
+        /// FALLOC_FL_KEEP_SIZE.
+        keep_size: bool,
+    },
+    /// FALLOC_FL_COLLAPSE_RANGE: what follows moves down; block-aligned, inside the file.
+    CollapseRange,
+    /// FALLOC_FL_INSERT_RANGE: what follows moves up; block-aligned, inside the file.
+    InsertRange,
+}
+
+/// What lseek(2) looks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeekTo {
+    /// SEEK_DATA.
+    Data,
+    /// SEEK_HOLE: the end of the file counts as one.
+    Hole,
+}
+
+/// A piece of a file and where it lies, as FIEMAP tells it. Units: bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileExtent {
+    /// Where it begins in the file.
+    pub logical: u64,
+    /// Where it begins on the device; 0 if it has no place yet.
+    pub physical: u64,
+    /// Length.
+    pub len: u64,
+    /// Allocated, reads as zeros (FIEMAP_EXTENT_UNWRITTEN).
+    pub unwritten: bool,
+    /// Reserved, without a place yet (FIEMAP_EXTENT_DELALLOC).
+    pub delayed: bool,
+    /// Inside an inode or another structure (FIEMAP_EXTENT_DATA_INLINE).
+    pub inline: bool,
+}
+
+/// Whether an extended attribute may or must exist when it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetXattr {
+    /// Made or replaced.
+    Any,
+    /// XATTR_CREATE: fails if it exists.
+    Create,
+    /// XATTR_REPLACE: fails if it does not.
+    Replace,
+}
+
+/// How a file system goes down at once (the GOINGDOWN / shutdown ioctl), for tests of crashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shutdown {
+    /// Everything is made durable first.
+    Flush,
+    /// The journal's running transaction is committed, data is not written.
+    FlushJournal,
+    /// Nothing more reaches the device.
+    Now,
+}
+
+bitflags::bitflags! {
+    /// Which operations make a transaction point by themselves after they succeeded.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct TransactMask: u32 {
+        /// At unmount; without it, unmount discards what was not committed.
+        const UMOUNT = 1;
+        /// A file was made (also a device node, a symbolic link).
+        const CREATE = 1 << 1;
+        /// A name was removed, rmdir too.
+        const UNLINK = 1 << 2;
+        /// A directory was made.
+        const MKDIR = 1 << 3;
+        /// A rename.
+        const RENAME = 1 << 4;
+        /// A hard link.
+        const LINK = 1 << 5;
+        /// A file was closed.
+        const CLOSE = 1 << 6;
+        /// A write.
+        const WRITE = 1 << 7;
+        /// fsync or fdatasync; without it they do nothing and succeed.
+        const FSYNC = 1 << 8;
+        /// A truncation.
+        const TRUNCATE = 1 << 9;
+        /// Space or the journal is full.
+        const VOLFULL = 1 << 10;
+        /// sync.
+        const SYNC = 1 << 11;
+    }
+}
+
+/// When transaction points are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransactPolicy {
+    /// By which operations.
+    pub mask: TransactMask,
+    /// And after this time, if anything changed.
+    pub timed: Option<std::time::Duration>,
 }

@@ -92,6 +92,7 @@ fn attr(ino: u64, kind: FileType, size: u64) -> Attr {
         mtime: none,
         ctime: none,
         crtime: none,
+        generation: 0,
     }
 }
 

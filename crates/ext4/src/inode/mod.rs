@@ -113,6 +113,7 @@ impl Inode {
             mtime: raw.mtime(),
             ctime: raw.ctime(),
             crtime: raw.crtime().unwrap_or_default(),
+            generation: raw.generation(),
         }
     }
 }

@@ -43,7 +43,7 @@ fn work(fs: &dyn FileSystem, dirs: &[Ino], task: u64) {
                     fs.release(fh)
                 }))
             }
-            3 => drop(fs.mkdir(dir, &name, NewNode { mode: 0o755, uid: 0, gid: 0 })),
+            3 => drop(fs.mkdir(dir, &name, NewNode { mode: 0o755, uid: 0, gid: 0, umask: 0 })),
             4 => drop(fs.unlink(dir, &name)),
             5 => drop(fs.rmdir(dir, &name)),
             6 => drop(fs.rename(dir, &name, other, &second, RenameFlags::empty())),

@@ -38,7 +38,10 @@ fn names(fs: &dyn FileSystem, dir: Ino) -> BTreeMap<Vec<u8>, Ino> {
 /// new name; also what does not fit into its first block.
 fn fill(stage: &mut impl Stage, count: u32) {
     let fs = stage.fs();
-    let dir = fs.mkdir(fs.root(), b"large", NewNode { mode: 0o755, uid: 0, gid: 0 }).unwrap().ino;
+    let dir = fs
+        .mkdir(fs.root(), b"large", NewNode { mode: 0o755, uid: 0, gid: 0, umask: 0 })
+        .unwrap()
+        .ino;
     for i in 0..count {
         create(fs, dir, &name(i));
     }

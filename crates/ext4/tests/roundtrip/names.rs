@@ -8,7 +8,7 @@ use steadfast_vfs::{
 use crate::image::Image;
 use crate::stage::{Kernel, Ours, Stage};
 
-const FOLDER: NewNode = NewNode { mode: 0o755, uid: 0, gid: 0 };
+const FOLDER: NewNode = NewNode { mode: 0o755, uid: 0, gid: 0, umask: 0 };
 
 fn create(fs: &dyn FileSystem, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
     let (attr, fh) = fs.create(dir, name, node, OpenFlags::WRITE)?;
@@ -154,12 +154,16 @@ fn times_move_as_with_the_kernel() {
 fn a_set_group_id_directory_hands_its_group_on() {
     let ours = Ours::mount(Image::mke2fs(16 << 20, &[]));
     let fs = ours.fs();
-    let dir = fs.mkdir(fs.root(), b"dir", NewNode { mode: 0o2775, uid: 7, gid: 70 }).unwrap();
-    let file = create(fs, dir.ino, b"file", NewNode { mode: 0o640, uid: 8, gid: 80 }).unwrap();
+    let dir =
+        fs.mkdir(fs.root(), b"dir", NewNode { mode: 0o2775, uid: 7, gid: 70, umask: 0 }).unwrap();
+    let file =
+        create(fs, dir.ino, b"file", NewNode { mode: 0o640, uid: 8, gid: 80, umask: 0 }).unwrap();
     assert_eq!((file.uid, file.gid, file.mode), (8, 70, 0o640));
-    let sub = fs.mkdir(dir.ino, b"sub", NewNode { mode: 0o755, uid: 8, gid: 80 }).unwrap();
+    let sub =
+        fs.mkdir(dir.ino, b"sub", NewNode { mode: 0o755, uid: 8, gid: 80, umask: 0 }).unwrap();
     assert_eq!((sub.uid, sub.gid, sub.mode), (8, 70, 0o2755));
-    let link = fs.symlink(dir.ino, b"link", b"t", NewNode { mode: 0, uid: 8, gid: 80 }).unwrap();
+    let link =
+        fs.symlink(dir.ino, b"link", b"t", NewNode { mode: 0, uid: 8, gid: 80, umask: 0 }).unwrap();
     assert_eq!((link.kind, link.gid, link.mode), (FileType::Symlink, 70, 0o777));
     ours.unmount().assert_clean();
 }

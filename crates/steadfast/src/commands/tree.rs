@@ -178,6 +178,7 @@ fn put_at(fs: &dyn FileSystem, host: &Path, to: &[u8], recursive: bool) -> Resul
         mode: (meta.permissions().mode() & 0o7777) as u16,
         uid: meta.uid(),
         gid: meta.gid(),
+        umask: 0,
     };
     let kind = meta.file_type();
     if kind.is_dir() {

@@ -68,6 +68,7 @@ pub(super) fn attr(ino: Ino, x: &Statx) -> Result<Attr> {
         ctime: time(x.stx_ctime),
         // Zero where the file system does not keep it.
         crtime: time(x.stx_btime),
+        generation: 0,
     })
 }
 

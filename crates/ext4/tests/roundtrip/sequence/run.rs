@@ -58,7 +58,7 @@ fn pattern(step: u32, offset: u32, len: u32) -> Bytes {
 }
 
 fn node(mode: u16) -> NewNode {
-    NewNode { mode, uid: 0, gid: 0 }
+    NewNode { mode, uid: 0, gid: 0, umask: 0 }
 }
 
 impl Runner {

@@ -17,7 +17,7 @@ use steadfast_runtime::spawn;
 
 use crate::LabError;
 use crate::results::{Results, RiskRow, Row, VERSION, VariantInfo, ratios};
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{DeviceSpec, Scenario, Variant};
 use crate::size;
 
 /// How to run a scenario.
@@ -47,6 +47,8 @@ enum Part {
 /// What all jobs share.
 struct Setting {
     scenario: Scenario,
+    /// The scenario with the devices of the benchmark: scale models, at a reduced size.
+    measured: Scenario,
     options: RunOptions,
     speed: iozone::Options,
     risk: iozone::Options,
@@ -168,8 +170,16 @@ impl Setting {
             }
         };
         let quick = Some(scenario.workload.quick_size.as_str()).filter(|_| !options.full);
+        let (speed, whole) = (with_size(quick)?, with_size(None)?.file_bytes);
+        let mut measured = scenario.clone();
+        if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
+            for device in measured.devices.values_mut() {
+                *device = device.scaled(speed.file_bytes, whole);
+            }
+        }
         Ok(Setting {
-            speed: with_size(quick)?,
+            measured,
+            speed,
             risk: with_size(Some(&scenario.workload.risk_size))?,
             cuts: options.cuts.unwrap_or(scenario.workload.cuts),
             scenario: scenario.clone(),
@@ -221,6 +231,7 @@ impl Setting {
                 Outcome::Risk(row) => risk.push(*row),
             }
         }
+        notes.extend(self.scale_note());
         notes.extend(self.control_notes(&risk));
         let variants = self.scenario.variants.iter().zip(seconds);
         Results {
@@ -254,6 +265,19 @@ impl Setting {
             .chain(&variant.journal)
             .map(|name| format!("{name}: {}", self.scenario.devices[name].description()))
             .collect()
+    }
+
+    /// Says that disks were scaled with the files.
+    fn scale_note(&self) -> Option<String> {
+        let of = |s: &Scenario| s.devices.values().map(DeviceSpec::sectors).sum::<u64>();
+        let (measured, whole) = (of(&self.measured), of(&self.scenario));
+        (measured < whole).then(|| {
+            format!(
+                "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \
+                 capacity, as of the files' size, so that seeks take as long as at the full size.",
+                measured as f64 / whole as f64
+            )
+        })
     }
 
     /// Says whether the control has shown that the check can fail.

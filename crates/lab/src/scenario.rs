@@ -73,6 +73,10 @@ pub struct Workload {
     pub iozone: String,
     /// File size (`-s`) of a run without `--full`.
     pub quick_size: String,
+    /// Whether a run at `quick_size` is a scale model: the capacity of its disks (`hdd`) shrinks
+    /// with the files. See [`DeviceSpec::scaled`].
+    #[serde(default)]
+    pub quick_scales_disks: bool,
     /// File size (`-s`) of the recorded run whose power is cut.
     pub risk_size: String,
     /// Cuts for each variant unless `--cuts` says otherwise.
@@ -96,6 +100,29 @@ pub enum DeviceSpec {
 }
 
 impl DeviceSpec {
+    /// Capacity of a disk drive in sectors of 512 bytes; 0 of anything else.
+    pub(crate) fn sectors(&self) -> u64 {
+        match self {
+            DeviceSpec::Hdd(disk) => disk.sectors,
+            _ => 0,
+        }
+    }
+
+    /// The device for a run whose files have `part / whole` of their size. Of a disk drive it is a
+    /// scale model: capacity shrinks as the files do, tracks, rotation and the times for a third
+    /// of the stroke and all of it stay. So the arm travels between the files the same share of
+    /// the stroke, in the same time, as at the full size; on a disk of the full capacity the
+    /// smaller files would lie closer together and seeks would be too short. Other devices have
+    /// no distances and stay as they are.
+    #[must_use]
+    pub fn scaled(&self, part: u64, whole: u64) -> DeviceSpec {
+        let DeviceSpec::Hdd(disk) = self else { return self.clone() };
+        let sectors = u128::from(disk.sectors) * u128::from(part) / u128::from(whole.max(1));
+        // OK to cast: at most what it was.
+        let sectors = (sectors as u64 / 8 * 8).clamp(8, disk.sectors.max(8));
+        DeviceSpec::Hdd(HddParams { sectors, ..disk.clone() })
+    }
+
     /// What it is, for people.
     pub fn description(&self) -> String {
         match self {
@@ -288,6 +315,19 @@ mod tests {
     #[test]
     fn embedded_scenarios_parse() {
         assert!(Scenario::embedded().iter().any(|s| s.name == "nvram-journal"));
+    }
+
+    #[test]
+    fn a_scaled_disk_shrinks_and_keeps_its_times() {
+        let disk = HddParams::default();
+        let DeviceSpec::Hdd(quarter) = DeviceSpec::Hdd(disk.clone()).scaled(1 << 30, 4 << 30)
+        else {
+            panic!("a disk stays a disk");
+        };
+        assert_eq!(quarter.sectors, disk.sectors / 32 * 8);
+        assert_eq!(HddParams { sectors: disk.sectors, ..quarter }, disk);
+        let card = DeviceSpec::Nvram(NvramParams::default());
+        assert_eq!(card.scaled(1, 4), card);
     }
 
     #[test]

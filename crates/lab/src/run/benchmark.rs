@@ -17,7 +17,7 @@ use crate::stack::{Devices, make, mount_options};
 
 /// Runs it and turns the results into rows.
 pub(super) fn run(setting: &Setting, variant: &Variant, report: Report) -> Result<Outcome, String> {
-    let scenario = setting.scenario.clone();
+    let scenario = setting.measured.clone();
     let memory = setting.page_cache_bytes(&setting.speed);
     let (iozone, v) = (setting.speed.clone(), variant.clone());
     let sim = Sim::new(setting.options.seed).cpus(scenario.machine.cpus);

@@ -11,8 +11,6 @@ use crate::error::Result;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{DxCountLimit, DxEntry, DxRootInfo, HashVersion, InodeNo, dx_entries_offset};
 
-/// Levels of nodes below the root that a directory may have without `large_dir`.
-const MAX_LEVELS: u8 = 1;
 /// Bits of an index entry that hold the block.
 const BLOCK_MASK: u32 = 0x0fff_ffff;
 
@@ -65,16 +63,16 @@ impl Checker<'_> {
             self.bad_index(ino, FindingKind::IndexRoot, 0, "its hash is not known");
             return Ok(None);
         };
+        let Ok(format) = DirFormat::of(&self.sb) else { return Ok(None) };
         if info.reserved.get() != 0
             || info.info_length != 8
             || info.flags & 1 != 0
-            || info.indirect_levels > MAX_LEVELS
+            || info.indirect_levels > format.index_levels_max
             || dx_entries_offset(&root) != Some(crate::ondisk::DX_ROOT_ENTRIES_OFFSET)
         {
             self.bad_index(ino, FindingKind::IndexRoot, 0, "the root of the index makes no sense");
             return Ok(None);
         }
-        let Ok(format) = DirFormat::of(&self.sb) else { return Ok(None) };
         let mut index = Index {
             version,
             seed: format.hash_seed,

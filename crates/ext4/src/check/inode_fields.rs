@@ -72,7 +72,12 @@ impl Checker<'_> {
         let directory = inode.file_type() == Some(FileType::Directory);
         let odd = [
             (core.obsolete_fragment.get() != 0, "the obsolete fragment address is set"),
-            (directory && core.size_hi.get() != 0, "a directory of 4 GiB or more"),
+            (
+                directory
+                    && core.size_hi.get() != 0
+                    && !features.incompat.contains(Incompat::LARGE_DIR),
+                "a directory of 4 GiB or more without the large_dir feature",
+            ),
             (
                 !features.incompat.contains(Incompat::BIT64) && core.file_acl_hi.get() != 0,
                 "an attribute block beyond 2^32 without the 64bit feature",
@@ -194,7 +199,9 @@ impl Checker<'_> {
             _ => {
                 let written = mapped.written_end;
                 let extents = inode.flags().contains(InodeFlags::EXTENTS);
-                (written > 0 && size < (written - 1) * bs)
+                // A verity file's hashes lie beyond its end.
+                let verity = inode.flags().contains(InodeFlags::VERITY);
+                (written > 0 && size < (written - 1) * bs && !verity)
                     || (extents && size >= EXTENT_BLOCKS * bs)
             }
         };

@@ -6,6 +6,11 @@ use crate::ondisk::{Checksums, Compat, HashVersion, Incompat, InodeNo, SuperFlag
 
 use super::HashSeed;
 
+/// Bytes of a directory without `large_dir`.
+const SMALL_DIR_MAX: u32 = 1 << 31;
+/// An index entry's block number has 28 bits.
+const INDEX_BLOCKS_MAX: u32 = 1 << 28;
+
 /// How a file system keeps its directories: the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirFormat {
@@ -17,6 +22,10 @@ pub struct DirFormat {
     pub file_types: bool,
     /// Directories of more than one block are indexed (`dir_index`).
     pub dir_index: bool,
+    /// Node levels below an index root: 1, or 2 with `large_dir`.
+    pub index_levels_max: u8,
+    /// Most blocks of a directory: 2 GiB, or with `large_dir` what an index can point to.
+    pub blocks_max: u32,
     /// The hash of directories that become indexed (`s_def_hash_version`).
     pub hash_version: HashVersion,
     /// How names are hashed.
@@ -34,11 +43,15 @@ impl DirFormat {
         // Neither flag: written by x86 before there were flags, where bytes are signed.
         let unsigned =
             SuperFlags::from_bits_retain(sb.flags.get()).contains(SuperFlags::UNSIGNED_HASH);
+        let large = features.incompat.contains(Incompat::LARGE_DIR);
+        let small_max = SMALL_DIR_MAX >> (10 + sb.log_block_size.get().min(6));
         Ok(DirFormat {
             inodes_count: sb.inodes_count.get(),
             checksums: Checksums::of(sb),
             file_types: features.incompat.contains(Incompat::FILETYPE),
             dir_index: features.compat.contains(Compat::DIR_INDEX),
+            index_levels_max: if large { 2 } else { 1 },
+            blocks_max: if large { INDEX_BLOCKS_MAX } else { small_max },
             hash_version,
             hash_seed: HashSeed { words: sb.hash_seed.map(|word| word.get()), unsigned },
         })

@@ -1,15 +1,15 @@
 //! Adding a name, and what may have to give way for it: a leaf, an index node, the linear form.
 
 use super::block::{self, DOT_DOT, NewEntry};
-use super::index::{LEVELS_MAX, Path};
+use super::index::Path;
 use super::{DirBlocksMut, Directory};
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{DirentRef, HashVersion, rec_len_needed};
 use steadfast_vfs::FsError;
 
-/// Steps that one insertion can need at most: a new level, a node split, a leaf split, the
-/// insertion; with one to spare.
-const STEPS_MAX: u32 = 5;
+/// Steps that one insertion can need at most: a new level, a split in each of two levels of nodes,
+/// a leaf split, the insertion; with one to spare.
+const STEPS_MAX: u32 = 6;
 
 impl<D: DirBlocksMut> Directory<D> {
     pub(super) fn insert_linear(&mut self, new: &NewEntry<'_>) -> Result<()> {
@@ -24,7 +24,7 @@ impl<D: DirBlocksMut> Directory<D> {
             self.make_index()?;
             return self.insert_indexed(new);
         }
-        let number = self.blocks.append()?;
+        let number = self.append()?;
         let mut contents = block::empty_block(&self.context, self.blocks.block_size());
         let fits = block::insert(&self.context, number, &mut contents, new)?;
         debug_assert!(fits, "an empty block takes any name");
@@ -38,7 +38,7 @@ impl<D: DirBlocksMut> Directory<D> {
         let mut names = self.used_entries(0, &contents)?;
         names.retain(|e| e.at > DOT_DOT);
         let leaf = block::pack(&self.context, self.blocks.block_size(), names.iter());
-        let number = self.blocks.append()?;
+        let number = self.append()?;
         self.write_leaf(number, leaf)?;
         let mut root = self.new_root(parent, number);
         self.write_node(&mut root)?;
@@ -98,7 +98,7 @@ impl<D: DirBlocksMut> Directory<D> {
         let size = contents.len();
         let lower = block::pack(&self.context, size, names[..at].iter().map(|(_, e)| e));
         let upper = block::pack(&self.context, size, names[at..].iter().map(|(_, e)| e));
-        let added = self.blocks.append()?;
+        let added = self.append()?;
         self.write_leaf(number, lower)?;
         self.write_leaf(added, upper)?;
         // OK to unwrap: a path has the root.
@@ -107,28 +107,44 @@ impl<D: DirBlocksMut> Directory<D> {
         self.write_node(node)
     }
 
-    /// Makes room in the full node above a leaf: splits it, or puts a level under a full root.
+    /// Makes room above a full leaf: splits the highest full node below one with room, or puts a
+    /// level under the root if all are full.
     fn grow_index(&mut self, mut path: Path) -> Result<()> {
-        let ((root, place), below) = path.steps.split_first_mut().expect("a path has the root");
-        if root.is_full() && root.levels() >= LEVELS_MAX {
+        let roomy = path.steps.iter().rposition(|(node, _)| !node.is_full());
+        let levels = path.steps[0].0.levels();
+        if roomy.is_none() && levels >= self.context.format.index_levels_max {
             let what = "directory index (large_dir would be needed)";
             return Err(Ext4Error::Fs(FsError::NoSpace { what }));
         }
-        let number = self.blocks.append()?;
+        let number = self.append()?;
         let mut added = self.new_node(number);
-        if let [(node, _), ..] = below {
+        if let Some(above) = roomy {
+            let (upper, lower) = path.steps.split_at_mut(above + 1);
+            // OK to unwrap: the caller found the last node full, so `above` is not the last.
+            let ((parent, place), (node, _)) = (upper.last_mut().unwrap(), &mut lower[0]);
             let half = node.count() / 2;
             let lowest = node.hash(half);
             node.split_off(half, &mut added);
-            root.insert_after(*place, lowest, number);
+            parent.insert_after(*place, lowest, number);
             self.write_node(node)?;
-        } else {
-            root.split_off(0, &mut added);
-            root.restart(number);
-            root.set_levels(1);
+            self.write_node(&mut added)?;
+            return self.write_node(parent);
         }
+        let root = &mut path.steps[0].0;
+        root.split_off(0, &mut added);
+        root.restart(number);
+        root.set_levels(levels + 1);
         self.write_node(&mut added)?;
         self.write_node(root)
+    }
+
+    /// Adds a block, up to what the features allow a directory.
+    fn append(&mut self) -> Result<u32> {
+        if self.blocks.block_count() >= self.context.format.blocks_max {
+            let what = "directory blocks (large_dir would be needed)";
+            return Err(Ext4Error::Fs(FsError::NoSpace { what }));
+        }
+        self.blocks.append()
     }
 }
 

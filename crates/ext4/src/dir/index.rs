@@ -1,4 +1,5 @@
-//! The index of a directory: its root in block 0, and below it leaves or one level of nodes.
+//! The index of a directory: its root in block 0, and below it leaves, or one level of nodes (two
+//! with `large_dir`) above them.
 //!
 //! Root and nodes are disguised as blocks of entries, so that a system without indexes sees a
 //! linear directory: the root's ".." and a node's one unused entry seem to reach to the block's
@@ -17,8 +18,6 @@ use crate::ondisk::{
 
 /// Bytes of a place in a table.
 const PLACE: usize = size_of::<DxEntry>();
-/// Node levels below the root: more needs `large_dir`.
-pub(super) const LEVELS_MAX: u8 = 1;
 
 /// A root or a node; checked.
 #[derive(Debug, Clone)]
@@ -32,7 +31,7 @@ pub(super) struct Node {
 /// The way from the root to a leaf: each node, and the place taken in it.
 #[derive(Debug, Clone)]
 pub(super) struct Path {
-    /// The root first; one or two.
+    /// The root first; one for each level below it follows.
     pub steps: Vec<(Node, usize)>,
 }
 
@@ -204,8 +203,8 @@ impl<D: DirBlocks> Directory<D> {
             let what = format!("hash version {code} of directory inode {}", self.context.ino);
             return Err(Ext4Error::Unsupported { what });
         }
-        if info.indirect_levels > LEVELS_MAX {
-            return Err(bad("more levels than a file system without large_dir has"));
+        if info.indirect_levels > self.context.format.index_levels_max {
+            return Err(bad("more levels than the file system's features allow"));
         }
         self.check_table(&root)?;
         Ok(root)

@@ -15,6 +15,9 @@ use crate::inode::Inode;
 use crate::namespace;
 use crate::ondisk::{InodeFlags, InodeNo};
 
+/// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
+const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
+
 fn number(ino: Ino) -> Result<InodeNo> {
     u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
 }
@@ -144,6 +147,9 @@ impl FileSystem for Ext4 {
         if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
             return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
         }
+        if set.size.is_some() && flags.contains(InodeFlags::VERITY) {
+            return Err(FsError::NotPermitted { what: VERITY_IS_READ_ONLY });
+        }
         self.pinned(&inode, || {
             if let Some(size) = set.size {
                 match self.attr(&inode).kind {
@@ -244,6 +250,9 @@ impl FileSystem for Ext4 {
                 kept.contains(InodeFlags::APPEND) && !flags.contains(OpenFlags::APPEND);
             if kept.contains(InodeFlags::IMMUTABLE) || append_only {
                 return Err(FsError::NotPermitted { what: "the file is immutable or append-only" });
+            }
+            if kept.contains(InodeFlags::VERITY) {
+                return Err(FsError::NotPermitted { what: VERITY_IS_READ_ONLY });
             }
         }
         let fh = self.add_handle(Arc::clone(&inode), flags)?;

@@ -17,7 +17,8 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::EXTENT)
     .union(Incompat::BIT64)
     .union(Incompat::FLEX_BG)
-    .union(Incompat::CSUM_SEED);
+    .union(Incompat::CSUM_SEED)
+    .union(Incompat::LARGE_DIR);
 
 const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::LARGE_FILE)
@@ -26,6 +27,7 @@ const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::DIR_NLINK)
     .union(RoCompat::EXTRA_ISIZE)
     .union(RoCompat::METADATA_CSUM)
+    .union(RoCompat::VERITY)
     .union(RoCompat::ORPHAN_PRESENT);
 
 fn unsupported(what: impl Into<String>) -> Ext4Error {
@@ -113,11 +115,9 @@ mod tests {
             "meta_bg",
             "bigalloc",
             "inline_data",
-            "large_dir",
             "ea_inode",
             "encrypt",
             "casefold",
-            "verity",
             "quota",
             "project",
             "mmp",

@@ -170,6 +170,45 @@ fn names_of_equal_hash_are_found_by_both() {
     assert!(large_of(&Kernel::mount(image)) == want);
 }
 
+/// An index of three levels: with `large_dir` only.
+#[test]
+fn a_large_dir_has_three_levels() {
+    let long = |i: u32| [format!("{i:06}").as_bytes(), &[b'-'; 240]].concat();
+    let links = |fs: &dyn FileSystem, dir: Ino, range: std::ops::Range<u32>| {
+        let file = create(fs, fs.root(), format!("file{}", range.start).as_bytes());
+        range.map(|i| (i, fs.link(file, dir, &long(i)))).find_map(|(i, r)| r.err().map(|e| (i, e)))
+    };
+    let count = 40_000;
+    let mut ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, &["-b", "1024", "-O", "large_dir"]));
+    let fs = ours.fs();
+    let dir = fs.mkdir(fs.root(), b"large", NewNode::default()).unwrap().ino;
+    assert_eq!(links(fs, dir, 0..count), None);
+    for i in (0..count).step_by(3) {
+        fs.unlink(dir, &long(i)).unwrap();
+    }
+    ours.remount();
+    let want = large_of(&ours);
+    let image = ours.unmount();
+    image.assert_clean();
+    let root = image.debugfs_says("htree_dump /large");
+    assert!(root.contains("Indirect levels: 2"), "{}", &root[..500]);
+    let kernel = Kernel::mount(image);
+    assert!(large_of(&kernel) == want);
+    let fs = kernel.fs();
+    let dir = fs.lookup(fs.root(), b"large").unwrap().ino;
+    assert_eq!(links(fs, dir, count..count + 5000), None);
+    let want = large_of(&kernel);
+    let ours = Ours::mount(kernel.unmount());
+    assert!(large_of(&ours) == want);
+    ours.unmount().assert_clean();
+    let ours = Ours::mount(Image::mke2fs(IMAGE_BYTES, &["-b", "1024"]));
+    let fs = ours.fs();
+    let dir = fs.mkdir(fs.root(), b"large", NewNode::default()).unwrap().ino;
+    let (full, why) = links(fs, dir, 0..count).expect("two levels are too few");
+    assert!(full > 15_000 && matches!(why, FsError::NoSpace { .. }), "{full}: {why}");
+    ours.unmount().assert_clean();
+}
+
 /// A file takes 65,000 links and no more. A directory takes more subdirectories and stops
 /// counting them.
 #[test]

@@ -47,6 +47,11 @@ impl Image {
         assert!(done.status.success(), "{command:?}: {}", text(&done));
     }
 
+    /// What debugfs says to a request that changes nothing.
+    pub fn debugfs_says(&self, request: &str) -> String {
+        text(&output(Command::new("debugfs").args(["-R", request]).arg(self.path())))
+    }
+
     /// Panics unless e2fsck finds nothing to say, nor does our own check.
     pub fn assert_clean(&self) {
         let mut command = Command::new("timeout");

@@ -2,6 +2,7 @@
 
 mod concurrent;
 mod directories;
+mod features;
 mod image;
 mod modes;
 mod names;

@@ -3,6 +3,8 @@
 
 #[path = "power_cut/judge.rs"]
 mod judge;
+#[path = "power_cut/shaped.rs"]
+mod shaped;
 #[path = "power_cut/workload.rs"]
 mod workload;
 

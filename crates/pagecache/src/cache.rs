@@ -1,5 +1,6 @@
 //! The cache itself: making it, and the small questions.
 
+use std::ops::Range;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -56,6 +57,22 @@ impl PageCache {
     pub fn file_dirty_bytes(&self, file: FileKey) -> u64 {
         let s = self.state.lock();
         s.files.get(&file).map_or(0, |f| (f.dirty.len() + f.writeback.len()) as u64 * PAGE_U64)
+    }
+
+    /// The first run of pages within `pages` that hold data which is not known to be on the device:
+    /// dirty or in flight.
+    pub fn next_dirty(&self, file: FileKey, pages: Range<u64>) -> Option<Range<u64>> {
+        if pages.is_empty() {
+            return None;
+        }
+        let s = self.state.lock();
+        let f = s.files.get(&file)?;
+        let dirty = f.dirty.range(pages.clone()).next().map(|(p, _)| *p);
+        let in_flight = f.writeback.range(pages.clone()).next().map(|(p, _)| *p);
+        let first = dirty.into_iter().chain(in_flight).min()?;
+        let busy = |p: &u64| f.dirty.contains_key(p) || f.writeback.contains_key(p);
+        let end = (first..pages.end).find(|p| !busy(p)).unwrap_or(pages.end);
+        Some(first..end)
     }
 
     /// Counters and present contents.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
 use steadfast_vfs::Result;
 
 use crate::flush::pages_of;
@@ -32,20 +31,53 @@ impl PageCache {
     /// When the last page cannot be read; the pages beyond are dropped even so.
     pub fn set_size(&self, file: FileKey, new_size: u64) -> Result<()> {
         self.drop_and_wait(file, new_size.div_ceil(PAGE_U64)..u64::MAX);
-        let at = (new_size % PAGE_U64) as usize;
-        if at == 0 {
+        match (new_size % PAGE_U64) as usize {
+            0 => Ok(()),
+            at => self.zero_in_page(file, new_size / PAGE_U64, at..PAGE),
+        }
+    }
+
+    /// The range of bytes is to read as zeros: pages that lie in it whole are dropped, also dirty
+    /// ones, and their writes in flight waited for; what it covers of the pages at its ends
+    /// becomes zeros, and those pages dirty if that changes them. That the store has zeros where
+    /// pages were dropped is the caller's business, who lets nobody read until then.
+    ///
+    /// # Errors
+    /// When a page at an end cannot be read; nothing has changed then.
+    pub fn zero_range(&self, file: FileKey, bytes: Range<u64>) -> Result<()> {
+        if bytes.is_empty() {
             return Ok(());
         }
-        let page = new_size / PAGE_U64;
+        let whole = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
+        let (first, last) = (bytes.start / PAGE_U64, bytes.end / PAGE_U64);
+        let (from, to) = ((bytes.start % PAGE_U64) as usize, (bytes.end % PAGE_U64) as usize);
+        if first == last {
+            return self.zero_in_page(file, first, from..to);
+        }
+        if from > 0 {
+            self.zero_in_page(file, first, from..PAGE)?;
+        }
+        if to > 0 {
+            self.zero_in_page(file, last, 0..to)?;
+        }
+        if !whole.is_empty() {
+            self.drop_and_wait(file, whole);
+        }
+        Ok(())
+    }
+
+    /// Makes part of a page zeros, reading the page if need be; it is dirty then, unless that
+    /// part was zeros already.
+    fn zero_in_page(&self, file: FileKey, page: u64, part: Range<usize>) -> Result<()> {
         loop {
             self.fetch(file, page)?;
             let mut state = self.admit(1);
             let Some(old) = state.page(file, page) else { continue };
-            if old[at..].iter().all(|b| *b == 0) {
+            if old[part.clone()].iter().all(|b| *b == 0) {
                 return Ok(());
             }
             drop(old);
-            state.patch_page(file, page, at, &Bytes::from(vec![0; PAGE - at]));
+            state.patch_page(file, page, part.start, &vec![0; part.len()]);
             let is_first = state.mark_dirty(file, page);
             drop(state);
             if is_first {

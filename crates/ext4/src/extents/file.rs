@@ -16,14 +16,14 @@ use crate::ondisk::{Extent, GroupNo, InodeFlags, InodeNo, RawInode};
 const FLEX_WITH_DIRECTORY_GROUP: u32 = 4;
 
 /// The nodes of an inode's tree, to be read.
-struct Reader<'t, 'v> {
+pub(super) struct Reader<'t, 'v> {
     txn: &'t Txn<'v>,
     no: InodeNo,
     seed: InodeSeed,
 }
 
 /// The nodes of an inode's tree, to be changed.
-struct Writer<'t, 'v> {
+pub(super) struct Writer<'t, 'v> {
     txn: &'t mut Txn<'v>,
     no: InodeNo,
     seed: InodeSeed,
@@ -105,7 +105,7 @@ impl<'v> Txn<'v> {
         Ok(self.volume.layout.checksums.inode_seed(no, raw.generation()))
     }
 
-    fn read_tree<R>(
+    pub(super) fn read_tree<R>(
         &self,
         no: InodeNo,
         raw: &RawInode,
@@ -115,7 +115,7 @@ impl<'v> Txn<'v> {
         look(&Tree::open(raw.block(), Reader { txn: self, no, seed })?)
     }
 
-    fn change_tree<R>(
+    pub(super) fn change_tree<R>(
         &mut self,
         no: InodeNo,
         change: impl FnOnce(&mut Tree<Writer<'_, 'v>>) -> Result<R>,

@@ -14,6 +14,7 @@
 mod file;
 mod node;
 mod remove;
+mod shift;
 #[cfg(test)]
 mod tests;
 

@@ -27,7 +27,11 @@ impl Ext4 {
             self.drop_tail(inode, new_size, size)?;
         }
         let mut txn = self.volume.begin()?;
-        if new_size < size {
+        // Also what was allocated behind the end goes, unless the file grows over it.
+        let first_gone = new_size.div_ceil(self.volume.block_size());
+        let cut = new_size < size
+            || (new_size == size && txn.next_extent(inode.no, first_gone)?.is_some());
+        if cut {
             txn.orphan_add(inode.no)?;
             txn.meta.alloc.windows.remove(inode.no);
         }
@@ -38,7 +42,7 @@ impl Ext4 {
         state.size = new_size;
         state.flush_on_close |= new_size == 0 && size > 0;
         drop(state);
-        if new_size < size { self.cut_to_size(inode) } else { Ok(()) }
+        if cut { self.cut_to_size(inode) } else { Ok(()) }
     }
 
     /// Takes what lies beyond `new_size` out of the page cache, and makes the rest of the last
@@ -80,6 +84,16 @@ impl Ext4 {
         }
     }
 
+    /// Blocks that one update should revoke at most: half of what a revoke block holds.
+    pub(super) fn revokes_max(&self) -> usize {
+        self.volume.layout.block_size as usize / 32
+    }
+
+    /// Bytes that are allocated and freed as one.
+    pub(super) fn allocation_unit(&self) -> u64 {
+        self.volume.block_size()
+    }
+
     /// Unmaps file blocks from the end down to `from`, as many as the transaction can take.
     /// Whether all is done.
     pub(super) fn free_blocks_from(
@@ -94,8 +108,7 @@ impl Ext4 {
         }
         let revoke = raw.file_type() != Some(FileType::Regular) || self.journals_data(inode);
         let budget = self.volume.log.update_blocks_max();
-        // An update's revokes fill one block at most.
-        let revokes = self.volume.layout.block_size as usize / 16;
+        let revokes = self.revokes_max() * 2;
         loop {
             let longest = if revoke { (revokes / 2) as u64 } else { u64::MAX };
             let Some(last) = next_cut(txn, inode.no, from, longest)? else { return Ok(true) };

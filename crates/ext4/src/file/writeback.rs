@@ -11,6 +11,7 @@ use steadfast_vfs::FsError;
 use super::pieces::{Piece, Place};
 use crate::alloc::{BlockRequest, Purpose, RangeSet};
 use crate::error::Result;
+use crate::extents::Lookup;
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::meta::Txn;
@@ -139,6 +140,7 @@ impl Ext4 {
         let mut txn = self.volume.begin()?;
         let delayed: Vec<(u64, u64)> =
             inode.state().delayed.within(from / block, to / block).collect();
+        let delayed = still_holes(&txn, inode, delayed)?;
         let (size_now, size_before) = {
             let state = inode.state();
             (state.size_written(), state.raw.size())
@@ -233,6 +235,25 @@ impl Ext4 {
         }
         Ok(())
     }
+}
+
+/// The parts of ranges of file blocks that have no place. Who gives a reserved block one takes
+/// the reservation away afterwards, so it may still be there.
+fn still_holes(txn: &Txn<'_>, inode: &Inode, ranges: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>> {
+    let mut holes = Vec::with_capacity(ranges.len());
+    for (mut at, end) in ranges {
+        while at < end {
+            // OK to cast: files end below 2^32 blocks.
+            at = match txn.find(inode.no, at as u32)? {
+                Lookup::Mapped(e) => e.end(),
+                Lookup::Hole { until } => {
+                    holes.push((at, until.min(end)));
+                    until
+                }
+            };
+        }
+    }
+    Ok(holes)
 }
 
 impl Piece {

@@ -71,20 +71,28 @@ impl Ext4 {
 
     /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
     /// and tries again. Corruption makes the file system read-only, and stays.
-    pub(crate) fn run<T>(
-        &self,
-        mut operation: impl FnMut() -> Result<T>,
-    ) -> steadfast_vfs::Result<T> {
+    pub(crate) fn run<T>(&self, operation: impl FnMut() -> Result<T>) -> steadfast_vfs::Result<T> {
+        self.outcome(self.with_space(operation))
+    }
+
+    /// Runs an operation, or the part of one that is a single transaction, again when it has found
+    /// no space while freed blocks wait for a commit.
+    pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
         let mut outcome = operation();
         for _ in 0..SPACE_RETRIES {
             let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));
             if !no_space || self.volume.space().resting_blocks == 0 {
                 break;
             }
-            self.volume.log.commit(self.volume.log.running_tid()).map_err(FsError::from)?;
+            self.volume.log.commit(self.volume.log.running_tid())?;
             self.volume.use_rested();
             outcome = operation();
         }
+        outcome
+    }
+
+    /// What the caller is told. Corruption makes the file system read-only.
+    pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> steadfast_vfs::Result<T> {
         outcome.map_err(|e| {
             if let Ext4Error::Corrupt { .. } = &e {
                 self.volume.status.set_read_only(e.to_string());

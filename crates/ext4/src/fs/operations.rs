@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
-    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, SetTime, StatFs,
+    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    RenameFlags, Result, SetAttr, SetTime, StatFs,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -331,6 +331,16 @@ impl FileSystem for Ext4 {
     fn sync(&self) -> Result<()> {
         cpu(CALL);
         self.run(|| self.sync_all())
+    }
+
+    fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
+        cpu(NAME_CALL);
+        let file = self.file(fh, OpenFlags::WRITE)?;
+        self.outcome(self.fallocate_file(&file.inode, what, offset, len))?;
+        if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+            self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
+        }
+        Ok(())
     }
 }
 

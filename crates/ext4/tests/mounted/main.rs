@@ -3,6 +3,7 @@
 
 mod concurrent;
 mod data;
+mod fallocate;
 mod faults;
 mod image;
 mod orphans;

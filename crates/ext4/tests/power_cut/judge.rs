@@ -17,7 +17,7 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FsError, Ino, OpenFlags, path};
 
 use crate::workload::{APPENDED, MADE, OVERWRITTEN, RECORD, REPLACED, byte, contents};
-use crate::{Run, Setup};
+use crate::{Run, Setup, shaped};
 
 /// Whose the disk's contents were before.
 pub const FOREIGN_TAG: u64 = 0xdead;
@@ -125,6 +125,10 @@ impl After<'_> {
         if versions[0] > 0 {
             self.check_direct(&versions);
         }
+        let shaped = self.read(shaped::NAME);
+        let may_show_others = self.setup.data == DataMode::Writeback;
+        let block = self.setup.block_size.into();
+        shaped::check(shaped.as_deref(), notes, block, may_show_others, self.what);
         if let Some(note) = newest(REPLACED) {
             self.check_replaced(note.detail[0]);
         }

@@ -1,0 +1,80 @@
+//! fallocate: space for what is still to be written, holes, zeros, and ranges that come out of a
+//! file or into it.
+//!
+//! Each works under the exclusive lock of the file, in transactions of bounded size. After every
+//! one of them the file is a valid one: a crash leaves a prefix of the work done. What fits into
+//! one transaction happens whole or not at all. The rules (what is refused, which times change,
+//! how far a hole reaches beyond the end) are those of the kernel's fs/ext4/extents.c, 6.x.
+//!
+//! # Why no old contents show
+//!
+//! * Space is allocated as unwritten extents, which read as zeros until write-back has put data
+//!   there and waited for it.
+//! * Pages of a range that goes are dropped from the page cache, and their writes in flight are
+//!   over, before its blocks are given back: nothing is written to blocks that are others' by then.
+//! * Reservations of delayed data go in the same step as the pages that they were made for.
+
+mod punch;
+mod shift;
+mod space;
+
+use steadfast_vfs::{Fallocate, FsError};
+
+use crate::error::{Ext4Error, Result};
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+use crate::ondisk::InodeFlags;
+
+impl Ext4 {
+    /// Does what fallocate(2) does to `[offset, offset + len)` bytes of a file.
+    ///
+    /// # Errors
+    /// EINVAL (no length; a shift that is not aligned, or not inside the file), EFBIG, EPERM
+    /// (immutable, or append-only and not a plain allocation), EOPNOTSUPP (all but holes in files
+    /// mapped by indirect blocks), ENOSPC.
+    pub(crate) fn fallocate_file(
+        &self,
+        inode: &Inode,
+        what: Fallocate,
+        offset: u64,
+        len: u64,
+    ) -> Result<()> {
+        if len == 0 {
+            return Err(FsError::Invalid { what: "fallocate of no bytes" }.into());
+        }
+        let end = self.check_end(offset, len)?;
+        let _exclusive = inode.data_lock.write();
+        self.volume.check_writable()?;
+        let flags = inode.state().raw.flags();
+        let appends_only = flags.contains(InodeFlags::APPEND);
+        if flags.contains(InodeFlags::IMMUTABLE)
+            || (appends_only && !matches!(what, Fallocate::Allocate { .. }))
+        {
+            return Err(
+                FsError::NotPermitted { what: "the file is immutable or append-only" }.into()
+            );
+        }
+        if !flags.contains(InodeFlags::EXTENTS) && what != Fallocate::PunchHole {
+            let what = "this kind of fallocate in a file mapped by indirect blocks".into();
+            return Err(Ext4Error::Fs(FsError::Unsupported { what }));
+        }
+        self.touch_written(inode)?;
+        match what {
+            Fallocate::Allocate { keep_size } => {
+                self.allocate_range(inode, offset, end, keep_size, None)
+            }
+            Fallocate::PunchHole => self.punch_hole(inode, offset, end),
+            Fallocate::ZeroRange { keep_size } => self.zero_range(inode, offset, end, keep_size),
+            Fallocate::CollapseRange => self.collapse_range(inode, offset, end),
+            Fallocate::InsertRange => self.insert_range(inode, offset, len),
+        }
+    }
+
+    /// Writes out all that is dirty and takes everything from byte `from` on out of the cache:
+    /// what it holds will stand elsewhere in the file.
+    fn flush_and_drop(&self, inode: &Inode, from: u64) -> Result<()> {
+        self.pages.flush(key(inode.no))?;
+        self.pages.invalidate(key(inode.no), from..u64::MAX);
+        Ok(())
+    }
+}

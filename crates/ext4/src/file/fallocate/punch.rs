@@ -1,0 +1,122 @@
+//! Holes.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use steadfast_pagecache::PAGE;
+
+use crate::error::Result;
+use crate::file::pieces::Place;
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+use crate::meta::Txn;
+
+/// Bytes that are zeroed through the journal at once.
+const ZEROS_AT_ONCE: u64 = 64 << 10;
+
+impl Ext4 {
+    /// Gives the storage of `[offset, end)` bytes back; it reads as zeros.
+    pub(super) fn punch_hole(&self, inode: &Inode, offset: u64, end: u64) -> Result<()> {
+        let size = inode.state().size;
+        if offset >= size {
+            return Ok(());
+        }
+        // A hole that reaches to the end takes the last page whole, and nothing behind it.
+        let last = size.next_multiple_of(self.volume.block_size().max(PAGE as u64));
+        let end = if end > size { last } else { end };
+        let whole = self.drop_range(inode, offset, end)?;
+        self.unmap_range(inode, whole.start, whole.end)
+    }
+
+    /// Makes `[offset, end)` bytes zeros as far as they are in the page cache or in blocks that
+    /// they share with other bytes. Returns the file blocks that lie in the range whole: nothing
+    /// of them is in the cache, on its way to the device, or reserved.
+    pub(super) fn drop_range(&self, inode: &Inode, offset: u64, end: u64) -> Result<Range<u64>> {
+        let block = self.volume.block_size();
+        let (from, to) = (offset.div_ceil(block), end / block);
+        if self.journals_data(inode) {
+            let head_end = (from * block).min(end);
+            self.zero_journalled(inode, offset, head_end)?;
+            self.zero_journalled(inode, (to * block).max(head_end), end)?;
+            self.pages.invalidate(key(inode.no), offset..end);
+        } else {
+            self.pages.zero_range(key(inode.no), offset..end)?;
+        }
+        if from >= to {
+            return Ok(from..from);
+        }
+        self.unreserve(inode, from, to);
+        if block < PAGE as u64 {
+            // A page at an end may be on its way to blocks that are about to go.
+            for edge in [offset, end] {
+                let page = edge / PAGE as u64 * PAGE as u64;
+                self.pages.flush_range(key(inode.no), page..page + PAGE as u64)?;
+            }
+        }
+        Ok(from..to)
+    }
+
+    /// Writes zeros to `[from, to)` bytes, where they have places, through the journal.
+    fn zero_journalled(&self, inode: &Inode, from: u64, to: u64) -> Result<()> {
+        let to = to.min(inode.state().size);
+        if from >= to {
+            return Ok(());
+        }
+        for piece in self.volume.pieces(inode, from, to, None)? {
+            if !matches!(piece.place, Place::Device(_)) {
+                continue;
+            }
+            let mut at = piece.offset;
+            while at < piece.offset + piece.len {
+                let len = (piece.offset + piece.len - at).min(ZEROS_AT_ONCE);
+                self.write_journalled(inode, at, Bytes::from(vec![0; len as usize]))?;
+                at += len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Unmaps `[from, to)` file blocks, in as many transactions as it takes.
+    pub(super) fn unmap_range(&self, inode: &Inode, mut from: u64, to: u64) -> Result<()> {
+        while from < to {
+            from = self.with_space(|| {
+                let mut txn = self.volume.begin()?;
+                let reached = self.unmap_some(&mut txn, inode, from, to)?;
+                txn.touch(inode.no, true)?;
+                txn.finish()?;
+                Ok(reached)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Unmaps from file block `from` on, at most to `to`, what one transaction may; returns how
+    /// far that is.
+    pub(super) fn unmap_some(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        mut from: u64,
+        to: u64,
+    ) -> Result<u64> {
+        let revoke = self.journals_data(inode);
+        let budget = self.volume.log.update_blocks_max();
+        let revokes = self.revokes_max();
+        loop {
+            let Some(e) = txn.next_extent(inode.no, from)?.filter(|e| u64::from(e.logical) < to)
+            else {
+                return Ok(to);
+            };
+            let start = from.max(e.logical.into());
+            let mut end = e.end().min(to);
+            if revoke {
+                end = end.min(start + revokes as u64);
+            }
+            txn.unmap(inode.no, start, end, revoke)?;
+            from = end;
+            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= revokes {
+                return Ok(from);
+            }
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Ranges that come out of a file (collapse) or into it (insert): what lies behind moves.
+//!
+//! Only the mapping moves. A collapse unmaps the range, moves the extents behind it down from the
+//! first on, and cuts the size; an insert sets the new size and moves extents up from the last on.
+//! So no extent ever meets another, and after each transaction the tree is a valid one.
+
+use steadfast_pagecache::PAGE;
+use steadfast_vfs::FsError;
+
+use crate::error::Result;
+use crate::fs::Ext4;
+use crate::inode::Inode;
+use crate::meta::Txn;
+
+/// First file block that no file can have.
+const BLOCKS_END: u64 = u32::MAX as u64;
+
+fn invalid<T>(what: &'static str) -> Result<T> {
+    Err(FsError::Invalid { what }.into())
+}
+
+/// How far a step of a shift has come.
+enum Progress {
+    /// The transaction is large enough; goes on at this file block.
+    At(u64),
+    Done,
+}
+
+/// How far a collapse has come.
+#[derive(Clone, Copy)]
+struct Collapse {
+    /// The file blocks that are taken out.
+    from: u64,
+    to: u64,
+    /// Unmapped up to here.
+    hole_at: u64,
+    /// Moved up to here.
+    move_at: u64,
+}
+
+impl Ext4 {
+    fn check_aligned(&self, offset: u64, len: u64) -> Result<()> {
+        let unit = self.allocation_unit();
+        if !offset.is_multiple_of(unit) || !len.is_multiple_of(unit) {
+            return invalid("a range that is shifted must consist of whole blocks");
+        }
+        Ok(())
+    }
+
+    /// Takes `[offset, end)` bytes out of the file.
+    pub(super) fn collapse_range(&self, inode: &Inode, offset: u64, end: u64) -> Result<()> {
+        self.check_aligned(offset, end - offset)?;
+        let size = inode.state().size;
+        if end >= size {
+            return invalid("a collapsed range must end before the file does: truncate it instead");
+        }
+        let block = self.volume.block_size();
+        self.flush_and_drop(inode, offset / PAGE as u64 * PAGE as u64)?;
+        let (from, to) = (offset / block, end / block);
+        let mut step = Collapse { from, to, hole_at: from, move_at: to };
+        loop {
+            let next = self.with_space(|| {
+                let mut txn = self.volume.begin()?;
+                let next = self.collapse_step(&mut txn, inode, step)?;
+                if next.is_none() {
+                    txn.modify_inode(inode.no, |raw| raw.set_size(size - (end - offset)))?;
+                }
+                txn.touch(inode.no, true)?;
+                txn.finish()?;
+                Ok(next)
+            })?;
+            match next {
+                Some(next) => step = next,
+                None => break,
+            }
+        }
+        inode.state().size = size - (end - offset);
+        Ok(())
+    }
+
+    /// What one transaction may do of a collapse; `None` when all is done.
+    fn collapse_step(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        step: Collapse,
+    ) -> Result<Option<Collapse>> {
+        let Collapse { from, to, mut hole_at, .. } = step;
+        if hole_at < to {
+            hole_at = self.unmap_some(txn, inode, hole_at, to)?;
+        }
+        if hole_at < to || txn.revoked_blocks() >= self.revokes_max() {
+            return Ok(Some(Collapse { hole_at, ..step }));
+        }
+        Ok(match self.move_down(txn, inode, step.move_at, to - from)? {
+            Progress::At(move_at) => Some(Collapse { hole_at, move_at, ..step }),
+            Progress::Done => None,
+        })
+    }
+
+    /// Moves the extents from file block `at` on down by `by` blocks.
+    fn move_down(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        mut at: u64,
+        by: u64,
+    ) -> Result<Progress> {
+        let budget = self.volume.log.update_blocks_max();
+        while let Some(e) = txn.next_extent(inode.no, at)? {
+            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max() {
+                return Ok(Progress::At(at));
+            }
+            let part = e.clipped(at, e.end());
+            // OK to cast: lower than where it is.
+            txn.move_extent(inode.no, part, (u64::from(part.logical) - by) as u32)?;
+            at = part.end();
+        }
+        Ok(Progress::Done)
+    }
+
+    /// Puts `len` bytes of hole into the file at `offset`.
+    pub(super) fn insert_range(&self, inode: &Inode, offset: u64, len: u64) -> Result<()> {
+        self.check_aligned(offset, len)?;
+        let size = inode.state().size;
+        if offset >= size {
+            return invalid("a range is inserted before the end of the file: extend it instead");
+        }
+        let new_size = self.check_end(size, len)?;
+        let block = self.volume.block_size();
+        self.flush_and_drop(inode, offset / PAGE as u64 * PAGE as u64)?;
+        let (from, by) = (offset / block, len / block);
+        let mut below = BLOCKS_END;
+        let mut grown = false;
+        loop {
+            let progress = self.with_space(|| {
+                let mut txn = self.volume.begin()?;
+                if !grown {
+                    let last = txn.extent_at_or_before(inode.no, u32::MAX)?;
+                    if last.is_some_and(|e| e.end() > BLOCKS_END - by) {
+                        return invalid("blocks allocated behind the end would move too far");
+                    }
+                    txn.modify_inode(inode.no, |raw| raw.set_size(new_size))?;
+                }
+                let progress = self.move_up(&mut txn, inode, from, below, by)?;
+                txn.touch(inode.no, true)?;
+                txn.finish()?;
+                Ok(progress)
+            })?;
+            if !std::mem::replace(&mut grown, true) {
+                inode.state().size = new_size;
+            }
+            match progress {
+                Progress::At(next) => below = next,
+                Progress::Done => return Ok(()),
+            }
+        }
+    }
+
+    /// Moves what lies within `[from, below)` file blocks up by `by` blocks, the last first.
+    fn move_up(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        from: u64,
+        mut below: u64,
+        by: u64,
+    ) -> Result<Progress> {
+        let budget = self.volume.log.update_blocks_max();
+        while below > from {
+            // OK to cast: below the largest block number.
+            let Some(e) = txn.extent_at_or_before(inode.no, (below - 1) as u32)? else { break };
+            if e.end() <= from {
+                break;
+            }
+            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max() {
+                return Ok(Progress::At(below));
+            }
+            let part = e.clipped(from.max(e.logical.into()), e.end().min(below));
+            // OK to cast: the last extent has room above it.
+            txn.move_extent(inode.no, part, (u64::from(part.logical) + by) as u32)?;
+            below = part.logical.into();
+        }
+        Ok(Progress::Done)
+    }
+}

@@ -1,0 +1,102 @@
+//! Space that reads as zeros: allocated, or made so again.
+
+use std::ops::Range;
+
+use crate::alloc::Purpose;
+use crate::error::Result;
+use crate::extents::Lookup;
+use crate::fs::Ext4;
+use crate::inode::Inode;
+use crate::meta::Txn;
+
+impl Ext4 {
+    /// Finds places for all blocks that `[offset, end)` bytes touch; new ones are unwritten. What
+    /// is written in file blocks `zeroed` becomes unwritten too. Without `keep_size` the file
+    /// reaches to `end` at the least, step by step.
+    pub(super) fn allocate_range(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        end: u64,
+        keep_size: bool,
+        zeroed: Option<Range<u64>>,
+    ) -> Result<()> {
+        let block = self.volume.block_size();
+        let (mut at, to) = (offset / block, end.div_ceil(block));
+        let zeroed = zeroed.unwrap_or(0..0);
+        while at < to {
+            at = self.with_space(|| {
+                let mut txn = self.volume.begin()?;
+                let reached = self.fill(&mut txn, inode, at, to, &zeroed)?;
+                let size = end.min(reached * block);
+                let grows = !keep_size && size > inode.state().size;
+                if !keep_size && size > txn.raw_inode(inode.no)?.size() {
+                    txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
+                }
+                txn.touch(inode.no, grows)?;
+                // Before anybody else can look: who finds a reservation allocates.
+                self.unreserve(inode, at, reached);
+                txn.finish()?;
+                if grows {
+                    inode.state().size = size;
+                }
+                Ok(reached)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Works on `[at, to)` file blocks as far as one transaction may; returns how far that is.
+    fn fill(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        mut at: u64,
+        to: u64,
+        zeroed: &Range<u64>,
+    ) -> Result<u64> {
+        let budget = self.volume.log.update_blocks_max();
+        let first = at;
+        while at < to && (at == first || txn.changed_blocks() < budget) {
+            // OK to cast: files end below 2^32 blocks.
+            at = match txn.find(inode.no, at as u32)? {
+                Lookup::Mapped(e) => {
+                    let until = e.end().min(to);
+                    let (a, b) = (at.max(zeroed.start), until.min(zeroed.end));
+                    if !e.unwritten && a < b {
+                        txn.mark_unwritten(inode.no, a, b)?;
+                    }
+                    until
+                }
+                Lookup::Hole { until } => {
+                    let (until, purpose) = self.promised(inode, at, until.min(to));
+                    self.place_blocks(txn, inode, at, until, purpose, true)?
+                }
+            };
+        }
+        Ok(at)
+    }
+
+    /// How far from file block `at` on, at most to `until`, blocks have a reservation or have
+    /// none, and for which purpose that lets them be allocated.
+    fn promised(&self, inode: &Inode, at: u64, until: u64) -> (u64, Purpose) {
+        let state = inode.state();
+        match state.delayed.within(at, until).next() {
+            Some((start, end)) if start == at => (end, Purpose::DelayedData),
+            Some((start, _)) => (start, Purpose::Data),
+            None => (until, Purpose::Data),
+        }
+    }
+
+    /// Makes `[offset, end)` bytes zeros that have places.
+    pub(super) fn zero_range(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        end: u64,
+        keep_size: bool,
+    ) -> Result<()> {
+        let whole = self.drop_range(inode, offset, end)?;
+        self.allocate_range(inode, offset, end, keep_size, Some(whole))
+    }
+}

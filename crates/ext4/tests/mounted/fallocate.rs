@@ -1,0 +1,203 @@
+//! fallocate against a model: contents after any sequence of operations, in every data mode, as we
+//! read them and as the kernel does; what is refused; where the storage goes.
+
+use steadfast_block::rng::Rng;
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, SetAttr};
+
+use crate::image::Image;
+use crate::{RW, contents, create, mount, read_all};
+
+const KEEP: Fallocate = Fallocate::Allocate { keep_size: true };
+const GROW: Fallocate = Fallocate::Allocate { keep_size: false };
+const ZERO: Fallocate = Fallocate::ZeroRange { keep_size: false };
+
+/// The bytes that the file should have.
+struct Model(Vec<u8>);
+
+impl Model {
+    fn write(&mut self, at: usize, data: &[u8]) {
+        let end = at + data.len();
+        self.0.resize(self.0.len().max(end), 0);
+        self.0[at..end].copy_from_slice(data);
+    }
+
+    fn apply(&mut self, what: Fallocate, at: usize, len: usize) {
+        let end = at + len;
+        match what {
+            Fallocate::Allocate { keep_size } | Fallocate::ZeroRange { keep_size } => {
+                if !keep_size {
+                    self.0.resize(self.0.len().max(end), 0);
+                }
+                if matches!(what, Fallocate::ZeroRange { .. }) {
+                    self.zero(at, end);
+                }
+            }
+            Fallocate::PunchHole => self.zero(at, end),
+            Fallocate::CollapseRange => drop(self.0.drain(at..end)),
+            Fallocate::InsertRange => drop(self.0.splice(at..at, vec![0; len])),
+        }
+    }
+
+    fn zero(&mut self, at: usize, end: usize) {
+        let size = self.0.len();
+        self.0[at.min(size)..end.min(size)].fill(0);
+    }
+}
+
+fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, block: u64) {
+    let size = model.0.len() as u64;
+    let (at, len) = (rng.below(300_000), 1 + rng.below(60_000));
+    let kinds = [KEEP, GROW, Fallocate::PunchHole, Fallocate::PunchHole, ZERO];
+    match rng.below(10) {
+        0..3 => {
+            let data = contents(rng.below(100), at, len as usize);
+            model.write(at as usize, &data);
+            assert_eq!(fs.write(fh, at, data), Ok(len as usize));
+        }
+        3 => fs.fsync(fh, true).unwrap(),
+        4 if size > 2 * block => {
+            let at = rng.below(size / block - 1) * block;
+            let len = (1 + rng.below((size - at) / block)) * block;
+            if at + len < size {
+                model.apply(Fallocate::CollapseRange, at as usize, len as usize);
+                fs.fallocate(fh, Fallocate::CollapseRange, at, len).unwrap();
+            }
+        }
+        5 if size > block && size < 600_000 => {
+            let at = rng.below(size / block) * block;
+            let len = (1 + rng.below(20)) * block;
+            model.apply(Fallocate::InsertRange, at as usize, len as usize);
+            fs.fallocate(fh, Fallocate::InsertRange, at, len).unwrap();
+        }
+        _ => {
+            let what = kinds[rng.below(5) as usize];
+            model.apply(what, at as usize, len as usize);
+            fs.fallocate(fh, what, at, len).unwrap();
+        }
+    }
+}
+
+#[test]
+fn any_sequence_leaves_what_the_model_says() {
+    let modes = [
+        (DataMode::Ordered, true, "4096"),
+        (DataMode::Ordered, true, "1024"),
+        (DataMode::Ordered, false, "1024"),
+        (DataMode::Journal, true, "1024"),
+        (DataMode::Journal, true, "4096"),
+        (DataMode::Writeback, true, "2048"),
+    ];
+    for (seed, (data, delayed_allocation, block)) in modes.into_iter().enumerate() {
+        let image = Image::mke2fs(48 << 20, &["-b", block, "-J", "size=4"]);
+        let options = MountOptions { data, delayed_allocation, ..MountOptions::default() };
+        let fs = mount(&image, options.clone());
+        let free = fs.statfs().unwrap().blocks_free;
+        let (attr, fh) = create(&*fs, "file", RW);
+        let (mut rng, mut model) = (Rng::new(seed as u64), Model(Vec::new()));
+        for i in 0..150 {
+            step(&fs, fh, &mut model, &mut rng, block.parse().unwrap());
+            let what = format!("{data:?}, blocks of {block}, step {i}");
+            assert_eq!(fs.getattr(attr.ino).unwrap().size, model.0.len() as u64, "{what}");
+            let found = read_all(&*fs, "file");
+            let differs = found.iter().zip(&model.0).position(|(a, b)| a != b);
+            assert_eq!(differs, None, "{what}");
+        }
+        fs.unmount().unwrap();
+        drop(fs);
+        image.assert_clean();
+        assert!(read_all(image.mount("ro").fs(), "file") == model.0, "the kernel reads the same");
+        let fs = mount(&image, options);
+        fs.unlink(fs.root(), b"file").unwrap();
+        fs.sync().unwrap();
+        assert_eq!(fs.statfs().unwrap().blocks_free, free);
+        fs.unmount().unwrap();
+        image.assert_clean();
+    }
+}
+
+#[test]
+fn space_behind_the_end_stays_until_the_file_is_cut() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 10_000)).unwrap();
+    fs.fallocate(fh, KEEP, 0, 1 << 20).unwrap();
+    let seen = fs.getattr(attr.ino).unwrap();
+    assert_eq!((seen.size, seen.blocks_512), (10_000, 2048));
+    fs.sync().unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    image.assert_clean();
+    let fs = mount(&image, MountOptions::default());
+    assert_eq!(fs.getattr(attr.ino).unwrap().blocks_512, 2048);
+    // Growing over it shows zeros, and writes need no new space.
+    let resize = |size| {
+        let set = SetAttr { size: Some(size), ..SetAttr::default() };
+        fs.setattr(attr.ino, set).unwrap();
+    };
+    resize(500_000);
+    assert!(read_all(&*fs, "file")[10_000..].iter().all(|b| *b == 0));
+    let fh = fs.open(attr.ino, RW).unwrap();
+    fs.write(fh, 100_000, contents(2, 0, 9000)).unwrap();
+    fs.fsync(fh, false).unwrap();
+    assert_eq!(fs.getattr(attr.ino).unwrap().blocks_512, 2048);
+    resize(500_000);
+    assert_eq!(fs.getattr(attr.ino).unwrap().blocks_512, 123 * 8);
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+#[test]
+fn what_is_refused() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 100_000)).unwrap();
+    let invalid = |what, at, len| {
+        let refused = fs.fallocate(fh, what, at, len);
+        assert!(matches!(refused, Err(FsError::Invalid { .. })), "{what:?} {at} {len}");
+    };
+    invalid(KEEP, 0, 0);
+    invalid(Fallocate::CollapseRange, 1, 4096);
+    invalid(Fallocate::CollapseRange, 4096, 4095);
+    invalid(Fallocate::CollapseRange, 4096, 25 * 4096);
+    invalid(Fallocate::InsertRange, 512, 4096);
+    invalid(Fallocate::InsertRange, 25 * 4096, 4096);
+    assert_eq!(fs.fallocate(fh, GROW, u64::MAX - 5, 10), Err(FsError::FileTooLarge));
+    assert_eq!(fs.fallocate(fh, KEEP, 1 << 44, 1 << 20), Err(FsError::FileTooLarge));
+    assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Ok(()));
+    assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Err(FsError::FileTooLarge));
+    assert_eq!(fs.fallocate(fh, Fallocate::CollapseRange, 0, 1 << 43), Ok(()));
+    let reader = fs.open(attr.ino, steadfast_vfs::OpenFlags::READ).unwrap();
+    assert_eq!(fs.fallocate(reader, KEEP, 0, 1), Err(FsError::BadHandle));
+    assert!(matches!(fs.fallocate(fh, KEEP, 0, 1 << 30), Err(FsError::NoSpace { .. })));
+    assert_eq!(read_all(&*fs, "file"), contents(1, 0, 100_000));
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+#[test]
+fn many_extents_move_in_many_transactions() {
+    let image = Image::mke2fs(64 << 20, &["-b", "1024", "-J", "size=1"]);
+    let fs = mount(&image, MountOptions::default());
+    let (_, fh) = create(&*fs, "holes", RW);
+    let mut model = Model(Vec::new());
+    for i in 0..6000usize {
+        let data = contents(i as u64, 0, 1024);
+        model.write(i * 2048, &data);
+        fs.write(fh, i as u64 * 2048, data).unwrap();
+    }
+    for (what, at, len) in [
+        (Fallocate::InsertRange, 3 << 10, 5 << 10),
+        (Fallocate::CollapseRange, 100 << 10, 300 << 10),
+        (Fallocate::PunchHole, 5000, 4 << 20),
+        (ZERO, 9_000_000, 1_000_000),
+    ] {
+        model.apply(what, at, len);
+        fs.fallocate(fh, what, at as u64, len as u64).unwrap();
+        assert!(read_all(&*fs, "holes") == model.0, "{what:?}");
+    }
+    fs.unmount().unwrap();
+    image.assert_clean();
+}

@@ -1,0 +1,129 @@
+//! A file whose space is allocated, punched, zeroed and shifted: what a cut may leave of it.
+
+use bytes::Bytes;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::RecordLog;
+use steadfast_devices::filter::record::Note;
+use steadfast_ext4::Ext4;
+use steadfast_vfs::{Fallocate, FileSystem, NewNode, OpenFlags};
+
+/// Notes: so many operations have begun; so many are durable.
+const BEGUN: u64 = 10;
+const DURABLE: u64 = 11;
+
+const STEPS: u64 = 60;
+pub const NAME: &str = "shaped";
+/// Every byte written is one of these few: what is anything else is of somebody else.
+const OWN: std::ops::Range<u8> = 0xc0..0xc8;
+
+enum Operation {
+    Write(u64, Bytes),
+    Shape(Fallocate, u64, u64),
+}
+
+/// The operation number `i` on a file that is `size` bytes long.
+fn operation(i: u64, size: u64, block: u64) -> Operation {
+    let mut rng = Rng::new(i);
+    let blocks = size / block;
+    let (at, len) = (rng.below(200_000), 1 + rng.below(40_000));
+    let whole = |rng: &mut Rng| {
+        let at = rng.below(blocks - 1);
+        (at * block, (1 + rng.below(blocks - 1 - at)) * block)
+    };
+    match rng.below(7) {
+        0 if blocks > 8 => {
+            let (at, len) = whole(&mut rng);
+            Operation::Shape(Fallocate::CollapseRange, at, len.min(8 * block))
+        }
+        1 if blocks > 8 && size < 300_000 => {
+            let (at, len) = whole(&mut rng);
+            Operation::Shape(Fallocate::InsertRange, at, len)
+        }
+        2 => Operation::Shape(Fallocate::PunchHole, at, len),
+        3 => Operation::Shape(Fallocate::ZeroRange { keep_size: i.is_multiple_of(2) }, at, len),
+        4 => Operation::Shape(Fallocate::Allocate { keep_size: i.is_multiple_of(2) }, at, len),
+        _ => {
+            let own = OWN.start + (i % 8) as u8;
+            Operation::Write(at, Bytes::from(vec![own; len as usize]))
+        }
+    }
+}
+
+/// What the file holds after `steps` operations.
+fn model(steps: u64, block: u64) -> Vec<u8> {
+    let mut file: Vec<u8> = Vec::new();
+    for i in 0..steps {
+        let size = file.len();
+        let mut grow = |end: u64| file.resize(size.max(end as usize), 0);
+        match operation(i, size as u64, block) {
+            Operation::Write(at, data) => {
+                grow(at + data.len() as u64);
+                file[at as usize..][..data.len()].copy_from_slice(&data);
+            }
+            Operation::Shape(what, at, len) => {
+                let zeroed = match what {
+                    Fallocate::Allocate { keep_size } | Fallocate::ZeroRange { keep_size } => {
+                        if !keep_size {
+                            grow(at + len);
+                        }
+                        matches!(what, Fallocate::ZeroRange { .. })
+                    }
+                    Fallocate::PunchHole => true,
+                    _ => false,
+                };
+                let (from, to) = (at as usize, (at + len) as usize);
+                let size = file.len();
+                match what {
+                    Fallocate::CollapseRange => drop(file.drain(from..to)),
+                    Fallocate::InsertRange => {
+                        drop(file.splice(from..from, vec![0; len as usize]));
+                    }
+                    _ if zeroed => file[from.min(size)..to.min(size)].fill(0),
+                    _ => {}
+                }
+            }
+        }
+    }
+    file
+}
+
+/// Runs all operations, each durable before the next.
+pub fn run(fs: &Ext4, log: &RecordLog) {
+    let block = fs.volume().block_size();
+    let flags = OpenFlags::READ | OpenFlags::WRITE;
+    let (attr, fh) = fs.create(fs.root(), NAME.as_bytes(), NewNode::default(), flags).unwrap();
+    for i in 0..STEPS {
+        log.note(BEGUN, [i + 1, 0, 0]);
+        let size = fs.getattr(attr.ino).unwrap().size;
+        match operation(i, size, block) {
+            Operation::Write(at, data) => drop(fs.write(fh, at, data).unwrap()),
+            Operation::Shape(what, at, len) => fs.fallocate(fh, what, at, len).unwrap(),
+        }
+        // Now and then several at once.
+        if i % 3 > 0 {
+            fs.fsync(fh, i.is_multiple_of(2)).unwrap();
+            log.note(DURABLE, [i + 1, 0, 0]);
+        }
+    }
+    fs.release(fh).unwrap();
+}
+
+/// Judges the file that was found after a cut.
+pub fn check(found: Option<&[u8]>, notes: &[Note], block: u64, may_show_others: bool, what: &str) {
+    let newest = |label| notes.iter().rev().find(|n| n.label == label).map_or(0, |n| n.detail[0]);
+    let (begun, durable) = (newest(BEGUN), newest(DURABLE));
+    let Some(found) = found else {
+        assert_eq!(durable, 0, "{what}: the shaped file is gone");
+        return;
+    };
+    if !may_show_others {
+        let foreign = found.iter().position(|b| *b != 0 && !OWN.contains(b));
+        assert_eq!(foreign, None, "{what}: shaped holds foreign data after {durable}..{begun}");
+    }
+    if durable > 0 && durable == begun {
+        let expected = model(durable, block);
+        assert_eq!(found.len(), expected.len(), "{what}: shaped after {durable}");
+        let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "{what}: shaped after {durable}");
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{DeviceId, Moment, Recording};
+use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog, Recording};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Nanos, Sim, now};
@@ -13,7 +13,8 @@ use steadfast_vfs::{FileSystem, FileType, FsError, OpenFlags};
 
 use crate::e2fsck::E2fsck;
 use crate::figures::{Cut, Figures};
-use crate::judge::judge;
+use crate::judge::{Judge, judge};
+use crate::kernel::Kernel;
 use crate::ledger::Ledger;
 
 /// A machine whose power can be cut and returned: it knows how to build its devices around given
@@ -21,7 +22,8 @@ use crate::ledger::Ledger;
 pub trait Machine: Send + Sync {
     /// Power on with these contents, one for each recorded device in order: builds the devices and
     /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
-    fn power_on(&self, contents: Vec<Store>) -> Result<Booted, String>;
+    /// With a log, the devices are recorded in it.
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String>;
 
     /// Index of the device that holds the file system.
     fn disk(&self) -> usize {
@@ -48,8 +50,8 @@ pub struct Recorded {
     pub bases: Vec<Store>,
     /// What the devices were asked.
     pub recording: Recording,
-    /// What the workload did and was promised.
-    pub ledger: Ledger,
+    /// Knows what the workload did and was promised.
+    pub judge: Arc<dyn Judge>,
 }
 
 /// How to cut.
@@ -61,6 +63,10 @@ pub struct Plan {
     pub seed: u64,
     /// Judge every n-th recovered image with e2fsck too, where it is installed; 0: never.
     pub e2fsck_every: u64,
+    /// After so many cuts in a hundred the power goes again, during recovery or just after it.
+    pub again_percent: u64,
+    /// Let the kernel recover every n-th state too, where it can be asked (root); 0: never.
+    pub kernel_every: u64,
 }
 
 /// Makes the cuts in the order of time and counts what each takes. `progress` is told after each
@@ -71,11 +77,11 @@ pub fn explore(
     plan: &Plan,
     progress: &dyn Fn(u64),
 ) -> Figures {
-    let Recorded { bases, recording, ledger } = recorded;
-    let ledger = Arc::new(ledger);
+    let Recorded { bases, recording, judge } = recorded;
     let mut followed: Vec<Followed> =
         bases.into_iter().map(|base| Followed { base, settled: 0 }).collect();
     let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
+    let kernel = (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok);
     let mut figures = Figures::default();
     for (i, cut) in instants(&recording, plan).into_iter().enumerate() {
         let number = i as u64;
@@ -88,7 +94,23 @@ pub fn explore(
         let moment = Moment { tick: cut, at: recording.time_of(cut) };
         let sampled = plan.e2fsck_every > 0 && number.is_multiple_of(plan.e2fsck_every);
         let e2fsck = e2fsck.as_ref().filter(|_| sampled);
-        figures.add(one_cut(machine, contents, &ledger, moment, choices.bits(), e2fsck));
+        let contents = match choices.percent(plan.again_percent) {
+            true => match cut_again(machine, contents, &mut choices) {
+                Ok(contents) => contents,
+                Err(why) => {
+                    figures.add(Cut::unmountable(moment.at, why));
+                    continue;
+                }
+            },
+            false => contents,
+        };
+        let kernel =
+            kernel.as_ref().filter(|_| number.is_multiple_of(plan.kernel_every.max(1))).map(|k| {
+                let journal = machine.journal().map(|j| &contents[j]);
+                k.judge(&contents[machine.disk()], journal, &*judge, moment)
+            });
+        let cut = one_cut(machine, contents, &judge, moment, choices.bits(), e2fsck);
+        figures.add(Cut { kernel, ..cut });
         progress(number + 1);
     }
     figures
@@ -142,6 +164,33 @@ impl Followed {
     }
 }
 
+/// Lets the machine recover from `contents` and cuts its power again meanwhile, or right after.
+fn cut_again(
+    machine: &Arc<dyn Machine>,
+    contents: Vec<Store>,
+    choices: &mut Rng,
+) -> Result<Vec<Store>, String> {
+    let (inner, bases) = (Arc::clone(machine), contents.clone());
+    let recovery = move || {
+        let log = RecordLog::new();
+        let booted = inner.power_on(contents, Some(&log))?;
+        drop(booted.fs);
+        (booted.shut_down)()?;
+        Ok::<Recording, String>(log.take())
+    };
+    let ran = Sim::new(choices.bits()).run(recovery);
+    let recording = ran
+        .map_err(|stuck| format!("recovery stopped: {stuck}"))?
+        .map_err(|why| format!("the mount was refused: {why}"))?;
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let cut = first + choices.below((last - first).max(1));
+    let keep_percent = [0, 100, 50][choices.below(3) as usize];
+    let left = |(base, device): (&Store, u32)| {
+        recording.at(DeviceId(device), cut).contents(base, 0, keep_percent, choices)
+    };
+    Ok(bases.iter().zip(0..).map(left).collect())
+}
+
 /// What came out of the simulation in which the machine recovered.
 struct Recovered {
     cut: Cut,
@@ -151,13 +200,13 @@ struct Recovered {
 fn one_cut(
     machine: &Arc<dyn Machine>,
     contents: Vec<Store>,
-    ledger: &Arc<Ledger>,
+    judge: &Arc<dyn Judge>,
     at: Moment,
     seed: u64,
     e2fsck: Option<&E2fsck>,
 ) -> Cut {
-    let (inner, ledger) = (Arc::clone(machine), Arc::clone(ledger));
-    let ran = Sim::new(seed).run(move || recover(&*inner, contents, &ledger, at));
+    let (inner, judge) = (Arc::clone(machine), Arc::clone(judge));
+    let ran = Sim::new(seed).run(move || recover(&*inner, contents, &*judge, at));
     let Recovered { mut cut, contents } = match ran {
         Ok(recovered) => recovered,
         Err(deadlock) => {
@@ -174,9 +223,14 @@ fn one_cut(
     cut
 }
 
-fn recover(machine: &dyn Machine, contents: Vec<Store>, ledger: &Ledger, at: Moment) -> Recovered {
+fn recover(
+    machine: &dyn Machine,
+    contents: Vec<Store>,
+    judge: &dyn Judge,
+    at: Moment,
+) -> Recovered {
     let power_on = now();
-    let booted = match machine.power_on(contents) {
+    let booted = match machine.power_on(contents, None) {
         Ok(booted) => booted,
         Err(why) => {
             let cut = Cut::unmountable(at.at, format!("the mount was refused: {why}"));
@@ -184,12 +238,7 @@ fn recover(machine: &dyn Machine, contents: Vec<Store>, ledger: &Ledger, at: Mom
         }
     };
     let mut cut = Cut { at: at.at, recovery: now() - power_on, ..Cut::default() };
-    for (file, ops) in ledger.files() {
-        match read_file(&*booted.fs, file.as_bytes()) {
-            Ok(held) => cut.add_file(&file, &ops, &judge(&ops, at.tick, held.as_deref())),
-            Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
-        }
-    }
+    judge.judge(&*booted.fs, at, &mut cut);
     let Booted { fs, shut_down } = booted;
     drop(fs);
     match shut_down() {
@@ -197,6 +246,17 @@ fn recover(machine: &dyn Machine, contents: Vec<Store>, ledger: &Ledger, at: Mom
         Err(why) => {
             cut.damage.push(format!("the recovered file system could not be unmounted: {why}"));
             Recovered { cut, contents: None }
+        }
+    }
+}
+
+impl Judge for Ledger {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        for (file, ops) in self.files() {
+            match read_file(fs, file.as_bytes()) {
+                Ok(held) => cut.add_file(&file, &ops, &judge(&ops, at.tick, held.as_deref())),
+                Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
+            }
         }
     }
 }

@@ -37,6 +37,8 @@ pub struct Cut {
     pub needs_person: bool,
     /// e2fsck's verdict: `Ok` clean, `Err` its output.
     pub e2fsck: Option<Result<(), String>>,
+    /// The verdict on what the kernel's own recovery makes of it.
+    pub kernel: Option<Result<(), String>>,
     /// Broken promises and foreign data, in words.
     pub findings: Vec<String>,
 }
@@ -97,8 +99,10 @@ impl Figures {
     pub fn add(&mut self, mut cut: Cut) {
         let e2fsck =
             cut.e2fsck.iter().filter_map(|v| v.as_ref().err()).map(|o| format!("e2fsck: {o}"));
+        let kernel = cut.kernel.iter().filter_map(|v| v.as_ref().err());
+        let others: Vec<String> = e2fsck.chain(kernel.map(|o| format!("kernel: {o}"))).collect();
         let words: Vec<String> =
-            cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(e2fsck).collect();
+            cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(others).collect();
         for w in words {
             if self.findings.len() < FINDINGS_KEPT {
                 self.findings.push(format!("cut at {:?}: {w}", cut.at));

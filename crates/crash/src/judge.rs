@@ -14,9 +14,18 @@
 use std::collections::BTreeMap;
 
 use steadfast_block::pattern::{self, SECTOR, Stamp};
+use steadfast_devices::filter::record::Moment;
 use steadfast_runtime::Nanos;
+use steadfast_vfs::FileSystem;
 
+use crate::figures::Cut;
 use crate::ledger::{Action, Operation};
+
+/// Knows what a workload was promised, and looks whether a recovered file system keeps it.
+pub trait Judge: Send + Sync {
+    /// Judges what is left after a cut at `at` and adds what it took to `cut`.
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut);
+}
 
 /// What one cut took from one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

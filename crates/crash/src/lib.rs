@@ -4,4 +4,6 @@ pub mod e2fsck;
 pub mod explore;
 pub mod figures;
 pub mod judge;
+pub mod kernel;
 pub mod ledger;
+pub mod mixed;

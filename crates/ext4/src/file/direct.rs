@@ -63,14 +63,16 @@ impl Ext4 {
         let written = self
             .map_for_write(inode, offset, end, size, pieces)
             .and_then(|pieces| self.write_pieces(inode, pieces, offset, end, &data));
-        if let Err(e) = written {
-            if end > size {
-                // The blocks beyond the end hold nobody's data.
-                self.cut_to_size(inode)?;
+        match written {
+            Ok(written) => self.settle_write(inode, offset, end, size, written)?,
+            Err(e) => {
+                if end > size {
+                    // The blocks beyond the end hold nobody's data.
+                    self.cut_to_size(inode)?;
+                }
+                return Err(e);
             }
-            return Err(e);
         }
-        self.settle_write(inode, offset, end, size)?;
         Ok(done)
     }
 
@@ -105,10 +107,20 @@ impl Ext4 {
         self.volume.pieces(inode, offset, end, None)
     }
 
-    /// The data is down: the blocks are written, and the file is as long as it is.
-    fn settle_write(&self, inode: &Inode, offset: u64, end: u64, size: u64) -> Result<()> {
+    /// The data is down: the blocks are written, and the file is as long as it is. The writes
+    /// have completed, but perhaps only into the device's cache: the transaction claims that they
+    /// are in place, so it must know of them, for the flush before its commit block.
+    fn settle_write(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        end: u64,
+        size: u64,
+        written: Vec<Completion>,
+    ) -> Result<()> {
         let block = self.volume.block_size();
         let mut txn = self.volume.begin()?;
+        written.into_iter().for_each(|w| txn.wait_for(w));
         txn.mark_written(inode.no, offset / block, end / block)?;
         if end > size {
             txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
@@ -129,7 +141,7 @@ impl Ext4 {
         offset: u64,
         end: u64,
         data: &Bytes,
-    ) -> Result<()> {
+    ) -> Result<Vec<Completion>> {
         self.pages.invalidate(key(inode.no), offset..end);
         let mut writes = Writes::default();
         for piece in pieces {
@@ -141,7 +153,8 @@ impl Ext4 {
         let started = writes.submit(self);
         let outcome = Completion::wait_all(&started);
         self.pages.invalidate(key(inode.no), offset..end);
-        Ok(outcome?)
+        outcome?;
+        Ok(started)
     }
 }
 

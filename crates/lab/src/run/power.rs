@@ -38,7 +38,13 @@ pub(super) fn run(
     let (inner, iozone) = (Arc::clone(&machine), setting.risk.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
     let recorded = sim.run(move || inner.record(&iozone)).map_err(|e| e.to_string())??;
-    let plan = Plan { cuts: setting.cuts, seed: setting.options.seed, e2fsck_every: E2FSCK_EVERY };
+    let plan = Plan {
+        cuts: setting.cuts,
+        seed: setting.options.seed,
+        e2fsck_every: E2FSCK_EVERY,
+        again_percent: 0,
+        kernel_every: 0,
+    };
     let cuts = plan.cuts.max(1) as f64;
     let machine: Arc<dyn Machine> = machine;
     let figures = explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts));
@@ -104,18 +110,24 @@ impl Modelled {
         fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
         drop(observer);
         let ledger = Arc::into_inner(ledger).ok_or("the workload still runs")?;
-        Ok(Recorded { bases, recording, ledger })
+        Ok(Recorded { bases, recording, judge: Arc::new(ledger) })
     }
 }
 
 impl Machine for Modelled {
-    fn power_on(&self, contents: Vec<Store>) -> Result<Booted, String> {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
         let devices = Devices::build(&self.scenario, &self.variant)?;
         for (device, contents) in devices.all().zip(contents) {
             device.fill(contents)?;
         }
-        let journal = devices.journal.as_ref().map(Device::block);
-        let fs = self.mount(devices.disk.block(), journal)?;
+        let recorded = |device: &Device| -> Arc<dyn BlockDevice> {
+            match log {
+                Some(log) => Arc::new(Record::new(device.block(), log)),
+                None => device.block(),
+            }
+        };
+        let disk = recorded(&devices.disk);
+        let fs = self.mount(disk, devices.journal.as_ref().map(recorded))?;
         let mounted = Arc::clone(&fs);
         Ok(Booted {
             fs,

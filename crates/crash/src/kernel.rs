@@ -1,0 +1,125 @@
+//! A third opinion: the kernel mounts what the cut left, recovers it itself, and the same judge
+//! looks at the mount. Needs root, loop devices and a kernel with ext4.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
+use steadfast_vfs::HostFs;
+
+use crate::figures::Cut;
+use crate::judge::Judge;
+
+/// Seconds after which a command is killed.
+const LIMIT_SECONDS: &str = "60";
+
+/// Mounts images with the kernel's ext4.
+pub struct Kernel {
+    folder: tempfile::TempDir,
+}
+
+impl Kernel {
+    /// Fails in words if this is not root or has no folder for images.
+    pub fn find() -> Result<Kernel, String> {
+        let user = run("id", &["-u"])?;
+        if user.trim() != "0" {
+            return Err("mounting with the kernel needs root".into());
+        }
+        let folder = tempfile::tempdir().map_err(|e| format!("a folder for images: {e}"))?;
+        std::fs::create_dir(folder.path().join("mount")).map_err(|e| e.to_string())?;
+        Ok(Kernel { folder })
+    }
+
+    /// Lets the kernel recover the contents of disk and journal device, and judges what it shows.
+    /// `Err` says in words what was wrong, the kernel's refusal included.
+    pub fn judge(
+        &self,
+        disk: &Store,
+        journal: Option<&Store>,
+        judge: &dyn Judge,
+        at: Moment,
+    ) -> Result<(), String> {
+        let disk = Loop::of(disk, self.folder.path().join("disk.img"))?;
+        let journal =
+            journal.map(|j| Loop::of(j, self.folder.path().join("journal.img"))).transpose()?;
+        let point = self.folder.path().join("mount");
+        let mut options = "errors=remount-ro".to_owned();
+        if let Some(journal) = &journal {
+            options.push_str(&format!(",journal_path={}", journal.device));
+        }
+        let mounted = Mounted::new(&disk.device, &point, &options)?;
+        let mut cut = Cut { at: at.at, ..Cut::default() };
+        {
+            let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
+            judge.judge(&fs, at, &mut cut);
+        }
+        mounted.unmount()?;
+        let wrong: Vec<String> = cut.findings.into_iter().chain(cut.damage).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }
+}
+
+fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, String> {
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", LIMIT_SECONDS, program])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{program} could not be run: {e}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let why = String::from_utf8_lossy(&output.stderr);
+    Err(format!("{program}: {}: {}", output.status, why.trim()))
+}
+
+/// An image on a loop device, which is let go at the end.
+struct Loop {
+    device: String,
+}
+
+impl Loop {
+    fn of(contents: &Store, path: PathBuf) -> Result<Loop, String> {
+        contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
+        let path = path.to_string_lossy().into_owned();
+        let device = run("losetup", &["--find", "--show", &path])?.trim().to_owned();
+        Ok(Loop { device })
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Nothing else can be done about a loop device that does not go.
+        drop(run("losetup", &["--detach", &self.device]));
+    }
+}
+
+/// A mount, which is let go at the end.
+struct Mounted<'a> {
+    point: &'a Path,
+    mounted: bool,
+}
+
+impl<'a> Mounted<'a> {
+    fn new(device: &str, point: &'a Path, options: &str) -> Result<Self, String> {
+        let place = point.to_string_lossy();
+        run("mount", &["-t", "ext4", "-o", options, device, &place])
+            .map_err(|e| format!("the kernel refused the mount: {e}"))?;
+        Ok(Mounted { point, mounted: true })
+    }
+
+    fn unmount(mut self) -> Result<(), String> {
+        self.mounted = false;
+        run("umount", &[self.point]).map(drop)
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if self.mounted {
+            drop(run("umount", &["--lazy".as_ref(), self.point.as_os_str()]));
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Draws operations that can succeed.
+
+use std::collections::BTreeMap;
+
+use steadfast_block::rng::Rng;
+
+use super::names::{Names, Node, parent};
+use super::operation::{How, Index, Operation};
+use super::seen::Kind;
+
+/// Files grow to about this size.
+const SIZE_MAX: u64 = 96 << 10;
+/// Direct writes are aligned to this.
+const ALIGN: u64 = 4096;
+
+/// Draws the operations of one task.
+pub(super) struct Generator {
+    rng: Rng,
+    names: Names,
+    sizes: BTreeMap<Node, u64>,
+    next: Index,
+    /// Whether transaction points are asked for.
+    transact: bool,
+}
+
+impl Generator {
+    pub fn new(seed: u64, transact: bool) -> Self {
+        Generator {
+            rng: Rng::new(seed),
+            names: Names::new(),
+            sizes: BTreeMap::new(),
+            next: 0,
+            transact,
+        }
+    }
+
+    fn pick(&mut self, kind: Kind) -> Option<String> {
+        let of_kind: Vec<&String> =
+            self.names.entries.keys().filter(|n| self.names.kind(n) == Some(kind)).collect();
+        let count = of_kind.len() as u64;
+        (count > 0).then(|| of_kind[self.rng.below(count) as usize].clone())
+    }
+
+    /// A name in some folder that may or may not be there.
+    fn name(&mut self, words: &[&str]) -> String {
+        let folder = self.pick(Kind::Folder).unwrap_or_default();
+        let word = words[self.rng.below(words.len() as u64) as usize];
+        if folder.is_empty() { word.to_owned() } else { format!("{folder}/{word}") }
+    }
+
+    fn new_name(&mut self, words: &[&str]) -> Option<String> {
+        let name = self.name(words);
+        self.names.node(&name).is_none().then_some(name)
+    }
+
+    /// The next operation.
+    pub fn next(&mut self) -> Operation {
+        let op = loop {
+            if let Some(op) = self.draw() {
+                break op;
+            }
+        };
+        self.apply(&op);
+        op
+    }
+
+    fn draw(&mut self) -> Option<Operation> {
+        const FILES: [&str; 6] = ["a", "b", "c", "d", "e", "a-name-that-takes-some-room"];
+        const FOLDERS: [&str; 3] = ["p", "q", "r"];
+        let kind = self.rng.below(100);
+        Some(match kind {
+            0..30 => return self.write(),
+            30..44 => Operation::Create { name: self.new_name(&FILES)? },
+            44..51 => Operation::Unlink { name: self.pick(Kind::File)? },
+            51..53 => Operation::Unlink { name: self.pick(Kind::Symlink)? },
+            53..63 => return self.rename(&FILES),
+            63..67 => Operation::Link { from: self.pick(Kind::File)?, to: self.new_name(&FILES)? },
+            67..70 => {
+                let target = "t".repeat(1 + self.rng.below(120) as usize);
+                Operation::Symlink { name: self.new_name(&["l", "m"])?, target }
+            }
+            70..74 => {
+                let name = self.new_name(&FOLDERS).filter(|n| n.len() < 6)?;
+                Operation::Mkdir { name }
+            }
+            74..76 => Operation::Rmdir { name: self.empty_folder()? },
+            76..82 => {
+                let size = self.rng.below(SIZE_MAX);
+                Operation::Truncate { name: self.pick(Kind::File)?, size }
+            }
+            82..85 => {
+                let mode = 0o400 | self.rng.below(0o400) as u16;
+                Operation::Chmod { name: self.pick(Kind::File)?, mode }
+            }
+            85..92 => Operation::Fsync { name: self.pick(Kind::File)?, data_only: kind > 90 },
+            92..95 => Operation::FsyncDir { name: self.pick(Kind::Folder)? },
+            95 => Operation::Sync,
+            _ if self.transact => Operation::Transact,
+            _ => return None,
+        })
+    }
+
+    fn write(&mut self) -> Option<Operation> {
+        let name = self.pick(Kind::File)?;
+        let size = self.sizes.get(&self.names.node(&name)?).copied().unwrap_or(0);
+        let how = match self.rng.below(20) {
+            0..12 => How::Buffered,
+            12..14 => How::Sync,
+            14..16 => How::DataSync,
+            _ => How::Direct,
+        };
+        let align = if how == How::Direct { ALIGN } else { 1 };
+        let append = self.rng.percent(50);
+        let offset = if append { size } else { self.rng.below(SIZE_MAX) };
+        let offset = offset.min(SIZE_MAX) / align * align;
+        let longest = if self.rng.percent(20) { 40_000 } else { 6_000 };
+        let len = (1 + self.rng.below(longest)).next_multiple_of(align);
+        Some(Operation::Write { name, offset, len, how })
+    }
+
+    fn rename(&mut self, files: &[&str]) -> Option<Operation> {
+        let kind = if self.rng.percent(75) { Kind::File } else { Kind::Folder };
+        let from = self.pick(kind).filter(|n| !n.is_empty())?;
+        let to = self.name(if kind == Kind::File { files } else { &["p", "q", "s"] });
+        let into_itself = to == from || to.starts_with(&format!("{from}/"));
+        let deep = kind == Kind::Folder && to.len() > 5;
+        let fits = match self.names.kind(&to) {
+            None => true,
+            Some(Kind::Folder) => kind == Kind::Folder && self.is_empty(&to),
+            Some(_) => kind != Kind::Folder,
+        };
+        (!into_itself && !deep && fits && !from.starts_with(&format!("{to}/")))
+            .then_some(Operation::Rename { from, to })
+    }
+
+    fn is_empty(&self, folder: &str) -> bool {
+        !self.names.entries.keys().any(|n| !n.is_empty() && n != folder && parent(n) == folder)
+    }
+
+    fn empty_folder(&mut self) -> Option<String> {
+        self.pick(Kind::Folder).filter(|n| !n.is_empty() && self.is_empty(n))
+    }
+
+    fn apply(&mut self, op: &Operation) {
+        match op {
+            Operation::Write { name, offset, len, .. } => {
+                if let Some(node) = self.names.node(name) {
+                    let size = self.sizes.entry(node).or_default();
+                    *size = (*size).max(offset + len);
+                }
+            }
+            Operation::Truncate { name, size } => {
+                if let Some(node) = self.names.node(name) {
+                    self.sizes.insert(node, *size);
+                }
+            }
+            _ => {}
+        }
+        self.names.apply(self.next, op);
+        self.next += 1;
+    }
+}

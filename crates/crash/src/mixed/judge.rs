@@ -1,0 +1,263 @@
+//! Judges what a cut left of the mixed workload.
+
+use std::collections::BTreeMap;
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_vfs::{FileSystem, TransactMask};
+
+use super::content::{Content, Fault};
+use super::names::{FOLDER, Names, Node, parent};
+use super::operation::{How, Index, Operation};
+use super::points;
+use super::run::folder_name;
+use super::seen::{self, Seen};
+use crate::figures::Cut;
+use crate::judge::Judge;
+
+/// An operation that was carried out.
+#[derive(Debug, Clone)]
+pub(super) struct Done {
+    pub op: Operation,
+    pub started: Moment,
+    pub acknowledged: Moment,
+}
+
+/// What every task did, in its order.
+#[derive(Debug, Clone)]
+pub struct History {
+    pub(super) tasks: Vec<Vec<Done>>,
+}
+
+/// What the set-up promises.
+#[derive(Debug, Clone, Copy)]
+pub struct Promises {
+    /// New blocks may show what they held before (data=writeback).
+    pub foreign_allowed: bool,
+    /// Transaction points, made by the operations of this mask.
+    pub points: Option<TransactMask>,
+}
+
+/// A task's operations, with the names after each number of them.
+pub(super) struct Task {
+    pub done: Vec<Done>,
+    pub names: Vec<Names>,
+}
+
+/// The judge of one recorded run.
+pub struct MixedJudge {
+    tasks: Vec<Task>,
+    promises: Promises,
+}
+
+impl MixedJudge {
+    /// A judge of the run with this history.
+    pub fn new(history: History, promises: Promises) -> Self {
+        let task = |done: Vec<Done>| {
+            let mut names = vec![Names::new()];
+            for (index, d) in done.iter().enumerate() {
+                let mut next = names[index].clone();
+                next.apply(index, &d.op);
+                names.push(next);
+            }
+            Task { done, names }
+        };
+        MixedJudge { tasks: history.tasks.into_iter().map(task).collect(), promises }
+    }
+}
+
+impl Judge for MixedJudge {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        let mut found = Vec::new();
+        for task in 0..self.tasks.len() {
+            match seen::folder(fs, &folder_name(task)) {
+                Ok(Some(tree)) => found.push(tree),
+                Ok(None) => {
+                    cut.broken_promises += 1;
+                    cut.findings.push(format!("{} is missing", folder_name(task)));
+                    return;
+                }
+                Err(e) => {
+                    cut.damage.push(format!("cannot be read after recovery: {e}"));
+                    return;
+                }
+            }
+        }
+        if let Some(mask) = self.promises.points {
+            points::judge(&self.tasks, mask, at.tick, &found, cut);
+            return;
+        }
+        for (number, (task, tree)) in self.tasks.iter().zip(&found).enumerate() {
+            task.judge(number, at.tick, tree, self.promises.foreign_allowed, cut);
+        }
+    }
+}
+
+/// What was promised of a task's folder before a cut.
+struct Promised {
+    /// Operations started.
+    started: usize,
+    /// Operations acknowledged.
+    acknowledged: usize,
+    /// The fewest operations whose names must be there.
+    least: usize,
+    contents: BTreeMap<Node, Content>,
+}
+
+impl Task {
+    /// How many operations had started before `tick`, and how many were acknowledged.
+    pub fn progress(&self, tick: u64) -> (usize, usize) {
+        let started = self.done.partition_point(|d| d.started.tick < tick);
+        (started, self.done.partition_point(|d| d.acknowledged.tick < tick))
+    }
+
+    fn promised(&self, task: usize, tick: u64) -> Promised {
+        let (started, acknowledged) = self.progress(tick);
+        let mut p = Promised { started, acknowledged, least: 0, contents: BTreeMap::new() };
+        let mut touched: BTreeMap<Node, Index> = BTreeMap::new();
+        for (index, done) in self.done[..started].iter().enumerate() {
+            let names = &self.names[index];
+            for node in touched_nodes(names, index, &done.op) {
+                touched.insert(node, index);
+            }
+            let kept = index < acknowledged;
+            let named = |name: &str| names.node(name).unwrap_or(FOLDER);
+            let since = |node: Node| touched.get(&node).map_or(0, |i| i + 1);
+            match &done.op {
+                Operation::Write { name, offset, len, how } => {
+                    let node = named(name);
+                    let content = p.contents.entry(node).or_insert_with(|| Content::new(task));
+                    content.write(index, *offset, *len);
+                    if kept && matches!(how, How::Sync | How::DataSync) {
+                        content.promise(*offset, *len);
+                        let least = if *how == How::Sync { since(node) } else { node };
+                        p.least = p.least.max(least);
+                    }
+                }
+                Operation::Truncate { name, size } => {
+                    let content =
+                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
+                    content.truncate(*size);
+                }
+                Operation::Fsync { name, data_only } if kept => {
+                    let node = named(name);
+                    p.contents.entry(node).or_insert_with(|| Content::new(task)).promise_all();
+                    // A file that was made is there after fdatasync too; its last rename or
+                    // change of permissions need not be.
+                    p.least = p.least.max(if *data_only { node } else { since(node) });
+                }
+                Operation::FsyncDir { name } if kept => {
+                    p.least = p.least.max(since(named(name)));
+                }
+                Operation::Sync if kept => {
+                    p.least = index;
+                    p.contents.values_mut().for_each(Content::promise_all);
+                }
+                _ => {}
+            }
+        }
+        p
+    }
+
+    fn judge(
+        &self,
+        number: usize,
+        tick: u64,
+        tree: &BTreeMap<String, Seen>,
+        foreign_allowed: bool,
+        cut: &mut Cut,
+    ) {
+        let promised = self.promised(number, tick);
+        let mut fault = None;
+        for k in (promised.least..=promised.started).rev() {
+            if self.names[k].compare(tree).is_err() {
+                continue;
+            }
+            match promised.judge_data(&self.names[k], tree, foreign_allowed) {
+                Ok(()) => {
+                    cut.lost_operations += promised.acknowledged.saturating_sub(k) as u64;
+                    return;
+                }
+                Err(why) => fault = fault.or(Some((k, why))),
+            }
+        }
+        let folder = folder_name(number);
+        match fault {
+            Some((k, (name, Fault::Broken(what)))) => {
+                cut.broken_promises += 1;
+                cut.findings.push(format!("{folder}/{name} after {k} operations: {what}"));
+            }
+            Some((k, (name, Fault::Foreign(what)))) => {
+                cut.foreign_bytes += 1;
+                cut.findings.push(format!("{folder}/{name} after {k} operations: {what}"));
+            }
+            None => self.no_prefix(&folder, &promised, tree, cut),
+        }
+    }
+
+    /// The names are not those of a prefix that keeps the promises.
+    fn no_prefix(
+        &self,
+        folder: &str,
+        promised: &Promised,
+        tree: &BTreeMap<String, Seen>,
+        cut: &mut Cut,
+    ) {
+        let earlier = (0..promised.least).rev().find(|k| self.names[*k].compare(tree).is_ok());
+        if let Some(k) = earlier {
+            cut.broken_promises += 1;
+            let op = &self.done[promised.least - 1].op;
+            cut.findings.push(format!(
+                "{folder} is as after {k} operations; {} were promised, the last of them {op:?}",
+                promised.least
+            ));
+            return;
+        }
+        let why = self.names[promised.started].compare(tree).err().unwrap_or_default();
+        cut.order_violations += 1;
+        cut.damage.push(format!(
+            "{folder} is as after no number of operations; after all {}: {why}",
+            promised.started
+        ));
+    }
+}
+
+impl Promised {
+    fn judge_data(
+        &self,
+        names: &Names,
+        tree: &BTreeMap<String, Seen>,
+        foreign_allowed: bool,
+    ) -> Result<(), (String, Fault)> {
+        let empty = Content::default();
+        for (name, seen) in tree {
+            let Some(node) = names.node(name) else { continue };
+            if seen.kind == seen::Kind::File {
+                let content = self.contents.get(&node).unwrap_or(&empty);
+                content.judge(&seen.data, foreign_allowed).map_err(|f| (name.clone(), f))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nodes whose inodes an operation on names changes.
+fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<Node> {
+    let of = |name: &str| names.node(name);
+    let nodes = match op {
+        Operation::Create { name }
+        | Operation::Mkdir { name }
+        | Operation::Symlink { name, .. } => {
+            vec![Some(index + 1), of(parent(name))]
+        }
+        Operation::Link { from, to } => vec![of(from), of(parent(to))],
+        Operation::Unlink { name } | Operation::Rmdir { name } => {
+            vec![of(name), of(parent(name))]
+        }
+        Operation::Rename { from, to } if of(from) != of(to) => {
+            vec![of(from), of(to), of(parent(from)), of(parent(to))]
+        }
+        Operation::Chmod { name, .. } => vec![of(name)],
+        _ => Vec::new(),
+    };
+    nodes.into_iter().flatten().collect()
+}

@@ -1,0 +1,201 @@
+//! The machine of the mixed workload: a flash disk whose cache is volatile, and a card for an
+//! external journal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::model::ssd::SsdCache;
+use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{
+    JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
+};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_runtime::Sim;
+use steadfast_vfs::{FileSystem, TransactMask};
+
+use super::judge::{MixedJudge, Promises};
+use super::run::record;
+use crate::explore::{Booted, Machine, Recorded};
+
+/// 1970 and some: when every machine begins, in seconds.
+const EPOCH: u64 = 1_704_067_200;
+/// Blocks of an internal journal.
+const JOURNAL_BLOCKS: u32 = 1024;
+
+/// A set-up to be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// The data mode.
+    pub data: DataMode,
+    /// Whether the journal is on the card.
+    pub external: bool,
+    /// Asynchronous commits.
+    pub async_commit: bool,
+    /// Bytes a block.
+    pub block_size: u32,
+    /// Delayed allocation.
+    pub delayed_allocation: bool,
+    /// The disk acknowledges flushes without doing them: the control.
+    pub lying: bool,
+    /// Which operations make transaction points, with data=transact.
+    pub points: Option<TransactMask>,
+}
+
+impl Setup {
+    /// data=ordered on an internal journal, 4 KiB blocks.
+    pub const PLAIN: Setup = Setup {
+        data: DataMode::Ordered,
+        external: false,
+        async_commit: false,
+        block_size: 4096,
+        delayed_allocation: true,
+        lying: false,
+        points: None,
+    };
+
+    fn options(&self, journal_device: Option<Arc<dyn BlockDevice>>) -> MountOptions {
+        let mut options = MountOptions {
+            data: self.data,
+            journal_device,
+            delayed_allocation: self.delayed_allocation,
+            simulated_epoch: EPOCH,
+            ..MountOptions::default()
+        };
+        options.journal.async_commit = self.async_commit;
+        options.page_cache.memory_bytes = 8 << 20;
+        options
+    }
+
+    fn promises(&self) -> Promises {
+        let foreign_allowed = self.data == DataMode::Writeback;
+        Promises { foreign_allowed, points: self.points }
+    }
+}
+
+/// Builds the set-up's machine; see the module's text.
+#[derive(Debug, Clone, Copy)]
+pub struct MixedMachine {
+    /// What is on it.
+    pub setup: Setup,
+    /// Bytes of the disk.
+    pub disk_bytes: u64,
+}
+
+type Built = (Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>);
+
+impl MixedMachine {
+    /// The devices: disk and card; recorded, if there is a log.
+    fn build(&self, log: Option<&RecordLog>) -> Result<Built, String> {
+        let disk = SsdParams {
+            sectors: self.disk_bytes / 512,
+            write_cache: SsdCache::Volatile,
+            ..SsdParams::default()
+        };
+        let card = NvramParams { size_mib: 8, initialised: true, ..NvramParams::default() };
+        let built = |params: ModelParams, name| params.build(name).map_err(|e| e.to_string());
+        let mut models = vec![built(ModelParams::Ssd(disk), "disk")?];
+        if self.setup.external {
+            models.push(built(ModelParams::Nvram(card), "card")?);
+        }
+        let devices = models
+            .iter()
+            .map(|m| -> Arc<dyn BlockDevice> {
+                let device: Arc<dyn BlockDevice> = Arc::clone(m) as Arc<dyn BlockDevice>;
+                match log {
+                    Some(log) if self.setup.lying => {
+                        let drains_within = Duration::from_millis(20);
+                        let lying = Durability::Lying { cache_bytes: 1 << 20, drains_within };
+                        Arc::new(Record::with_durability(device, log, lying))
+                    }
+                    Some(log) => Arc::new(Record::new(device, log)),
+                    None => device,
+                }
+            })
+            .collect();
+        Ok((models, devices))
+    }
+
+    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
+        let options = self.setup.options(devices.get(1).cloned());
+        Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())
+    }
+
+    fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<(), String> {
+        let mut options = Options::random(EPOCH);
+        options.block_size = Some(self.setup.block_size);
+        options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
+        if let Some(card) = devices.get(1) {
+            let mut journal = JournalDeviceOptions::random(EPOCH);
+            journal.block_size = self.setup.block_size;
+            make_journal_device(card, &journal).map_err(|e| e.to_string())?;
+            options.journal =
+                JournalChoice::External { device: Arc::clone(card), accept_volatile: false };
+        }
+        make(&devices[0], &options).map_err(|e| e.to_string())?;
+        devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string())
+    }
+
+    /// Runs the workload in a simulation of its own: `tasks` tasks of `operations` operations.
+    ///
+    /// # Errors
+    /// If anything in it fails, in words.
+    pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded, String> {
+        let machine = *self;
+        let ran = Sim::new(seed).run(move || machine.simulate(seed, tasks, operations));
+        ran.map_err(|e| e.to_string())?
+    }
+
+    fn simulate(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded, String> {
+        let log = RecordLog::new();
+        log.pause(true);
+        let (models, devices) = self.build(Some(&log))?;
+        // What was there before: to be seen by nobody.
+        let mut old = Store::new(self.disk_bytes);
+        for at in (0..self.disk_bytes).step_by(1 << 16) {
+            old.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 16));
+        }
+        models[0].set_contents(old).map_err(|e| e.to_string())?;
+        self.make(&devices)?;
+        let fs = self.mount(&devices)?;
+        let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+        let mut bases = Vec::new();
+        let begin = || {
+            // Everything so far is beyond doubt.
+            bases = models.iter().map(|m| m.contents()).collect();
+            log.pause(false);
+        };
+        let size = (tasks, operations);
+        let transact = self.setup.points.is_some();
+        let history = record(&shared, &log, seed, size, transact, begin)?;
+        let recording = log.take();
+        drop(shared);
+        fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+        let judge = Arc::new(MixedJudge::new(history, self.setup.promises()));
+        Ok(Recorded { bases, recording, judge })
+    }
+}
+
+impl Machine for MixedMachine {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+        let (models, devices) = self.build(log)?;
+        for (model, contents) in models.iter().zip(contents) {
+            model.set_contents(contents).map_err(|e| e.to_string())?;
+        }
+        let fs = self.mount(&devices)?;
+        let mounted = Arc::clone(&fs);
+        Ok(Booted {
+            fs,
+            shut_down: Box::new(move || {
+                mounted.unmount().map_err(|e| e.to_string())?;
+                Ok(models.iter().map(|m| m.contents()).collect())
+            }),
+        })
+    }
+
+    fn journal(&self) -> Option<usize> {
+        self.setup.external.then_some(1)
+    }
+}

@@ -1,0 +1,88 @@
+//! The operations.
+
+use steadfast_vfs::TransactMask;
+
+/// How a write is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Through the page cache.
+    Buffered,
+    /// With O_SYNC.
+    Sync,
+    /// With O_DSYNC.
+    DataSync,
+    /// With O_DIRECT: offset and length are multiples of 4096.
+    Direct,
+}
+
+/// One operation of a task. Names are paths inside the task's folder; "" is the folder itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Operation {
+    /// Makes an empty file.
+    Create { name: String },
+    /// Makes a folder.
+    Mkdir { name: String },
+    /// Makes a symbolic link.
+    Symlink { name: String, target: String },
+    /// Gives a file a second name.
+    Link { from: String, to: String },
+    /// Removes the name of a file or symbolic link.
+    Unlink { name: String },
+    /// Removes an empty folder.
+    Rmdir { name: String },
+    /// Renames, replacing what is there.
+    Rename { from: String, to: String },
+    /// Writes `len` bytes that tell the task and the operation.
+    Write { name: String, offset: u64, len: u64, how: How },
+    /// Makes a file longer or shorter.
+    Truncate { name: String, size: u64 },
+    /// Changes permissions.
+    Chmod { name: String, mode: u16 },
+    /// fsync or fdatasync of a file.
+    Fsync { name: String, data_only: bool },
+    /// fsync of a folder.
+    FsyncDir { name: String },
+    /// sync.
+    Sync,
+    /// A transaction point.
+    Transact,
+}
+
+impl Operation {
+    /// Whether the operation makes a transaction point by itself under `mask`. Files are opened
+    /// for each write, truncation excepted, and closed after it.
+    pub(super) fn makes_point(&self, mask: TransactMask) -> bool {
+        let bits = match self {
+            Operation::Create { .. } => TransactMask::CREATE | TransactMask::CLOSE,
+            Operation::Symlink { .. } => TransactMask::CREATE,
+            Operation::Mkdir { .. } => TransactMask::MKDIR,
+            Operation::Link { .. } => TransactMask::LINK,
+            Operation::Unlink { .. } | Operation::Rmdir { .. } => TransactMask::UNLINK,
+            Operation::Rename { .. } => TransactMask::RENAME,
+            Operation::Write { how: How::Buffered | How::Direct, .. } => {
+                TransactMask::WRITE | TransactMask::CLOSE
+            }
+            Operation::Write { .. } => {
+                TransactMask::WRITE | TransactMask::CLOSE | TransactMask::FSYNC
+            }
+            Operation::Truncate { .. } => TransactMask::TRUNCATE,
+            Operation::Chmod { .. } => return false,
+            Operation::Fsync { .. } => TransactMask::FSYNC | TransactMask::CLOSE,
+            Operation::FsyncDir { .. } => TransactMask::FSYNC,
+            Operation::Sync => TransactMask::SYNC,
+            Operation::Transact => return true,
+        };
+        mask.intersects(bits)
+    }
+}
+
+/// Names an operation of a task: its place in the order, from 0.
+pub(super) type Index = usize;
+
+/// The byte that operation `index` of `task` writes at `at`. Never zero: that is what nobody
+/// wrote.
+pub(super) fn byte(task: usize, index: Index, at: u64) -> u8 {
+    let seed = (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 20;
+    let mixed = (seed ^ (at / 5)).wrapping_mul(0xa076_1d64_78bd_642f);
+    (mixed >> 40) as u8 | 1
+}

@@ -1,0 +1,120 @@
+//! Mixed metadata and data under power cuts, in every data mode, on internal and external
+//! journals: no promise broken, no damage by our check and by e2fsck.
+//!
+//! A quick part runs always. `STEADFAST_SOAK=N` cuts N times as often (`cargo xtask soak`), and a
+//! table is printed with `--nocapture`.
+
+use std::sync::Arc;
+
+use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::explore::{Machine, Plan, explore};
+use steadfast_crash::figures::Figures;
+use steadfast_crash::kernel::Kernel;
+use steadfast_crash::mixed::{MixedMachine, Setup};
+use steadfast_ext4::DataMode;
+
+/// Cuts of one recorded run.
+const CUTS: u64 = 12;
+/// States of each set-up that the kernel recovers too.
+const KERNEL_MOUNTS: u64 = 40;
+const DISK: u64 = 24 << 20;
+const TASKS: usize = 3;
+const OPERATIONS: usize = 70;
+
+fn soak() -> u64 {
+    std::env::var("STEADFAST_SOAK").ok().and_then(|v| v.parse().ok()).unwrap_or(1).max(1)
+}
+
+/// Records runs of the set-up and cuts them.
+fn explored(name: &str, setup: Setup) -> Figures {
+    assert!(E2fsck::find().is_some(), "e2fsck is needed: apt-get install e2fsprogs");
+    let machine = MixedMachine { setup, disk_bytes: DISK };
+    let shared: Arc<dyn Machine> = Arc::new(machine);
+    let mut all = Figures::default();
+    // Two mounts a run, until there are enough of them.
+    let asked = |all: &Figures| all.count(|c| c.kernel.is_some());
+    for round in 0..2 * soak() {
+        let seed = round * 7919 + 1;
+        let recorded = machine.record(seed, TASKS, OPERATIONS).unwrap_or_else(|e| panic!("{e}"));
+        // The kernel cannot recover what a cut leaves of an asynchronous commit (not its own
+        // either): a commit block whose blocks are missing is an error to it.
+        let ask = asked(&all) < KERNEL_MOUNTS && !setup.async_commit;
+        let kernel_every = if ask { CUTS / 2 } else { 0 };
+        let plan = Plan { cuts: CUTS, seed, e2fsck_every: 1, again_percent: 25, kernel_every };
+        let figures = explore(&shared, recorded, &plan, &|_| ());
+        for finding in &figures.findings {
+            all.findings.push(format!("seed {seed}: {finding}"));
+        }
+        all.cuts.extend(figures.cuts);
+    }
+    let broken = all.sum(|c| c.broken_promises);
+    let foreign = all.sum(|c| c.foreign_bytes);
+    let damage = all.count(|c| !c.damage.is_empty());
+    let judged = all.count(|c| c.e2fsck.is_some());
+    let e2fsck = all.count(|c| matches!(c.e2fsck, Some(Err(_))));
+    let kernel = all.count(|c| matches!(c.kernel, Some(Err(_))));
+    println!(
+        "{name:<34} {:>6} cuts  {broken} broken promises  {foreign} foreign  {damage} damaged  \
+         {e2fsck} of {judged} by e2fsck  {kernel} of {} by the kernel's recovery",
+        all.cuts.len(),
+        asked(&all)
+    );
+    all
+}
+
+/// Cuts a set-up and expects that nothing is wrong.
+fn cut(name: &str, setup: Setup) {
+    if let Err(why) = Kernel::find() {
+        println!("SKIPPED: {name}: recovery by the kernel: {why}");
+    }
+    let all = explored(name, setup);
+    let wrong = all.count(|c| {
+        let refuted = [&c.e2fsck, &c.kernel].iter().any(|v| matches!(v, Some(Err(_))));
+        c.broken_promises > 0 || c.foreign_bytes > 0 || !c.damage.is_empty() || refuted
+    });
+    assert_eq!(wrong, 0, "{name}: {:#?}", all.findings);
+}
+
+/// The test of the tests: they can fail.
+#[test]
+fn a_lying_cache_breaks_promises() {
+    let all = explored("lying cache", Setup { lying: true, ..Setup::PLAIN });
+    assert!(all.sum(|c| c.broken_promises) + all.count(|c| !c.damage.is_empty()) > 0);
+}
+
+#[test]
+fn ordered_internal() {
+    cut("ordered, internal", Setup::PLAIN);
+}
+
+#[test]
+fn ordered_external() {
+    cut("ordered, external", Setup { external: true, ..Setup::PLAIN });
+}
+
+#[test]
+fn ordered_small_blocks_without_delayed_allocation() {
+    let setup = Setup { block_size: 1024, delayed_allocation: false, ..Setup::PLAIN };
+    cut("ordered, internal, 1 KiB, nodelalloc", setup);
+}
+
+#[test]
+fn writeback_internal() {
+    cut("writeback, internal", Setup { data: DataMode::Writeback, ..Setup::PLAIN });
+}
+
+#[test]
+fn writeback_external_async() {
+    let setup = Setup { data: DataMode::Writeback, external: true, ..Setup::PLAIN };
+    cut("writeback, external, async commit", Setup { async_commit: true, ..setup });
+}
+
+#[test]
+fn journal_internal() {
+    cut("journal, internal", Setup { data: DataMode::Journal, ..Setup::PLAIN });
+}
+
+#[test]
+fn journal_external() {
+    cut("journal, external", Setup { data: DataMode::Journal, external: true, ..Setup::PLAIN });
+}

@@ -123,7 +123,7 @@ impl Names {
 
     /// Whether what was found is this; if not, where it differs.
     pub fn compare(&self, seen: &BTreeMap<String, Seen>) -> Result<(), String> {
-        for name in self.entries.keys().filter(|n| !seen.contains_key(*n)) {
+        if let Some(name) = self.entries.keys().find(|n| !seen.contains_key(*n)) {
             return Err(format!("'{name}' is missing"));
         }
         let mut numbers: BTreeMap<u64, Node> = BTreeMap::new();

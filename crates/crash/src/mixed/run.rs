@@ -12,7 +12,7 @@ use super::judge::{Done, History};
 use super::operation::{How, Index, Operation, byte};
 
 /// Notes of operations in the record carry this label.
-const NOTE: u64 = 0x6d69_7865_64;
+const NOTE: u64 = 0x006d_6978_6564;
 
 /// The folder of a task.
 pub(super) fn folder_name(task: usize) -> String {

@@ -4,6 +4,9 @@
 //! A quick part runs always. `STEADFAST_SOAK=N` cuts N times as often (`cargo xtask soak`), and a
 //! table is printed with `--nocapture`.
 
+// The table is for people who run a soak.
+#![allow(clippy::print_stdout)]
+
 use std::sync::Arc;
 
 use steadfast_crash::e2fsck::E2fsck;

@@ -5,7 +5,7 @@
 //! * [`ondisk`]: structures, checksums, layout; [`mkfs`] makes and [`check`] judges what they form;
 //! * [`meta`]: reading metadata, and transactions that change it; [`alloc`], [`extents`],
 //!   [`inode`] work inside a transaction;
-//! * [`dir`] and [`namespace`]: names;
+//! * [`dir`] and [`namespace`]: names; [`xattr`]: extended attributes and ACLs;
 //! * [`mod@file`]: the data of files, through the page cache and past it;
 //! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes.
 
@@ -22,6 +22,7 @@ pub mod mkfs;
 pub mod mount;
 pub mod namespace;
 pub mod ondisk;
+pub mod xattr;
 
 pub use error::{Ext4Error, Result};
 pub use fs::Ext4;

@@ -80,6 +80,12 @@ pub enum FsError {
         /// What does not fit.
         what: &'static str,
     },
+    /// E2BIG: longer than any may be.
+    #[error("too long: {what}")]
+    TooBig {
+        /// What is too long.
+        what: &'static str,
+    },
     /// ENXIO: nothing there (SEEK_DATA beyond the last data).
     #[error("no such address")]
     NoAddress,
@@ -151,6 +157,7 @@ impl FsError {
             FsError::Busy { .. } => Errno::BUSY,
             FsError::NoData => Errno::NODATA,
             FsError::Range { .. } => Errno::RANGE,
+            FsError::TooBig { .. } => Errno::TOOBIG,
             FsError::NoAddress => Errno::NXIO,
             FsError::TextBusy => Errno::TXTBSY,
             FsError::CrossDevice { .. } => Errno::XDEV,

@@ -4,7 +4,9 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::check::{Checker, FindingKind};
 use crate::error::Result;
-use crate::ondisk::{Compat, InodeNo, RawInode, XATTR_MAGIC, XattrBlockHeader, XattrEntry};
+use crate::ondisk::{
+    Compat, InodeNo, RawInode, XATTR_MAGIC, XattrBlockHeader, XattrEntry, xattr_entry_hash,
+};
 
 /// How often a block of attributes is used.
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +75,7 @@ fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Op
         }
         let value = region.get(start..start + size.next_multiple_of(4)).unwrap_or(&[]);
         let hash = entry.hash.get();
-        let known = |signed| entry_hash(name, value, signed) == hash;
+        let known = |signed| xattr_entry_hash(name, value, signed) == hash;
         let unset = hash == 0 && !in_block;
         if !unset && !known(false) && !known(true) {
             return Some("an attribute's hash is wrong".into());
@@ -81,18 +83,6 @@ fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Op
         at += len;
     }
     None
-}
-
-/// The hash of an attribute (`ext4_xattr_hash_entry`); `signed` is the legacy form, in which bytes
-/// of the name are signed.
-fn entry_hash(name: &[u8], value: &[u8], signed: bool) -> u32 {
-    let widen = |b: &u8| if signed { *b as i8 as u32 } else { u32::from(*b) };
-    let hash = name.iter().fold(0u32, |h, b| h.rotate_left(5) ^ widen(b));
-    value
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .fold(hash, |h, word| h.rotate_left(16) ^ u32::from_le_bytes(*word))
 }
 
 impl Checker<'_> {

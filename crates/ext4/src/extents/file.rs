@@ -200,7 +200,7 @@ impl<'v> Txn<'v> {
     }
 
     /// Counts blocks in or out of the inode's storage.
-    fn add_blocks(&mut self, no: InodeNo, blocks: i64) -> Result<()> {
+    pub(crate) fn add_blocks(&mut self, no: InodeNo, blocks: i64) -> Result<()> {
         let block_size = self.volume.layout.block_size;
         self.modify_inode(no, |raw| {
             let delta = blocks * i64::from(block_size / 512);

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
+use crate::xattr::Unused;
 
 impl Ext4 {
     /// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
@@ -22,19 +23,25 @@ impl Ext4 {
     pub(crate) fn delete(&self, inode: &Inode) -> Result<()> {
         self.pages.forget(key(inode.no));
         self.unreserve(inode, 0, u64::MAX);
+        let mut unused = Unused::default();
         loop {
             let mut txn = self.volume.begin()?;
             txn.meta.alloc.windows.remove(inode.no);
             let done = self.free_blocks_from(&mut txn, inode, 0)?;
             if done {
-                txn.release_xattr_block(inode.no)?;
+                unused = txn.release_xattrs(inode.no)?;
                 txn.orphan_remove(inode.no)?;
                 txn.delete_inode(inode.no)?;
             }
             txn.finish()?;
             if done {
-                return Ok(());
+                return self.delete_values(unused);
             }
         }
+    }
+
+    /// Deletes the inodes of attributes' values that nobody uses any more.
+    pub(crate) fn delete_values(&self, unused: Unused) -> Result<()> {
+        unused.0.iter().try_for_each(|inode| self.delete_if_unused(inode))
     }
 }

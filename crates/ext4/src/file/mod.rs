@@ -34,7 +34,6 @@ mod sync;
 mod truncate;
 mod write;
 mod writeback;
-mod xattr_block;
 
 use std::time::Duration;
 

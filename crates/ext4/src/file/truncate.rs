@@ -106,7 +106,9 @@ impl Ext4 {
         if !has_extents(&raw) {
             return Ok(true);
         }
-        let revoke = raw.file_type() != Some(FileType::Regular) || self.journals_data(inode);
+        let revoke = raw.file_type() != Some(FileType::Regular)
+            || raw.flags().contains(InodeFlags::EA_INODE)
+            || self.journals_data(inode);
         let budget = self.volume.log.update_blocks_max();
         let revokes = self.revokes_max() * 2;
         loop {

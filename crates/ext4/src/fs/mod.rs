@@ -2,6 +2,7 @@
 
 mod handles;
 mod operations;
+mod xattrs;
 
 use std::sync::Arc;
 

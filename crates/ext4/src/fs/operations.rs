@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
-    RenameFlags, Result, SetAttr, SetTime, StatFs,
+    RenameFlags, Result, SetAttr, SetTime, SetXattr, StatFs,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -27,7 +27,7 @@ impl Ext4 {
         inode.attr(self.volume.layout.block_size)
     }
 
-    fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
+    pub(super) fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
         let no = number(ino)?;
         if no == InodeNo::NONE || no.0 > self.volume.layout.inodes_count {
             return Err(FsError::NotFound);
@@ -39,7 +39,7 @@ impl Ext4 {
     }
 
     /// Refuses to touch the inodes that belong to the file system itself.
-    fn check_ordinary(&self, no: InodeNo) -> Result<()> {
+    pub(super) fn check_ordinary(&self, no: InodeNo) -> Result<()> {
         if no != InodeNo::ROOT && no.0 < self.volume.layout.first_inode.0 {
             return Err(FsError::NotPermitted { what: "an inode of the file system itself" });
         }
@@ -58,7 +58,7 @@ impl Ext4 {
 
     /// Does `work` on an inode that no handle keeps. While it lasts the inode counts as open: it
     /// may lose its names, but its number cannot become another file's under the work's hands.
-    fn pinned<T>(
+    pub(super) fn pinned<T>(
         &self,
         inode: &Inode,
         work: impl FnOnce() -> steadfast_vfs::Result<T>,
@@ -341,6 +341,26 @@ impl FileSystem for Ext4 {
             self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
         }
         Ok(())
+    }
+
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        cpu(NAME_CALL);
+        self.get_xattr(ino, name)
+    }
+
+    fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
+        cpu(NAME_CALL);
+        self.set_xattr(ino, name, Some(value), how)
+    }
+
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        cpu(NAME_CALL);
+        self.list_xattrs(ino)
+    }
+
+    fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        cpu(NAME_CALL);
+        self.set_xattr(ino, name, None, SetXattr::Any)
     }
 }
 

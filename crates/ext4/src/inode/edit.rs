@@ -7,7 +7,7 @@ use steadfast_vfs::{FileType, FsError};
 use super::{Inode, InodeCache, MapChange};
 use crate::error::{Ext4Error, Result};
 use crate::meta::{Tid, Txn};
-use crate::ondisk::{InodeNo, InodePlace, RawInode, RoCompat};
+use crate::ondisk::{InodeFlags, InodeNo, InodePlace, RawInode, RoCompat};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -49,7 +49,9 @@ impl InodeEdit {
         if self.data_changed || self.raw.size() != state.raw.size() {
             state.datasync_tid = tid;
         }
-        if self.raw.file_type() != Some(FileType::Regular) {
+        if self.raw.file_type() != Some(FileType::Regular)
+            || self.raw.flags().contains(InodeFlags::EA_INODE)
+        {
             state.size = self.raw.size();
         }
         state.raw = self.raw;

@@ -12,6 +12,7 @@ use crate::alloc::RangeSet;
 use crate::error::Result;
 use crate::inode::{InodeEdit, Orphans};
 use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+use crate::xattr::Notes;
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
@@ -30,6 +31,7 @@ pub struct Txn<'v> {
     /// Blocks that this transaction takes.
     pub(crate) taken_blocks: u64,
     pub(crate) inodes_delta: i64,
+    pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
 }
 
@@ -48,6 +50,7 @@ impl<'v> Txn<'v> {
             freed: RangeSet::new(),
             taken_blocks: 0,
             inodes_delta: 0,
+            xattr_notes: Notes::new(),
             wait_for: Vec::new(),
         }
     }
@@ -224,6 +227,7 @@ impl<'v> Txn<'v> {
         if let Some(orphans) = self.orphans.take() {
             self.meta.orphans = orphans;
         }
+        self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
         for (_, edit) in std::mem::take(&mut self.inodes) {
             edit.publish(&self.volume.inodes, tid);
         }

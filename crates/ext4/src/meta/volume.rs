@@ -13,6 +13,7 @@ use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
 use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
+use crate::xattr::KnownBlocks;
 
 /// Most operations change fewer blocks than this.
 const TYPICAL_UPDATE_BLOCKS: usize = 16;
@@ -45,6 +46,7 @@ pub(crate) struct MetaState {
     pub groups: Vec<GroupDesc>,
     pub alloc: AllocState,
     pub orphans: Orphans,
+    pub xattr_blocks: KnownBlocks,
 }
 
 /// Counts of free space, as of the finished transactions. Never locked across a wait.

@@ -39,6 +39,7 @@ use crate::meta::{MetaLog, MetaState, Space, Status, Volume};
 use crate::ondisk::{
     GroupDesc, Incompat, Layout, StateFlags, Superblock, check_supported_filesystem,
 };
+use crate::xattr::KnownBlocks;
 
 /// Blocks withheld from data for extent trees: this part of the file system, at most
 /// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).
@@ -146,6 +147,7 @@ fn assemble(
         groups,
         alloc: AllocState::default(),
         orphans: Orphans::default(),
+        xattr_blocks: KnownBlocks::default(),
     };
     Volume {
         device,

@@ -296,13 +296,24 @@ impl Checksums {
     /// Whether a block of extended attributes has the right checksum. It belongs to no one inode
     /// (it may be shared), so only its place is taken in.
     pub fn verify_xattr_block(&self, number: u64, block: &[u8]) -> bool {
-        let Some(seed) = self.seed() else { return true };
         let Ok((header, rest)) = XattrBlockHeader::read_from_prefix(block) else { return false };
-        let stored = header.checksum.get();
-        let mut cleared = header;
-        cleared.checksum.set(0);
-        let crc = crc32c(crc32c(seed, &number.to_le_bytes()), cleared.as_bytes());
-        stored == crc32c(crc, rest)
+        self.seed().is_none_or(|seed| {
+            header.checksum.get() == Self::xattr_block(seed, number, header, rest)
+        })
+    }
+
+    fn xattr_block(seed: u32, number: u64, mut header: XattrBlockHeader, rest: &[u8]) -> u32 {
+        header.checksum.set(0);
+        let crc = crc32c(crc32c(seed, &number.to_le_bytes()), header.as_bytes());
+        crc32c(crc, rest)
+    }
+
+    /// Sets the checksum of a block of extended attributes.
+    pub fn set_xattr_block(&self, number: u64, block: &mut [u8]) {
+        let Some(seed) = self.seed() else { return };
+        if let Ok((header, rest)) = XattrBlockHeader::mut_from_prefix(block) {
+            header.checksum.set(Self::xattr_block(seed, number, *header, rest));
+        }
     }
 }
 

@@ -265,6 +265,12 @@ impl RawInode {
         &self.bytes[GOOD_OLD_INODE_SIZE + self.extra_isize()..]
     }
 
+    /// As [`xattr_region`](Self::xattr_region), to be changed.
+    pub fn xattr_region_mut(&mut self) -> &mut [u8] {
+        let start = GOOD_OLD_INODE_SIZE + self.extra_isize();
+        &mut self.bytes[start..]
+    }
+
     /// Whether every byte is zero: a slot that was never used.
     pub fn is_blank(&self) -> bool {
         self.bytes.iter().all(|b| *b == 0)

@@ -58,4 +58,6 @@ pub use orphan::{ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
 pub use support::{check_supported_filesystem, check_supported_journal_device};
-pub use xattr::{XATTR_MAGIC, XattrBlockHeader, XattrEntry, XattrInodeHeader};
+pub use xattr::{
+    XATTR_MAGIC, XattrBlockHeader, XattrEntry, XattrInodeHeader, xattr_block_hash, xattr_entry_hash,
+};

@@ -1,5 +1,4 @@
-//! Headers of extended attributes (`fs/ext4/xattr.h`): enough to find them and to leave them as
-//! they are.
+//! Headers of extended attributes (`fs/ext4/xattr.h`), and their hashes.
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -63,3 +62,24 @@ const _: () = {
     assert!(size_of::<XattrInodeHeader>() == 4);
     assert!(size_of::<XattrEntry>() == 16);
 };
+
+/// Hash of an attribute (`ext4_xattr_hash_entry`). `value` is padded with zeros to 4 bytes; for a
+/// value in an inode it is that inode's checksum of the value. `signed` is the legacy form, in
+/// which bytes of the name are signed.
+pub fn xattr_entry_hash(name: &[u8], value: &[u8], signed: bool) -> u32 {
+    let widen = |b: &u8| if signed { *b as i8 as u32 } else { u32::from(*b) };
+    let hash = name.iter().fold(0u32, |h, b| h.rotate_left(5) ^ widen(b));
+    let (words, rest) = value.as_chunks::<4>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    let last = (!rest.is_empty()).then_some(&last);
+    let hash_word = |h: u32, word: &[u8; 4]| h.rotate_left(16) ^ u32::from_le_bytes(*word);
+    words.iter().chain(last).fold(hash, hash_word)
+}
+
+/// Hash of a block of attributes from those of its entries, in order (`ext4_xattr_rehash`): 0 if
+/// one of them is 0.
+pub fn xattr_block_hash(entries: impl IntoIterator<Item = u32>) -> u32 {
+    let fold = |hash: u32, entry: u32| (entry != 0).then(|| hash.rotate_left(16) ^ entry);
+    entries.into_iter().try_fold(0, fold).unwrap_or(0)
+}

@@ -9,3 +9,4 @@ mod names;
 mod sequence;
 mod sequences;
 mod stage;
+mod xattrs;

@@ -47,6 +47,20 @@ pub(super) fn from_host(kind: HostType) -> Option<FileType> {
     })
 }
 
+/// The host's word for a type that mknod(2) can make.
+pub(super) fn to_host(kind: FileType) -> Result<HostType> {
+    Ok(match kind {
+        FileType::Regular => HostType::RegularFile,
+        FileType::CharDevice => HostType::CharacterDevice,
+        FileType::BlockDevice => HostType::BlockDevice,
+        FileType::Fifo => HostType::Fifo,
+        FileType::Socket => HostType::Socket,
+        FileType::Directory | FileType::Symlink => {
+            return Err(FsError::Invalid { what: "mknod makes no directory or symbolic link" });
+        }
+    })
+}
+
 /// The attributes, under our number.
 pub(super) fn attr(ino: Ino, x: &Statx) -> Result<Attr> {
     let kind = kind(x)?;

@@ -21,6 +21,7 @@ mod buffer;
 mod handles;
 mod nodes;
 mod ops;
+mod xattrs;
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -11,7 +11,7 @@ use super::nodes::Identity;
 use super::{HostFs, NOFOLLOW, Place, attr, buffer, checked};
 use crate::{
     Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, StatFs,
+    Result, SetAttr, SetXattr, StatFs,
 };
 
 impl FileSystem for HostFs {
@@ -231,6 +231,42 @@ impl FileSystem for HostFs {
     fn sync(&self) -> Result<()> {
         // A place only (O_PATH) cannot be synced.
         Ok(rustix::fs::syncfs(self.readable(self.root())?)?)
+    }
+
+    fn mknod(
+        &self,
+        dir: Ino,
+        name: &[u8],
+        kind: FileType,
+        rdev: u64,
+        node: NewNode,
+    ) -> Result<Attr> {
+        let folder = self.dir(dir)?;
+        let name = checked(name)?;
+        let what = attr::to_host(kind)?;
+        // OK to cast: the two halves are the numbers.
+        let device = rustix::fs::makedev((rdev >> 32) as u32, rdev as u32);
+        rustix::fs::mknodat(&*folder, name, what, mode(node), device)?;
+        rustix::fs::chmodat(&*folder, name, mode(node), AtFlags::empty())?;
+        own(node, |uid, gid| rustix::fs::chownat(&*folder, name, uid, gid, NOFOLLOW))?;
+        let (ino, x) = self.learn(&folder, dir, name)?;
+        attr::attr(ino, &x)
+    }
+
+    fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
+        self.get_attribute(ino, name)
+    }
+
+    fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
+        self.set_attribute(ino, name, value, how)
+    }
+
+    fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        self.list_attributes(ino)
+    }
+
+    fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
+        self.remove_attribute(ino, name)
     }
 }
 

@@ -1,0 +1,83 @@
+//! Extended attributes of a mounted file system: who may have which, and what else changes.
+
+use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
+
+use super::Ext4;
+use crate::inode::Inode;
+use crate::ondisk::InodeFlags;
+use crate::xattr::name::{self, ACL_ACCESS, ACL_DEFAULT, USER};
+
+/// Longest value (`XATTR_SIZE_MAX`).
+const VALUE_MAX: usize = 65_536;
+
+impl Ext4 {
+    pub(super) fn get_xattr(&self, ino: Ino, full: &[u8]) -> Result<Vec<u8>> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        let name = name::split(full)?;
+        if name.0 == USER && !may_have_user(&inode) {
+            return Err(FsError::NoData);
+        }
+        self.run(|| self.volume.look().xattr(inode.no, name))?.ok_or(FsError::NoData)
+    }
+
+    pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        self.run(|| self.volume.look().xattr_names(inode.no))
+    }
+
+    /// Sets an attribute or, without a value, removes it.
+    pub(super) fn set_xattr(
+        &self,
+        ino: Ino,
+        full: &[u8],
+        value: Option<&[u8]>,
+        how: SetXattr,
+    ) -> Result<()> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        self.run(|| self.volume.check_writable())?;
+        let name = name::split(full)?;
+        if value.is_some_and(|v| v.len() > VALUE_MAX) {
+            return Err(FsError::TooBig { what: "a value has at most 65536 bytes" });
+        }
+        let flags = inode.state().raw.flags();
+        if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
+            return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
+        }
+        if name.0 == USER && !may_have_user(&inode) {
+            let what = "user attributes of what is neither a file nor a directory";
+            return Err(FsError::NotPermitted { what });
+        }
+        self.pinned(&inode, || match name.0 {
+            ACL_ACCESS | ACL_DEFAULT => {
+                Err(FsError::Unsupported { what: "access control lists".into() })
+            }
+            _ => self.run(|| self.change_xattr(&inode, name, value, how)),
+        })
+    }
+
+    fn change_xattr(
+        &self,
+        inode: &Inode,
+        name: (u8, &[u8]),
+        value: Option<&[u8]>,
+        how: SetXattr,
+    ) -> crate::Result<()> {
+        let mut txn = self.volume.begin()?;
+        let (changed, unused) = txn.set_xattr(inode.no, name, value, how)?;
+        if !changed {
+            return Ok(());
+        }
+        txn.touch(inode.no, false)?;
+        txn.finish()?;
+        self.delete_values(unused)
+    }
+}
+
+/// "user." is for files and directories only: anybody may write to a device or a link's place.
+fn may_have_user(inode: &Inode) -> bool {
+    let kind = inode.state().raw.file_type();
+    matches!(kind, Some(FileType::Regular | FileType::Directory))
+}

@@ -1,0 +1,187 @@
+//! The block of attributes of an inode. Inodes with the same attributes may share one, and count
+//! themselves in it; who changes a shared one gets a block of its own.
+
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::entry::{Entry, Form, Value};
+use crate::alloc::{BlockRequest, Purpose};
+use crate::error::{Ext4Error, Result};
+use crate::meta::Txn;
+use crate::ondisk::{Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash};
+
+/// Most inodes that share a block (`EXT4_XATTR_REFCOUNT_MAX`).
+const USERS_MAX: u32 = 1024;
+
+/// A block of attributes as it stands.
+pub(super) struct Block {
+    pub number: u64,
+    /// Inodes that share it.
+    pub users: u32,
+    pub entries: Vec<Entry>,
+}
+
+/// What a change of an inode's block has done to those that it was shared with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The block was the inode's alone: what was taken out of it is gone.
+    InPlace,
+    /// Others go on using the block as it was.
+    Copied,
+}
+
+impl Txn<'_> {
+    /// The inode's block of attributes, if it has one.
+    ///
+    /// # Errors
+    /// Corrupt: in a wrong place, wrong checksum, wrong magic number, or entries without sense.
+    pub(super) fn xattr_block(&self, no: InodeNo) -> Result<Option<Block>> {
+        let number = self.raw_inode(no)?.file_acl();
+        if number == 0 {
+            return Ok(None);
+        }
+        self.read_xattr_block(number).map(Some)
+    }
+
+    fn read_xattr_block(&self, number: u64) -> Result<Block> {
+        let corrupt = |what: &str| Ext4Error::corrupt(what, format!("attribute block {number}"));
+        if !self.volume.valid_file_blocks(number, 1) {
+            return Err(corrupt("it cannot be where it is said to be"));
+        }
+        let checksums = self.volume.layout.checksums;
+        let contents = self.read_checked(number, &|bytes| {
+            if checksums.verify_xattr_block(number, bytes) {
+                return Ok(());
+            }
+            Err(corrupt("wrong checksum"))
+        })?;
+        let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&contents) else {
+            return Err(corrupt("too short"));
+        };
+        if header.magic.get() != XATTR_MAGIC || header.blocks.get() != 1 {
+            return Err(corrupt("wrong magic number or length"));
+        }
+        let entries = Form::BLOCK.parse(&contents).map_err(corrupt)?;
+        Ok(Block { number, users: header.refcount.get(), entries })
+    }
+
+    /// Whether these attributes fit into a block.
+    pub(super) fn fits_xattr_block(&self, entries: &[Entry]) -> bool {
+        Form::BLOCK.fits(entries, self.volume.layout.block_size as usize)
+    }
+
+    /// Puts attributes, which must fit, into the inode's block in place of those that it has.
+    ///
+    /// # Errors
+    /// No space.
+    pub(super) fn store_xattr_block(
+        &mut self,
+        no: InodeNo,
+        old: Option<&Block>,
+        entries: &[Entry],
+    ) -> Result<Change> {
+        let change = match old {
+            Some(block) if block.users > 1 => Change::Copied,
+            _ => Change::InPlace,
+        };
+        if entries.is_empty() {
+            if let Some(block) = old {
+                self.leave_xattr_block(no, block)?;
+            }
+            return Ok(change);
+        }
+        if let Some(block) = old
+            && change == Change::InPlace
+        {
+            self.create_xattr_block(block.number, 1, entries);
+            return Ok(change);
+        }
+        // The new one first: without space for it nothing may change.
+        let number = match self.twin(entries)? {
+            Some(twin) => {
+                self.count_xattr_users(twin.number, twin.users + 1)?;
+                twin.number
+            }
+            None => {
+                let goal = self.block_goal(no, None);
+                let purpose = Purpose::Metadata;
+                let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
+                let (number, _) = self.allocate_blocks(request)?;
+                self.create_xattr_block(number, 1, entries);
+                number
+            }
+        };
+        if let Some(block) = old {
+            self.leave_xattr_block(no, block)?;
+        }
+        self.modify_inode(no, |raw| raw.set_file_acl(number))?;
+        self.add_blocks(no, 1)?;
+        let mut features = self.superblock().features();
+        if !features.compat.contains(Compat::EXT_ATTR) {
+            features.compat.insert(Compat::EXT_ATTR);
+            self.superblock_mut().set_features(features);
+        }
+        Ok(change)
+    }
+
+    /// A block with just these attributes that one more inode may share. What has values in
+    /// inodes is not shared.
+    fn twin(&self, entries: &[Entry]) -> Result<Option<Block>> {
+        if entries.iter().any(|e| !matches!(e.value, Value::Here(_))) {
+            return Ok(None);
+        }
+        let hash = hash_of(entries);
+        let Some(number) = self.known_xattr_block(hash) else { return Ok(None) };
+        let block = self.read_xattr_block(number)?;
+        let mut wanted = entries.to_vec();
+        Form::BLOCK.sort(&mut wanted);
+        Ok(Some(block).filter(|b| b.entries == wanted && (1..USERS_MAX).contains(&b.users)))
+    }
+
+    fn create_xattr_block(&mut self, number: u64, users: u32, entries: &[Entry]) {
+        let mut header = XattrBlockHeader::new_zeroed();
+        header.magic.set(XATTR_MAGIC);
+        header.refcount.set(users);
+        header.blocks.set(1);
+        let hash = hash_of(entries);
+        header.hash.set(hash);
+        let mut contents = vec![0; self.volume.layout.block_size as usize];
+        Form::BLOCK.write(entries, &mut contents);
+        contents[..size_of::<XattrBlockHeader>()].copy_from_slice(header.as_bytes());
+        self.volume.layout.checksums.set_xattr_block(number, &mut contents);
+        self.create(number, contents);
+        self.note_xattr_block(number, Some(hash));
+    }
+
+    fn count_xattr_users(&mut self, number: u64, users: u32) -> Result<()> {
+        let checksums = self.volume.layout.checksums;
+        self.modify(number, |bytes| {
+            if let Ok((header, _)) = XattrBlockHeader::mut_from_prefix(bytes) {
+                header.refcount.set(users);
+            }
+            checksums.set_xattr_block(number, bytes);
+        })
+    }
+
+    /// Counts the inode out of its block; frees it with the last.
+    pub(super) fn leave_xattr_block(&mut self, no: InodeNo, block: &Block) -> Result<Change> {
+        let change = if block.users <= 1 {
+            self.forget(block.number);
+            self.free_blocks(block.number, 1)?;
+            self.note_xattr_block(block.number, None);
+            Change::InPlace
+        } else {
+            self.count_xattr_users(block.number, block.users - 1)?;
+            Change::Copied
+        };
+        self.modify_inode(no, |raw| raw.set_file_acl(0))?;
+        self.add_blocks(no, -1)?;
+        Ok(change)
+    }
+}
+
+/// The hash of a block with these attributes.
+fn hash_of(entries: &[Entry]) -> u32 {
+    let mut sorted = entries.to_vec();
+    Form::BLOCK.sort(&mut sorted);
+    xattr_block_hash(sorted.iter().map(Entry::hash))
+}

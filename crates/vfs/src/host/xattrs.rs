@@ -53,11 +53,11 @@ impl HostFs {
             SetXattr::Create => XattrFlags::CREATE,
             SetXattr::Replace => XattrFlags::REPLACE,
         };
-        Ok(match self.way(ino)? {
+        match self.way(ino)? {
             Way::Path(_place, path) => rustix::fs::lsetxattr(path.as_slice(), name, value, flags),
             Way::Open(file) => rustix::fs::fsetxattr(&file.fd, name, value, flags),
         }
-        .map_err(told)?)
+        .map_err(told)
     }
 
     pub(super) fn list_attributes(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
@@ -73,11 +73,11 @@ impl HostFs {
     }
 
     pub(super) fn remove_attribute(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        Ok(match self.way(ino)? {
+        match self.way(ino)? {
             Way::Path(_place, path) => rustix::fs::lremovexattr(path.as_slice(), name),
             Way::Open(file) => rustix::fs::fremovexattr(&file.fd, name),
         }
-        .map_err(told)?)
+        .map_err(told)
     }
 }
 

@@ -132,6 +132,20 @@ Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly.")]
         #[arg(long)]
         json: bool,
     },
+    /// Show where a file of an image lies
+    #[command(after_help = "\
+Examples:
+  steadfast extents disk.img /etc/fstab
+  steadfast extents --json disk.img /var/log/big | jq '.extents | length'")]
+    Extents {
+        #[command(flatten)]
+        image: Image,
+        /// Path in the image
+        path: String,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write manual pages to a folder
     #[command(hide = true)]
     Man {

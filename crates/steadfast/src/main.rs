@@ -11,9 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
-use commands::{image, iozone, lab, mkfs, pages, tree};
+use commands::{extents, image, iozone, lab, mkfs, pages, tree};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +96,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Replay { image } => image::replay(&image, out)?,
         Command::Check { image, json } => return image::check(&image, json, out),
         Command::Info { image, json } => image::info(&image, json, out)?,
+        Command::Extents { image, path, json } => {
+            let list = |fs: &dyn FileSystem| extents::extents(fs, path.as_bytes(), json, out);
+            image::reading(&image, list)?;
+        }
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out),
     }

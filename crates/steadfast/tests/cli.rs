@@ -210,3 +210,19 @@ fn pages_and_completions_are_generated() {
     assert!(d.good("lab list").contains("nvram-journal"));
     assert!(d.good("--help").contains("Examples"));
 }
+
+#[test]
+fn extents_say_where_a_file_lies() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("big"), vec![7u8; 3_000_001]).unwrap();
+    d.good("mkfs disk.img --size 32m");
+    d.good("put disk.img big /big");
+    let table = d.good("extents disk.img /big");
+    assert!(table.contains("written") && table.contains("/big: 3000001 bytes in"), "{table}");
+    let document: serde_json::Value =
+        serde_json::from_str(&d.good("extents --json disk.img /big")).unwrap();
+    let extents = document["extents"].as_array().unwrap();
+    let bytes: u64 = extents.iter().map(|e| e["len"].as_u64().unwrap()).sum();
+    assert!((3_000_001..3_004_097).contains(&bytes), "{bytes}");
+    d.bad("extents disk.img /none", 1);
+}

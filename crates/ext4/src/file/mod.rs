@@ -30,6 +30,7 @@ mod journalled;
 mod pieces;
 mod read;
 mod reserve;
+mod seek;
 mod sync;
 mod truncate;
 mod write;

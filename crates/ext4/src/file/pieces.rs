@@ -66,7 +66,12 @@ impl Volume {
         Ok(pieces)
     }
 
-    fn find_block(&self, inode: &Inode, logical: u32, txn: Option<&Txn<'_>>) -> Result<Lookup> {
+    pub(super) fn find_block(
+        &self,
+        inode: &Inode,
+        logical: u32,
+        txn: Option<&Txn<'_>>,
+    ) -> Result<Lookup> {
         if let Some(txn) = txn {
             return txn.find(inode.no, logical);
         }

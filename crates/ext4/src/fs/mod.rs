@@ -2,6 +2,7 @@
 
 mod handles;
 mod operations;
+mod shutdown;
 mod xattrs;
 
 use std::sync::Arc;
@@ -73,6 +74,7 @@ impl Ext4 {
     /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
     /// and tries again. Corruption makes the file system read-only, and stays.
     pub(crate) fn run<T>(&self, operation: impl FnMut() -> Result<T>) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
         self.outcome(self.with_space(operation))
     }
 
@@ -95,6 +97,9 @@ impl Ext4 {
     /// What the caller is told. Corruption makes the file system read-only.
     pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> steadfast_vfs::Result<T> {
         outcome.map_err(|e| {
+            if let Err(down) = self.volume.status.check_up() {
+                return down.into();
+            }
             if let Ext4Error::Corrupt { .. } = &e {
                 self.volume.status.set_read_only(e.to_string());
             }

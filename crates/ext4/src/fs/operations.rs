@@ -1,12 +1,13 @@
 //! The operations of a file system.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
-    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
-    RenameFlags, Result, SetAttr, SetTime, SetXattr, StatFs,
+    Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -25,6 +26,12 @@ fn number(ino: Ino) -> Result<InodeNo> {
 impl Ext4 {
     fn attr(&self, inode: &Inode) -> Attr {
         inode.attr(self.volume.layout.block_size)
+    }
+
+    /// The beginning of every call, which takes this much simulated processor time.
+    pub(super) fn enter(&self, cost: Duration) -> Result<()> {
+        cpu(cost);
+        Ok(self.volume.status.check_up()?)
     }
 
     pub(super) fn inode(&self, ino: Ino) -> Result<Arc<Inode>> {
@@ -128,18 +135,18 @@ impl FileSystem for Ext4 {
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::lookup(&self.volume, number(dir)?, name))?;
         Ok(self.attr(&inode))
     }
 
     fn getattr(&self, ino: Ino) -> Result<Attr> {
-        cpu(CALL);
+        self.enter(CALL)?;
         Ok(self.attr(&*self.inode(ino)?))
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
         self.run(|| self.volume.check_writable())?;
@@ -167,39 +174,39 @@ impl FileSystem for Ext4 {
     }
 
     fn create(&self, dir: Ino, name: &[u8], node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::create(&self.volume, number(dir)?, name, node))?;
         let attr = self.attr(&inode);
         Ok((attr, self.add_handle(inode, flags)?))
     }
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::mkdir(&self.volume, number(dir)?, name, node))?;
         Ok(self.attr(&inode))
     }
 
     fn symlink(&self, dir: Ino, name: &[u8], target: &[u8], node: NewNode) -> Result<Attr> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let make = || namespace::symlink(&self.volume, number(dir)?, name, target, node);
         let inode = self.run(make)?;
         Ok(self.attr(&inode))
     }
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.run(|| namespace::readlink(&self.volume, number(ino)?))
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let (no, dir) = (number(ino)?, number(dir)?);
         let inode = self.run(|| namespace::link(&self.volume, no, dir, name))?;
         Ok(self.attr(&inode))
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let dir = number(dir)?;
         match self.run(|| namespace::unlink(&self.volume, dir, name))? {
             Some(inode) => self.run(|| self.delete_if_unused(&inode)),
@@ -208,7 +215,7 @@ impl FileSystem for Ext4 {
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let dir = number(dir)?;
         let inode = self.run(|| namespace::rmdir(&self.volume, dir, name))?;
         self.run(|| self.delete_if_unused(&inode))
@@ -222,7 +229,7 @@ impl FileSystem for Ext4 {
         to: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         if self.options.delayed_allocation && flags.is_empty() {
             self.flush_before_replacing((from_dir, from), (to_dir, to))?;
         }
@@ -235,7 +242,7 @@ impl FileSystem for Ext4 {
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
         match self.attr(&inode).kind {
@@ -268,7 +275,7 @@ impl FileSystem for Ext4 {
     fn release(&self, fh: Fh) -> Result<()> {
         cpu(CALL);
         let (file, last) = self.handles.remove(fh)?;
-        if !last {
+        if !last || self.volume.status.is_down() {
             return Ok(());
         }
         let inode = &*file.inode;
@@ -282,37 +289,37 @@ impl FileSystem for Ext4 {
     }
 
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::READ)?;
         self.run(|| self.read_file(&file, offset, len))
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
         self.run(|| self.write_file(&file, offset, data.clone()))
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let file = self.handles.get(fh)?;
         self.run(|| self.sync_file(&file, None, data_only))
     }
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.run(|| namespace::readdir(&self.volume, number(dir)?, from))
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let inode = self.inode(dir)?;
         let tid = inode.state().sync_tid;
         self.run(|| self.make_durable(tid))
     }
 
     fn statfs(&self) -> Result<StatFs> {
-        cpu(CALL);
+        self.enter(CALL)?;
         let layout = &self.volume.layout;
         let space = *self.volume.space();
         let free = space.free_blocks.saturating_sub(space.delayed_blocks);
@@ -329,12 +336,40 @@ impl FileSystem for Ext4 {
     }
 
     fn sync(&self) -> Result<()> {
-        cpu(CALL);
+        self.enter(CALL)?;
         self.run(|| self.sync_all())
     }
 
+    fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+        self.enter(NAME_CALL)?;
+        let inode = self.run(|| namespace::tmpfile(&self.volume, number(dir)?, node))?;
+        let attr = self.attr(&inode);
+        Ok((attr, self.add_handle(inode, flags)?))
+    }
+
+    fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
+        self.enter(CALL)?;
+        let file = self.handles.get(fh)?;
+        self.run(|| self.seek_file(&file.inode, offset, to))
+    }
+
+    fn extents(&self, ino: Ino, offset: u64, len: u64) -> Result<Vec<FileExtent>> {
+        self.enter(CALL)?;
+        let inode = self.inode(ino)?;
+        match self.attr(&inode).kind {
+            FileType::Regular | FileType::Directory => {}
+            _ => return Err(FsError::Invalid { what: "neither a file nor a directory" }),
+        }
+        self.run(|| self.list_extents(&inode, offset, len))
+    }
+
+    fn shutdown(&self, how: Shutdown) -> Result<()> {
+        self.enter(CALL)?;
+        self.go_down(how)
+    }
+
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
         self.outcome(self.fallocate_file(&file.inode, what, offset, len))?;
         if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
@@ -344,22 +379,22 @@ impl FileSystem for Ext4 {
     }
 
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.get_xattr(ino, name)
     }
 
     fn setxattr(&self, ino: Ino, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.set_xattr(ino, name, Some(value), how)
     }
 
     fn listxattr(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.list_xattrs(ino)
     }
 
     fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
-        cpu(NAME_CALL);
+        self.enter(NAME_CALL)?;
         self.set_xattr(ino, name, None, SetXattr::Any)
     }
 }

@@ -55,6 +55,8 @@ pub(crate) struct InodeState {
     pub datasync_tid: Tid,
     /// Open handles.
     pub opens: u32,
+    /// It was made without a name, and may still be given one.
+    pub linkable: bool,
     /// Nobody may open it any more: it is being deleted.
     pub doomed: bool,
     /// It was cut to nothing and is being written anew: written out when it is closed, so that
@@ -82,6 +84,7 @@ impl Inode {
             sync_tid: tid,
             datasync_tid: tid,
             opens: 0,
+            linkable: false,
             doomed: false,
             flush_on_close: false,
             write_end: 0,

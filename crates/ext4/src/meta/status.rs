@@ -12,6 +12,7 @@ use crate::error::{Ext4Error, Result};
 pub struct Status {
     read_only: Mutex<Option<String>>,
     unmounted: AtomicBool,
+    down: AtomicBool,
 }
 
 impl Status {
@@ -35,6 +36,26 @@ impl Status {
     /// Whether the volume has been unmounted.
     pub(crate) fn is_unmounted(&self) -> bool {
         self.unmounted.load(Ordering::Relaxed)
+    }
+
+    /// The volume has gone down: nothing works any more.
+    pub(crate) fn set_down(&self) {
+        self.down.store(true, Ordering::Release);
+        self.set_read_only("shut down");
+    }
+
+    /// Whether the volume has gone down.
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Acquire)
+    }
+
+    /// Refuses when the volume has gone down.
+    pub(crate) fn check_up(&self) -> Result<()> {
+        if self.is_down() {
+            let what = "the file system was shut down: unmount it".into();
+            return Err(Ext4Error::Fs(FsError::Io { what }));
+        }
+        Ok(())
     }
 
     /// Refuses when the volume is read-only.

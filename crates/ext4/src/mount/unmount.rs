@@ -54,7 +54,8 @@ impl Ext4 {
 
     /// Writes everything to its place and leaves a clean file system. Handles that are still
     /// open are of no use afterwards; a file that is open without a name is left to the next
-    /// mount, as an orphan. The object can only be dropped then.
+    /// mount, as an orphan. The object can only be dropped then. What was shut down stays as a power
+    /// cut would leave it.
     ///
     /// # Errors
     /// What could not be written; the file system then stays marked as needing recovery.
@@ -64,6 +65,10 @@ impl Ext4 {
         }
         if self.volume.status.is_unmounted() {
             return Err(Ext4Error::Refused { what: "already unmounted".into() });
+        }
+        if self.volume.status.is_down() {
+            self.volume.status.set_unmounted();
+            return Ok(());
         }
         let written = self.pages.flush_all();
         self.pages.shutdown();

@@ -92,7 +92,29 @@ fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()
     Ok(())
 }
 
-/// Gives the inode `no`, not a directory, another name.
+/// Makes an empty regular file without a name: an orphan, which [`link`] may make a file like
+/// others. It belongs to the directory `dir` as far as its place, owner and flags go.
+///
+/// # Errors
+/// ENOTDIR, ENOENT (the directory was removed), ENOSPC, EPERM.
+pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>> {
+    let mut txn = volume.begin()?;
+    if kind_of(&txn, dir)? != FileType::Directory {
+        return Err(FsError::NotDirectory.into());
+    }
+    if txn.raw_inode(dir)?.links() == 0 {
+        return Err(FsError::NotFound.into());
+    }
+    check_changeable(&txn, dir)?;
+    let no = txn.create_inode(dir, FileType::Regular, node)?;
+    txn.orphan_add(no)?;
+    let inode = txn.inode(no)?;
+    txn.finish()?;
+    inode.state().linkable = true;
+    Ok(inode)
+}
+
+/// Gives the inode `no`, not a directory, another name; or its first, if [`tmpfile`] made it.
 ///
 /// # Errors
 /// EEXIST, EPERM for a directory, EMLINK, ENOENT if it has lost its last name, and as [`create`].
@@ -104,13 +126,20 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         return Err(FsError::NotPermitted { what: "a second name for a directory" }.into());
     }
     check_not_fixed(&txn, no)?;
+    let inode = txn.inode(no)?;
     match raw.links() {
+        0 if inode.state().linkable => {
+            txn.orphan_remove(no)?;
+            txn.modify_inode(no, |raw| raw.set_links(1))?;
+        }
         0 => return Err(FsError::NotFound.into()),
         links if links >= LINKS_MAX => return Err(FsError::TooManyLinks.into()),
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
-    finish_new(txn, dir, name, no)
+    finish_new(txn, dir, name, no)?;
+    inode.state().linkable = false;
+    Ok(inode)
 }
 
 /// Refuses a name that cannot be added to `dir`.

@@ -64,7 +64,7 @@ impl Side {
 /// inode if this was its last name: an orphan now, to be deleted when nobody has it open.
 ///
 /// # Errors
-/// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, "." or "..", both flags),
+/// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, both flags), EBUSY ("." or ".."),
 /// ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
 pub fn rename(
     volume: &Volume,
@@ -119,14 +119,19 @@ pub fn rename(
 }
 
 fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
-    let what = if is_dots(from) || is_dots(to) {
-        "\".\" and \"..\" cannot be renamed"
-    } else if flags.contains(RenameFlags::NO_REPLACE | RenameFlags::EXCHANGE) {
-        "an exchange that must not replace"
-    } else {
-        return Ok(());
-    };
-    Err(FsError::Invalid { what }.into())
+    if is_dots(from) {
+        return Err(FsError::Busy { what: "\".\" and \"..\" cannot be renamed" }.into());
+    }
+    if is_dots(to) {
+        if flags.contains(RenameFlags::NO_REPLACE) {
+            return Err(FsError::Exists.into());
+        }
+        return Err(FsError::Busy { what: "\".\" and \"..\" cannot be replaced" }.into());
+    }
+    if flags.contains(RenameFlags::NO_REPLACE | RenameFlags::EXCHANGE) {
+        return Err(FsError::Invalid { what: "an exchange that must not replace" }.into());
+    }
+    Ok(())
 }
 
 fn move_to_new(txn: &mut Txn<'_>, source: &Side, to_dir: InodeNo, to: &[u8]) -> Result<()> {

@@ -16,7 +16,7 @@ use steadfast_ext4::{DataMode, Ext4};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FsError, Ino, OpenFlags, path};
 
-use crate::workload::{APPENDED, MADE, OVERWRITTEN, RECORD, REPLACED, byte, contents};
+use crate::workload::{APPENDED, MADE, NAMED, OVERWRITTEN, RECORD, REPLACED, byte, contents};
 use crate::{Run, Setup, shaped};
 
 /// Whose the disk's contents were before.
@@ -124,6 +124,11 @@ impl After<'_> {
         }
         if versions[0] > 0 {
             self.check_direct(&versions);
+        }
+        for n in notes.iter().filter(|n| n.label == NAMED) {
+            let name = format!("named{}", n.detail[0]);
+            let whole = self.read(&name) == Some(contents(3000 + n.detail[0], 0, 6000).to_vec());
+            assert!(whole, "{}: {name} is not whole", self.what);
         }
         let shaped = self.read(shaped::NAME);
         let may_show_others = self.setup.data == DataMode::Writeback;

@@ -17,6 +17,9 @@ pub const REPLACED: u64 = 3;
 /// The name exists.
 pub const MADE: u64 = 4;
 
+/// The file that was made without a name has its name.
+pub const NAMED: u64 = 5;
+
 /// Size of the records of the direct file.
 pub const RECORD: u64 = 16384;
 pub const RECORDS: u64 = 24;
@@ -36,7 +39,7 @@ pub fn contents(file: u64, from: u64, len: usize) -> Bytes {
 /// Runs everything and returns when all tasks are done.
 pub fn run(fs: &Arc<Ext4>, log: &RecordLog) {
     let tasks: Vec<fn(&Ext4, &RecordLog)> =
-        vec![append, direct, replace, names, noise, noise_big, crate::shaped::run];
+        vec![append, direct, replace, names, unnamed, noise, noise_big, crate::shaped::run];
     let running: Vec<_> = tasks
         .into_iter()
         .enumerate()
@@ -85,6 +88,21 @@ fn replace(fs: &Ext4, log: &RecordLog) {
         fs.rename(root, b"new", root, b"replaced", RenameFlags::empty()).unwrap();
         fs.fsyncdir(root).unwrap();
         log.note(REPLACED, [version, 0, 0]);
+    }
+}
+
+/// Files that get their names when they are whole.
+fn unnamed(fs: &Ext4, log: &RecordLog) {
+    for i in 0..30u64 {
+        let (attr, fh) = fs.tmpfile(fs.root(), NewNode::default(), RW).unwrap();
+        fs.write(fh, 0, contents(3000 + i, 0, 6000)).unwrap();
+        fs.fsync(fh, false).unwrap();
+        if i % 3 > 0 {
+            fs.link(attr.ino, fs.root(), format!("named{i}").as_bytes()).unwrap();
+            fs.fsync(fh, false).unwrap();
+            log.note(NAMED, [i, 0, 0]);
+        }
+        fs.release(fh).unwrap();
     }
 }
 

@@ -1,5 +1,6 @@
 //! One command, or one family of commands, a file.
 
+pub mod extents;
 pub mod image;
 pub mod iozone;
 pub mod lab;

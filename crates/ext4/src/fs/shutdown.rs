@@ -1,0 +1,27 @@
+//! Going down at once, for tests of crashes: the disk stays as a power cut would leave it.
+
+use steadfast_vfs::{Result, Shutdown};
+
+use super::Ext4;
+use crate::meta::MetaLog;
+
+impl Ext4 {
+    /// Goes down. From then on every operation fails with EIO, and nothing is written any more
+    /// but what is on its way to the device already.
+    pub(super) fn go_down(&self, how: Shutdown) -> Result<()> {
+        let written = match how {
+            Shutdown::Flush => self.run(|| self.sync_all()),
+            Shutdown::FlushJournal => {
+                self.run(|| self.volume.log.commit(self.volume.log.running_tid()))
+            }
+            Shutdown::Now => Ok(()),
+        };
+        self.volume.status.set_down();
+        if let MetaLog::Journal(journal) = &self.volume.log {
+            journal.abandon();
+        }
+        // Its writes fail at once now; what is in flight arrives.
+        self.pages.shutdown();
+        written
+    }
+}

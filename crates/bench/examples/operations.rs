@@ -1,0 +1,39 @@
+//! Times operations in this process on a RAM device, or on a folder of this machine:
+//!
+//! ```sh
+//! cargo run --release -p steadfast-bench --example operations [FOLDER]
+//! ```
+
+#![allow(clippy::print_stdout)]
+
+use std::sync::Arc;
+
+use steadfast_bench::operations::{Amounts, run};
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::Ram;
+use steadfast_ext4::mkfs::{Options, make};
+use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_vfs::{FileSystem, HostFs};
+
+const RUNS: usize = 3;
+
+fn main() {
+    let fs: Arc<dyn FileSystem> = match std::env::args().nth(1) {
+        Some(folder) => Arc::new(HostFs::open(std::path::Path::new(&folder)).expect("a folder")),
+        None => {
+            let ram = Ram::new("ram", 1 << 30).persistent();
+            let device: Arc<dyn BlockDevice> = Arc::new(ram);
+            make(&device, &Options::random(1_700_000_000)).expect("made");
+            Ext4::mount(device, MountOptions::default()).expect("mounted")
+        }
+    };
+    let amounts = Amounts { files: 20_000, durable_writes: 2_000 };
+    let runs: Vec<_> = (0..RUNS)
+        .map(|i| run(&*fs, format!("run{i}").as_bytes(), amounts).expect("no error"))
+        .collect();
+    for (i, row) in runs[0].iter().enumerate() {
+        let mut each: Vec<u64> = runs.iter().map(|r| r[i].nanos_each()).collect();
+        each.sort_unstable();
+        println!("{:<26} {:>9} ns", row.name, each[RUNS / 2]);
+    }
+}

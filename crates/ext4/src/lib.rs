@@ -16,6 +16,7 @@ pub mod error;
 pub mod extents;
 pub mod file;
 pub mod fs;
+mod indirect;
 pub mod inode;
 pub mod meta;
 pub mod mkfs;

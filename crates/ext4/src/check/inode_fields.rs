@@ -60,6 +60,9 @@ impl Checker<'_> {
                 bad("it has an index, but the dir_index feature is off");
             }
         }
+        if flags.contains(InodeFlags::EXTENTS) && !features.incompat.contains(Incompat::EXTENT) {
+            bad("it is mapped by extents, but the extent feature is off");
+        }
         let maps = matches!(kind, Some(FileType::Regular | FileType::Directory));
         if maps && !flags.contains(InodeFlags::EXTENTS) && looks_like_extents(inode.block()) {
             bad("it holds an extent tree, but the flag for that is clear");

@@ -54,7 +54,7 @@ impl<D: DirBlocks> Directory<D> {
             for entry in self.used_entries(number, &contents)? {
                 let position = start + entry.at as u64;
                 if position >= from {
-                    names.push(listed(&entry, position + 1));
+                    names.push(self.listed(&entry, position + 1));
                 }
             }
             if !names.is_empty() {
@@ -127,12 +127,21 @@ impl<D: DirBlocks> Directory<D> {
                 }
                 let position = position(function, hash, entry.name);
                 if position >= from {
-                    names.push(listed(&entry, position + 1));
+                    names.push(self.listed(&entry, position + 1));
                 }
             }
         }
         names.sort_by(|a, b| (a.next, &a.name).cmp(&(b.next, &b.name)));
         Ok(names)
+    }
+}
+
+impl<D: DirBlocks> Directory<D> {
+    /// Without the `filetype` feature the type's byte is the name length's high one.
+    fn listed(&self, entry: &DirentRef<'_>, next: u64) -> Listed {
+        let typed = self.context.format.file_types;
+        let kind = if typed { file_type_from_code(entry.type_code) } else { None };
+        Listed { ino: entry.inode, kind, name: entry.name.to_vec(), next }
     }
 }
 
@@ -151,9 +160,4 @@ fn major_at(position: u64) -> u32 {
     // Positions from elsewhere may be anything; beyond the last hash is the end.
     let upper = (position.saturating_sub(FIRST_HASH) >> 32).min(0x7fff_ffff);
     (upper as u32) << 1
-}
-
-fn listed(entry: &DirentRef<'_>, next: u64) -> Listed {
-    let kind = file_type_from_code(entry.type_code);
-    Listed { ino: entry.inode, kind, name: entry.name.to_vec(), next }
 }

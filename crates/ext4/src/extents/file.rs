@@ -6,10 +6,11 @@ use steadfast_vfs::FileType;
 use super::{FILE_END, Lookup, Node, NodeRead, NodeStore, Tree};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
+use crate::indirect::has_extents;
 use crate::inode::MapChange;
 use crate::meta::Txn;
 use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{Extent, GroupNo, InodeFlags, InodeNo, RawInode};
+use crate::ondisk::{Extent, GroupNo, InodeNo, RawInode};
 
 /// Flexible groups of at least this many groups keep their first group for directories
 /// (`EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
@@ -98,11 +99,20 @@ impl NodeStore for Writer<'_, '_> {
 
 impl<'v> Txn<'v> {
     fn extent_root(&self, no: InodeNo, raw: &RawInode) -> Result<InodeSeed> {
-        if !raw.flags().contains(InodeFlags::EXTENTS) {
+        if !has_extents(raw) {
             let what = format!("inode {no} is mapped by block lists, as in ext2 and ext3");
             return Err(Ext4Error::Unsupported { what });
         }
         Ok(self.volume.layout.checksums.inode_seed(no, raw.generation()))
+    }
+
+    /// What is at a block, by the extent tree or the block map.
+    fn lookup(&self, no: InodeNo, raw: &RawInode, logical: u32) -> Result<Lookup> {
+        if has_extents(raw) {
+            self.read_tree(no, raw, |tree| tree.lookup(logical))
+        } else {
+            self.read_map(no, raw, |map| map.lookup(logical))
+        }
     }
 
     pub(super) fn read_tree<R>(
@@ -134,7 +144,7 @@ impl<'v> Txn<'v> {
     /// What is at a block of a file. The extent may be cut or joined compared with the disk's.
     pub fn find(&self, no: InodeNo, logical: u32) -> Result<Lookup> {
         if let Some(edit) = self.inodes.get(&no) {
-            return self.read_tree(no, &edit.raw, |tree| tree.lookup(logical));
+            return self.lookup(no, &edit.raw, logical);
         }
         let inode = self.inode(no)?;
         let raw = {
@@ -144,7 +154,7 @@ impl<'v> Txn<'v> {
             }
             state.raw.clone()
         };
-        let found = self.read_tree(no, &raw, |tree| tree.lookup(logical))?;
+        let found = self.lookup(no, &raw, logical)?;
         match found {
             Lookup::Mapped(extent) => inode.state().map.put(extent),
             Lookup::Hole { until: FILE_END } => inode.state().map.set_hole_from(logical),
@@ -164,6 +174,9 @@ impl<'v> Txn<'v> {
     /// The extent that holds file block `from`, or else the next one.
     pub fn next_extent(&self, no: InodeNo, from: u64) -> Result<Option<Extent>> {
         let raw = self.raw_inode(no)?;
+        if !has_extents(&raw) {
+            return self.read_map(no, &raw, |map| map.next_extent(from));
+        }
         self.read_tree(no, &raw, |tree| tree.next_extent(from))
     }
 
@@ -171,6 +184,9 @@ impl<'v> Txn<'v> {
     /// mapped.
     pub(crate) fn last_extents(&self, no: InodeNo, count: usize) -> Result<Option<u32>> {
         let raw = self.raw_inode(no)?;
+        if !has_extents(&raw) {
+            return self.read_map(no, &raw, |map| map.last_extents(count));
+        }
         self.read_tree(no, &raw, |tree| tree.last_extents(count))
     }
 
@@ -180,6 +196,9 @@ impl<'v> Txn<'v> {
         let layout = &self.volume.layout;
         let before = logical.and_then(|logical| {
             let raw = self.raw_inode(no).ok()?;
+            if !has_extents(&raw) {
+                return self.read_map(no, &raw, |map| map.goal(logical)).ok()?;
+            }
             let e = self.read_tree(no, &raw, |t| t.at_or_before(logical)).ok()??;
             Some(e.start + u64::from(logical - e.logical))
         });
@@ -210,8 +229,18 @@ impl<'v> Txn<'v> {
     }
 
     /// Maps a hole of the file to blocks that were allocated for it.
+    ///
+    /// # Errors
+    /// Unsupported: unwritten blocks in a file with a block map, which cannot mark them.
     pub(crate) fn map_extent(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
-        self.change_tree(no, |tree| tree.insert(extent))?;
+        if has_extents(&self.raw_inode(no)?) {
+            self.change_tree(no, |tree| tree.insert(extent))?;
+        } else if extent.unwritten {
+            let what = format!("unwritten blocks in inode {no}, which has a block map (ext2/3)");
+            return Err(Ext4Error::Unsupported { what });
+        } else {
+            self.change_map(no, |map| map.insert(extent))?;
+        }
         self.add_blocks(no, extent.len.into())?;
         self.edit_inode(no)?.map_changes.push(MapChange::Mapped(extent));
         Ok(())
@@ -220,7 +249,11 @@ impl<'v> Txn<'v> {
     /// Unmaps file blocks `[from, to)` and frees what was there. `revoke`: the blocks may have
     /// images in the log.
     pub(crate) fn unmap(&mut self, no: InodeNo, from: u64, to: u64, revoke: bool) -> Result<()> {
-        let removed = self.change_tree(no, |tree| tree.remove(from, to))?;
+        let removed = if has_extents(&self.raw_inode(no)?) {
+            self.change_tree(no, |tree| tree.remove(from, to))?
+        } else {
+            self.change_map(no, |map| map.remove(from, to))?
+        };
         for e in removed {
             if revoke {
                 (e.start..e.start + u64::from(e.len)).for_each(|block| self.forget(block));
@@ -234,6 +267,9 @@ impl<'v> Txn<'v> {
 
     /// The unwritten extents within `[from, to)` have been written.
     pub(crate) fn mark_written(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
+        if !has_extents(&self.raw_inode(no)?) {
+            return Ok(());
+        }
         let mut at = from;
         while let Some(e) = self.next_extent(no, at)?.filter(|e| u64::from(e.logical) < to) {
             at = e.end();
@@ -258,7 +294,7 @@ impl<'v> Txn<'v> {
         let block_size = self.volume.block_size();
         let logical = u32::try_from(size / block_size)
             .map_err(|_| Ext4Error::Fs(steadfast_vfs::FsError::FileTooLarge))?;
-        let goal = self.block_goal(no, Some(logical));
+        let (goal, _) = self.prepare_map(no, logical)?;
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
         let (start, _) = self.allocate_blocks(request)?;

@@ -4,7 +4,8 @@
 //! Anything else takes the exclusive one, as in the kernel: holes inside the file become
 //! unwritten extents, which become written when the data is down; a write beyond the end maps
 //! its blocks first, with the inode among the orphans so that a crash takes them back, then
-//! writes, then sets the size.
+//! writes, then sets the size. A block map cannot hold unwritten blocks: there, a write into a
+//! hole inside the file goes through the page cache (as the kernel's ENOTBLK).
 
 use std::time::Duration;
 
@@ -28,15 +29,16 @@ const REQUEST: Duration = Duration::from_micros(10);
 const PIN_PAGE: Duration = Duration::from_nanos(150);
 
 impl Ext4 {
-    /// Writes whole blocks. Returns how many bytes were written, and where they end.
+    /// Writes whole blocks. Returns how many bytes were written, and where they end; `None` if
+    /// it cannot be done past the page cache.
     pub(super) fn write_direct(
         &self,
         file: &OpenFile,
         offset: u64,
-        data: Bytes,
-    ) -> Result<(usize, u64)> {
+        data: &Bytes,
+    ) -> Result<Option<(usize, u64)>> {
         let inode = &*file.inode;
-        let end = self.check_end(offset, data.len() as u64)?;
+        let end = self.check_end(inode, offset, data.len() as u64)?;
         cpu(REQUEST + PIN_PAGE * data.len().div_ceil(PAGE) as u32);
         let done = (data.len(), end);
         {
@@ -46,8 +48,8 @@ impl Ext4 {
                 let pieces = self.volume.pieces(inode, offset, end, None)?;
                 if all_in_place(&pieces) {
                     self.touch_written(inode)?;
-                    self.write_pieces(inode, pieces, offset, end, &data)?;
-                    return Ok(done);
+                    self.write_pieces(inode, pieces, offset, end, data)?;
+                    return Ok(Some(done));
                 }
             }
         }
@@ -57,12 +59,16 @@ impl Ext4 {
         let size = inode.state().size;
         let pieces = self.volume.pieces(inode, offset, end, None)?;
         if end <= size && all_in_place(&pieces) {
-            self.write_pieces(inode, pieces, offset, end, &data)?;
-            return Ok(done);
+            self.write_pieces(inode, pieces, offset, end, data)?;
+            return Ok(Some(done));
+        }
+        let hole_inside = |p: &Piece| p.place == Place::Hole && p.offset < size;
+        if inode.has_block_map() && pieces.iter().any(hole_inside) {
+            return Ok(None);
         }
         let written = self
             .map_for_write(inode, offset, end, size, pieces)
-            .and_then(|pieces| self.write_pieces(inode, pieces, offset, end, &data));
+            .and_then(|pieces| self.write_pieces(inode, pieces, offset, end, data));
         match written {
             Ok(written) => self.settle_write(inode, offset, end, size, written)?,
             Err(e) => {
@@ -73,7 +79,7 @@ impl Ext4 {
                 return Err(e);
             }
         }
-        Ok(done)
+        Ok(Some(done))
     }
 
     /// Gives every block of `[offset, end)` a place.

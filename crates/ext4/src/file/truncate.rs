@@ -12,7 +12,7 @@ use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 use crate::meta::Txn;
 use crate::mount::DataMode;
-use crate::ondisk::{InodeFlags, InodeNo};
+use crate::ondisk::InodeNo;
 
 /// Extents unmapped before the size of the transaction is looked at again.
 const EXTENTS_AT_ONCE: usize = 16;
@@ -21,7 +21,7 @@ impl Ext4 {
     /// Makes the file `new_size` bytes long.
     pub(crate) fn truncate(&self, inode: &Inode, new_size: u64) -> Result<()> {
         let _exclusive = inode.data_lock.write();
-        self.check_end(new_size, 0)?;
+        self.check_end(inode, new_size, 0)?;
         let size = inode.state().size;
         if new_size < size {
             self.drop_tail(inode, new_size, size)?;
@@ -103,7 +103,7 @@ impl Ext4 {
         from: u64,
     ) -> Result<bool> {
         let raw = txn.raw_inode(inode.no)?;
-        if !has_extents(&raw) {
+        if !is_mapped(&raw) {
             return Ok(true);
         }
         let revoke = raw.file_type() != Some(FileType::Regular)
@@ -113,7 +113,10 @@ impl Ext4 {
         let revokes = self.revokes_max() * 2;
         loop {
             let longest = if revoke { (revokes / 2) as u64 } else { u64::MAX };
-            let Some(last) = next_cut(txn, inode.no, from, longest)? else { return Ok(true) };
+            let Some(last) = next_cut(txn, inode.no, from, longest)? else {
+                txn.drop_empty_pointer_blocks(inode.no, from)?;
+                return Ok(true);
+            };
             txn.unmap(inode.no, last, 1 << 32, revoke)?;
             if txn.changed_blocks() >= budget || txn.revoked_blocks() >= revokes / 2 {
                 return Ok(false);
@@ -122,14 +125,13 @@ impl Ext4 {
     }
 }
 
-/// Whether the inode's `i_block` is an extent tree: not in short symbolic links and devices.
-fn has_extents(raw: &crate::ondisk::RawInode) -> bool {
-    let mapped = matches!(
-        raw.file_type(),
-        Some(FileType::Regular | FileType::Directory | FileType::Symlink)
-    );
-    mapped
-        && (raw.flags().contains(InodeFlags::EXTENTS) || raw.file_type() == Some(FileType::Regular))
+/// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices.
+fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
+    match raw.file_type() {
+        Some(FileType::Regular | FileType::Directory) => true,
+        Some(FileType::Symlink) => raw.fast_symlink_target().is_none(),
+        _ => false,
+    }
 }
 
 /// Where to cut next, not below `from`, so that at most `longest` blocks go; `None` if nothing is

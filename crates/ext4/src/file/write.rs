@@ -14,10 +14,14 @@ impl Ext4 {
         if data.is_empty() {
             return Ok(0);
         }
-        let (written, end) = if self.goes_direct(file, offset, data.len() as u64) {
-            self.write_direct(file, offset, data)?
+        let direct = if self.goes_direct(file, offset, data.len() as u64) {
+            self.write_direct(file, offset, &data)?
         } else {
-            self.write_cached(file, offset, data)?
+            None
+        };
+        let (written, end) = match direct {
+            Some(done) => done,
+            None => self.write_cached(file, offset, data)?,
         };
         if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             let range = end - written as u64..end;
@@ -39,9 +43,9 @@ impl Ext4 {
     }
 
     /// Refuses what would end beyond the largest file; returns the end.
-    pub(super) fn check_end(&self, offset: u64, len: u64) -> Result<u64> {
+    pub(super) fn check_end(&self, inode: &Inode, offset: u64, len: u64) -> Result<u64> {
         match offset.checked_add(len) {
-            Some(end) if end <= self.volume.layout.max_file_size() => Ok(end),
+            Some(end) if end <= self.volume.max_size(inode) => Ok(end),
             _ => Err(FsError::FileTooLarge.into()),
         }
     }
@@ -59,7 +63,7 @@ impl Ext4 {
         let exclusive = inode.data_lock.write();
         let size = inode.state().size;
         let offset = if append { size } else { offset };
-        let end = self.check_end(offset, data.len() as u64)?;
+        let end = self.check_end(inode, offset, data.len() as u64)?;
         self.touch_written(inode)?;
         if self.journals_data(inode) {
             let written = self.write_journalled(inode, offset, data)?;
@@ -67,7 +71,9 @@ impl Ext4 {
         }
         let (end, new) = self.reserve(inode, offset, end)?;
         let written = (end - offset) as usize;
-        if !self.options.delayed_allocation {
+        // A block map cannot say that a block has not been written yet: its places are found
+        // when the data is written back, in the transaction that waits for it.
+        if !self.options.delayed_allocation && !inode.has_block_map() {
             self.allocate_reserved(inode, &new)?;
         }
         inode.state().write_end = end;

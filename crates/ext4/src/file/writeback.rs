@@ -197,8 +197,8 @@ impl Ext4 {
         while at < end && (at == start || txn.changed_blocks() < budget) {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
-            let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
-            let goal = txn.block_goal(inode.no, Some(logical));
+            let (goal, room) = txn.prepare_map(inode.no, logical)?;
+            let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1).min(room) as u32;
             let request = BlockRequest { goal, want, owner: inode.no, purpose, window };
             let (start, len) = txn.allocate_blocks(request)?;
             txn.map_extent(inode.no, Extent { logical, len, start, unwritten })?;

@@ -31,7 +31,7 @@ const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 impl Txn<'_> {
     /// Makes an inode in or near the directory `parent`: no links, no name, no blocks, an empty
-    /// extent tree (but none for a symbolic link). The caller gives it a name and links.
+    /// extent tree or block map (no tree for a symbolic link). The caller gives it a name and links.
     ///
     /// # Errors
     /// No space: no inode is free.
@@ -63,7 +63,8 @@ impl Txn<'_> {
             FileType::Regular => flags.remove(InodeFlags::DIR_SYNC),
             _ => flags = flags.intersection(FOR_ALL),
         }
-        if matches!(kind, FileType::Regular | FileType::Directory) {
+        let mapped = matches!(kind, FileType::Regular | FileType::Directory);
+        if mapped && self.volume.uses_extents() {
             flags.insert(InodeFlags::EXTENTS);
             Node::empty(ROOT_BYTES).encode(raw.block_mut());
         }

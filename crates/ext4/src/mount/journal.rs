@@ -14,11 +14,12 @@ use super::{groups, needs_recovery, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::extents::{NodeRead, Tree};
+use crate::indirect::{BlockMap, has_extents};
 use crate::inode::Clock;
 use crate::meta::MetaLog;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{
-    Compat, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode, Superblock,
+    Compat, Extent, Features, GroupDesc, Incompat, InodeNo, Layout, RawInode, Superblock,
 };
 
 /// A file system's log.
@@ -101,17 +102,45 @@ fn find_external(
     Ok(Found { log: found.log, blocks: RangeSet::new() })
 }
 
-/// Reads the nodes of the journal inode's tree before anything is mounted.
+/// Reads the nodes of the journal inode's map before anything is mounted.
 struct DeviceNodes<'d> {
     device: &'d dyn BlockDevice,
     layout: &'d Layout,
-    seed: InodeSeed,
+    /// Of an extent tree, whose nodes have checksums.
+    seed: Option<InodeSeed>,
+}
+
+/// Where the journal inode's blocks are: an extent tree or, in ext3, a block map.
+enum Mapping<'d> {
+    Extents(Tree<DeviceNodes<'d>>),
+    Blocks(BlockMap<DeviceNodes<'d>>),
+}
+
+impl<'d> Mapping<'d> {
+    fn open(raw: &RawInode, layout: &Layout, nodes: DeviceNodes<'d>) -> Result<Self> {
+        if has_extents(raw) {
+            return Ok(Mapping::Extents(Tree::open(raw.block(), nodes)?));
+        }
+        // A step per run reads the pointers above it anew.
+        let size = raw.size().div_ceil(u64::from(layout.block_size));
+        let storage = size.min(layout.blocks_count).saturating_mul(4);
+        Ok(Mapping::Blocks(BlockMap::open(raw.block(), layout.block_size, storage, nodes)))
+    }
+
+    fn next_extent(&self, from: u64) -> Result<Option<Extent>> {
+        match self {
+            Mapping::Extents(tree) => tree.next_extent(from),
+            Mapping::Blocks(map) => map.next_extent(from),
+        }
+    }
 }
 
 impl NodeRead for DeviceNodes<'_> {
     fn read(&self, block: u64) -> Result<Bytes> {
         let bytes = groups::read_block(self.device, self.layout, &Overlay::new(), block)?;
-        if !self.layout.checksums.verify_extent_block(self.seed, &bytes) {
+        if let Some(seed) = self.seed
+            && !self.layout.checksums.verify_extent_block(seed, &bytes)
+        {
             let place = format!("journal inode, extent block {block}");
             return Err(Ext4Error::corrupt("wrong checksum", place));
         }
@@ -145,14 +174,18 @@ fn find_internal(
     if !layout.checksums.verify_inode(no, &raw) {
         return corrupt("wrong checksum");
     }
-    if raw.links() == 0 || !raw.flags().contains(InodeFlags::EXTENTS) {
-        return corrupt("it is deleted, or has no extents");
+    if raw.links() == 0 {
+        return corrupt("it is deleted");
     }
-    let seed = layout.checksums.inode_seed(no, raw.generation());
-    let tree = Tree::open(raw.block(), DeviceNodes { device: &**device, layout, seed })?;
+    let nodes = DeviceNodes {
+        device: &**device,
+        layout,
+        seed: has_extents(&raw).then(|| layout.checksums.inode_seed(no, raw.generation())),
+    };
+    let map = Mapping::open(&raw, layout, nodes)?;
     let length = raw.size() / u64::from(layout.block_size);
     let (mut extents, mut blocks, mut at) = (Vec::new(), RangeSet::new(), 0);
-    while let Some(e) = tree.next_extent(at)?.filter(|e| u64::from(e.logical) < length) {
+    while let Some(e) = map.next_extent(at)?.filter(|e| u64::from(e.logical) < length) {
         let len = (length - u64::from(e.logical)).min(e.len.into()) as u32;
         let log_block = LogBlock(e.logical);
         extents.push(LogExtent { log_block, device_block: e.start, len });

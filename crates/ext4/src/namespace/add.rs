@@ -80,10 +80,12 @@ pub fn symlink(
 }
 
 fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()> {
-    txn.modify_inode(no, |raw| {
-        raw.set_flags(raw.flags() | InodeFlags::EXTENTS);
-        Node::empty(ROOT_BYTES).encode(raw.block_mut());
-    })?;
+    if txn.volume().uses_extents() {
+        txn.modify_inode(no, |raw| {
+            raw.set_flags(raw.flags() | InodeFlags::EXTENTS);
+            Node::empty(ROOT_BYTES).encode(raw.block_mut());
+        })?;
+    }
     let (_, block) = txn.append_block(no)?;
     let mut contents = target.to_vec();
     // OK to cast: a block is at most 64 KiB.

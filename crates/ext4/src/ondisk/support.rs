@@ -56,12 +56,6 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
         let names = missing.names().join(", ");
         return Err(unsupported(format!("the file system uses {names}")));
     }
-    if !f.incompat.contains(Incompat::EXTENT) || !f.incompat.contains(Incompat::FILETYPE) {
-        let kind = if f.compat.contains(Compat::HAS_JOURNAL) { "ext3" } else { "ext2" };
-        return Err(unsupported(format!(
-            "an {kind} file system (without the extent or filetype feature); only ext4 is for now"
-        )));
-    }
     match sb.block_size() {
         Some(size) if size > 4096 => Err(unsupported(format!("blocks of {size} bytes"))),
         _ => Ok(()),
@@ -131,8 +125,8 @@ mod tests {
             assert!(matches!(error, Ext4Error::Unsupported { .. }));
             assert!(error.to_string().contains(name), "{error}");
         }
-        let old = check_supported_filesystem(&sb(&["has_journal", "filetype"])).unwrap_err();
-        assert!(old.to_string().contains("ext3"), "{old}");
+        assert_eq!(check_supported_filesystem(&sb(&["has_journal", "filetype"])), Ok(()));
+        assert_eq!(check_supported_filesystem(&sb(&[])), Ok(()));
         let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();
         assert!(journal.to_string().contains("journal device"), "{journal}");
         assert_eq!(check_supported_journal_device(&sb(&["journal_dev"])), Ok(()));

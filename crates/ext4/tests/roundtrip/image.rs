@@ -25,12 +25,16 @@ fn text(output: &Output) -> String {
 }
 
 impl Image {
-    /// An ext4 file system made by mke2fs with these options, of `size` bytes.
+    /// A file system made by mke2fs with these options, of `size` bytes: ext4 unless `-t` says
+    /// otherwise.
     pub fn mke2fs(size: u64, options: &[&str]) -> Image {
         let image = Image { folder: tempfile::tempdir().unwrap() };
         std::fs::File::create(image.path()).unwrap().set_len(size).unwrap();
         let mut command = Command::new("mke2fs");
-        let made = output(command.args(["-F", "-q", "-t", "ext4"]).args(options).arg(image.path()));
+        if !options.contains(&"-t") {
+            command.args(["-t", "ext4"]);
+        }
+        let made = output(command.args(["-F", "-q"]).args(options).arg(image.path()));
         assert!(made.status.success(), "{command:?}: {}", text(&made));
         image
     }

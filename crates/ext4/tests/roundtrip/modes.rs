@@ -166,3 +166,26 @@ fn older_features() {
         check(10, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
     }
 }
+
+#[test]
+fn block_maps() {
+    for options in [
+        vec!["-t", "ext2", "-b", "1024"],
+        vec!["-t", "ext2", "-b", "4096"],
+        vec!["-t", "ext2", "-r", "0"],
+        vec!["-t", "ext3", "-b", "1024", "-J", "size=4"],
+        vec!["-t", "ext3", "-b", "4096", "-I", "128", "-J", "size=4"],
+        vec!["-O", "^extent,^flex_bg,^64bit", "-b", "2048"],
+        vec!["-O", "^extent,^filetype,^large_file,^sparse_super,^resize_inode,^dir_index"],
+    ] {
+        check(8, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
+    }
+}
+
+#[test]
+fn block_maps_in_other_modes() {
+    let image = || Image::mke2fs(IMAGE_BYTES, &["-t", "ext3", "-b", "1024", "-J", "size=4"]);
+    check(10, image, || with(|o| o.data = DataMode::Journal), true);
+    check(10, image, || with(|o| o.data = DataMode::Writeback), true);
+    check(10, image, || with(|o| o.delayed_allocation = false), true);
+}

@@ -42,7 +42,7 @@ impl Ext4 {
         if len == 0 {
             return Err(FsError::Invalid { what: "fallocate of no bytes" }.into());
         }
-        let end = self.check_end(offset, len)?;
+        let end = self.check_end(inode, offset, len)?;
         let _exclusive = inode.data_lock.write();
         self.volume.check_writable()?;
         let flags = inode.state().raw.flags();

@@ -126,7 +126,7 @@ impl Ext4 {
         if offset >= size {
             return invalid("a range is inserted before the end of the file: extend it instead");
         }
-        let new_size = self.check_end(size, len)?;
+        let new_size = self.check_end(inode, size, len)?;
         let block = self.volume.block_size();
         self.flush_and_drop(inode, offset / PAGE as u64 * PAGE as u64)?;
         let (from, by) = (offset / block, len / block);

@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) block_size: u32,
     pub(crate) orphan_file: bool,
     pub(crate) delayed_allocation: bool,
+    /// Without extents: ext3.
+    pub(crate) block_maps: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -47,6 +49,7 @@ const PLAIN: Setup = Setup {
     block_size: 4096,
     orphan_file: false,
     delayed_allocation: true,
+    block_maps: false,
 };
 
 impl Setup {
@@ -118,6 +121,9 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             let mut options = Options::random(1_700_000_000);
             if setup.orphan_file {
                 options.features = Options::upstream_features();
+            }
+            if setup.block_maps {
+                options.features = Options::ext2_features();
             }
             options.block_size = Some(setup.block_size);
             options.journal = JournalChoice::InternalOf(2048);
@@ -221,4 +227,14 @@ fn journalled_data() {
 #[test]
 fn journalled_data_on_an_external_journal() {
     explore(Setup { data: DataMode::Journal, external: true, ..PLAIN }, 8);
+}
+
+#[test]
+fn block_maps() {
+    explore(Setup { block_maps: true, block_size: 1024, ..PLAIN }, 10);
+}
+
+#[test]
+fn block_maps_with_journalled_data() {
+    explore(Setup { data: DataMode::Journal, block_maps: true, ..PLAIN }, 11);
 }

@@ -39,7 +39,7 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
         options: Vec<String>,
     },
-    /// Make an ext4 file system, or a journal device
+    /// Make an ext2, ext3 or ext4 file system, or a journal device
     Mkfs(Mkfs),
     /// List a directory of an image
     #[command(after_help = "Example:\n  steadfast ls disk.img /etc")]
@@ -212,6 +212,17 @@ pub struct LabRun {
     pub chart: Option<PathBuf>,
 }
 
+/// Kinds of file systems.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FsKind {
+    /// Block maps, no journal
+    Ext2,
+    /// Block maps and a journal
+    Ext3,
+    /// Extents and a journal
+    Ext4,
+}
+
 /// How to make a file system.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -229,6 +240,12 @@ pub struct Mkfs {
     /// Make an image file of this size (k, m, g); an existing file keeps its own size
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
+    /// Kind of file system: its features are those that mke2fs gives it
+    #[arg(short = 't', value_name = "TYPE", default_value = "ext4")]
+    pub kind: FsKind,
+    /// Bytes an inode: 128 to the block size, a power of two
+    #[arg(short = 'I', value_name = "BYTES")]
+    pub inode_size: Option<u16>,
     /// Block size in bytes: 1024, 2048 or 4096
     #[arg(short = 'b', value_name = "BYTES")]
     pub block_size: Option<u32>,

@@ -123,6 +123,11 @@ impl<S: NodeRead> BlockMap<S> {
         }
     }
 
+    /// The blocks that it works over.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
     /// The pointers for the inode.
     pub fn root(&self) -> [u8; 60] {
         let mut bytes = [0; 60];

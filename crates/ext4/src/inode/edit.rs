@@ -7,7 +7,9 @@ use steadfast_vfs::{FileType, FsError};
 use super::{Inode, InodeCache, MapChange};
 use crate::error::{Ext4Error, Result};
 use crate::meta::{Tid, Txn};
-use crate::ondisk::{InodeFlags, InodeNo, InodePlace, RawInode, RoCompat};
+use crate::ondisk::{
+    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, InodeFlags, InodeNo, InodePlace, RawInode, RoCompat,
+};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
@@ -157,7 +159,14 @@ impl Txn<'_> {
         let mut features = self.superblock().features();
         if !features.ro_compat.contains(RoCompat::LARGE_FILE) {
             features.ro_compat.insert(RoCompat::LARGE_FILE);
-            self.superblock_mut().set_features(features);
+            let superblock = self.superblock_mut();
+            superblock.set_features(features);
+            if superblock.revision.get() == 0 {
+                // Features begin with revision 1 (kernel: ext4_update_dynamic_rev).
+                superblock.revision.set(1);
+                superblock.first_inode.set(FIRST_INODE_REV0);
+                superblock.inode_size.set(GOOD_OLD_INODE_SIZE as u16);
+            }
         }
     }
 

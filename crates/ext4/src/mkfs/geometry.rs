@@ -54,12 +54,13 @@ fn features(options: &Options) -> Result<Features> {
     if impossible != Features::default() {
         return Err(refused(format!("cannot make {}", impossible.names().join(", "))));
     }
-    let needed = [("extent", Incompat::EXTENT), ("filetype", Incompat::FILETYPE)];
-    if let Some((name, _)) = needed.iter().find(|(_, bit)| !f.incompat.contains(*bit)) {
-        return Err(refused(format!("without {name} it is no ext4 file system")));
+    let has_extents = f.incompat.contains(Incompat::EXTENT);
+    if f.incompat.contains(Incompat::BIT64) && !has_extents {
+        return Err(refused("64bit needs extent: pointers of block maps have 32 bits"));
     }
-    if !f.ro_compat.contains(RoCompat::SPARSE_SUPER) {
-        return Err(refused("without sparse_super every group would hold a backup"));
+    let sparse = f.ro_compat.contains(RoCompat::SPARSE_SUPER);
+    if f.compat.contains(Compat::RESIZE_INODE) && !sparse {
+        return Err(refused("resize_inode needs sparse_super"));
     }
     if f.metadata_csum() {
         // One replaces the other; the kernel warns where both are set.
@@ -77,9 +78,6 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
     let inode_size = u32::from(options.inode_size);
     if !inode_size.is_power_of_two() || inode_size < 128 || inode_size > block_size {
         return Err(refused(format!("inodes of {inode_size} bytes")));
-    }
-    if options.features.ro_compat.contains(RoCompat::EXTRA_ISIZE) && inode_size < 256 {
-        return Err(refused("extra_isize needs inodes of 256 bytes"));
     }
     if options.label.len() > 16 {
         return Err(refused(format!("the label {:?} is longer than 16 bytes", options.label)));
@@ -135,7 +133,7 @@ fn reserved_gdt(blocks: u64, first: u64, bpg: u32, descs_per_block: u32, desc_bl
     groups.div_ceil(u64::from(descs_per_block)).saturating_sub(u64::from(desc_blocks)) as u32
 }
 
-fn is_backup(group: u32) -> bool {
+fn is_backup(features: Features, group: u32) -> bool {
     let power_of = |base: u32| {
         let mut n = group;
         while n.is_multiple_of(base) {
@@ -143,7 +141,8 @@ fn is_backup(group: u32) -> bool {
         }
         n == 1
     };
-    group <= 1 || power_of(3) || power_of(5) || power_of(7)
+    let sparse = features.ro_compat.contains(RoCompat::SPARSE_SUPER);
+    !sparse || group <= 1 || power_of(3) || power_of(5) || power_of(7)
 }
 
 fn counts(
@@ -215,7 +214,7 @@ fn counts(
                  fewer inodes or larger blocks"
             )));
         }
-        let last_needs = 2 + table + if is_backup(groups32 - 1) { backup } else { 0 };
+        let last_needs = 2 + table + if is_backup(features, groups32 - 1) { backup } else { 0 };
         let rest = (blocks - first) % u64::from(bpg);
         if groups == 1 && rest != 0 && rest < last_needs {
             return Err(too_small());

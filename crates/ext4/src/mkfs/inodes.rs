@@ -7,8 +7,9 @@ use crate::error::Result;
 use crate::mkfs::plan::Plan;
 use crate::mkfs::refused;
 use crate::ondisk::{
-    Compat, DIR_TAIL_LEN, Extent, ExtentHeader, ExtentIndex, ExtentLeaf, InodeFlags, InodeNo,
-    MAX_WRITTEN_LEN, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, put_dirent,
+    Compat, DIR_TAIL_LEN, Extent, ExtentHeader, ExtentIndex, ExtentLeaf, Incompat, InodeFlags,
+    InodeNo, MAX_WRITTEN_LEN, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, file_type_code,
+    put_dirent,
 };
 
 /// lost+found.
@@ -51,7 +52,7 @@ impl Plan {
     }
 
     /// Takes `len` blocks, near the beginning of the file system.
-    fn take(&mut self, len: u64) -> Result<Vec<(u64, u64)>> {
+    pub(super) fn take(&mut self, len: u64) -> Result<Vec<(u64, u64)>> {
         self.space
             .take(self.layout.first_data_block, self.layout.blocks_count, len)
             .ok_or_else(|| refused("the device is too small: no room for lost+found"))
@@ -63,23 +64,30 @@ impl Plan {
         let root_runs = self.take(1)?;
         let mut block = vec![0; bs];
         let usable = self.dir_bytes();
-        put_dirent(&mut block, 0, 12, InodeNo::ROOT, 2, b".");
-        put_dirent(&mut block, 12, 12, InodeNo::ROOT, 2, b"..");
-        put_dirent(&mut block, 24, usable - 24, LOST_FOUND, 2, b"lost+found");
+        let kind = self.dirent_kind();
+        put_dirent(&mut block, 0, 12, InodeNo::ROOT, kind, b".");
+        put_dirent(&mut block, 12, 12, InodeNo::ROOT, kind, b"..");
+        put_dirent(&mut block, 24, usable - 24, LOST_FOUND, kind, b"lost+found");
         let root = self.new_inode(FileType::Directory, 0o755, 3);
         self.add_directory(InodeNo::ROOT, root, &root_runs, vec![block])?;
 
         let count = (LOST_FOUND_BYTES / bs).clamp(2, LOST_FOUND_MOST);
         let runs = self.take(count as u64)?;
         let mut first = vec![0; bs];
-        put_dirent(&mut first, 0, 12, LOST_FOUND, 2, b".");
-        put_dirent(&mut first, 12, usable - 12, InodeNo::ROOT, 2, b"..");
+        put_dirent(&mut first, 0, 12, LOST_FOUND, kind, b".");
+        put_dirent(&mut first, 12, usable - 12, InodeNo::ROOT, kind, b"..");
         let mut empty = vec![0; bs];
         put_dirent(&mut empty, 0, usable, InodeNo::NONE, 0, b"");
         let mut blocks = vec![first];
         blocks.resize(count, empty);
         let lost_found = self.new_inode(FileType::Directory, 0o700, 2);
         self.add_directory(LOST_FOUND, lost_found, &runs, blocks)
+    }
+
+    /// The type in an entry of a directory: 0 without the `filetype` feature.
+    fn dirent_kind(&self) -> u8 {
+        let typed = self.layout.features.incompat.contains(Incompat::FILETYPE);
+        if typed { file_type_code(FileType::Directory) } else { 0 }
     }
 
     /// Bytes of a directory block that entries may use.
@@ -121,8 +129,12 @@ impl Plan {
                 (logical, start, left) = (logical + n, start + u64::from(n), left - u64::from(n));
             }
         }
-        inode.set_flags(inode.flags() | InodeFlags::EXTENTS);
-        let tree_blocks = self.map(ino, &mut inode, &extents)?;
+        let tree_blocks = if self.layout.features.incompat.contains(Incompat::EXTENT) {
+            inode.set_flags(inode.flags() | InodeFlags::EXTENTS);
+            self.map(ino, &mut inode, &extents)?
+        } else {
+            self.map_by_pointers(&mut inode, &extents)?
+        };
         let bs = self.layout.block_size;
         inode.set_size(u64::from(logical) * u64::from(bs));
         let blocks = u64::from(logical) + tree_blocks;

@@ -21,6 +21,7 @@ mod journal_device;
 mod made;
 mod options;
 mod plan;
+mod pointers;
 mod space;
 mod tables;
 mod write;

@@ -87,6 +87,15 @@ pub struct Options {
 }
 
 impl Options {
+    /// The features of mke2fs -t ext2; those of -t ext3 differ only in the journal.
+    pub fn ext2_features() -> Features {
+        Features {
+            compat: Compat::EXT_ATTR | Compat::RESIZE_INODE | Compat::DIR_INDEX,
+            incompat: Incompat::FILETYPE,
+            ro_compat: RoCompat::SPARSE_SUPER | RoCompat::LARGE_FILE,
+        }
+    }
+
     /// The features of Debian 12's mke2fs -t ext4.
     pub fn debian_features() -> Features {
         Features {

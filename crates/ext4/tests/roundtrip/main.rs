@@ -1,5 +1,6 @@
 //! Images go to and fro between us, e2fsprogs and the kernel. Needs root, for loop mounts.
 
+mod block_maps;
 mod concurrent;
 mod directories;
 mod features;

@@ -176,7 +176,7 @@ fn block_maps() {
         vec!["-t", "ext3", "-b", "1024", "-J", "size=4"],
         vec!["-t", "ext3", "-b", "4096", "-I", "128", "-J", "size=4"],
         vec!["-O", "^extent,^flex_bg,^64bit", "-b", "2048"],
-        vec!["-O", "^extent,^filetype,^large_file,^sparse_super,^resize_inode,^dir_index"],
+        vec!["-O", "^extent,^64bit,^filetype,^large_file,^sparse_super,^resize_inode,^dir_index"],
     ] {
         check(8, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
     }

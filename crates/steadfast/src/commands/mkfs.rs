@@ -11,7 +11,7 @@ use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, 
 use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
 
 use crate::Usage;
-use crate::cli::Mkfs;
+use crate::cli::{FsKind, Mkfs};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
@@ -27,6 +27,15 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
         return make_journal(args, &words, &device, fresh, time, out);
     }
     let mut options = Options::random(time);
+    if args.kind != FsKind::Ext4 {
+        options.features = Options::ext2_features();
+    }
+    if args.kind == FsKind::Ext2 {
+        options.journal = JournalChoice::None;
+    }
+    if let Some(bytes) = args.inode_size {
+        options.inode_size = bytes;
+    }
     options.contents = if fresh { Contents::Zeros } else { Contents::Unknown };
     options.block_size = args.block_size;
     options.inodes = args.inodes.map(whole_u32).transpose()?;
@@ -173,6 +182,7 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
         "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
         "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
+        "uninit_bg" => f.ro_compat.set(RoCompat::GDT_CSUM, on),
         "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, on),
         "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
         "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),

@@ -8,7 +8,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{JournalChoice, Options, make};
-use steadfast_ext4::ondisk::RoCompat;
+use steadfast_ext4::ondisk::{Incompat, RoCompat};
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
@@ -31,7 +31,7 @@ pub struct Population {
     pub store: Store,
     /// Blocks of the log.
     pub log: (u64, u64),
-    /// Blocks with bitmaps, with inodes, with extent trees, and with directories; not empty ones.
+    /// Blocks with bitmaps, with inodes, with extent trees or pointers, and with directories; not empty ones.
     pub metadata: [Vec<u64>; 4],
     /// What a reader finds, by path.
     pub tree: BTreeMap<Vec<u8>, Found>,
@@ -116,12 +116,24 @@ fn go_on(fs: &Ext4) {
     fs.sync().unwrap();
 }
 
-fn options_of_mkfs(checksums: bool) -> Options {
+/// What the file system is made with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Checksums,
+    Plain,
+    /// Without checksums and without extents.
+    BlockMaps,
+}
+
+fn options_of_mkfs(form: Form) -> Options {
     let mut options = Options::new(Uuid::from_u128(7), Uuid::from_u128(8), 1_700_000_000);
-    if checksums {
+    if form == Form::Checksums {
         options.features = Options::upstream_features();
     } else {
         options.features.ro_compat.remove(RoCompat::METADATA_CSUM);
+    }
+    if form == Form::BlockMaps {
+        options.features.incompat.remove(Incompat::EXTENT | Incompat::BIT64);
     }
     options.block_size = Some(BLOCK as u32);
     options.inodes = Some(256);
@@ -131,11 +143,11 @@ fn options_of_mkfs(checksums: bool) -> Options {
 
 impl Population {
     /// Makes it, in a simulation; `dirty`: as a power cut leaves it.
-    pub fn make(checksums: bool, dirty: bool) -> Population {
+    pub fn make(form: Form, dirty: bool) -> Population {
         let made = Sim::new(1).run(move || {
             let disk = Ram::new("disk", IMAGE_BYTES).persistent();
             let device: Arc<dyn BlockDevice> = Arc::new(disk.clone());
-            let made = make(&device, &options_of_mkfs(checksums)).unwrap();
+            let made = make(&device, &options_of_mkfs(form)).unwrap();
             let fs = Ext4::mount(Arc::clone(&device), options()).unwrap();
             populate(&fs);
             fs.unmount().unwrap();
@@ -160,12 +172,14 @@ impl Population {
             tree
         });
         let metadata = metadata(&store, log);
+        let checksums = form == Form::Checksums;
         Population { checksums, store, log, metadata, tree: tree.unwrap() }
     }
 }
 
 /// Blocks that are neither empty, nor data, nor of the log. The bitmaps of both groups follow each
-/// other, then come the inodes, then the log; extent trees have a magic number.
+/// other, then come the inodes, then the log; extent trees have a magic
+/// number.
 fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 4] {
     // The first group's descriptor begins with where its bitmap is.
     let bitmaps = store.read(2 * BLOCK, 4).iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
@@ -180,6 +194,8 @@ fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 4] {
             b if b < inodes => 0,
             b if b < log.0 => 1,
             _ if bytes[..2] == [0x0a, 0xf3] => 2,
+            // Pointers to two blocks; a directory has the length of a name there.
+            _ if bytes[2..4] == [0, 0] && bytes[6..8] == [0, 0] => 2,
             _ => 3,
         };
         kinds[kind].push(block);

@@ -13,10 +13,10 @@ mod limits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use image::Population;
+use image::{Form, Population};
 use steadfast_block::rng::Rng;
 
-/// Cases of each of the four images.
+/// Cases of each of the images.
 const CASES: u64 = 1000;
 
 fn cases() -> u64 {
@@ -32,13 +32,13 @@ struct Tally {
     without: u64,
 }
 
-fn run(checksums: bool, dirty: bool) {
-    let population = Population::make(checksums, dirty);
+fn run(form: Form, dirty: bool) {
+    let population = Population::make(form, dirty);
     let mut tally = Tally::default();
     for case in 0..cases() {
-        let mut rng = Rng::new(case << 2 | u64::from(checksums) << 1 | u64::from(dirty));
+        let mut rng = Rng::new(case << 3 | (form as u64) << 1 | u64::from(dirty));
         let (store, damage) = damage::inflict(&population, &mut rng);
-        let what = format!("checksums: {checksums}, dirty: {dirty}, case {case}: {damage}");
+        let what = format!("{form:?}, dirty: {dirty}, case {case}: {damage}");
         let watched = limits::Case::begin(&what);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             exercise::run(&population, store, damage.in_the_log, case)
@@ -63,20 +63,25 @@ fn run(checksums: bool, dirty: bool) {
 
 #[test]
 fn with_checksums() {
-    run(true, false);
+    run(Form::Checksums, false);
 }
 
 #[test]
 fn with_checksums_and_a_log_to_replay() {
-    run(true, true);
+    run(Form::Checksums, true);
 }
 
 #[test]
 fn without_checksums() {
-    run(false, false);
+    run(Form::Plain, false);
 }
 
 #[test]
 fn without_checksums_and_a_log_to_replay() {
-    run(false, true);
+    run(Form::Plain, true);
+}
+
+#[test]
+fn block_maps_and_a_log_to_replay() {
+    run(Form::BlockMaps, true);
 }

@@ -96,8 +96,6 @@ fn features_by_name() {
         let image = Image::mke2fs(16 << 20, &options);
         assert_says(&refusal(&open(&image), MountOptions::default()), &[feature]);
     }
-    let image = Image::mke2fs(16 << 20, &["-O", "^extent,^64bit,^flex_bg,^metadata_csum"]);
-    assert_says(&refusal(&open(&image), MountOptions::default()), &["ext3"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 use crate::meta::Txn;
 use crate::mount::DataMode;
-use crate::ondisk::InodeNo;
+use crate::ondisk::{InodeFlags, InodeNo};
 
 /// Extents unmapped before the size of the transaction is looked at again.
 const EXTENTS_AT_ONCE: usize = 16;

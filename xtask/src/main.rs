@@ -1,5 +1,6 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+mod conformance;
 mod fuzz;
 mod layers;
 mod packages;
@@ -25,6 +26,11 @@ Usage: cargo xtask COMMAND
               TARGET       only this target (default: all, one after the other)
               --seconds N  for so long each (default 60)
               --list       names the targets and does nothing
+  conformance
+            the same POSIX cases on the kernel's ext4 and on others, as root; says what differs
+              --on KIND    steadfast (default), fuse2fs, kernel; may be given several times
+              --filter S   only cases whose name contains S
+              --show       prints the kernel's transcript of each case
   help      this text";
 
 fn main() -> ExitCode {
@@ -37,6 +43,7 @@ fn main() -> ExitCode {
         "test" => no_more(rest).and_then(|()| test::run(&root())),
         "soak" => soak::run(&root(), rest),
         "fuzz" => fuzz::run(&root(), rest),
+        "conformance" => conformance::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 14] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -15,6 +15,12 @@ const NEEDED: [(&str, &str); 8] = [
     ("mount", "mount"),
     ("losetup", "mount"),
     ("timeout", "coreutils"),
+    ("fusermount3", "fuse3"),
+    ("fuse2fs", "fuse2fs"),
+    ("git", "git"),
+    ("sqlite3", "sqlite3"),
+    ("fio", "fio"),
+    ("tar", "tar"),
 ];
 
 /// Installs what is missing, as root; else says how. False: something is still missing.

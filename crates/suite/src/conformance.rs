@@ -1,0 +1,86 @@
+//! The same POSIX cases on two file systems, and what differs.
+//!
+//! A case is a few steps in a language of its own (`cases/*.case`, read by [`script`]): each step
+//! is one system call, and leaves a line of transcript: the step and its value or error. A case
+//! knows no right answer. It is run on two targets and the transcripts are compared; the kernel's
+//! ext4 says what is right. What may differ, and why, is in `known-differences.txt`.
+//!
+//! Cases run one after the other in one thread (and, as another user, in threads of its own), with
+//! a `umask` that is not the process's.
+
+mod acl;
+mod compare;
+mod ops;
+mod raw;
+pub mod script;
+mod transcript;
+mod world;
+
+use std::path::Path;
+
+use rustix::thread::UnshareFlags;
+
+pub use compare::{Comparison, Difference, KnownDifferences, compare};
+pub use transcript::Transcript;
+
+use crate::{Error, Result};
+use script::Case;
+use world::World;
+
+/// All cases, in the order of their files.
+pub fn cases() -> Result<Vec<Case>> {
+    const FILES: [(&str, &str); 16] = [
+        ("open", include_str!("../cases/open.case")),
+        ("create", include_str!("../cases/create.case")),
+        ("remove", include_str!("../cases/remove.case")),
+        ("link", include_str!("../cases/link.case")),
+        ("rename", include_str!("../cases/rename.case")),
+        ("names", include_str!("../cases/names.case")),
+        ("mode", include_str!("../cases/mode.case")),
+        ("owner", include_str!("../cases/owner.case")),
+        ("permission", include_str!("../cases/permission.case")),
+        ("times", include_str!("../cases/times.case")),
+        ("size", include_str!("../cases/size.case")),
+        ("data", include_str!("../cases/data.case")),
+        ("space", include_str!("../cases/space.case")),
+        ("attributes", include_str!("../cases/attributes.case")),
+        ("folders", include_str!("../cases/folders.case")),
+        ("locks", include_str!("../cases/locks.case")),
+    ];
+    let mut all: Vec<Case> = Vec::new();
+    for (file, text) in FILES {
+        for case in script::parse(file, text)? {
+            if all.iter().any(|c| c.name == case.name) {
+                let what = "the name is taken".to_owned();
+                return Err(Error::Script { case: case.name, what });
+            }
+            all.push(case);
+        }
+    }
+    Ok(all)
+}
+
+/// Runs cases in a mounted folder, which root must own; a transcript for each. `progress` is
+/// called before each case with its name.
+pub fn run_cases(
+    folder: &Path,
+    cases: &[Case],
+    progress: &mut (dyn FnMut(&str) + Send),
+) -> Result<Vec<Transcript>> {
+    if !rustix::process::geteuid().is_root() {
+        return Err(Error::Target("the cases change users and devices: run them as root".into()));
+    }
+    let work = || {
+        raw::unshare(UnshareFlags::FS).map_err(|e| Error::Target(format!("unshare: {e}")))?;
+        let mut transcripts = Vec::with_capacity(cases.len());
+        for case in cases {
+            progress(&case.name);
+            transcripts.push(World::new(folder, &case.name)?.run(case)?);
+        }
+        Ok(transcripts)
+    };
+    std::thread::scope(|s| match s.spawn(work).join() {
+        Ok(done) => done,
+        Err(panic) => std::panic::resume_unwind(panic),
+    })
+}

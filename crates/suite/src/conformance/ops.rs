@@ -1,0 +1,36 @@
+//! The steps: which words make which call.
+
+mod attributes;
+mod data;
+mod folders;
+mod names;
+mod open;
+mod show;
+mod times;
+
+use super::world::{Fault, Outcome, World};
+
+/// Makes the call of a step; its value.
+pub(super) fn call(world: &mut World, words: &[&str]) -> Outcome {
+    let groups = [
+        names::call,
+        open::call,
+        data::call,
+        times::call,
+        attributes::call,
+        folders::call,
+        show::call,
+    ];
+    for group in groups {
+        if let Some(outcome) = group(world, words) {
+            return outcome;
+        }
+    }
+    Err(Fault::Script("no such step, or not with so many words".into()))
+}
+
+/// The value of a call that has none.
+fn ok(result: Result<(), rustix::io::Errno>) -> Outcome {
+    result.map_err(Fault::Errno)?;
+    Ok("ok".to_owned())
+}

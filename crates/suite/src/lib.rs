@@ -1,0 +1,14 @@
+//! Judges of a mounted file system, whoever serves it.
+//!
+//! A [`Target`] is an ext4 image mounted by the kernel, by `steadfast mount` or by fuse2fs. The
+//! [`conformance`] cases run on a mounted folder and leave transcripts, which are compared between
+//! two targets: the kernel's ext4 is the measure, not our reading of POSIX. Nothing here prints.
+
+pub mod conformance;
+mod error;
+mod program;
+mod target;
+
+pub use error::{Error, Result};
+pub use program::{run, run_ok};
+pub use target::{Journal, Kind, Setup, Target};

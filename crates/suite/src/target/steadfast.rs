@@ -1,0 +1,84 @@
+//! `steadfast mount`, in the foreground, so that its end can be waited for.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{LIMIT, Paths, cpu_of, is_mounted, umount};
+use crate::{Error, Result};
+
+/// The running program and what it says.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    child: Child,
+    log: PathBuf,
+}
+
+pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<Daemon> {
+    let mut all = "allow_other".to_owned();
+    if !options.is_empty() {
+        all = format!("{all},{options}");
+    }
+    if let Some(journal) = paths.journal {
+        all = format!("{all},journal={}", journal.display());
+    }
+    let log = paths.image.with_extension("log");
+    let told = |source| Error::Program { program: binary.display().to_string(), source };
+    let out = File::options().create(true).append(true).open(&log).map_err(told)?;
+    let mut command = Command::new(binary);
+    command.arg("mount").arg(paths.image).arg(paths.mountpoint);
+    command.args(["--foreground", "-o", &all]);
+    command.stdin(Stdio::null()).stdout(out.try_clone().map_err(told)?).stderr(out);
+    let child = command.spawn().map_err(told)?;
+    let mut daemon = Daemon { child, log };
+    let begun = Instant::now();
+    while !is_mounted(paths.mountpoint) {
+        if let Some(status) = daemon.child.try_wait().map_err(told)? {
+            return Err(daemon.error(&format!("ended before it had mounted: {status}")));
+        }
+        if begun.elapsed() > LIMIT {
+            return Err(daemon.error("does not mount"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(daemon)
+}
+
+impl Daemon {
+    pub(super) fn cpu(&self) -> Option<Duration> {
+        cpu_of(self.child.id())
+    }
+
+    fn error(&self, what: &str) -> Error {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        Error::Target(format!("steadfast mount {what}\n{log}"))
+    }
+
+    /// Unmounts and waits for the program's end: it writes on after umount has returned.
+    pub(super) fn unmount(mut self, mountpoint: &Path) -> Result<()> {
+        umount(mountpoint)?;
+        let begun = Instant::now();
+        loop {
+            let told = |source| Error::Program { program: "steadfast".into(), source };
+            if let Some(status) = self.child.try_wait().map_err(told)? {
+                return match status.success() {
+                    true => Ok(()),
+                    false => Err(self.error(&format!("ended with {status}"))),
+                };
+            }
+            if begun.elapsed() > LIMIT {
+                return Err(self.error("does not end after umount"));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // Ended already, unless something went wrong.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -7,3 +7,4 @@ pub mod judge;
 pub mod kernel;
 pub mod ledger;
 pub mod mixed;
+pub mod points;

@@ -23,6 +23,7 @@ pub mod mkfs;
 pub mod mount;
 pub mod namespace;
 pub mod ondisk;
+mod transact;
 pub mod xattr;
 
 pub use error::{Ext4Error, Result};

@@ -111,11 +111,15 @@ fn next(shared: &Shared) -> Option<Work> {
     }
 }
 
-/// When the running transaction is to be committed; `None` if nothing has joined it.
+/// When the running transaction is to be committed; `None` if nothing has joined it, or nobody has
+/// asked and it is committed on demand only.
 fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
     let started = st.running_started()?;
     if st.running_full {
         return Some(started);
+    }
+    if shared.config.on_demand {
+        return st.commit_wanted.is_at_least(st.running_tid).then_some(started);
     }
     if st.commit_wanted.is_at_least(st.running_tid) {
         return Some(started + shared.config.max_batch_time.min(st.average_commit));

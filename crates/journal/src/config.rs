@@ -9,6 +9,10 @@ use crate::Checksums;
 pub struct Config {
     /// Longest time that an update stays uncommitted (kernel: mount option `commit=`, 5 s).
     pub commit_interval: Duration,
+    /// Commit only when asked to: not by time, nor because the running transaction has become
+    /// large. A transaction may then take the whole log; an update that would make it larger
+    /// than that fails with [`JournalError::Full`](crate::JournalError::Full).
+    pub on_demand: bool,
     /// How long a commit that somebody waits for may be delayed so that other tasks can join it:
     /// at most this, and at most the average time of a commit, counted from the transaction's
     /// first update. Zero: start at once. (Kernel: `max_batch_time`, 15 ms; there it applies
@@ -50,6 +54,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             commit_interval: Duration::from_secs(5),
+            on_demand: false,
             max_batch_time: Duration::ZERO,
             async_commit: false,
             checksums: None,

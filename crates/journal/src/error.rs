@@ -31,6 +31,17 @@ pub enum JournalError {
         /// The feature's name.
         what: String,
     },
+    /// The running transaction would not fit the log, and is committed on demand only.
+    #[error(
+        "the transaction is larger than the journal: it would take {wanted} log blocks of \
+         {capacity}; commit it earlier, or make a larger journal"
+    )]
+    Full {
+        /// Log blocks with the refused update.
+        wanted: usize,
+        /// Log blocks that one transaction can take.
+        capacity: usize,
+    },
     /// A request that cannot be met: wrong device, wrong UUID, too small, in use ...
     #[error("{what}")]
     Refused {

@@ -107,7 +107,7 @@ impl Config {
 /// [`close`](Journal::close) leaves a clean log. Dropping the journal without that leaves it as a
 /// power cut would, to be recovered; the tasks end by themselves.
 pub struct Journal {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -158,7 +158,8 @@ impl Journal {
     /// transaction's number. Waits if the transaction is full or the log has no room.
     ///
     /// # Errors
-    /// [`JournalError::Aborted`]; [`JournalError::Refused`] if the update can never fit (see
+    /// [`JournalError::Aborted`]; [`JournalError::Full`] if the journal commits on demand only and
+    /// the transaction would not fit the log; [`JournalError::Refused`] if the update can never fit (see
     /// [`max_update_blocks`](Self::max_update_blocks)), an image has the wrong size, or a block
     /// number needs 64 bits and the journal has 32.
     pub fn submit(&self, update: Update) -> Result<Tid> {
@@ -224,7 +225,11 @@ impl Journal {
             let layout = st.layout;
             let joined = |r: &Running| r.log_blocks_with(writes, revokes, &layout);
             let wanted = st.running.as_ref().map_or(alone, joined);
-            if wanted > max {
+            let whole = st.capacity() as usize - 1;
+            if shared.config.on_demand && wanted > whole {
+                return Err(JournalError::Full { wanted, capacity: whole });
+            }
+            if wanted > max && !shared.config.on_demand {
                 let tid = st.running_tid;
                 st.running_full = true;
                 shared.commit_work.notify_all();

@@ -25,6 +25,7 @@ mod format;
 mod journal;
 mod log;
 mod number;
+mod on_demand;
 mod ondisk;
 mod recovery;
 mod state;

@@ -9,6 +9,7 @@ use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::mount::{DataMode, MountOptions};
+use steadfast_vfs::TransactPolicy;
 
 use crate::scenario::{DeviceSpec, Scenario, Variant};
 
@@ -145,14 +146,24 @@ fn mkfs_options(text: &str) -> Result<Options, String> {
 }
 
 /// Mount options as a scenario writes them: `data=MODE`, `journal_async_commit`, `commit=SECONDS`,
-/// `nodelalloc`, `accept_volatile`.
+/// `nodelalloc`, `accept_volatile`; with data=transact, `transact=WORD,WORD...`.
 pub fn mount_options(text: &str) -> Result<MountOptions, String> {
     let mut options = MountOptions { simulated_epoch: EPOCH_SECONDS, ..MountOptions::default() };
+    let mut transact: Option<String> = None;
     for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        if let Some(words) = &mut transact
+            && TransactPolicy::is_word(word)
+        {
+            words.push(',');
+            words.push_str(word);
+            continue;
+        }
         match word.split_once('=') {
             Some(("data", "writeback")) => options.data = DataMode::Writeback,
             Some(("data", "ordered")) => options.data = DataMode::Ordered,
             Some(("data", "journal")) => options.data = DataMode::Journal,
+            Some(("data", "transact")) => options.data = DataMode::Transact,
+            Some(("transact", words)) => transact = Some(words.into()),
             Some(("commit", seconds)) => {
                 let seconds: u64 =
                     seconds.parse().map_err(|e| format!("mount option {word}: {e}"))?;
@@ -164,11 +175,15 @@ pub fn mount_options(text: &str) -> Result<MountOptions, String> {
             None if word == "accept_volatile" => options.journal.accept_volatile = true,
             _ => {
                 return Err(format!(
-                    "mount option '{word}' is not known; known: data=writeback|ordered|journal, \
+                    "mount option '{word}' is not known; known: \
+                     data=writeback|ordered|journal|transact, transact=WORDS, \
                      journal_async_commit, commit=SECONDS, delalloc, nodelalloc, accept_volatile"
                 ));
             }
         }
+    }
+    if let Some(words) = transact {
+        options.transact = words.parse().map_err(|e| format!("mount option transact=: {e}"))?;
     }
     Ok(options)
 }
@@ -183,6 +198,9 @@ mod tests {
         assert_eq!(o.data, DataMode::Writeback);
         assert!(o.journal.async_commit);
         assert_eq!(o.journal.commit_interval, Duration::from_secs(9));
+        let o = mount_options("data=transact,transact=fsync,timed=5s,commit=9").unwrap();
+        assert_eq!(o.transact, "timed=5s,fsync".parse().unwrap());
+        assert!(mount_options("transact=fsyn").unwrap_err().contains("'fsyn'"));
         assert!(mount_options("data=mirrored").unwrap_err().contains("data=mirrored"));
         assert_eq!(mkfs_options("-b 1024 -m 0").unwrap().block_size, Some(1024));
         assert!(mkfs_options("-z 3").unwrap_err().contains("-z"));

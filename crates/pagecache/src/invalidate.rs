@@ -101,6 +101,13 @@ impl PageCache {
         }
     }
 
+    /// Forgets all files, as [`forget`](Self::forget) does one: the file system is to be another.
+    /// Nobody may write meanwhile.
+    pub fn forget_all(&self) {
+        let files: Vec<FileKey> = self.state.lock().files.keys().copied().collect();
+        files.into_iter().for_each(|file| self.forget(file));
+    }
+
     fn drop_and_wait(&self, file: FileKey, pages: Range<u64>) {
         let mut state = self.state.lock();
         state.drop_pages(file, pages.clone());

@@ -11,6 +11,7 @@ mod error;
 mod fs;
 mod host;
 pub mod path;
+mod transact;
 mod types;
 
 pub use error::{FsError, Result};

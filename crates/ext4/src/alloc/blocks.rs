@@ -93,9 +93,9 @@ impl Txn<'_> {
     /// How many blocks a request may take at most.
     fn space_for(&self, purpose: Purpose) -> Result<u32> {
         let space = *self.volume.space();
-        let free = space.free_blocks.saturating_sub(space.resting_blocks + self.taken_blocks);
+        let free = space.free_blocks.saturating_sub(space.resting_blocks + self.taken.len());
         let left = match purpose {
-            Purpose::Data => space.available().saturating_sub(self.taken_blocks),
+            Purpose::Data => space.available().saturating_sub(self.taken.len()),
             Purpose::DelayedData | Purpose::Metadata => free,
         };
         if left == 0 {
@@ -173,7 +173,8 @@ impl Txn<'_> {
             return Err(Ext4Error::corrupt("more free blocks in the bitmap than counted", place));
         }
         edit.desc.set_free_blocks(free - run.len);
-        self.taken_blocks += u64::from(run.len);
+        let start = self.volume.layout.group_start(group) + u64::from(run.start);
+        self.taken.insert(start, start + u64::from(run.len));
         Ok(())
     }
 

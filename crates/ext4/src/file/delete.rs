@@ -16,7 +16,8 @@ impl Ext4 {
             }
             state.doomed = true;
         }
-        self.delete(inode)
+        // What could not be done for lack of room in the log is done at another try.
+        self.delete(inode).inspect_err(|_| inode.state().doomed = false)
     }
 
     /// Frees everything that an orphan without links has, and the inode.
@@ -25,7 +26,7 @@ impl Ext4 {
         self.unreserve(inode, 0, u64::MAX);
         let mut unused = Unused::default();
         loop {
-            let mut txn = self.volume.begin()?;
+            let mut txn = self.volume.begin_promised()?;
             txn.meta.alloc.windows.remove(inode.no);
             let done = self.free_blocks_from(&mut txn, inode, 0)?;
             if done {

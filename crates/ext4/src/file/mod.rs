@@ -24,6 +24,7 @@
 
 mod delete;
 mod direct;
+mod elsewhere;
 mod fallocate;
 mod gather;
 mod journalled;

@@ -15,6 +15,9 @@ impl Ext4 {
     /// # Errors
     /// No space for even the first block.
     pub(super) fn reserve(&self, inode: &Inode, from: u64, to: u64) -> Result<(u64, RangeSet)> {
+        if self.volume.transacts() {
+            return self.reserve_elsewhere(inode, from, to);
+        }
         let size = self.volume.block_size();
         let holes = self.holes(inode, from / size, to.div_ceil(size))?;
         let mut new = RangeSet::new();
@@ -50,7 +53,7 @@ impl Ext4 {
     /// Gives reservations back.
     pub(super) fn unreserve(&self, inode: &Inode, from: u64, to: u64) {
         let mut state = inode.state();
-        let count = state.delayed.remove(from, to);
+        let count = state.delayed.remove(from, to) + state.moving.remove(from, to);
         let mut space = self.volume.space();
         space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
     }

@@ -48,6 +48,7 @@ impl Ext4 {
     /// Takes what lies beyond `new_size` out of the page cache, and makes the rest of the last
     /// block zeros.
     fn drop_tail(&self, inode: &Inode, new_size: u64, size: u64) -> Result<()> {
+        self.reserve_page(inode, new_size)?;
         let block = self.volume.block_size();
         let block_end = new_size.next_multiple_of(block).min(size);
         if self.journals_data(inode) {
@@ -70,7 +71,7 @@ impl Ext4 {
     /// Frees the blocks beyond the size on disk; the inode is no orphan then.
     pub(crate) fn cut_to_size(&self, inode: &Inode) -> Result<()> {
         loop {
-            let mut txn = self.volume.begin()?;
+            let mut txn = self.volume.begin_promised()?;
             let size = txn.raw_inode(inode.no)?.size();
             let from = size.div_ceil(self.volume.block_size());
             let done = self.free_blocks_from(&mut txn, inode, from)?;

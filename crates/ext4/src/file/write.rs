@@ -23,7 +23,8 @@ impl Ext4 {
             Some(done) => done,
             None => self.write_cached(file, offset, data)?,
         };
-        if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+        // With data=transact this is the transaction mask's business, after the operation.
+        if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) && !self.volume.transacts() {
             let range = end - written as u64..end;
             self.sync_file(file, Some(range), !file.flags.contains(OpenFlags::SYNC))?;
         }
@@ -31,7 +32,7 @@ impl Ext4 {
     }
 
     /// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
-    /// data does not go through the journal. What does not is written to the cache and, with
+    /// data does not go through the journal nor to new places (data=transact). What does not is written to the cache and, with
     /// O_DIRECT, to the device before the call returns.
     fn goes_direct(&self, file: &OpenFile, offset: u64, len: u64) -> bool {
         let size = self.volume.block_size();
@@ -40,6 +41,7 @@ impl Ext4 {
             && offset.is_multiple_of(size)
             && len.is_multiple_of(size)
             && !self.journals_data(&file.inode)
+            && !self.volume.transacts()
     }
 
     /// Refuses what would end beyond the largest file; returns the end.

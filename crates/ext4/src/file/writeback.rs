@@ -8,6 +8,7 @@ use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
+use super::elsewhere::Need;
 use super::pieces::{Piece, Place};
 use crate::alloc::{BlockRequest, Purpose, RangeSet};
 use crate::error::Result;
@@ -34,7 +35,7 @@ impl PageStore for Ext4 {
         first: u64,
         count: u32,
     ) -> steadfast_vfs::Result<Completion> {
-        self.run(|| {
+        self.run_inside(|| {
             let inode = self.cached_inode(file)?;
             self.start_read_pages(&inode, first, count)
         })
@@ -45,7 +46,7 @@ impl PageStore for Ext4 {
         file: FileKey,
         runs: Vec<DirtyRun>,
     ) -> steadfast_vfs::Result<Vec<Completion>> {
-        let outcome = self.run(|| {
+        let outcome = self.run_inside(|| {
             let inode = self.cached_inode(file)?;
             self.write_runs(&inode, &runs)
         });
@@ -112,7 +113,8 @@ impl Ext4 {
                 let state = inode.state();
                 state.size_written().min(to) > state.raw.size()
             };
-            if !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_))) {
+            let in_place = !longer && pieces.iter().all(|p| matches!(p.place, Place::Device(_)));
+            if in_place && self.nothing_moves(inode, from, to)? {
                 self.volume.check_writable()?;
                 writes.add(pieces, run);
                 from = to;
@@ -137,19 +139,22 @@ impl Ext4 {
         to: u64,
     ) -> Result<(Vec<Piece>, Option<Completer>)> {
         let block = self.volume.block_size();
-        let mut txn = self.volume.begin()?;
-        let delayed: Vec<(u64, u64)> =
-            inode.state().delayed.within(from / block, to / block).collect();
-        let delayed = still_holes(&txn, inode, delayed)?;
-        let (size_now, size_before) = {
+        let mut txn = self.volume.begin_promised()?;
+        let homeless = self.homeless(&txn, inode, from / block, to.div_ceil(block))?;
+        let (size_now, size_before, moving) = {
             let state = inode.state();
-            (state.size_written(), state.raw.size())
+            let moving: Vec<_> = state.moving.within(from / block, to.div_ceil(block)).collect();
+            (state.size_written(), state.raw.size(), moving)
         };
         let mut to = to;
-        for (start, end) in &delayed {
-            let reached =
-                self.place_blocks(&mut txn, inode, *start, *end, Purpose::DelayedData, false)?;
-            if reached < *end {
+        for need in &homeless {
+            let Need { start, end, moves } = *need;
+            let reached = if moves {
+                self.move_blocks(&mut txn, inode, start, end)?
+            } else {
+                self.place_blocks(&mut txn, inode, start, end, Purpose::DelayedData, false)?
+            };
+            if reached < end {
                 to = reached * block;
                 break;
             }
@@ -165,16 +170,15 @@ impl Ext4 {
         if longer {
             txn.modify_inode(inode.no, |raw| raw.set_size(disk_size))?;
         }
-        let ordered = self.options.data != DataMode::Writeback && (longer || !delayed.is_empty());
+        let ordered = self.options.data != DataMode::Writeback && (longer || !homeless.is_empty());
         let promise = (ordered || unwritten).then(|| {
             let (completer, completion) = Completion::pending();
             txn.wait_for(completion);
             completer
         });
         txn.finish()?;
-        for (start, end) in delayed {
-            self.unreserve(inode, start, end.min(to.div_ceil(block)));
-        }
+        let placed = homeless.iter().map(|need| (need.start, need.end)).chain(moving);
+        placed.for_each(|(start, end)| self.unreserve(inode, start, end.min(to.div_ceil(block))));
         let pieces = pieces.into_iter().map(Piece::into_written).collect();
         Ok((pieces, promise))
     }
@@ -208,7 +212,7 @@ impl Ext4 {
     }
 
     /// Blocks kept free behind a growing file: as many as it has, up to a limit.
-    fn window_blocks(&self, size: u64) -> u32 {
+    pub(super) fn window_blocks(&self, size: u64) -> u32 {
         if size < STREAM_MIN {
             return 0;
         }
@@ -239,7 +243,11 @@ impl Ext4 {
 
 /// The parts of ranges of file blocks that have no place. Who gives a reserved block one takes
 /// the reservation away afterwards, so it may still be there.
-fn still_holes(txn: &Txn<'_>, inode: &Inode, ranges: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>> {
+pub(super) fn still_holes(
+    txn: &Txn<'_>,
+    inode: &Inode,
+    ranges: Vec<(u64, u64)>,
+) -> Result<Vec<(u64, u64)>> {
     let mut holes = Vec::with_capacity(ranges.len());
     for (mut at, end) in ranges {
         while at < end {

@@ -17,6 +17,7 @@ use crate::inode::Inode;
 use crate::meta::{MetaLog, Volume};
 use crate::mount::{DataMode, MountOptions};
 use crate::ondisk::{InodeFlags, InodeNo};
+use crate::transact::Transact;
 
 /// A mounted ext4 file system.
 ///
@@ -31,6 +32,8 @@ pub struct Ext4 {
     pub(crate) pages: Arc<PageCache>,
     pub(crate) options: MountOptions,
     pub(crate) handles: Handles,
+    /// With data=transact.
+    pub(crate) transact: Option<Transact>,
 }
 
 /// Times that an operation without space is tried again after a commit has freed some.
@@ -38,7 +41,8 @@ const SPACE_RETRIES: u32 = 3;
 
 impl Ext4 {
     pub(crate) fn new(volume: Volume, pages: Arc<PageCache>, options: MountOptions) -> Self {
-        Ext4 { volume, pages, options, handles: Handles::default() }
+        let transact = volume.transacts().then(|| Transact::new(options.transact));
+        Ext4 { volume, pages, options, handles: Handles::default(), transact }
     }
 
     /// The metadata below: for tools that look at the file system's structure.
@@ -72,15 +76,49 @@ impl Ext4 {
     }
 
     /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
-    /// and tries again. Corruption makes the file system read-only, and stays.
-    pub(crate) fn run<T>(&self, operation: impl FnMut() -> Result<T>) -> steadfast_vfs::Result<T> {
+    /// and tries again. Corruption makes the file system read-only, and stays. With data=transact
+    /// no transaction point comes while it runs; so one operation does not run inside another.
+    pub(crate) fn run<T>(
+        &self,
+        mut operation: impl FnMut() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
+        self.outcome(match &self.transact {
+            Some(transact) => self.run_between_points(transact, &mut operation),
+            None => self.with_space(operation),
+        })
+    }
+
+    /// As [`run`](Self::run), for an operation that must not be tried again as a whole: its parts
+    /// are, [`with_space`](Self::with_space).
+    pub(crate) fn run_once<T>(
+        &self,
+        operation: impl FnOnce() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
+        self.outcome(match &self.transact {
+            Some(transact) => self.run_once_between_points(transact, operation),
+            None => operation(),
+        })
+    }
+
+    /// As [`run`](Self::run), for what the page cache asks for: part of an operation, or of a
+    /// transaction point.
+    pub(crate) fn run_inside<T>(
+        &self,
+        operation: impl FnMut() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
         self.volume.status.check_up()?;
         self.outcome(self.with_space(operation))
     }
 
     /// Runs an operation, or the part of one that is a single transaction, again when it has found
-    /// no space while freed blocks wait for a commit.
+    /// no space while freed blocks wait for a commit. With data=transact a commit must wait until
+    /// the whole operation is over.
     pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        if self.transact.is_some() {
+            return operation();
+        }
         let mut outcome = operation();
         for _ in 0..SPACE_RETRIES {
             let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));

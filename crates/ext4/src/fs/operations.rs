@@ -8,6 +8,7 @@ use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs,
+    TransactMask, TransactPolicy,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -21,6 +22,14 @@ const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
 
 fn number(ino: Ino) -> Result<InodeNo> {
     u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
+}
+
+/// What a write to the file counts as in a transaction mask.
+fn written_bits(file: &OpenFile) -> TransactMask {
+    match file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+        true => TransactMask::WRITE | TransactMask::FSYNC,
+        false => TransactMask::WRITE,
+    }
 }
 
 impl Ext4 {
@@ -118,6 +127,18 @@ impl Ext4 {
         Ok(())
     }
 
+    /// Nobody has the file open any more.
+    fn release_last(&self, inode: &Inode) -> Result<()> {
+        let flush = std::mem::take(&mut inode.state().flush_on_close);
+        let delays = self.options.delayed_allocation && !self.volume.transacts();
+        if flush && inode.state().raw.links() > 0 && delays {
+            // An error stays with the file, for fsync to tell.
+            let _ = self.pages.flush(key(inode.no));
+        }
+        self.volume.lock_meta().alloc.windows.remove(inode.no);
+        self.run(|| self.delete_if_unused(inode))
+    }
+
     /// What is renamed over another file is written out first (the kernel's `auto_da_alloc`).
     fn flush_before_replacing(&self, from: (Ino, &[u8]), to: (Ino, &[u8])) -> Result<()> {
         let find = |(dir, name)| namespace::lookup(&self.volume, number(dir)?, name);
@@ -170,6 +191,9 @@ impl FileSystem for Ext4 {
             }
             Ok(())
         })?;
+        if set.size.is_some() {
+            self.point_after(TransactMask::TRUNCATE)?;
+        }
         Ok(self.attr(&inode))
     }
 
@@ -177,12 +201,15 @@ impl FileSystem for Ext4 {
         self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::create(&self.volume, number(dir)?, name, node))?;
         let attr = self.attr(&inode);
-        Ok((attr, self.add_handle(inode, flags)?))
+        let fh = self.add_handle(inode, flags)?;
+        self.point_after(TransactMask::CREATE)?;
+        Ok((attr, fh))
     }
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
         self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::mkdir(&self.volume, number(dir)?, name, node))?;
+        self.point_after(TransactMask::MKDIR)?;
         Ok(self.attr(&inode))
     }
 
@@ -190,6 +217,7 @@ impl FileSystem for Ext4 {
         self.enter(NAME_CALL)?;
         let make = || namespace::symlink(&self.volume, number(dir)?, name, target, node);
         let inode = self.run(make)?;
+        self.point_after(TransactMask::CREATE)?;
         Ok(self.attr(&inode))
     }
 
@@ -202,23 +230,25 @@ impl FileSystem for Ext4 {
         self.enter(NAME_CALL)?;
         let (no, dir) = (number(ino)?, number(dir)?);
         let inode = self.run(|| namespace::link(&self.volume, no, dir, name))?;
+        self.point_after(TransactMask::LINK)?;
         Ok(self.attr(&inode))
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         let dir = number(dir)?;
-        match self.run(|| namespace::unlink(&self.volume, dir, name))? {
-            Some(inode) => self.run(|| self.delete_if_unused(&inode)),
-            None => Ok(()),
+        if let Some(inode) = self.run(|| namespace::unlink(&self.volume, dir, name))? {
+            self.run(|| self.delete_if_unused(&inode))?;
         }
+        self.point_after(TransactMask::UNLINK)
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         let dir = number(dir)?;
         let inode = self.run(|| namespace::rmdir(&self.volume, dir, name))?;
-        self.run(|| self.delete_if_unused(&inode))
+        self.run(|| self.delete_if_unused(&inode))?;
+        self.point_after(TransactMask::UNLINK)
     }
 
     fn rename(
@@ -230,15 +260,15 @@ impl FileSystem for Ext4 {
         flags: RenameFlags,
     ) -> Result<()> {
         self.enter(NAME_CALL)?;
-        if self.options.delayed_allocation && flags.is_empty() {
+        if self.options.delayed_allocation && flags.is_empty() && !self.volume.transacts() {
             self.flush_before_replacing((from_dir, from), (to_dir, to))?;
         }
         let (from_dir, to_dir) = (number(from_dir)?, number(to_dir)?);
         let rename = || namespace::rename(&self.volume, from_dir, from, to_dir, to, flags);
-        match self.run(rename)? {
-            Some(replaced) => self.run(|| self.delete_if_unused(&replaced)),
-            None => Ok(()),
+        if let Some(replaced) = self.run(rename)? {
+            self.run(|| self.delete_if_unused(&replaced))?;
         }
+        self.point_after(TransactMask::RENAME)
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
@@ -269,23 +299,25 @@ impl FileSystem for Ext4 {
             self.release(fh)?;
             return Err(e);
         }
+        if flags.contains(OpenFlags::TRUNCATE) {
+            self.point_after(TransactMask::TRUNCATE)?;
+        }
         Ok(fh)
     }
 
     fn release(&self, fh: Fh) -> Result<()> {
         cpu(CALL);
         let (file, last) = self.handles.remove(fh)?;
-        if !last || self.volume.status.is_down() {
+        if self.volume.status.is_down() {
             return Ok(());
         }
-        let inode = &*file.inode;
-        let flush = std::mem::take(&mut inode.state().flush_on_close);
-        if flush && inode.state().raw.links() > 0 && self.options.delayed_allocation {
-            // An error stays with the file, for fsync to tell.
-            let _ = self.pages.flush(key(inode.no));
+        if last {
+            self.release_last(&file.inode)?;
         }
-        self.volume.lock_meta().alloc.windows.remove(inode.no);
-        self.run(|| self.delete_if_unused(inode))
+        if file.flags.contains(OpenFlags::WRITE) {
+            self.point_after(TransactMask::CLOSE)?;
+        }
+        Ok(())
     }
 
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
@@ -297,12 +329,17 @@ impl FileSystem for Ext4 {
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
-        self.run(|| self.write_file(&file, offset, data.clone()))
+        let written = self.run(|| self.write_file(&file, offset, data.clone()))?;
+        self.point_after(written_bits(&file))?;
+        Ok(written)
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
         self.enter(CALL)?;
         let file = self.handles.get(fh)?;
+        if self.volume.transacts() {
+            return self.point_after(TransactMask::FSYNC);
+        }
         self.run(|| self.sync_file(&file, None, data_only))
     }
 
@@ -314,6 +351,9 @@ impl FileSystem for Ext4 {
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
         self.enter(CALL)?;
         let inode = self.inode(dir)?;
+        if self.volume.transacts() {
+            return self.point_after(TransactMask::FSYNC);
+        }
         let tid = inode.state().sync_tid;
         self.run(|| self.make_durable(tid))
     }
@@ -337,6 +377,9 @@ impl FileSystem for Ext4 {
 
     fn sync(&self) -> Result<()> {
         self.enter(CALL)?;
+        if self.volume.transacts() {
+            return self.point_after(TransactMask::SYNC);
+        }
         self.run(|| self.sync_all())
     }
 
@@ -371,7 +414,10 @@ impl FileSystem for Ext4 {
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
         self.enter(NAME_CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
-        self.outcome(self.fallocate_file(&file.inode, what, offset, len))?;
+        self.run_once(|| self.fallocate_file(&file.inode, what, offset, len))?;
+        if self.volume.transacts() {
+            return self.point_after(written_bits(&file));
+        }
         if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
         }
@@ -396,6 +442,34 @@ impl FileSystem for Ext4 {
     fn removexattr(&self, ino: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         self.set_xattr(ino, name, None, SetXattr::Any)
+    }
+
+    fn transact(&self) -> Result<()> {
+        self.enter(CALL)?;
+        self.make_point()
+    }
+
+    fn rollback(&self) -> Result<()> {
+        self.enter(CALL)?;
+        self.roll_back()
+    }
+
+    fn transact_policy(&self) -> Result<TransactPolicy> {
+        self.policy()
+    }
+
+    fn set_transact_policy(&self, policy: TransactPolicy) -> Result<()> {
+        self.set_policy(policy)
+    }
+
+    fn begin_group(&self) -> Result<()> {
+        self.enter(CALL)?;
+        self.open_group()
+    }
+
+    fn end_group(&self, commit: bool) -> Result<()> {
+        self.enter(CALL)?;
+        self.close_group(commit)
     }
 }
 

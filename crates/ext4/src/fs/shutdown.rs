@@ -10,6 +10,10 @@ impl Ext4 {
     /// but what is on its way to the device already.
     pub(super) fn go_down(&self, how: Shutdown) -> Result<()> {
         let written = match how {
+            // Without its data the transaction must not be committed.
+            Shutdown::Flush | Shutdown::FlushJournal if self.volume.transacts() => {
+                self.make_point()
+            }
             Shutdown::Flush => self.run(|| self.sync_all()),
             Shutdown::FlushJournal => {
                 self.run(|| self.volume.log.commit(self.volume.log.running_tid()))

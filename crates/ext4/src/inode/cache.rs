@@ -54,6 +54,27 @@ impl InodeCache {
         }
     }
 
+    /// Makes every inode one that nobody may open any more; false, and nothing done, if one is
+    /// open and `open_too` does not say that this does not matter.
+    pub fn retire(&self, open_too: bool) -> bool {
+        let state = self.lock();
+        let all = || state.inodes.values().map(|(inode, _)| inode);
+        // Nobody locks the state of two inodes but here.
+        let mut states: Vec<_> = all().map(|inode| inode.state()).collect();
+        if !open_too && states.iter().any(|s| s.opens > 0) {
+            return false;
+        }
+        states.iter_mut().for_each(|s| s.doomed = true);
+        true
+    }
+
+    /// Forgets all inodes.
+    pub fn clear(&self) {
+        let mut state = self.lock();
+        state.inodes.clear();
+        state.by_use.clear();
+    }
+
     pub fn remove(&self, no: InodeNo) {
         let mut state = self.lock();
         if let Some((_, used)) = state.inodes.remove(&no) {
@@ -71,7 +92,8 @@ impl State {
             let Some((inode, _)) = self.inodes.get(&no) else { continue };
             let idle = Arc::strong_count(inode) == 1 && {
                 let state = inode.state();
-                state.opens == 0 && state.delayed.is_empty() && state.size == state.raw.size()
+                let clean = state.delayed.is_empty() && state.moving.is_empty();
+                state.opens == 0 && clean && state.size == state.raw.size()
             };
             if idle {
                 self.inodes.remove(&no);

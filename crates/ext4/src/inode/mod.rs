@@ -49,6 +49,9 @@ pub(crate) struct InodeState {
     pub map: ExtentCache,
     /// File blocks that have dirty data and a reservation, but no place yet.
     pub delayed: RangeSet,
+    /// File blocks that a transaction point holds and dirty data will replace: space for their
+    /// new places is reserved. Only with data=transact.
+    pub moving: RangeSet,
     /// The last transaction that changed the inode or its mapping (`i_sync_tid`).
     pub sync_tid: Tid,
     /// The last one without which the data cannot be read back (`i_datasync_tid`).
@@ -81,6 +84,7 @@ impl Inode {
             raw,
             map: ExtentCache::default(),
             delayed: RangeSet::new(),
+            moving: RangeSet::new(),
             sync_tid: tid,
             datasync_tid: tid,
             opens: 0,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
-use steadfast_journal::{FsBlock, Journal, Overlay, Tid};
+use steadfast_journal::{FsBlock, Journal, JournalError, Overlay, Tid};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FsError;
 
@@ -34,6 +34,17 @@ pub(crate) enum MetaLog {
     ReadOnly(Overlay),
 }
 
+/// What ran out when a transaction that is committed on demand only has filled the log.
+pub(crate) const LOG_FULL: &str = "log blocks: the transaction is larger than the journal";
+
+/// A full log is a lack of space like others.
+fn no_space_if_full(e: JournalError) -> Ext4Error {
+    match e {
+        JournalError::Full { .. } => FsError::NoSpace { what: LOG_FULL }.into(),
+        e => e.into(),
+    }
+}
+
 /// Updates of at most this many blocks are made where the log sets no limit.
 const UPDATE_BLOCKS_MAX: usize = 1024;
 
@@ -46,7 +57,7 @@ impl MetaLog {
     /// Adds an update whole. The number is that of the transaction it joined.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         match self {
-            MetaLog::Journal(journal) => Ok(journal.submit(update.into())?),
+            MetaLog::Journal(journal) => journal.submit(update.into()).map_err(no_space_if_full),
             MetaLog::Direct(log) => log.submit(update),
             MetaLog::ReadOnly(_) => {
                 let why = "mounted read-only".into();
@@ -59,9 +70,17 @@ impl MetaLog {
     /// is taken.
     pub fn wait_for_room(&self, blocks: usize) -> Result<()> {
         match self {
-            MetaLog::Journal(journal) => Ok(journal.wait_for_room(blocks, 1)?),
+            MetaLog::Journal(journal) => journal.wait_for_room(blocks, 1).map_err(no_space_if_full),
             _ => Ok(()),
         }
+    }
+
+    /// Log blocks that operations may still add to the running transaction, when it is committed
+    /// on demand only and so far takes what it takes: a quarter of the log is left to write-back.
+    pub fn room_on_demand(&self) -> u64 {
+        let MetaLog::Journal(journal) = self else { return u64::MAX };
+        let (taken, whole) = journal.running_blocks();
+        u64::from((whole - whole / 4).saturating_sub(taken))
     }
 
     /// The newest contents of a block that are not yet in their home place.

@@ -18,13 +18,15 @@
 //!    an update waits for room in the log.
 
 mod cache;
+mod fresh;
 mod log;
 mod read;
 mod status;
 mod txn;
 mod volume;
 
-pub(crate) use log::{MetaLog, Update};
+pub(crate) use fresh::Fresh;
+pub(crate) use log::{LOG_FULL, MetaLog, Update};
 pub use status::Status;
 pub use steadfast_journal::Tid;
 pub use txn::Txn;

@@ -29,7 +29,7 @@ pub struct Txn<'v> {
     /// Blocks that this transaction frees.
     pub(crate) freed: RangeSet,
     /// Blocks that this transaction takes.
-    pub(crate) taken_blocks: u64,
+    pub(crate) taken: RangeSet,
     pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
@@ -48,7 +48,7 @@ impl<'v> Txn<'v> {
             superblock: None,
             orphans: None,
             freed: RangeSet::new(),
-            taken_blocks: 0,
+            taken: RangeSet::new(),
             inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
@@ -173,9 +173,10 @@ impl<'v> Txn<'v> {
             wait_for: std::mem::take(&mut self.wait_for),
             on_commit: Vec::new(),
         };
-        if !self.freed.is_empty() {
+        let resting = self.resting();
+        if !resting.is_empty() {
             let rested = self.volume.rested.clone();
-            let freed: Vec<(u64, u64)> = self.freed.iter().collect();
+            let freed: Vec<(u64, u64)> = resting.iter().collect();
             update.on_commit.push(Box::new(move || {
                 rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
             }));
@@ -186,21 +187,39 @@ impl<'v> Txn<'v> {
             // Sets the reason if the log is no more.
             let _ = self.volume.check_writable();
         })?;
-        self.count_space();
+        self.count_space(&resting);
         self.publish(images, &revoked, tid);
         Ok(tid)
     }
 
+    /// Of the blocks that this transaction frees, those that must rest until it has committed:
+    /// all but those that were free in the last committed state.
+    fn resting(&self) -> RangeSet {
+        let Some(fresh) = &self.volume.fresh else { return self.freed.clone() };
+        let mut resting = RangeSet::new();
+        for (start, end) in self.freed.iter() {
+            for (s, e) in fresh.held(start, end) {
+                resting.insert(s, e);
+            }
+        }
+        for (start, end) in self.taken.iter() {
+            resting.remove(start, end);
+        }
+        resting
+    }
+
     /// Freed blocks rest from here on. They may have been committed already: who looks at that
     /// needs the metadata lock first, which this transaction has.
-    fn count_space(&mut self) {
-        for (start, end) in self.freed.iter() {
+    fn count_space(&mut self, resting: &RangeSet) {
+        for (start, end) in resting.iter() {
             self.meta.alloc.rest(start, end);
         }
-        let freed = self.freed.len();
+        if let Some(fresh) = &self.volume.fresh {
+            fresh.change(&self.taken, &self.freed);
+        }
         let mut space = self.volume.space();
-        space.free_blocks = (space.free_blocks + freed).saturating_sub(self.taken_blocks);
-        space.resting_blocks += freed;
+        space.free_blocks = (space.free_blocks + self.freed.len()).saturating_sub(self.taken.len());
+        space.resting_blocks += resting.len();
         space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
     }
 

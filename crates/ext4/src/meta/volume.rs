@@ -6,9 +6,10 @@ use std::sync::{self, Arc, PoisonError};
 
 use steadfast_block::BlockDevice;
 use steadfast_runtime::{Mutex, MutexGuard};
+use steadfast_vfs::FsError;
 
 use super::cache::BlockCache;
-use super::{MetaLog, Status, Txn};
+use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
@@ -29,6 +30,8 @@ pub struct Volume {
     pub(crate) space: sync::Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
     pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    /// With data=transact: the blocks that may be overwritten.
+    pub(crate) fresh: Option<Fresh>,
     pub(crate) status: Status,
     pub(crate) clock: Clock,
     /// Blocks of superblocks, descriptors, bitmaps and inode tables.
@@ -78,11 +81,39 @@ impl Volume {
     /// Starts an operation that may change things. Waits for the one metadata lock.
     ///
     /// # Errors
-    /// If the volume is read-only.
+    /// If the volume is read-only; with data=transact ENOSPC when the log is nearly full.
     pub fn begin(&self) -> Result<Txn<'_>> {
+        self.log_room()?;
+        self.begin_promised()
+    }
+
+    /// As [`begin`](Self::begin), for what was promised earlier (places for delayed data) or
+    /// gives something back: it may use what is kept of the log for that.
+    pub(crate) fn begin_promised(&self) -> Result<Txn<'_>> {
         self.check_writable()?;
         self.log.wait_for_room(TYPICAL_UPDATE_BLOCKS)?;
         Ok(Txn::new(self))
+    }
+
+    /// With data=transact: blocks of delayed data that the log has room for. What is delayed
+    /// already counts as if each block of it changed a block of metadata; writing it back shows
+    /// how many it really takes.
+    pub(crate) fn log_room(&self) -> Result<u64> {
+        let Some(fresh) = &self.fresh else { return Ok(u64::MAX) };
+        let delayed = self.space().delayed_blocks;
+        let room = self.log.room_on_demand().saturating_sub(delayed);
+        if fresh.is_spent() {
+            return Err(FsError::NoSpace { what: "the atomic group has run out of space" }.into());
+        }
+        if room < TYPICAL_UPDATE_BLOCKS as u64 {
+            return Err(FsError::NoSpace { what: LOG_FULL }.into());
+        }
+        Ok(room)
+    }
+
+    /// Whether data=transact is in force.
+    pub(crate) fn transacts(&self) -> bool {
+        self.fresh.is_some()
     }
 
     /// Refuses when the volume is read-only: asked for, or forced by an error.

@@ -8,7 +8,7 @@ use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{Checksums, Journal, Log, LogBlock, LogExtent, Overlay};
 use uuid::Uuid;
 
-use super::options::MountOptions;
+use super::options::{DataMode, MountOptions};
 use super::superblock::FoundSuperblock;
 use super::{groups, needs_recovery, superblock};
 use crate::alloc::RangeSet;
@@ -259,6 +259,7 @@ pub(super) fn open(
         checksums,
         wide: features.incompat.contains(Incompat::BIT64),
         unix_ns_at_zero: clock.unix_ns_at_zero(),
+        on_demand: options.data == DataMode::Transact,
         ..options.journal.clone()
     };
     Ok(MetaLog::Journal(Journal::open(found.log, Arc::clone(device), config)?))

@@ -17,6 +17,7 @@ mod groups;
 mod journal;
 mod options;
 mod orphans;
+mod reload;
 mod replay;
 mod superblock;
 mod unmount;
@@ -25,7 +26,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex as StdMutex, Weak};
 
 use steadfast_block::BlockDevice;
-use steadfast_pagecache::{PageCache, PageStore};
+use steadfast_pagecache::{PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub use options::{DataMode, MountOptions};
@@ -35,9 +36,9 @@ use crate::alloc::{AllocState, RangeSet};
 use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
-use crate::meta::{MetaLog, MetaState, Space, Status, Volume};
+use crate::meta::{Fresh, MetaLog, MetaState, Space, Status, Volume};
 use crate::ondisk::{
-    GroupDesc, Incompat, Layout, StateFlags, Superblock, check_supported_filesystem,
+    GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
 };
 use crate::xattr::KnownBlocks;
 
@@ -99,10 +100,18 @@ impl Ext4 {
                 let features = loaded.superblock.features();
                 journal::open(found, &device, features, clock, &options)?
             }
+            (false, None) if options.data == DataMode::Transact => {
+                let what = "data=transact needs a journal, and the file system has none: give it \
+                            one (tune2fs -j), or mount with another data= mode";
+                return Err(Ext4Error::Refused { what: what.into() });
+            }
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
         let volume = assemble(device, loaded, log, clock, &options);
         let volume = orphans::load(volume)?;
+        if volume.transacts() {
+            check_transactable(&volume.layout)?;
+        }
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
             let pages = PageCache::new(options.page_cache.clone(), store);
@@ -115,6 +124,7 @@ impl Ext4 {
         fs.mark_mounted()?;
         fs.process_orphans()?;
         fs.pages.start();
+        fs.start_transacting()?;
         Ok(fs)
     }
 }
@@ -132,15 +142,16 @@ fn assemble(
     for (start, end) in journal_blocks.iter() {
         system_blocks.insert(start, end);
     }
-    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum();
+    let (free_blocks, free_inodes) = count_free(&groups);
     let space = Space {
-        free_blocks: free(GroupDesc::free_blocks),
-        free_inodes: free(GroupDesc::free_inodes),
+        free_blocks,
+        free_inodes,
         resting_blocks: 0,
         delayed_blocks: 0,
         reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
         cushion_blocks: (layout.blocks_count / CUSHION_FRACTION).min(CUSHION_MAX),
     };
+    let transacts = options.data == DataMode::Transact && matches!(log, MetaLog::Journal(_));
     let meta = MetaState {
         cache: RefCell::new(MetaState::new_cache(options.metadata_cache_blocks)),
         superblock,
@@ -157,12 +168,36 @@ fn assemble(
         inodes: InodeCache::default(),
         space: StdMutex::new(space),
         rested: Arc::default(),
+        fresh: transacts.then(Fresh::default),
         status: Status::default(),
         clock,
         group_metadata,
         system_blocks,
         orphan_file: None,
     }
+}
+
+/// Free blocks and inodes of all groups.
+fn count_free(groups: &[GroupDesc]) -> (u64, u64) {
+    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum();
+    (free(GroupDesc::free_blocks), free(GroupDesc::free_inodes))
+}
+
+/// Refuses what data=transact cannot do yet.
+fn check_transactable(layout: &Layout) -> Result<()> {
+    if layout.block_size as usize > PAGE {
+        let what = format!(
+            "data=transact needs blocks of at most {PAGE} bytes; this file system's have {}: \
+             mount with another data= mode",
+            layout.block_size
+        );
+        return Err(Ext4Error::Unsupported { what });
+    }
+    if layout.features.ro_compat.contains(RoCompat::BIGALLOC) {
+        let what = "data=transact on bigalloc: mount with another data= mode".into();
+        return Err(Ext4Error::Unsupported { what });
+    }
+    Ok(())
 }
 
 /// Whether the log must be replayed before the file system can be used.

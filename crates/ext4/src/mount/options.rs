@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_pagecache::Settings;
+use steadfast_vfs::TransactPolicy;
 
 use crate::error::{Ext4Error, Result};
 
@@ -18,6 +19,9 @@ pub enum DataMode {
     Ordered,
     /// Data goes through the journal like metadata.
     Journal,
+    /// Data and metadata become durable together, at transaction points; see
+    /// [`MountOptions::transact`]. Nothing that a point holds is ever overwritten in place.
+    Transact,
 }
 
 /// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every
@@ -26,6 +30,8 @@ pub enum DataMode {
 pub struct MountOptions {
     /// `data=`.
     pub data: DataMode,
+    /// `transact=`: when transaction points are made by themselves, with data=transact.
+    pub transact: TransactPolicy,
     /// The external journal's device, if the file system has one.
     pub journal_device: Option<Arc<dyn BlockDevice>>,
     /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
@@ -52,6 +58,7 @@ impl Default for MountOptions {
     fn default() -> Self {
         MountOptions {
             data: DataMode::Ordered,
+            transact: TransactPolicy::default(),
             journal_device: None,
             journal: steadfast_journal::Config::default(),
             read_only: false,
@@ -70,6 +77,7 @@ impl std::fmt::Debug for MountOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MountOptions")
             .field("data", &self.data)
+            .field("transact", &self.transact)
             .field("journal_device", &self.journal_device.as_ref().map(|d| d.info().name))
             .field("journal", &self.journal)
             .field("read_only", &self.read_only)
@@ -89,6 +97,15 @@ impl MountOptions {
                 "journal_async_commit cannot keep the promise of data=ordered; mount with \
                  data=writeback or data=journal, or without async_commit",
             );
+        }
+        if self.data == DataMode::Transact && self.journal.async_commit {
+            return refused(
+                "journal_async_commit cannot keep the promise of data=transact: the commit block \
+                 could be durable before the data is; mount without it",
+            );
+        }
+        if self.data == DataMode::Transact && !self.delayed_allocation {
+            return refused("data=transact needs delayed allocation: mount without nodelalloc");
         }
         if self.no_load && !self.read_only {
             return refused("noload is for read-only mounts only: add ro, or leave noload out");

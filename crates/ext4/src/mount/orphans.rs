@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
-use crate::inode::OrphanFile;
+use crate::inode::{OrphanFile, Orphans};
 use crate::meta::Volume;
 use crate::ondisk::{Compat, InodeNo, orphan_slots};
 
@@ -13,8 +13,14 @@ pub(super) fn load(mut volume: Volume) -> Result<Volume> {
     if volume.layout.features.compat.contains(Compat::ORPHAN_FILE) {
         volume.orphan_file = Some(find_file(&volume)?);
     }
+    read(&volume)?;
+    Ok(volume)
+}
+
+/// The same once it is known where the orphan file is.
+pub(super) fn read(volume: &Volume) -> Result<()> {
     let txn = volume.look();
-    let mut orphans = txn.orphans().clone();
+    let mut orphans = Orphans::default();
     if let Some(file) = &volume.orphan_file {
         for (i, block) in file.blocks.iter().enumerate() {
             let contents = txn.orphan_block(file, *block)?;
@@ -37,7 +43,7 @@ pub(super) fn load(mut volume: Volume) -> Result<Volume> {
     orphans.set_list(list);
     drop(txn);
     volume.lock_meta().orphans = orphans;
-    Ok(volume)
+    Ok(())
 }
 
 fn find_file(volume: &Volume) -> Result<OrphanFile> {
@@ -58,7 +64,7 @@ fn find_file(volume: &Volume) -> Result<OrphanFile> {
 impl Ext4 {
     /// Finishes what a crash interrupted: deletes orphans without links, cuts the others to
     /// their size.
-    pub(super) fn process_orphans(&self) -> Result<()> {
+    pub(crate) fn process_orphans(&self) -> Result<()> {
         let all = self.volume.look().orphans().all();
         for no in all {
             let inode = self.volume.look().inode(no).map_err(|e| match e {

@@ -52,7 +52,8 @@ impl Ext4 {
         self.volume.log.commit(tid)
     }
 
-    /// Writes everything to its place and leaves a clean file system. Handles that are still
+    /// Writes everything to its place (with data=transact: what the last transaction point holds,
+    /// which is made here if the mask says so) and leaves a clean file system. Handles that are still
     /// open are of no use afterwards; a file that is open without a name is left to the next
     /// mount, as an orphan. The object can only be dropped then. What was shut down stays as a power
     /// cut would leave it.
@@ -70,6 +71,7 @@ impl Ext4 {
             self.volume.status.set_unmounted();
             return Ok(());
         }
+        let transacted = self.stop_transacting();
         let written = self.pages.flush_all();
         self.pages.shutdown();
         let forced = self.volume.status.read_only_because().is_some();
@@ -80,7 +82,7 @@ impl Ext4 {
         let orphans_left = self.has_orphans();
         self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
         self.volume.log.close()?;
-        Ok(written?)
+        Ok(transacted.and(written)?)
     }
 
     fn mark_clean(&self, sb: &mut Superblock, forced_read_only: bool, orphans_left: bool) {

@@ -8,5 +8,6 @@ mod external;
 mod fuzz;
 mod interop;
 mod load;
+mod on_demand;
 mod pressure;
 mod rng;

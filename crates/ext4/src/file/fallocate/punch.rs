@@ -40,6 +40,8 @@ impl Ext4 {
             self.zero_journalled(inode, (to * block).max(head_end), end)?;
             self.pages.invalidate(key(inode.no), offset..end);
         } else {
+            self.reserve_page(inode, offset)?;
+            self.reserve_page(inode, end)?;
             self.pages.zero_range(key(inode.no), offset..end)?;
         }
         if from >= to {

@@ -1,0 +1,217 @@
+//! Cutting the power, and what must hold then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::points::{Points, Snapshot};
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
+use steadfast_ext4::Ext4;
+use steadfast_runtime::{Mutex, Sim, sleep, spawn};
+use steadfast_vfs::{FileSystem, Ino, NewNode};
+
+use crate::machine::{Machine, Recorded, Setup, powered_on};
+use crate::workload::Worker;
+
+/// Every so many cuts e2fsck judges, too.
+const E2FSCK_EVERY: u64 = 5;
+
+/// One task changes things and makes points in between.
+pub fn run_points(setup: Setup, seed: u64) -> (Recorded, Arc<Points>) {
+    Sim::new(seed)
+        .run(move || {
+            let machine = Machine::new(setup);
+            let fs = setup.mount(&machine.devices);
+            let points = Arc::new(Points::new(&machine.log));
+            points.transact(&*fs).unwrap();
+            let mut rng = Rng::new(seed);
+            let mut unwatched = |_: &Ext4, _, _| ();
+            let mut worker = Worker::new(fs.root(), seed, &mut unwatched);
+            for _ in 0..40 {
+                for _ in 0..rng.below(25) {
+                    worker.step(&fs);
+                }
+                if rng.percent(20) {
+                    // Old enough that the page cache writes by itself.
+                    sleep(Duration::from_secs(40));
+                }
+                points.transact(&*fs).unwrap();
+            }
+            drop(fs);
+            (machine.recorded(), points)
+        })
+        .unwrap()
+}
+
+/// Cuts a run of one task.
+pub fn explore_points(setup: Setup, seed: u64, cuts: u64) {
+    let (recorded, points) = run_points(setup, seed);
+    explore(setup, seed, cuts, &recorded, &|left, cut| points.judge(left, cut).map(drop));
+}
+
+/// After each of a task's calls: what its folder was, and when.
+struct Step {
+    begun: Moment,
+    done: Moment,
+    left: Snapshot,
+}
+
+/// Steps of each task, and the points: begun, done.
+struct History {
+    tasks: Vec<Vec<Step>>,
+    points: Vec<(Moment, Moment)>,
+}
+
+const TASKS: u64 = 3;
+
+/// Cuts a run in which several tasks work while points are made. What is left of each task's
+/// folder must be what it was between two calls, and all must be of one point: not earlier
+/// than what was done when it was begun, not later than what had begun when it was done.
+pub fn explore_tasks(setup: Setup, seed: u64, cuts: u64) {
+    let (recorded, history) = run_tasks(setup, seed);
+    explore(setup, seed, cuts, &recorded, &|left, cut| history.judge(left, cut));
+}
+
+fn folder(task: u64) -> Vec<u8> {
+    format!("task{task}").into_bytes()
+}
+
+fn run_tasks(setup: Setup, seed: u64) -> (Recorded, History) {
+    Sim::new(seed)
+        .run(move || {
+            let machine = Machine::new(setup);
+            let fs = setup.mount(&machine.devices);
+            let dirs: Vec<_> = (0..TASKS)
+                .map(|t| fs.mkdir(fs.root(), &folder(t), NewNode::default()).unwrap().ino)
+                .collect();
+            let points = Arc::new(Mutex::new(Vec::new()));
+            let make_point = {
+                let (fs, log, points) = (fs.clone(), machine.log.clone(), points.clone());
+                move || {
+                    let begun = log.note(0, [0; 3]);
+                    fs.transact().unwrap();
+                    points.lock().push((begun, log.note(0, [1; 3])));
+                }
+            };
+            make_point();
+            let running: Vec<_> = dirs
+                .into_iter()
+                .zip(1..)
+                .map(|(dir, i)| {
+                    let (fs, log) = (fs.clone(), machine.log.clone());
+                    let seed = seed * 10 + i;
+                    spawn("worker", move || run_task(&fs, dir, seed, &|| log.note(0, [2; 3])))
+                })
+                .collect();
+            let mut rng = Rng::new(seed);
+            for _ in 0..60 {
+                sleep(Duration::from_micros(rng.below(4000)));
+                make_point();
+            }
+            let tasks = running.into_iter().map(|t| t.join().unwrap()).collect();
+            make_point();
+            drop((fs, make_point));
+            let points = std::mem::take(&mut *points.lock());
+            (machine.recorded(), History { tasks, points })
+        })
+        .unwrap()
+}
+
+fn run_task(fs: &Ext4, dir: Ino, seed: u64, note: &dyn Fn() -> Moment) -> Vec<Step> {
+    let took = |dir| Snapshot::take(fs, dir).unwrap();
+    // The first is no call: the folder as it was made.
+    let mut steps = vec![Step { begun: note(), done: note(), left: took(dir) }];
+    let mut begun = None;
+    let mut watch = |_: &Ext4, dir: Ino, after: bool| match begun.take() {
+        Some(begun) if after => steps.push(Step { begun, done: note(), left: took(dir) }),
+        _ => begun = Some(note()),
+    };
+    let mut worker = Worker::new(dir, seed, &mut watch);
+    for _ in 0..120 {
+        worker.step(fs);
+        sleep(Duration::from_micros(300));
+    }
+    steps
+}
+
+impl History {
+    fn judge(&self, left: &Snapshot, cut: u64) -> Result<(), String> {
+        let last = self.points.iter().rposition(|(_, done)| done.tick < cut);
+        let last = last.ok_or("no point was finished before the cut")?;
+        let mut why = String::new();
+        for (begun, done) in self.points[last..].iter().filter(|(begun, _)| begun.tick < cut) {
+            match self.equals(left, *begun, done.tick.min(cut)) {
+                Ok(()) => return Ok(()),
+                Err(e) => why = e,
+            }
+        }
+        Err(format!("not transaction point {last}: {why}"))
+    }
+
+    fn equals(&self, left: &Snapshot, begun: Moment, until: u64) -> Result<(), String> {
+        for (task, steps) in self.tasks.iter().enumerate() {
+            let found = left.below(&folder(task as u64));
+            let first = steps.iter().rposition(|s| s.done.tick < begun.tick).unwrap_or(0);
+            let end = steps.iter().take_while(|s| s.begun.tick < until).count().max(1);
+            if !steps[first..end].iter().any(|s| s.left == found) {
+                let how = steps[first].left.difference(&found).unwrap_or_default();
+                return Err(format!("task {task}, steps {first}..{end}: {how}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+type Verdict<'a> = &'a dyn Fn(&Snapshot, u64) -> Result<(), String>;
+
+fn explore(setup: Setup, seed: u64, cuts: u64, recorded: &Recorded, verdict: Verdict<'_>) {
+    let e2fsck = E2fsck::find().expect("e2fsck is installed");
+    let mut rng = Rng::new(seed);
+    let (first, last) = (recorded.recording.first_cut(), recorded.recording.last_cut());
+    let mut judged = 0;
+    for number in 0..cuts {
+        let cut = first + 1 + rng.below(last - first);
+        let keep = [0, 10, 50, 90, 100][rng.below(5) as usize];
+        let contents = recorded.contents(cut, keep, &mut rng);
+        let what = format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %");
+        let (again, left, after) = recover(setup, contents);
+        match verdict(&left, cut) {
+            Ok(()) => judged += 1,
+            // Before the first point there is nothing to be kept.
+            Err(e) if e.starts_with("no point") => continue,
+            Err(e) => panic!("{what}: {e}"),
+        }
+        if number % E2FSCK_EVERY == 0 {
+            let journal = setup.external.then_some(&after[1]);
+            e2fsck.judge(&after[0], journal).unwrap_or_else(|e| panic!("{what}: {e}"));
+        }
+        // The power goes again, during recovery or soon after.
+        if rng.percent(25) {
+            let (first, last) = (again.recording.first_cut(), again.recording.last_cut());
+            let second = first + rng.below(last - first + 1);
+            let (_, left, _) = recover(setup, again.contents(second, keep, &mut rng));
+            verdict(&left, cut).unwrap_or_else(|e| panic!("{what}, then {second}: {e}"));
+        }
+    }
+    assert!(judged > cuts * 3 / 4, "{judged} of {cuts} cuts came after a point");
+}
+
+/// Mounts what a cut has left, looks, and unmounts. Returns a record of that, what was seen, and
+/// what the devices hold then.
+fn recover(setup: Setup, contents: [Store; 2]) -> (Recorded, Snapshot, [Store; 2]) {
+    Sim::new(1)
+        .run(move || {
+            let (machine, rams) = powered_on(&contents);
+            let fs = setup.mount(&machine.devices);
+            let left = Snapshot::take(&*fs, fs.root()).unwrap();
+            fs.unmount().unwrap();
+            drop(fs);
+            let flush = |d: &Arc<dyn BlockDevice>| d.flush().unwrap();
+            machine.devices.iter().for_each(flush);
+            (machine.recorded(), left, rams.map(|r| r.store()))
+        })
+        .unwrap()
+}

@@ -1,0 +1,215 @@
+//! data=transact: what a transaction point holds is never overwritten.
+//!
+//! Data that is written over a block which the last point holds is *moved*: write-back finds a
+//! new place for the block, writes there, and maps the new place over the old in one update. The
+//! old block rests until the next point is durable. A block that was allocated since the last
+//! point is *fresh* ([`Fresh`](crate::meta::Fresh)) and is overwritten where it is. Unwritten
+//! extents count as what they show, zeros: those that a point holds are moved too.
+//!
+//! Write-back goes by what it finds (a block of a dirty page that is not fresh moves); what is
+//! reserved here, when the page becomes dirty, only sees to it that there is space for that.
+//! A page is written whole, so all blocks under it move with it.
+
+use steadfast_pagecache::PAGE;
+use steadfast_vfs::FsError;
+
+use super::pieces::Place;
+use super::writeback::still_holes;
+use crate::alloc::{BlockRequest, Purpose, RangeSet};
+use crate::error::{Ext4Error, Result};
+use crate::fs::Ext4;
+use crate::inode::Inode;
+use crate::meta::{LOG_FULL, Txn};
+use crate::ondisk::{Extent, MAX_WRITTEN_LEN};
+
+/// Writes larger than this part of the log's room are shortened rather than refused.
+const WHOLE_WRITE_PART: u64 = 8;
+
+/// File blocks `[start, end)` that need a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Need {
+    pub start: u64,
+    pub end: u64,
+    /// They have one, which a transaction point holds.
+    pub moves: bool,
+}
+
+impl Ext4 {
+    /// As [`reserve`](Self::reserve), also for blocks that will move.
+    pub(super) fn reserve_elsewhere(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+    ) -> Result<(u64, RangeSet)> {
+        let (size, page) = (self.volume.block_size(), PAGE as u64);
+        let room = self.volume.log_room()?;
+        let (first, last) = (from / page * page, to.next_multiple_of(page));
+        let mut needs = self.needs(inode, first / size, last / size, None)?;
+        // What is a hole and is not written stays one.
+        needs.retain_mut(|n| {
+            if !n.moves {
+                (n.start, n.end) = (n.start.max(from / size), n.end.min(to.div_ceil(size)));
+            }
+            n.start < n.end
+        });
+        let mut new = RangeSet::new();
+        let mut full = None;
+        {
+            let mut state = inode.state();
+            let mut space = self.volume.space();
+            let wanted: Vec<(u64, bool)> = needs
+                .iter()
+                .flat_map(|n| (n.start..n.end).map(|b| (b, n.moves)))
+                .filter(|(b, _)| !state.delayed.contains(*b) && !state.moving.contains(*b))
+                .collect();
+            let count = wanted.len() as u64;
+            if count > room && count < self.volume.log.room_on_demand() / WHOLE_WRITE_PART {
+                return Err(FsError::NoSpace { what: LOG_FULL }.into());
+            }
+            let taken = count.min(space.available()).min(room) as usize;
+            for (block, moves) in &wanted[..taken] {
+                let set = if *moves { &mut state.moving } else { &mut state.delayed };
+                set.insert(*block, block + 1);
+                new.insert(*block, block + 1);
+            }
+            space.delayed_blocks += taken as u64;
+            if let Some((block, _)) = wanted.get(taken) {
+                full = Some((*block, (taken as u64) < room));
+            }
+        }
+        let Some((block, no_space)) = full else { return Ok((to, new)) };
+        let end = block * size / page * page;
+        if end > from {
+            self.give_back(inode, &mut new, end / size);
+            return Ok((end, new));
+        }
+        self.give_back(inode, &mut new, 0);
+        let what = if no_space { "blocks" } else { LOG_FULL };
+        Err(Ext4Error::Fs(FsError::NoSpace { what }))
+    }
+
+    /// Reserves what will move when the page that byte `at` lies in becomes dirty; nothing if `at`
+    /// is where a page begins.
+    pub(in crate::file) fn reserve_page(&self, inode: &Inode, at: u64) -> Result<()> {
+        let page = PAGE as u64;
+        if !self.volume.transacts() || at.is_multiple_of(page) {
+            return Ok(());
+        }
+        self.volume.log_room()?;
+        let size = self.volume.block_size();
+        self.reserve_moves(inode, at / page * page / size, at.next_multiple_of(page) / size)
+    }
+
+    /// Reserves for those of the file blocks `[from, to)` that will move.
+    fn reserve_moves(&self, inode: &Inode, from: u64, to: u64) -> Result<()> {
+        let needs = self.needs(inode, from, to, None)?;
+        let mut state = inode.state();
+        let mut space = self.volume.space();
+        for need in needs.iter().filter(|n| n.moves) {
+            if space.available() < need.end - need.start {
+                return Err(FsError::NoSpace { what: "blocks" }.into());
+            }
+            space.delayed_blocks += state.moving.insert(need.start, need.end);
+        }
+        Ok(())
+    }
+
+    fn give_back(&self, inode: &Inode, new: &mut RangeSet, from: u64) {
+        let back: Vec<(u64, u64)> = new.within(from, u64::MAX).collect();
+        for (start, end) in back {
+            self.unreserve(inode, start, end);
+            new.remove(start, end);
+        }
+    }
+
+    /// Whether write-back of `[from, to)` bytes may write where the blocks are.
+    pub(super) fn nothing_moves(&self, inode: &Inode, from: u64, to: u64) -> Result<bool> {
+        if !self.volume.transacts() {
+            return Ok(true);
+        }
+        let size = self.volume.block_size();
+        let (first, last) = (from / size, to.div_ceil(size));
+        // A reservation must be given back even where it turns out not to be needed.
+        let reserved = inode.state().moving.within(first, last).next().is_some();
+        Ok(!reserved && self.needs(inode, first, last, None)?.iter().all(|n| !n.moves))
+    }
+
+    /// The file blocks of `[from, to)` that write-back must find places for, in order.
+    pub(super) fn homeless(
+        &self,
+        txn: &Txn<'_>,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+    ) -> Result<Vec<Need>> {
+        let delayed: Vec<(u64, u64)> = inode.state().delayed.within(from, to).collect();
+        let delayed = still_holes(txn, inode, delayed)?;
+        let delayed = delayed.into_iter().map(|(start, end)| Need { start, end, moves: false });
+        let mut all = self.needs(inode, from, to, Some(txn))?;
+        all.retain(|n| n.moves);
+        all.extend(delayed);
+        all.sort_unstable_by_key(|n| n.start);
+        Ok(all)
+    }
+
+    /// Maps the file blocks `[start, end)`, all of which have places, to newly allocated ones.
+    /// Returns where it ends because the transaction is large enough; at least one block moves.
+    pub(super) fn move_blocks(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Inode,
+        start: u64,
+        end: u64,
+    ) -> Result<u64> {
+        let window = self.window_blocks(inode.state().size_written());
+        let budget = self.volume.log.update_blocks_max();
+        let mut at = start;
+        while at < end && (at == start || txn.changed_blocks() < budget) {
+            // OK to cast: files end below 2^32 blocks.
+            let logical = at as u32;
+            let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
+            // One after the other into the file's window: scattered overwrites become long writes.
+            let ahead = txn.meta.alloc.windows.of(inode.no).map(|(start, _)| start);
+            let goal = ahead.unwrap_or_else(|| txn.block_goal(inode.no, Some(logical)));
+            let (owner, purpose) = (inode.no, Purpose::DelayedData);
+            let (place, len) =
+                txn.allocate_blocks(BlockRequest { goal, want, owner, purpose, window })?;
+            txn.unmap(inode.no, at, at + u64::from(len), false)?;
+            txn.map_extent(inode.no, Extent { logical, len, start: place, unwritten: false })?;
+            at += u64::from(len);
+        }
+        Ok(at)
+    }
+
+    /// Which of the file blocks `[from, to)` need a place when they are written: holes, and what a
+    /// transaction point holds. In order.
+    pub(super) fn needs(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        txn: Option<&Txn<'_>>,
+    ) -> Result<Vec<Need>> {
+        let size = self.volume.block_size();
+        let Some(fresh) = &self.volume.fresh else { return Ok(Vec::new()) };
+        let mut needs = Vec::new();
+        for piece in self.volume.pieces(inode, from * size, to * size, txn)? {
+            let (start, end) = (piece.offset / size, (piece.offset + piece.len) / size);
+            match piece.place {
+                Place::Hole => needs.push(Need { start, end, moves: false }),
+                Place::Device(at) | Place::Unwritten(at) => {
+                    let place = at / size;
+                    let held = fresh.held(place, place + (end - start));
+                    needs.extend(held.into_iter().map(|(s, e)| Need {
+                        start: start + (s - place),
+                        end: start + (e - place),
+                        moves: true,
+                    }));
+                }
+                Place::Image(_) => {}
+            }
+        }
+        Ok(needs)
+    }
+}

@@ -1,0 +1,103 @@
+//! Making a transaction point.
+
+use steadfast_block::Completion;
+use steadfast_journal::{Journal, Update};
+use steadfast_vfs::{FsError, Result};
+
+use super::Transact;
+use crate::error::Ext4Error;
+use crate::fs::Ext4;
+use crate::meta::Tid;
+
+impl Ext4 {
+    /// Makes everything that is there now, data and metadata, what any later power cut leaves at
+    /// the least. Does nothing if nothing has changed since the last point.
+    ///
+    /// # Errors
+    /// Busy: a group is open. The first failure of a write-back or of the journal, for ever.
+    pub(crate) fn make_point(&self) -> Result<()> {
+        let (transact, journal) = self.journal_of_points()?;
+        if let Some(e) = transact.state().failed.clone() {
+            return Err(e);
+        }
+        if self.is_changed(journal) {
+            // Most of the data goes out while others work. Errors are found below.
+            let _ = self.pages.flush_all();
+        }
+        let ended = {
+            let _exclusive = transact.gate.write();
+            if transact.state().group_open {
+                return Err(FsError::Busy { what: "an atomic group is open" });
+            }
+            self.end_transaction(transact, journal)?
+        };
+        self.await_commit(transact, journal, ended)
+    }
+
+    pub(super) fn journal_of_points(&self) -> Result<(&Transact, &Journal)> {
+        let transact = self.transacting()?;
+        let journal = self.journal().ok_or_else(|| FsError::ReadOnly {
+            why: self.read_only_because().unwrap_or_default(),
+        })?;
+        Ok((transact, journal))
+    }
+
+    /// Whether there is anything that the last point does not hold.
+    pub(super) fn is_changed(&self, journal: &Journal) -> bool {
+        journal.running_blocks().0 > 0 || self.pages.dirty_bytes() > 0
+    }
+
+    /// Writes out the page cache and ends the journal's transaction. The caller has the gate.
+    /// Returns the transaction that the point must wait for.
+    pub(super) fn end_transaction(&self, transact: &Transact, journal: &Journal) -> Result<Tid> {
+        let written = self.pages.flush_all();
+        {
+            let mut state = transact.state();
+            let told = self.pages.any_error_since(&mut state.errors);
+            if let Some(e) = state.failed.clone() {
+                return Err(e);
+            }
+            if let Err(e) = written.and(told) {
+                return Err(state.failed.insert(lost(&e)).clone());
+            }
+        }
+        if let Some(e) = journal.aborted() {
+            return Err(Ext4Error::from(e).into());
+        }
+        if journal.running_blocks().0 > 0 {
+            // Data that was written over fresh blocks is in no update's list. The commit flushes
+            // the device that it is on if there is anything on any list.
+            let wait_for = vec![Completion::ready(Ok(bytes::Bytes::new()))];
+            let on_device = Update { wait_for, ..Update::default() };
+            journal.submit(on_device).map_err(Ext4Error::from)?;
+        }
+        journal.close_running().map_err(Ext4Error::from)?;
+        if let Some(fresh) = &self.volume.fresh {
+            fresh.clear();
+        }
+        // The one before the running one: nothing joins that any more.
+        Ok(journal.running_tid().plus(u32::MAX))
+    }
+
+    /// Waits until the point is durable.
+    pub(super) fn await_commit(
+        &self,
+        transact: &Transact,
+        journal: &Journal,
+        tid: Tid,
+    ) -> Result<()> {
+        journal.commit(tid).map_err(|e| {
+            let e = FsError::from(Ext4Error::from(e));
+            transact.state().failed.get_or_insert(e).clone()
+        })
+    }
+}
+
+/// What is said of every point after data was lost on its way to the device.
+fn lost(e: &FsError) -> FsError {
+    let what = format!(
+        "data could not be written ({e}), so there is no transaction point any more: go back to \
+         the last one (rollback), or unmount, which does that"
+    );
+    FsError::Io { what }
+}

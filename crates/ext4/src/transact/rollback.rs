@@ -1,0 +1,82 @@
+//! Going back to the last transaction point.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use steadfast_journal::Journal;
+use steadfast_vfs::{FsError, Result, TransactMask};
+
+use super::Transact;
+use crate::error::Ext4Error;
+use crate::fs::Ext4;
+
+impl Ext4 {
+    /// Goes back to the last transaction point: everything since then is as if it had never
+    /// been.
+    ///
+    /// # Errors
+    /// Busy: files are open, or a group is. The journal's failure, if it has failed.
+    pub(crate) fn roll_back(&self) -> Result<()> {
+        let (transact, journal) = self.journal_of_points()?;
+        let _exclusive = transact.gate.write();
+        if transact.state().group_open {
+            return Err(FsError::Busy { what: "an atomic group is open: end it" });
+        }
+        self.discard(transact, journal, false)
+    }
+
+    /// Throws away everything since the last point. The caller has the gate. With `open_too`
+    /// handles that are open become useless instead of being in the way.
+    pub(super) fn discard(
+        &self,
+        transact: &Transact,
+        journal: &Journal,
+        open_too: bool,
+    ) -> Result<()> {
+        if let Some(e) = journal.aborted() {
+            return Err(Ext4Error::from(e).into());
+        }
+        // From here on nobody finds an inode of the state that goes.
+        if !self.volume.inodes.retire(open_too) {
+            return Err(FsError::Busy { what: "files are open" });
+        }
+        self.pages.forget_all();
+        journal.discard_running().map_err(Ext4Error::from)?;
+        let reloaded = self.volume.reload(self.options.metadata_cache_blocks);
+        if let Err(e) = reloaded {
+            self.volume.status.set_read_only(format!("after a rollback: {e}"));
+            return Err(e.into());
+        }
+        {
+            let mut state = transact.state();
+            state.failed = None;
+            state.errors = self.pages.any_error_cursor();
+        }
+        transact.rollbacks.fetch_add(1, Ordering::Release);
+        let hook = transact.hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(hook) = hook {
+            hook();
+        }
+        // Files that were open without a name at the point are so no longer.
+        Ok(self.process_orphans()?)
+    }
+
+    /// The last thing before an unmount: a point if the mask has UMOUNT, else back to the last
+    /// one. A failed point goes back as well, and the failure is returned.
+    pub(crate) fn stop_transacting(&self) -> Result<()> {
+        let Ok((transact, journal)) = self.journal_of_points() else { return Ok(()) };
+        transact.timer.end();
+        let keep = transact.wants(TransactMask::UMOUNT);
+        let outcome = if keep { self.make_point() } else { Ok(()) };
+        if keep && outcome.is_ok() {
+            return Ok(());
+        }
+        let _exclusive = transact.gate.write();
+        transact.state().group_open = false;
+        if let Some(fresh) = &self.volume.fresh {
+            fresh.set_spent(false);
+        }
+        let discarded = self.discard(transact, journal, true);
+        outcome.and(discarded)
+    }
+}

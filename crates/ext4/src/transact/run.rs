@@ -1,0 +1,86 @@
+//! Operations between points.
+
+use steadfast_vfs::{FsError, TransactMask};
+
+use super::Transact;
+use crate::error::{Ext4Error, Result};
+use crate::fs::Ext4;
+use crate::meta::LOG_FULL;
+
+/// Times that an operation without space is tried again.
+const RETRIES: u32 = 4;
+
+impl Ext4 {
+    /// Runs an operation with the gate shared. One that finds no space is tried again after a
+    /// point, which makes freed blocks and the log usable, if the mask has VOLFULL.
+    pub(crate) fn run_between_points<T>(
+        &self,
+        transact: &Transact,
+        operation: &mut dyn FnMut() -> Result<T>,
+    ) -> Result<T> {
+        let mut tried = 0;
+        loop {
+            let outcome = {
+                let _shared = transact.gate.read();
+                operation()
+            };
+            let Err(Ext4Error::Fs(FsError::NoSpace { what })) = &outcome else {
+                self.note_change();
+                return outcome;
+            };
+            tried += 1;
+            if tried > RETRIES || !self.make_space(transact, *what == LOG_FULL, tried)? {
+                self.spend_group(transact);
+                return outcome;
+            }
+        }
+    }
+
+    /// Runs an operation once, with the gate shared.
+    pub(crate) fn run_once_between_points<T>(
+        &self,
+        transact: &Transact,
+        operation: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let outcome = {
+            let _shared = transact.gate.read();
+            operation()
+        };
+        match &outcome {
+            Err(Ext4Error::Fs(FsError::NoSpace { .. })) => self.spend_group(transact),
+            _ => self.note_change(),
+        }
+        outcome
+    }
+
+    /// Tries to make space; whether it makes sense to try again.
+    fn make_space(&self, transact: &Transact, log_full: bool, tried: u32) -> Result<bool> {
+        if log_full && tried == 1 {
+            // Delayed data counts for more log blocks than it takes once it has its places.
+            // An error stays with the files, and the next point will find it.
+            let _ = self.pages.flush_all();
+            return Ok(true);
+        }
+        if !transact.wants(TransactMask::VOLFULL) {
+            return Ok(false);
+        }
+        if !log_full && self.volume.space().resting_blocks == 0 {
+            return Ok(false);
+        }
+        self.make_point()?;
+        self.volume.use_rested();
+        Ok(true)
+    }
+
+    /// An operation has succeeded: makes a point if the mask has one of `bits`.
+    pub(crate) fn point_after(&self, bits: TransactMask) -> steadfast_vfs::Result<()> {
+        match &self.transact {
+            Some(transact) if transact.wants(bits) => match self.make_point() {
+                // A group has begun meanwhile; its end is the point.
+                Err(FsError::Busy { .. }) => Ok(()),
+                outcome => outcome,
+            },
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Owners that say themselves where a transaction ends ([`Config::on_demand`]).
+//!
+//! [`Config::on_demand`]: crate::Config::on_demand
+
+use crate::journal::Journal;
+use crate::state::State;
+use crate::{JournalError, Result, Tid};
+
+impl Journal {
+    /// Ends the running transaction: whatever joins from now on is part of the next one. Waits for
+    /// the commit before it, if there is one, but not for its own: [`commit`](Self::commit) does.
+    /// `None` if nothing has joined.
+    ///
+    /// # Errors
+    /// [`JournalError::Aborted`], and refused when the journal is closed.
+    pub fn close_running(&self) -> Result<Option<Tid>> {
+        let shared = &*self.shared;
+        let mut st = shared.state.lock();
+        let tid = st.running_tid;
+        if st.running.is_none() {
+            return Ok(None);
+        }
+        st.want_commit(tid);
+        shared.commit_work.notify_all();
+        while st.running_tid == tid {
+            check_alive(&st)?;
+            st = shared.progress.wait(st);
+        }
+        Ok(Some(tid))
+    }
+
+    /// Throws the running transaction away: as if its updates had never joined. What is being
+    /// committed is waited for; afterwards everything that the journal knows is durable. The owner
+    /// sees to it that nothing joins meanwhile, and forgets what it made of those updates.
+    ///
+    /// # Errors
+    /// As [`close_running`](Self::close_running).
+    pub fn discard_running(&self) -> Result<()> {
+        let shared = &*self.shared;
+        let mut st = shared.state.lock();
+        st.running = None;
+        st.running_full = false;
+        while st.committing.is_some()
+            || !st.committed_tid.is_at_least(st.running_tid.plus(u32::MAX))
+        {
+            check_alive(&st)?;
+            st = shared.progress.wait(st);
+        }
+        drop(st);
+        shared.progress.notify_all();
+        Ok(())
+    }
+
+    /// Log blocks that the running transaction takes so far, and the most that it can.
+    pub fn running_blocks(&self) -> (u32, u32) {
+        let st = self.shared.state.lock();
+        let taken = st.running.as_ref().map_or(0, |r| r.log_blocks(&st.layout));
+        (taken, st.capacity() - 1)
+    }
+}
+
+fn check_alive(st: &State) -> Result<()> {
+    match &st.aborted {
+        Some(e) => Err(e.clone()),
+        None if st.ending => Err(JournalError::refused("the journal is closed")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,125 @@
+//! The words of the mount option `transact=`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::{TransactMask, TransactPolicy};
+
+/// A word for each bit, as the mount option spells it.
+const WORDS: [(&str, TransactMask); 12] = [
+    ("umount", TransactMask::UMOUNT),
+    ("create", TransactMask::CREATE),
+    ("unlink", TransactMask::UNLINK),
+    ("mkdir", TransactMask::MKDIR),
+    ("rename", TransactMask::RENAME),
+    ("link", TransactMask::LINK),
+    ("close", TransactMask::CLOSE),
+    ("write", TransactMask::WRITE),
+    ("fsync", TransactMask::FSYNC),
+    ("truncate", TransactMask::TRUNCATE),
+    ("volfull", TransactMask::VOLFULL),
+    ("sync", TransactMask::SYNC),
+];
+
+impl Default for TransactPolicy {
+    /// Everything but writes and truncations; no time.
+    fn default() -> Self {
+        let mask = TransactMask::all() - TransactMask::WRITE - TransactMask::TRUNCATE;
+        TransactPolicy { mask, timed: None }
+    }
+}
+
+impl TransactPolicy {
+    /// Transaction points only where they are asked for.
+    pub const MANUAL: TransactPolicy = TransactPolicy { mask: TransactMask::empty(), timed: None };
+
+    /// Whether a word can stand in the option's list: in a list of mount options, which commas
+    /// separate too, the words after `transact=` belong to it as long as this says so.
+    pub fn is_word(word: &str) -> bool {
+        matches!(word, "none" | "default" | "all")
+            || word.starts_with("timed=")
+            || WORDS.iter().any(|(w, _)| *w == word)
+    }
+}
+
+impl FromStr for TransactPolicy {
+    type Err = String;
+
+    /// `none`, `default`, `all` or names of operations, and `timed=5s` (also ms, m; `timed=0`
+    /// for no time), with commas or colons between. Names add up.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut policy = TransactPolicy::MANUAL;
+        for word in text.split([',', ':']).map(str::trim) {
+            match word {
+                "none" => {}
+                "default" => policy.mask |= TransactPolicy::default().mask,
+                "all" => policy.mask = TransactMask::all(),
+                _ => match word.strip_prefix("timed=") {
+                    Some(time) => policy.timed = duration(time)?,
+                    None => policy.mask |= bit(word)?,
+                },
+            }
+        }
+        Ok(policy)
+    }
+}
+
+fn bit(word: &str) -> Result<TransactMask, String> {
+    WORDS.iter().find(|(w, _)| *w == word).map(|(_, bit)| *bit).ok_or_else(|| {
+        let known: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
+        format!(
+            "'{word}' is not a word of transact=; known: none, default, all, {}, timed=SECONDS",
+            known.join(", ")
+        )
+    })
+}
+
+fn duration(text: &str) -> Result<Option<Duration>, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit_ms = match &text[digits.len()..] {
+        "" | "s" => 1000,
+        "ms" => 1,
+        "m" | "min" => 60_000,
+        unit => return Err(format!("timed={text}: unit '{unit}' is not known; known: ms, s, m")),
+    };
+    let number: u64 = digits.parse().map_err(|e| format!("timed={text}: {e}"))?;
+    let ms = number.checked_mul(unit_ms).ok_or_else(|| format!("timed={text}: too long"))?;
+    Ok((ms > 0).then_some(Duration::from_millis(ms)))
+}
+
+impl fmt::Display for TransactPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = WORDS.iter().filter(|(_, bit)| self.mask.contains(*bit));
+        let mut words: Vec<String> = set.map(|(word, _)| (*word).into()).collect();
+        if words.is_empty() {
+            words.push("none".into());
+        }
+        if let Some(time) = self.timed {
+            words.push(format!("timed={}ms", time.as_millis()));
+        }
+        f.write_str(&words.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_a_policy_and_back() {
+        let parse = |text: &str| text.parse::<TransactPolicy>();
+        let p = parse("create,unlink,timed=5s").unwrap();
+        assert_eq!(p.mask, TransactMask::CREATE | TransactMask::UNLINK);
+        assert_eq!(p.timed, Some(Duration::from_secs(5)));
+        for text in ["none", "default", "all", "sync:timed=20ms", "write"] {
+            let policy = parse(text).unwrap();
+            assert_eq!(parse(&policy.to_string()), Ok(policy), "{text}");
+        }
+        assert!(!parse("default").unwrap().mask.contains(TransactMask::WRITE));
+        assert!(parse("creat").unwrap_err().contains("'creat'"));
+        assert!(parse("timed=5h").unwrap_err().contains("'h'"));
+        assert!(parse("timed=").is_err());
+        assert!(TransactPolicy::is_word("timed=1") && !TransactPolicy::is_word("data=ordered"));
+    }
+}

@@ -51,10 +51,7 @@ fn seen_by_the_kernel(disk: &Store, folder: &Path) -> Snapshot {
 
 #[test]
 fn the_kernel_sees_the_last_point() {
-    if !is_root() {
-        println!("SKIPPED: the kernel's verdict on transaction points needs root");
-        return;
-    }
+    assert!(is_root(), "this test mounts with the kernel: it needs root and loop devices");
     let folder = tempfile::tempdir().unwrap();
     let (recorded, points) = run_points(PLAIN, 7);
     let mut rng = Rng::new(7);

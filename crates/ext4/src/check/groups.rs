@@ -11,10 +11,18 @@ impl Checker<'_> {
     /// Reads all descriptors and checks them by themselves.
     pub(super) fn load_groups(&mut self) -> Result<()> {
         let size = usize::from(self.layout.desc_size);
+        let behind = u64::from(self.layout.first_meta_bg);
         let first = self.layout.first_data_block + 1;
-        let blocks = u64::from(self.layout.desc_blocks);
-        for at in (0..blocks).step_by(BATCH as usize) {
-            let bytes = self.source.blocks(first + at, BATCH.min(blocks - at))?;
+        let mut runs: Vec<(u64, u64)> = (0..behind)
+            .step_by(BATCH as usize)
+            .map(|at| (first + at, BATCH.min(behind - at)))
+            .collect();
+        // With meta_bg: each in the first group that it describes.
+        let per_block = self.layout.descs_per_block();
+        let rest = self.layout.first_meta_bg..self.layout.desc_blocks;
+        runs.extend(rest.map(|n| (self.layout.desc_place(GroupNo(n * per_block)).0, 1)));
+        for (block, count) in runs {
+            let bytes = self.source.blocks(block, count)?;
             let left = self.layout.groups as usize - self.groups.len();
             self.groups.extend(bytes.chunks_exact(size).take(left).map(GroupDesc::parse));
         }

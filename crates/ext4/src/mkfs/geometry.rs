@@ -14,6 +14,8 @@ use crate::ondisk::{
 fn possible() -> Features {
     let mut all = Options::upstream_features();
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
+    all.compat |= Compat::SPARSE_SUPER2;
+    all.incompat |= Incompat::META_BG;
     all.ro_compat |= RoCompat::GDT_CSUM;
     all
 }
@@ -59,8 +61,12 @@ fn features(options: &Options) -> Result<Features> {
         return Err(refused("64bit needs extent: pointers of block maps have 32 bits"));
     }
     let sparse = f.ro_compat.contains(RoCompat::SPARSE_SUPER);
-    if f.compat.contains(Compat::RESIZE_INODE) && !sparse {
+    let resize = f.compat.contains(Compat::RESIZE_INODE);
+    if resize && !sparse {
         return Err(refused("resize_inode needs sparse_super"));
+    }
+    if resize && f.incompat.contains(Incompat::META_BG) {
+        return Err(refused("meta_bg and resize_inode exclude each other: leave one out"));
     }
     if f.metadata_csum() {
         // One replaces the other; the kernel warns where both are set.
@@ -142,7 +148,8 @@ fn is_backup(features: Features, group: u32) -> bool {
         n == 1
     };
     let sparse = features.ro_compat.contains(RoCompat::SPARSE_SUPER);
-    !sparse || group <= 1 || power_of(3) || power_of(5) || power_of(7)
+    let named = features.compat.contains(Compat::SPARSE_SUPER2);
+    named || !sparse || group <= 1 || power_of(3) || power_of(5) || power_of(7)
 }
 
 fn counts(
@@ -207,14 +214,17 @@ fn counts(
         } else {
             0
         };
-        let backup = u64::from(1 + desc_blocks + reserved_gdt);
+        let meta_bg = features.incompat.contains(Incompat::META_BG);
+        let descs_in_group = if meta_bg { 1 } else { desc_blocks };
+        let backup = u64::from(1 + descs_in_group + reserved_gdt);
         if backup + table + 2 > u64::from(bpg) {
             return Err(refused(format!(
                 "{inodes} inodes and the group descriptors leave no room in a group: choose \
                  fewer inodes or larger blocks"
             )));
         }
-        let last_needs = 2 + table + if is_backup(features, groups32 - 1) { backup } else { 0 };
+        let last_needs =
+            2 + table + if meta_bg || is_backup(features, groups32 - 1) { backup } else { 0 };
         let rest = (blocks - first) % u64::from(bpg);
         if groups == 1 && rest != 0 && rest < last_needs {
             return Err(too_small());
@@ -244,8 +254,9 @@ pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superbl
     check(info, options, block_size)?;
     let features = features(options)?;
     let c = counts(info, options, features, block_size)?;
-    if c.desc_blocks + c.reserved_gdt > c.blocks_per_group * 3 / 4 {
-        return Err(refused("so many groups need meta_bg: choose larger blocks"));
+    let meta_bg = features.incompat.contains(Incompat::META_BG);
+    if !meta_bg && c.desc_blocks + c.reserved_gdt > c.blocks_per_group * 3 / 4 {
+        return Err(refused("so many groups need meta_bg or larger blocks"));
     }
     let mut sb = Superblock::zeroed();
     sb.set_features(features);
@@ -272,6 +283,11 @@ pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superbl
     }
     if features.incompat.contains(Incompat::BIT64) {
         sb.desc_size.set(64);
+    }
+    if features.compat.contains(Compat::SPARSE_SUPER2) {
+        // The second group and the last, as mke2fs.
+        sb.backup_groups[0].set(u32::from(c.groups > 1));
+        sb.backup_groups[1].set(if c.groups > 2 { c.groups - 1 } else { 0 });
     }
     if features.incompat.contains(Incompat::FLEX_BG) {
         sb.log_groups_per_flex = options.groups_per_flex.trailing_zeros() as u8;

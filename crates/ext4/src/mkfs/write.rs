@@ -81,14 +81,21 @@ pub(super) fn write(
     let kbytes = (w.written + block_size * (1 + u64::from(layout.desc_blocks))) / 1024;
     plan.sb.kbytes_written.set(kbytes);
     plan.sb.update_checksum();
-    for group in layout.all_groups().filter(|g| layout.has_superblock(*g)) {
-        let start = layout.group_start(group);
-        w.put(start + 1, descs.clone().into())?;
-        if group.0 > 0 {
+    let bs = layout.block_size as usize;
+    let behind = descs.slice(..layout.first_meta_bg as usize * bs);
+    for group in layout.all_groups() {
+        let (start, has_superblock) = (layout.group_start(group), layout.has_superblock(group));
+        if let Some(n) = layout.meta_desc_block(group) {
+            let place = start + u64::from(has_superblock);
+            w.put(place, descs.slice(n as usize * bs..(n as usize + 1) * bs).into())?;
+        } else if has_superblock && !behind.is_empty() {
+            w.put(start + 1, behind.clone().into())?;
+        }
+        if has_superblock && group.0 > 0 {
             let mut copy = plan.sb;
             copy.block_group.set(group.0 as u16);
             copy.update_checksum();
-            let mut block = vec![0; layout.block_size as usize];
+            let mut block = vec![0; bs];
             block[..SUPERBLOCK_LEN].copy_from_slice(copy.as_bytes());
             w.put(start, block.into())?;
         }

@@ -8,7 +8,8 @@ use crate::ondisk::{
 /// Geometry of a file system. Made only by [`Layout::new`], which guarantees that
 /// * `block_size` is a power of two from 1024 to 65536 and `blocks_count` blocks fit the device;
 /// * no divisor is zero and no product of these numbers overflows;
-/// * the group descriptors, and the room reserved for more, lie in the first group.
+/// * the group descriptors, and the room reserved for more, lie in the first group or, with
+///   `meta_bg`, in the first group of those that they describe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Bytes a block.
@@ -35,6 +36,11 @@ pub struct Layout {
     pub desc_blocks: u32,
     /// Blocks reserved behind the group descriptors.
     pub reserved_gdt_blocks: u32,
+    /// Of the blocks of group descriptors, the first that lies in the groups it describes; all
+    /// before it follow the superblock. `desc_blocks` without `meta_bg`.
+    pub first_meta_bg: u32,
+    /// The only groups with backups, with `sparse_super2`; 0 is none.
+    pub only_backups: Option<[u32; 2]>,
     /// Blocks of a group's inode table.
     pub inode_table_blocks: u32,
     /// Groups a flexible group; 1 without `flex_bg`.
@@ -66,9 +72,6 @@ fn check_sizes(sb: &Superblock, block_size: u32) -> Result<()> {
     let max_bits = block_size * 8;
     if sb.features().ro_compat.contains(RoCompat::BIGALLOC) {
         return Err(Ext4Error::Unsupported { what: "the file system uses bigalloc".into() });
-    }
-    if sb.features().incompat.contains(Incompat::META_BG) {
-        return Err(Ext4Error::Unsupported { what: "the file system uses meta_bg".into() });
     }
     if sb.log_cluster_size != sb.log_block_size {
         return corrupt("clusters are not blocks, but the bigalloc feature is off".into());
@@ -144,7 +147,15 @@ impl Layout {
         let flex = features.incompat.contains(Incompat::FLEX_BG);
         let log_flex = u32::from(sb.log_groups_per_flex);
         let resize = features.compat.contains(Compat::RESIZE_INODE);
-        let desc_bytes = u64::from(groups) * u64::from(desc_size);
+        // Cannot be cut: 2^32 groups of 64 bytes in blocks of 1024 at least.
+        let desc_blocks =
+            (u64::from(groups) * u64::from(desc_size)).div_ceil(u64::from(block_size)) as u32;
+        let meta_bg = features.incompat.contains(Incompat::META_BG);
+        let first_meta_bg = if meta_bg { sb.first_meta_bg.get() } else { desc_blocks };
+        if first_meta_bg > desc_blocks {
+            return corrupt(format!("the first meta group is {first_meta_bg} of {desc_blocks}"));
+        }
+        let sparse2 = features.compat.contains(Compat::SPARSE_SUPER2);
         let layout = Layout {
             block_size,
             blocks_count: blocks,
@@ -156,9 +167,10 @@ impl Layout {
             inode_size: sb.inode_size(),
             first_inode,
             desc_size,
-            // Cannot be cut: 2^32 groups of 64 bytes in blocks of 1024 at least.
-            desc_blocks: desc_bytes.div_ceil(u64::from(block_size)) as u32,
+            desc_blocks,
             reserved_gdt_blocks: if resize { u32::from(sb.reserved_gdt_blocks.get()) } else { 0 },
+            first_meta_bg,
+            only_backups: sparse2.then(|| sb.backup_groups.map(|g| g.get())),
             // Cannot be cut: a table has no more blocks than a bitmap has bits.
             inode_table_blocks: (u64::from(ipg) * u64::from(sb.inode_size()))
                 .div_ceil(u64::from(block_size)) as u32,
@@ -168,6 +180,9 @@ impl Layout {
         };
         if layout.group_overhead(GroupNo(0)) >= layout.blocks_in_group(GroupNo(0)) {
             return corrupt("the group descriptors do not fit into the first group".into());
+        }
+        if !layout.contains(layout.desc_place(GroupNo(groups - 1)).0, 1) {
+            return corrupt("the last group descriptors lie beyond the end".into());
         }
         Ok(layout)
     }
@@ -256,9 +271,12 @@ impl Layout {
         self.block_size / u32::from(self.inode_size)
     }
 
-    /// Whether a group begins with a superblock and group descriptors: all groups, or with
-    /// `sparse_super` 0, 1 and the powers of 3, 5 and 7.
+    /// Whether a group begins with a superblock: all groups, or with `sparse_super` 0, 1 and the
+    /// powers of 3, 5 and 7, or with `sparse_super2` 0 and those that the superblock names.
     pub fn has_superblock(&self, group: GroupNo) -> bool {
+        if let Some(only) = self.only_backups {
+            return group.0 == 0 || only.contains(&group.0);
+        }
         let power_of = |base: u32| {
             let mut n = group.0;
             while n.is_multiple_of(base) {
@@ -278,16 +296,45 @@ impl Layout {
         (1..self.groups).map(GroupNo).filter(|g| self.has_superblock(*g))
     }
 
+    /// Descriptors that a block holds.
+    pub fn descs_per_block(&self) -> u32 {
+        self.block_size / u32::from(self.desc_size)
+    }
+
+    /// Which block of descriptors, by its number, stands behind a group's superblock (or at its
+    /// beginning) with `meta_bg`: the first, second and last group of those it describes have
+    /// one.
+    pub fn meta_desc_block(&self, group: GroupNo) -> Option<u32> {
+        let per_block = self.descs_per_block();
+        let (block, index) = (group.0 / per_block, group.0 % per_block);
+        (block >= self.first_meta_bg && [0, 1, per_block - 1].contains(&index)).then_some(block)
+    }
+
+    /// Blocks of descriptors that follow every superblock in the groups before `meta_bg`'s.
+    fn descs_behind_superblock(&self, group: GroupNo) -> u32 {
+        if group.0 / self.descs_per_block() >= self.first_meta_bg { 0 } else { self.first_meta_bg }
+    }
+
     /// Blocks at the beginning of a group that hold superblock, descriptors and the room for
     /// more.
     pub fn group_overhead(&self, group: GroupNo) -> u32 {
-        if self.has_superblock(group) { 1 + self.desc_blocks + self.reserved_gdt_blocks } else { 0 }
+        let superblock = u32::from(self.has_superblock(group));
+        match self.descs_behind_superblock(group) {
+            0 => superblock + u32::from(self.meta_desc_block(group).is_some()),
+            descs => superblock * (1 + descs + self.reserved_gdt_blocks),
+        }
     }
 
     /// Block and offset in it, bytes, of a group's descriptor (the primary copy).
     pub fn desc_place(&self, group: GroupNo) -> (u64, usize) {
-        let per_block = self.block_size / u32::from(self.desc_size);
-        let block = self.first_data_block + 1 + u64::from(group.0 / per_block);
+        let per_block = self.descs_per_block();
+        let number = group.0 / per_block;
+        let block = if number < self.first_meta_bg {
+            self.first_data_block + 1 + u64::from(number)
+        } else {
+            let first = GroupNo(number * per_block);
+            self.group_start(first) + u64::from(self.has_superblock(first))
+        };
         (block, (group.0 % per_block) as usize * usize::from(self.desc_size))
     }
 
@@ -354,6 +401,28 @@ mod tests {
         many.groups = 60;
         let backups: Vec<u32> = many.backup_groups().map(|g| g.0).collect();
         assert_eq!(backups, [1, 3, 5, 7, 9, 25, 27, 49]);
+        many.only_backups = Some([1, 59]);
+        assert_eq!(many.backup_groups().map(|g| g.0).collect::<Vec<_>>(), [1, 59]);
+    }
+
+    #[test]
+    fn descriptors_lie_in_the_groups_they_describe() {
+        let mut sb = sample();
+        sb.feature_incompat.set(sb.feature_incompat.get() | Incompat::META_BG.bits());
+        let mut l = Layout::new(&sb, 100_000 * 4096).unwrap();
+        assert_eq!(l.desc_place(GroupNo(2)), (1, 128));
+        let overheads: Vec<u32> = l.all_groups().map(|g| l.group_overhead(g)).collect();
+        // Superblock and descriptors, the same, nothing, a superblock alone.
+        assert_eq!(overheads, [2, 2, 0, 1]);
+        (l.groups, l.desc_blocks, l.blocks_count) = (200, 4, 200 * 32768);
+        assert_eq!(l.desc_place(GroupNo(65)), (64 * 32768, 64));
+        assert_eq!(l.group_overhead(GroupNo(127)), 1);
+        l.first_meta_bg = 1;
+        assert_eq!(l.desc_place(GroupNo(63)).0, 1);
+        assert_eq!((l.group_overhead(GroupNo(63)), l.group_overhead(GroupNo(49))), (0, 2));
+        assert_eq!(l.desc_place(GroupNo(64)).0, 64 * 32768);
+        sb.first_meta_bg.set(2);
+        assert!(Layout::new(&sb, 100_000 * 4096).is_err());
     }
 
     #[test]

@@ -10,6 +10,7 @@ const COMPAT: Compat = Compat::DIR_PREALLOC
     .union(Compat::RESIZE_INODE)
     .union(Compat::DIR_INDEX)
     .union(Compat::STABLE_INODES)
+    .union(Compat::SPARSE_SUPER2)
     .union(Compat::ORPHAN_FILE);
 
 const INCOMPAT: Incompat = Incompat::FILETYPE
@@ -17,6 +18,7 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::EXTENT)
     .union(Incompat::BIT64)
     .union(Incompat::FLEX_BG)
+    .union(Incompat::META_BG)
     .union(Incompat::CSUM_SEED)
     .union(Incompat::LARGE_DIR);
 
@@ -106,7 +108,6 @@ mod tests {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
         for name in [
-            "meta_bg",
             "bigalloc",
             "inline_data",
             "ea_inode",
@@ -116,7 +117,6 @@ mod tests {
             "project",
             "mmp",
             "compression",
-            "sparse_super2",
             "fast_commit",
         ] {
             let mut with = base.to_vec();

@@ -161,6 +161,17 @@ fn the_same_as_mke2fs_with_other_options() {
         o.features = o.features.union(Features::by_name("uninit_bg").unwrap());
     };
     compare(512 * MIB, 4096, old, &["-O", "^metadata_csum,uninit_bg"]);
+    let meta_bg = |o: &mut Options| {
+        off("resize_inode")(o);
+        o.features = o.features.union(Features::by_name("meta_bg").unwrap());
+    };
+    compare(512 * MIB, 4096, meta_bg, &["-O", "^resize_inode,meta_bg"]);
+    compare(400 * MIB, 1024, meta_bg, &["-O", "^resize_inode,meta_bg"]);
+    let on = |name: &'static str| {
+        move |o: &mut Options| o.features = o.features.union(Features::by_name(name).unwrap())
+    };
+    compare(512 * MIB, 4096, on("sparse_super2"), &["-O", "sparse_super2"]);
+    compare(200 * MIB, 1024, on("sparse_super2"), &["-O", "sparse_super2"]);
     let none = |o: &mut Options| o.journal = JournalChoice::None;
     compare(64 * MIB, 4096, none, &["-O", "^has_journal"]);
     let big = |o: &mut Options| {

@@ -89,7 +89,6 @@ fn features_by_name() {
         ("casefold", vec![]),
         ("quota", vec![]),
         ("mmp", vec![]),
-        ("meta_bg", vec!["-O", "^resize_inode"]),
         ("fast_commit", vec![]),
     ] {
         let options = [vec!["-O", feature], more].concat();

@@ -189,3 +189,18 @@ fn block_maps_in_other_modes() {
     check(10, image, || with(|o| o.data = DataMode::Writeback), true);
     check(10, image, || with(|o| o.delayed_allocation = false), true);
 }
+
+#[test]
+fn other_places_of_descriptors_and_backups() {
+    for options in [
+        vec!["-O", "meta_bg,^resize_inode", "-b", "1024", "-g", "1024", "-J", "size=4"],
+        vec!["-O", "meta_bg,^resize_inode,^flex_bg,^64bit,^metadata_csum,uninit_bg", "-g", "1024"],
+        vec!["-O", "sparse_super2", "-b", "1024"],
+        vec!["-O", "sparse_super2,^metadata_csum,uninit_bg", "-b", "1024", "-I", "128"],
+        vec!["-I", "128", "-b", "1024"],
+        vec!["-I", "1024", "-b", "1024"],
+        vec!["-I", "4096", "-b", "4096", "-N", "1024"],
+    ] {
+        check(6, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
+    }
+}

@@ -26,6 +26,8 @@ pub(super) struct Directory {
     pub(super) runs: Vec<(u32, u64, u32)>,
     /// Blocks of the directory.
     pub(super) blocks: u32,
+    /// The contents, if they are in the inode.
+    pub(super) inline: Option<Vec<u8>>,
 }
 
 impl Directory {
@@ -38,15 +40,19 @@ impl Directory {
 }
 
 /// What is known while a directory is read.
-struct Reading<'a> {
-    directory: &'a Directory,
-    seed: InodeSeed,
-    index: Option<Index>,
-    names: HashSet<Box<[u8]>>,
+pub(super) struct Reading<'a> {
+    pub(super) directory: &'a Directory,
+    pub(super) seed: InodeSeed,
+    pub(super) index: Option<Index>,
+    pub(super) names: HashSet<Box<[u8]>>,
 }
 
 impl Checker<'_> {
     pub(super) fn check_directory(&mut self, directory: &Directory) -> Result<()> {
+        if let Some(contents) = &directory.inline {
+            self.check_inline_directory(directory, contents);
+            return Ok(());
+        }
         let seed = self.layout.checksums.inode_seed(directory.ino, directory.generation);
         let index = if directory.indexed { self.load_index(directory, seed)? } else { None };
         let mut reading = Reading { directory, seed, index, names: HashSet::new() };
@@ -161,14 +167,14 @@ impl Checker<'_> {
         }
     }
 
-    fn count_link(&mut self, ino: InodeNo) {
+    pub(super) fn count_link(&mut self, ino: InodeNo) {
         if let Some(known) = self.inodes.get_mut(ino) {
             known.found = known.found.saturating_add(1);
         }
     }
 
     /// An entry other than "." and ".." of the beginning.
-    fn check_entry(&mut self, reading: &mut Reading, number: u32, entry: &DirentRef) {
+    pub(super) fn check_entry(&mut self, reading: &mut Reading, number: u32, entry: &DirentRef) {
         let dir = reading.directory.ino;
         let shown = String::from_utf8_lossy(entry.name).into_owned();
         let name = entry.name;

@@ -41,7 +41,8 @@ impl Checker<'_> {
         if flags.contains(InodeFlags::CASEFOLD) {
             bad("it ignores case, but the casefold feature is off");
         }
-        if flags.contains(InodeFlags::INLINE_DATA) {
+        let may_be_inline = features.incompat.contains(Incompat::INLINE_DATA);
+        if flags.contains(InodeFlags::INLINE_DATA) && !may_be_inline {
             bad("its data is in the inode, but the inline_data feature is off");
         }
         if flags.contains(InodeFlags::ENCRYPTED) {
@@ -64,7 +65,12 @@ impl Checker<'_> {
             bad("it is mapped by extents, but the extent feature is off");
         }
         let maps = matches!(kind, Some(FileType::Regular | FileType::Directory));
-        if maps && !flags.contains(InodeFlags::EXTENTS) && looks_like_extents(inode.block()) {
+        let inline = flags.contains(InodeFlags::INLINE_DATA);
+        if maps
+            && !inline
+            && !flags.contains(InodeFlags::EXTENTS)
+            && looks_like_extents(inode.block())
+        {
             bad("it holds an extent tree, but the flag for that is clear");
         }
     }
@@ -223,7 +229,7 @@ impl Checker<'_> {
         self.check_sectors(ino, inode, mapped.blocks);
     }
 
-    fn check_sectors(&mut self, ino: InodeNo, inode: &RawInode, blocks: u64) {
+    pub(super) fn check_sectors(&mut self, ino: InodeNo, inode: &RawInode, blocks: u64) {
         let huge = inode.flags().contains(InodeFlags::HUGE_FILE)
             && self.layout.features.ro_compat.contains(RoCompat::HUGE_FILE);
         let unit = if huge { 1 } else { u64::from(self.layout.block_size / 512) };

@@ -204,6 +204,9 @@ impl Checker<'_> {
         }
         let kind = inode.file_type();
         let xattr_blocks = self.check_xattr_block(ino, inode)?;
+        if inode.is_inline() {
+            return self.check_inline(ino, inode, xattr_blocks);
+        }
         let fast_symlink = kind == Some(FileType::Symlink) && (1..60).contains(&inode.size());
         let maps =
             matches!(kind, Some(FileType::Regular | FileType::Directory | FileType::Symlink))
@@ -229,6 +232,7 @@ impl Checker<'_> {
                 indexed,
                 runs: mapped.runs,
                 blocks: mapped.end as u32,
+                inline: None,
             });
         } else {
             self.keep_special_runs(ino, mapped.runs);

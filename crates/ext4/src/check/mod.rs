@@ -31,6 +31,7 @@ mod finding;
 mod groups;
 mod index;
 mod info;
+mod inline;
 mod inode_fields;
 mod inodes;
 mod journal;

@@ -214,7 +214,7 @@ pub(super) fn pack<'e>(
     block
 }
 
-fn set_length(block: &mut [u8], at: usize, length: usize) {
+pub(super) fn set_length(block: &mut [u8], at: usize, length: usize) {
     let stored = rec_len_to_disk(length, block.len());
     let at = at + std::mem::offset_of!(DirentHeader, rec_len);
     block[at..at + 2].copy_from_slice(&stored.to_le_bytes());

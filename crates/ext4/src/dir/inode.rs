@@ -6,15 +6,15 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 use steadfast_vfs::{FileType, FsError};
 
-use super::{DirBlocks, DirBlocksMut, DirContext, DirFormat, Directory};
+use super::{DirBlocks, DirBlocksMut, DirContext, DirFormat, Directory, inline};
 use crate::error::{Ext4Error, Result};
 use crate::extents::Lookup;
+use crate::inode::INLINE_MIN;
 use crate::meta::Txn;
-use crate::ondisk::{InodeFlags, InodeNo};
+use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 
 /// Forms of a directory that belong to features which are refused at mount.
-const STRANGE_FORMS: InodeFlags =
-    InodeFlags::INLINE_DATA.union(InodeFlags::ENCRYPTED).union(InodeFlags::CASEFOLD);
+const STRANGE_FORMS: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::CASEFOLD);
 
 /// Blocks of a directory as a transaction `T` (`&Txn` to look, `&mut Txn` to change) sees them.
 pub(crate) struct InodeBlocks<'v, T> {
@@ -23,6 +23,9 @@ pub(crate) struct InodeBlocks<'v, T> {
     block_size: u32,
     count: u32,
     indexed: bool,
+    /// The contents are in the inode; they are shown as one block.
+    inline: bool,
+    context: DirContext,
     volume: PhantomData<&'v ()>,
 }
 
@@ -39,15 +42,26 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         }
         let corrupt = |what: &str| Ext4Error::corrupt(what, format!("directory inode {no}"));
         if raw.flags().intersects(STRANGE_FORMS) {
-            return Err(corrupt("inline, encrypted or casefolded, but the file system is not"));
+            return Err(corrupt("encrypted or casefolded, but the file system is not"));
+        }
+        let inline = raw.is_inline();
+        if inline && !look.volume().layout.features.incompat.contains(Incompat::INLINE_DATA) {
+            return Err(corrupt("inline, but the inline_data feature is off"));
         }
         let block_size = look.volume().layout.block_size;
-        let count = u32::try_from(raw.size() / u64::from(block_size))
-            .map_err(|_| corrupt("impossible size"))?;
+        let blocks = if inline { raw.size().min(1) } else { raw.size() / u64::from(block_size) };
+        let count = u32::try_from(blocks).map_err(|_| corrupt("impossible size"))?;
         let indexed = raw.flags().contains(InodeFlags::INDEX);
         let context = DirContext::new(DirFormat::of(look.superblock())?, no, raw.generation());
-        let blocks = InodeBlocks { txn, no, block_size, count, indexed, volume: PhantomData };
+        let volume = PhantomData;
+        let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context, volume };
         Ok(Directory::new(blocks, context))
+    }
+
+    /// The block that shows the contents in the inode.
+    fn shown(&self) -> Result<Vec<u8>> {
+        let contents = self.txn.borrow().raw_inode(self.no)?.inline_contents(self.no)?;
+        inline::to_block(&self.context, self.block_size as usize, &contents)
     }
 
     fn place(&self, block: u32) -> Result<u64> {
@@ -71,6 +85,9 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     }
 
     fn read(&self, block: u32, check: &dyn Fn(&[u8]) -> Result<()>) -> Result<Bytes> {
+        if self.inline {
+            return self.shown().map(Bytes::from);
+        }
         self.txn.borrow().read_checked(self.place(block)?, check)
     }
 
@@ -79,14 +96,65 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     }
 }
 
+impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {
+    /// Stores a block in the inode, in the bytes that the directory has there or else in all that
+    /// there are; false if it does not fit.
+    fn store_inline(&mut self, shown: &[u8]) -> Result<bool> {
+        let raw = self.txn.borrow().raw_inode(self.no)?;
+        let now = (raw.size() as usize).max(INLINE_MIN);
+        let Some(room) = raw.inline_room() else { return Ok(false) };
+        for len in [now, room] {
+            if len > room {
+                continue;
+            }
+            if let Some(contents) = inline::from_block(&self.context, shown, len)? {
+                self.txn.borrow_mut().modify_inode(self.no, |raw| {
+                    raw.set_inline_contents(&contents);
+                    raw.set_size(len as u64);
+                })?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Gives the directory a block in place of the inode; the caller writes it.
+    fn move_out(&mut self) -> Result<()> {
+        let txn = self.txn.borrow_mut();
+        let extents = txn.volume().layout.features.incompat.contains(Incompat::EXTENT);
+        txn.modify_inode(self.no, |raw| {
+            raw.leave_inline(extents);
+            raw.set_size(0);
+        })?;
+        self.inline = false;
+        txn.append_block(self.no).map(drop)
+    }
+}
+
 impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
     fn write(&mut self, block: u32, contents: Vec<u8>) -> Result<()> {
+        if self.inline && self.store_inline(&contents)? {
+            return Ok(());
+        }
+        if self.inline {
+            self.move_out()?;
+        }
         let place = self.place(block)?;
         self.txn.borrow_mut().create(place, contents);
         Ok(())
     }
 
     fn append(&mut self) -> Result<u32> {
+        if self.inline && self.count == 0 {
+            self.count = 1;
+            return Ok(0);
+        }
+        if self.inline {
+            let mut first = self.shown()?;
+            super::block::seal(&self.context, &mut first);
+            self.move_out()?;
+            self.write(0, first)?;
+        }
         let (block, _) = self.txn.borrow_mut().append_block(self.no)?;
         self.count = block + 1;
         Ok(block)

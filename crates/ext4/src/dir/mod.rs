@@ -23,6 +23,7 @@ mod format;
 mod grow;
 pub mod hash;
 mod index;
+mod inline;
 mod inode;
 mod list;
 #[cfg(test)]
@@ -37,6 +38,7 @@ use steadfast_vfs::{FileType, FsError};
 pub use block::is_dot_name;
 pub use format::{DirContext, DirFormat};
 pub use hash::HashSeed;
+pub(crate) use inline::rows as inline_rows;
 pub(crate) use inode::InodeBlocks;
 
 use crate::error::Result;

@@ -108,7 +108,9 @@ impl<'v> Txn<'v> {
 
     /// What is at a block, by the extent tree or the block map.
     fn lookup(&self, no: InodeNo, raw: &RawInode, logical: u32) -> Result<Lookup> {
-        if has_extents(raw) {
+        if raw.is_inline() {
+            Ok(Lookup::Hole { until: FILE_END })
+        } else if has_extents(raw) {
             self.read_tree(no, raw, |tree| tree.lookup(logical))
         } else {
             self.read_map(no, raw, |map| map.lookup(logical))
@@ -174,6 +176,9 @@ impl<'v> Txn<'v> {
     /// The extent that holds file block `from`, or else the next one.
     pub fn next_extent(&self, no: InodeNo, from: u64) -> Result<Option<Extent>> {
         let raw = self.raw_inode(no)?;
+        if raw.is_inline() {
+            return Ok(None);
+        }
         if !has_extents(&raw) {
             return self.read_map(no, &raw, |map| map.next_extent(from));
         }
@@ -195,7 +200,7 @@ impl<'v> Txn<'v> {
     pub(crate) fn block_goal(&self, no: InodeNo, logical: Option<u32>) -> u64 {
         let layout = &self.volume.layout;
         let before = logical.and_then(|logical| {
-            let raw = self.raw_inode(no).ok()?;
+            let raw = self.raw_inode(no).ok().filter(|raw| !raw.is_inline())?;
             if !has_extents(&raw) {
                 return self.read_map(no, &raw, |map| map.goal(logical)).ok()?;
             }

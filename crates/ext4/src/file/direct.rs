@@ -55,6 +55,7 @@ impl Ext4 {
         }
         let _exclusive = inode.data_lock.write();
         self.touch_written(inode)?;
+        self.move_out_of_inode(inode)?;
         self.pages.flush_range(key(inode.no), offset..end)?;
         let size = inode.state().size;
         let pieces = self.volume.pieces(inode, offset, end, None)?;

@@ -8,6 +8,8 @@
 //! * `i_size` in memory is what reads see. The size on disk follows it with the transaction that
 //!   maps the data.
 //!
+//! * A file of a few bytes may be in its inode (`inline`).
+//!
 //! # What a crash leaves, by data mode
 //!
 //! * *ordered*: the transaction that maps newly allocated blocks waits for their data, so a file
@@ -27,6 +29,7 @@ mod direct;
 mod elsewhere;
 mod fallocate;
 mod gather;
+mod inline;
 mod journalled;
 mod pieces;
 mod read;

@@ -5,7 +5,7 @@ use steadfast_block::Completion;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use super::gather::gather;
+use super::gather::{Source, gather};
 use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
@@ -43,13 +43,20 @@ impl Ext4 {
         size: u64,
     ) -> Result<Completion> {
         let end = to.min(size.max(from));
+        if let Some(contents) = self.inline_contents(inode)? {
+            let have = (contents.len() as u64).clamp(from, end);
+            // OK to cast: what is read at once fits into memory.
+            let bytes = contents.slice(contents.len().min(from as usize)..);
+            let (len, keep) = ((to - from) as usize, (have - from) as usize);
+            return Ok(gather(vec![Source::Bytes { bytes, len, keep }]));
+        }
         let mut pieces = self.volume.pieces(inode, from, end, None)?;
         if self.may_be_in_log(inode) {
             pieces = self.volume.with_images(pieces);
         }
         let mut sources: Vec<_> = pieces.iter().map(|p| self.volume.read_piece(p, p.len)).collect();
         if to > end {
-            sources.push(super::gather::Source::Zeros((to - end) as usize));
+            sources.push(Source::Zeros((to - end) as usize));
         }
         Ok(gather(sources))
     }

@@ -44,6 +44,9 @@ impl Ext4 {
 
     /// What file block `at` is, and how far that goes, at most to `end`.
     fn stretch(&self, inode: &Inode, at: u64, end: u64) -> Result<Stretch> {
+        if inode.state().raw.is_inline() {
+            return Ok(Stretch { is_data: true, until: end });
+        }
         // Write-back first maps, then says that nothing waits any more: what has changed from
         // waiting to mapped in between is looked at again.
         loop {

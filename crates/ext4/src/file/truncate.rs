@@ -22,6 +22,9 @@ impl Ext4 {
     pub(crate) fn truncate(&self, inode: &Inode, new_size: u64) -> Result<()> {
         let _exclusive = inode.data_lock.write();
         self.check_end(inode, new_size, 0)?;
+        if self.truncate_inline(inode, new_size)? {
+            return Ok(());
+        }
         let size = inode.state().size;
         if new_size < size {
             self.drop_tail(inode, new_size, size)?;
@@ -126,9 +129,11 @@ impl Ext4 {
     }
 }
 
-/// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices.
+/// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices, nor where
+/// it holds contents.
 fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
     match raw.file_type() {
+        _ if raw.is_inline() => false,
         Some(FileType::Regular | FileType::Directory) => true,
         Some(FileType::Symlink) => raw.fast_symlink_target().is_none(),
         _ => false,

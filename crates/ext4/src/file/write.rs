@@ -67,6 +67,9 @@ impl Ext4 {
         let offset = if append { size } else { offset };
         let end = self.check_end(inode, offset, data.len() as u64)?;
         self.touch_written(inode)?;
+        if self.write_inline(inode, offset, &data)? {
+            return Ok((data.len(), end));
+        }
         if self.journals_data(inode) {
             let written = self.write_journalled(inode, offset, data)?;
             return Ok((written, offset + written as u64));

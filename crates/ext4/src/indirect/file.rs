@@ -87,7 +87,8 @@ pub(crate) fn has_extents(raw: &RawInode) -> bool {
 impl Inode {
     /// Whether the inode has a block map, which cannot hold unwritten blocks.
     pub(crate) fn has_block_map(&self) -> bool {
-        !has_extents(&self.state().raw)
+        let state = self.state();
+        !has_extents(&state.raw) && !state.raw.is_inline()
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Inode, InodeEdit, Life};
 use crate::error::Result;
 use crate::extents::{Node, ROOT_BYTES};
 use crate::meta::Txn;
-use crate::ondisk::{InodeFlags, InodeNo, RawInode};
+use crate::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
 
 /// Set-group-id.
 const SETGID: u16 = 0o2000;
@@ -69,6 +69,11 @@ impl Txn<'_> {
             Node::empty(ROOT_BYTES).encode(raw.block_mut());
         }
         raw.set_flags(flags);
+        let feature = self.volume.layout.features.incompat.contains(Incompat::INLINE_DATA);
+        if feature && kind == FileType::Directory && raw.inline_room().is_some() {
+            // Its first block is stored in the inode then, as any change that fits.
+            raw.set_inline_contents(&[]);
+        }
         raw.core_mut().generation.set(random_u64() as u32);
         let now = self.volume.clock.tick();
         raw.set_atime(now);

@@ -110,7 +110,9 @@ impl Txn<'_> {
         }
         let Some(kind) = raw.file_type() else { return Err(bad("no valid file type")) };
         if raw.size() > layout.max_file_size()
-            || (kind == FileType::Directory && raw.size() % self.volume.block_size() != 0)
+            || (kind == FileType::Directory
+                && !raw.is_inline()
+                && raw.size() % self.volume.block_size() != 0)
         {
             return Err(bad("impossible size"));
         }

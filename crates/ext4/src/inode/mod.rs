@@ -11,6 +11,7 @@ mod cache;
 mod clock;
 mod create;
 mod edit;
+mod inline;
 mod map;
 mod orphans;
 
@@ -22,6 +23,7 @@ use steadfast_vfs::{Attr, FileType, Ino};
 pub(crate) use cache::InodeCache;
 pub use clock::Clock;
 pub(crate) use edit::{InodeEdit, Life};
+pub(crate) use inline::INLINE_MIN;
 pub(crate) use map::{ExtentCache, MapChange};
 pub(crate) use orphans::{OrphanFile, Orphans};
 
@@ -104,6 +106,9 @@ impl Inode {
     pub(crate) fn attr(&self, block_size: u32) -> Attr {
         let state = self.state();
         let raw = &state.raw;
+        // The kernel says so, lest programs take the file for a hole.
+        let inline = raw.is_inline() && raw.file_type() == Some(FileType::Regular);
+        let inline_512 = if inline { state.size.div_ceil(512) } else { 0 };
         let delayed_512 = state.delayed.len() * u64::from(block_size / 512);
         Attr {
             ino: Ino(self.no.0.into()),
@@ -113,7 +118,7 @@ impl Inode {
             uid: raw.uid(),
             gid: raw.gid(),
             size: state.size,
-            blocks_512: raw.sectors(block_size) + delayed_512,
+            blocks_512: raw.sectors(block_size) + delayed_512 + inline_512,
             block_size,
             rdev: raw.rdev(),
             atime: raw.atime(),

@@ -71,6 +71,15 @@ pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
         return Ok(target.to_vec());
     }
     let corrupt = |what| Ext4Error::corrupt(what, format!("symbolic link inode {no}"));
+    if raw.is_inline() {
+        let mut target = raw.inline_contents(no)?;
+        let len = usize::try_from(raw.size()).unwrap_or(usize::MAX);
+        if len == 0 || len > target.len() || target[..len].contains(&0) {
+            return Err(corrupt("impossible length or NUL in the target"));
+        }
+        target.truncate(len);
+        return Ok(target);
+    }
     if raw.size() >= volume.block_size() || raw.size() == 0 {
         return Err(corrupt("impossible length"));
     }

@@ -20,7 +20,8 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::FLEX_BG)
     .union(Incompat::META_BG)
     .union(Incompat::CSUM_SEED)
-    .union(Incompat::LARGE_DIR);
+    .union(Incompat::LARGE_DIR)
+    .union(Incompat::INLINE_DATA);
 
 const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::LARGE_FILE)
@@ -109,7 +110,6 @@ mod tests {
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
         for name in [
             "bigalloc",
-            "inline_data",
             "ea_inode",
             "encrypt",
             "casefold",

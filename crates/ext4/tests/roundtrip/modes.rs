@@ -155,6 +155,20 @@ fn on_an_external_journal() {
 }
 
 #[test]
+fn contents_in_inodes() {
+    for variant in [
+        vec!["-O", "inline_data", "-b", "1024"],
+        vec!["-O", "inline_data", "-b", "4096", "-I", "1024"],
+        vec!["-O", "inline_data,^metadata_csum,^dir_index"],
+    ] {
+        for data in [DataMode::Ordered, DataMode::Journal] {
+            let options = || with(|o| o.data = data);
+            check(15, || Image::mke2fs(IMAGE_BYTES, &variant), options, true);
+        }
+    }
+}
+
+#[test]
 fn older_features() {
     for options in [
         vec!["-O", "^metadata_csum"],

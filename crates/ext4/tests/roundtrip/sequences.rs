@@ -19,6 +19,8 @@ fn variants() -> Vec<Vec<&'static str>> {
             }
         }
     }
+    all.push(vec!["-O", "inline_data"]);
+    all.push(vec!["-O", "inline_data", "-b", "1024", "-I", "512"]);
     all
 }
 

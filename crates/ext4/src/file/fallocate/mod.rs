@@ -54,6 +54,8 @@ impl Ext4 {
                 FsError::NotPermitted { what: "the file is immutable or append-only" }.into()
             );
         }
+        self.with_space(|| self.move_out_of_inode(inode))?;
+        let flags = inode.state().raw.flags();
         if !flags.contains(InodeFlags::EXTENTS) && what != Fallocate::PunchHole {
             let what = "this kind of fallocate in a file mapped by indirect blocks".into();
             return Err(Ext4Error::Fs(FsError::Unsupported { what }));

@@ -124,9 +124,10 @@ fn way() -> impl Strategy<Value = Way> {
     ]
 }
 
-/// Offsets: the beginning, anywhere in a megabyte, or far behind the end, which leaves a hole.
+/// Offsets: the beginning, what an inode may hold, anywhere in a megabyte, or far behind the end,
+/// which leaves a hole.
 fn offset() -> impl Strategy<Value = u32> {
-    prop_oneof![3 => Just(0), 4 => 0..1_u32 << 18, 1 => 0..1_u32 << 22]
+    prop_oneof![3 => Just(0), 2 => 0..200_u32, 4 => 0..1_u32 << 18, 1 => 0..1_u32 << 22]
 }
 
 fn len() -> impl Strategy<Value = u32> {

@@ -74,7 +74,7 @@ pub fn attrs_of(fs: &dyn FileSystem) -> BTreeMap<Vec<u8>, Attr> {
                 below.push(([&at[..], b"/", &entry.name].concat(), child.ino));
             }
         }
-        all.insert(at, Attr { ino: Ino(0), ..attr });
+        all.insert(at, Attr { ino: Ino(0), generation: 0, ..attr });
     }
     all
 }

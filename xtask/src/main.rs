@@ -6,6 +6,7 @@ mod layers;
 mod packages;
 mod soak;
 mod step;
+mod stress;
 mod tally;
 mod test;
 mod tidy;
@@ -31,6 +32,12 @@ Usage: cargo xtask COMMAND
               --on KIND    steadfast (default), fuse2fs, kernel; may be given several times
               --filter S   only cases whose name contains S
               --show       prints the kernel's transcript of each case
+  stress    random operations with a model by four tasks, remounts, e2fsck, as root
+              --ops N      operations over all modes (default 1000000)
+              --seed N     another beginning (default 1)
+              --mode M     writeback, ordered, journal, transact (default: all); several times
+              --journal P  internal, external (default: both)
+              --on KIND    steadfast (default), fuse2fs, kernel
   help      this text";
 
 fn main() -> ExitCode {
@@ -44,6 +51,7 @@ fn main() -> ExitCode {
         "soak" => soak::run(&root(), rest),
         "fuzz" => fuzz::run(&root(), rest),
         "conformance" => conformance::run(&root(), rest),
+        "stress" => stress::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

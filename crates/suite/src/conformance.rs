@@ -11,7 +11,6 @@
 mod acl;
 mod compare;
 mod ops;
-mod raw;
 pub mod script;
 mod transcript;
 mod world;
@@ -71,7 +70,8 @@ pub fn run_cases(
         return Err(Error::Target("the cases change users and devices: run them as root".into()));
     }
     let work = || {
-        raw::unshare(UnshareFlags::FS).map_err(|e| Error::Target(format!("unshare: {e}")))?;
+        crate::raw::unshare(UnshareFlags::FS)
+            .map_err(|e| Error::Target(format!("unshare: {e}")))?;
         let mut transcripts = Vec::with_capacity(cases.len());
         for case in cases {
             progress(&case.name);

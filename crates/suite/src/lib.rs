@@ -2,11 +2,14 @@
 //!
 //! A [`Target`] is an ext4 image mounted by the kernel, by `steadfast mount` or by fuse2fs. The
 //! [`conformance`] cases run on a mounted folder and leave transcripts, which are compared between
-//! two targets: the kernel's ext4 is the measure, not our reading of POSIX. Nothing here prints.
+//! two targets: the kernel's ext4 is the measure, not our reading of POSIX. [`stress`] does random
+//! operations and knows what must come of them. Nothing here prints.
 
 pub mod conformance;
 mod error;
 mod program;
+mod raw;
+pub mod stress;
 mod target;
 
 pub use error::{Error, Result};

@@ -12,9 +12,9 @@ use rustix::thread::{Gid, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use super::ops;
-use super::raw::Map;
 use super::script::{Case, Step, User};
 use super::transcript::{Transcript, name_of};
+use crate::raw::Map;
 use crate::{Error, Result};
 
 /// Longest path that the calls take, with the byte of 0 at its end.

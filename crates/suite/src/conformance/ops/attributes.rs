@@ -4,10 +4,10 @@ use rustix::fs::{FlockOperation, XattrFlags};
 use rustix::io::Errno;
 
 use super::super::acl;
-use super::super::raw::record_lock;
 use super::super::world::{Fault, Outcome, World, expand, number};
 use super::ok;
 use super::open::runs;
+use crate::raw::record_lock;
 
 /// No value is larger.
 const VALUE_MAX: usize = 65536;

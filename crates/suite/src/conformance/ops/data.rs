@@ -3,10 +3,10 @@
 use rustix::fs::{FallocateFlags, SeekFrom};
 use rustix::mm::{MapFlags, ProtFlags};
 
-use super::super::raw::Map;
 use super::super::world::{Fault, Outcome, World, expand, number};
 use super::ok;
 use super::open::runs;
+use crate::raw::Map;
 
 pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
     Some(match words {
@@ -40,7 +40,7 @@ fn no_map() -> Fault {
 /// `truncate`, for which rustix has no name: an open would need the right to read as well.
 fn truncate(w: &World, path: &str, size: &str) -> Outcome {
     let path = w.path(path);
-    ok(super::super::raw::truncate(&path, number(size)?))
+    ok(crate::raw::truncate(&path, number(size)?))
 }
 
 fn fallocate(w: &World, handle: &str, mode: &str, at: &str, len: &str) -> Outcome {

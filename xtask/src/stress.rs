@@ -1,0 +1,93 @@
+//! `cargo xtask stress`: random operations with a model, for each data mode and place of the
+//! journal.
+
+use std::path::Path;
+use std::time::Instant;
+
+use steadfast_suite::stress::Stress;
+use steadfast_suite::{Journal, Kind, Setup, Target};
+
+use crate::step::step;
+use crate::{conformance, packages, value};
+
+const IMAGE_BYTES: u64 = 1 << 30;
+/// Operations in a full run, over all modes.
+const OPERATIONS: u64 = 1_000_000;
+const MODES: [&str; 4] = ["writeback", "ordered", "journal", "transact"];
+
+/// Runs the operations; whether nothing was wrong in any mode.
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut operations, mut seed, mut on) = (OPERATIONS, 1u64, "steadfast");
+    let (mut modes, mut journals) = (Vec::new(), vec![Journal::Internal, Journal::External]);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--ops" => operations = value("--ops", &mut args)?.parse()?,
+            "--seed" => seed = value("--seed", &mut args)?.parse()?,
+            "--on" => on = value("--on", &mut args)?,
+            "--mode" => {
+                let mode = value("--mode", &mut args)?;
+                let known = MODES.contains(&mode);
+                anyhow::ensure!(known, "'{mode}' is none of {}", MODES.join(", "));
+                modes.push(mode);
+            }
+            "--journal" => {
+                journals = match value("--journal", &mut args)? {
+                    "internal" => vec![Journal::Internal],
+                    "external" => vec![Journal::External],
+                    other => anyhow::bail!("'{other}' is none of internal, external"),
+                }
+            }
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    let kind = conformance::kind(root, on)?;
+    if modes.is_empty() {
+        modes = MODES.to_vec();
+    }
+    match &kind {
+        Kind::Steadfast(_) => {}
+        // Ours alone has it.
+        Kind::Kernel => modes.retain(|m| *m != "transact"),
+        // Knows neither modes nor external journals.
+        Kind::Fuse2fs => (modes, journals) = (vec![""], vec![Journal::Internal]),
+    }
+    step("packages", || packages::install(&[]));
+    let runs = (modes.len() * journals.len()) as u64;
+    anyhow::ensure!(runs > 0, "no such mode on {on}");
+    let mut all_good = true;
+    for mode in &modes {
+        for journal in &journals {
+            let each = operations.div_ceil(runs);
+            let name = format!("{each} operations on {on}, data={mode}, journal {journal:?}");
+            all_good &= step(&name, || one(&kind, mode, *journal, each, seed));
+        }
+    }
+    Ok(all_good)
+}
+
+fn one(
+    kind: &Kind,
+    mode: &str,
+    journal: Journal,
+    operations: u64,
+    seed: u64,
+) -> anyhow::Result<bool> {
+    let mut setup = Setup::new(IMAGE_BYTES);
+    if !mode.is_empty() {
+        setup.options = format!("data={mode}");
+    }
+    setup.journal = journal;
+    let mut target = Target::new(kind.clone(), &setup)?;
+    let mut stress = Stress::new(operations, seed);
+    // What is wrong is found soon after it was done.
+    stress.remounts = (operations / 20_000).max(1);
+    let begun = Instant::now();
+    let report = stress.run(&mut target, &mut |_| ())?;
+    let rate = report.operations as f64 / begun.elapsed().as_secs_f64();
+    println!("    {} operations, {rate:.0} a second", report.operations);
+    for (name, count) in &report.refused {
+        println!("    not supported: {name}, {count} times");
+    }
+    Ok(report.refused.is_empty())
+}

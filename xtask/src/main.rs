@@ -4,6 +4,7 @@ mod conformance;
 mod fuzz;
 mod layers;
 mod packages;
+mod programs;
 mod soak;
 mod step;
 mod stress;
@@ -38,6 +39,10 @@ Usage: cargo xtask COMMAND
               --mode M     writeback, ordered, journal, transact (default: all); several times
               --journal P  internal, external (default: both)
               --on KIND    steadfast (default), fuse2fs, kernel
+  programs  git, sqlite3, tar, cargo and fio on a mount, as root
+              --on KIND    steadfast (default), fuse2fs, kernel
+              --options O  mount options, such as data=journal
+              --filter S   only programs whose name contains S
   help      this text";
 
 fn main() -> ExitCode {
@@ -52,6 +57,7 @@ fn main() -> ExitCode {
         "fuzz" => fuzz::run(&root(), rest),
         "conformance" => conformance::run(&root(), rest),
         "stress" => stress::run(&root(), rest),
+        "programs" => programs::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

@@ -8,6 +8,7 @@
 pub mod conformance;
 mod error;
 mod program;
+pub mod programs;
 mod raw;
 pub mod stress;
 mod target;

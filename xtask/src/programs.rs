@@ -1,0 +1,49 @@
+//! `cargo xtask programs`: git, sqlite3, tar, cargo and fio on a mount.
+
+use std::path::Path;
+
+use steadfast_suite::programs::PROGRAMS;
+use steadfast_suite::{Kind, Setup, Target};
+
+use crate::step::step;
+use crate::{conformance, packages, value};
+
+const IMAGE_BYTES: u64 = 1 << 30;
+
+/// Runs the programs; whether all of them were content.
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut on, mut options, mut filter) = ("steadfast", "", "");
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--on" => on = value("--on", &mut args)?,
+            "--options" => options = value("--options", &mut args)?,
+            "--filter" => filter = value("--filter", &mut args)?,
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    let kind = conformance::kind(root, on)?;
+    step("packages", || packages::install(&[]));
+    let mut all_good = true;
+    for (name, program) in PROGRAMS.iter().filter(|(name, _)| name.contains(filter)) {
+        all_good &= step(&format!("{name} on {on}"), || one(&kind, options, root, *program));
+    }
+    Ok(all_good)
+}
+
+fn one(
+    kind: &Kind,
+    options: &str,
+    root: &Path,
+    program: fn(&Path, &Path) -> steadfast_suite::Result<()>,
+) -> anyhow::Result<bool> {
+    let mut setup = Setup::new(IMAGE_BYTES);
+    setup.options = options.to_owned();
+    let mut target = Target::new(kind.clone(), &setup)?;
+    program(&target.mountpoint(), root)?;
+    target.unmount()?;
+    match target.check()? {
+        None => Ok(true),
+        Some(found) => anyhow::bail!("after the program, {found}"),
+    }
+}

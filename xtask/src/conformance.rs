@@ -65,7 +65,10 @@ pub fn kind(root: &Path, name: &str) -> anyhow::Result<Kind> {
         "kernel" => Kind::Kernel,
         "fuse2fs" => Kind::Fuse2fs,
         "steadfast" => Kind::Steadfast(steadfast_binary(root)?),
-        _ => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel"),
+        _ => match name.strip_prefix("steadfast:") {
+            Some(binary) => Kind::Steadfast(PathBuf::from(binary)),
+            None => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel"),
+        },
     })
 }
 

@@ -30,7 +30,8 @@ Usage: cargo xtask COMMAND
               --list       names the targets and does nothing
   conformance
             the same POSIX cases on the kernel's ext4 and on others, as root; says what differs
-              --on KIND    steadfast (default), fuse2fs, kernel; may be given several times
+              --on KIND    steadfast (default: built now; steadfast:PATH is a program that is
+                           there), fuse2fs, kernel; may be given several times
               --filter S   only cases whose name contains S
               --show       prints the kernel's transcript of each case
   stress    random operations with a model by four tasks, remounts, e2fsck, as root

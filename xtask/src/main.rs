@@ -1,5 +1,6 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
+mod bench;
 mod conformance;
 mod fuzz;
 mod layers;
@@ -44,6 +45,13 @@ Usage: cargo xtask COMMAND
               --on KIND    steadfast (default), fuse2fs, kernel
               --options O  mount options, such as data=journal
               --filter S   only programs whose name contains S
+  bench fs  how fast mounted file systems are, side by side, as root
+              --on KIND    as of conformance; the first is compared with the others
+                           (default: steadfast, fuse2fs, kernel)
+              --rounds N   times that everything is measured (default 5)
+              --options O  mount options
+              --json       figures instead of a table
+              --quick      next to nothing, to try it
   help      this text";
 
 fn main() -> ExitCode {
@@ -59,6 +67,7 @@ fn main() -> ExitCode {
         "conformance" => conformance::run(&root(), rest),
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
+        "bench" => bench::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

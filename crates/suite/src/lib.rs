@@ -5,6 +5,7 @@
 //! two targets: the kernel's ext4 is the measure, not our reading of POSIX. [`stress`] does random
 //! operations and knows what must come of them. Nothing here prints.
 
+pub mod bench;
 pub mod conformance;
 mod error;
 mod program;

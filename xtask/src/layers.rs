@@ -42,6 +42,8 @@ const LAYERS: [Layer; 13] = [
     layer("ext4", &["runtime", "block", "vfs", "journal", "pagecache"], &["devices"]),
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
+    // Knows no particular file system.
+    layer("fuse", &["runtime", "vfs"], &["devices", "ext4"]),
     layer("crash", &["runtime", "block", "vfs", "devices", "journal", "ext4"], &["pagecache"]),
     layer(
         "lab",
@@ -63,6 +65,7 @@ const LAYERS: [Layer; 13] = [
             "bench",
             "crash",
             "lab",
+            "fuse",
         ],
         &["suite"],
     ),

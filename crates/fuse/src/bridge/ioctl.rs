@@ -1,0 +1,94 @@
+//! The ioctls that FUSE carries: `chattr`, `lsattr`, and the shutdown that test suites cut a
+//! mounted file system with.
+
+use steadfast_vfs::{FsError, Ino, Result, Shutdown};
+
+use super::Bridge;
+
+// Numbers: include/uapi/linux/fs.h; the size of the argument is part of them.
+const GETFLAGS: [u32; 2] = [0x8008_6601, 0x8004_6601];
+const SETFLAGS: [u32; 2] = [0x4008_6602, 0x4004_6602];
+const GETVERSION: [u32; 2] = [0x8008_7601, 0x8004_7601];
+const FSGETXATTR: u32 = 0x801c_581f;
+/// As test suites send it (`XFS_IOC_GOINGDOWN`, `_IOR`): the number says that the kernel writes the
+/// argument, so FUSE does not hand it on.
+const SHUTDOWN_READ: u32 = 0x8004_587d;
+/// The same with its argument (`_IOW`).
+const SHUTDOWN: u32 = 0x4004_587d;
+
+/// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
+const XFLAGS: [(u32, u32); 6] = [
+    (0x10, 0x8),          // immutable
+    (0x20, 0x10),         // append only
+    (0x8, 0x20),          // synchronous
+    (0x40, 0x80),         // no dump
+    (0x80, 0x40),         // no times of access
+    (0x2000_0000, 0x200), // project inherited
+];
+
+/// Bytes of `struct fsxattr`.
+const FSXATTR_LEN: usize = 28;
+
+impl Bridge {
+    /// Answers an ioctl: its data.
+    pub(super) fn control(&self, ino: Ino, uid: u32, command: u32, data: &[u8]) -> Result<Vec<u8>> {
+        let number = || {
+            let bytes = data.get(..4).and_then(|b| b.try_into().ok());
+            bytes.map(u32::from_ne_bytes).ok_or(FsError::Invalid { what: "ioctl argument" })
+        };
+        match command {
+            c if GETFLAGS.contains(&c) => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
+            c if SETFLAGS.contains(&c) => {
+                self.fs.set_inode_flags(ino, number()?)?;
+                Ok(Vec::new())
+            }
+            c if GETVERSION.contains(&c) => {
+                Ok(self.fs.getattr(ino)?.generation.to_ne_bytes().to_vec())
+            }
+            FSGETXATTR => {
+                let flags = self.fs.inode_flags(ino)?;
+                let mut out = vec![0; FSXATTR_LEN];
+                out[..4].copy_from_slice(&extended_flags(flags).to_ne_bytes());
+                Ok(out)
+            }
+            SHUTDOWN_READ | SHUTDOWN if uid != 0 => {
+                Err(FsError::NotPermitted { what: "shutting a file system down" })
+            }
+            SHUTDOWN_READ => {
+                self.shut_down(Shutdown::Now)?;
+                Ok(Vec::new())
+            }
+            SHUTDOWN => {
+                let how = match number()? {
+                    0 => Shutdown::Flush,
+                    1 => Shutdown::FlushJournal,
+                    2 => Shutdown::Now,
+                    _ => return Err(FsError::Invalid { what: "how to shut down" }),
+                };
+                self.shut_down(how)?;
+                Ok(Vec::new())
+            }
+            // ENOTTY: not an ioctl of ours.
+            _ => Err(FsError::Host { errno: 25 }),
+        }
+    }
+
+    fn shut_down(&self, how: Shutdown) -> Result<()> {
+        tracing::warn!("{}: shut down by request ({how:?})", self.options.source);
+        self.fs.shutdown(how)
+    }
+}
+
+fn extended_flags(flags: u32) -> u32 {
+    XFLAGS.iter().filter(|(f, _)| flags & f != 0).map(|(_, x)| x).fold(0, |all, x| all | x)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::extended_flags;
+
+    #[test]
+    fn flags_have_their_extended_names() {
+        assert_eq!(extended_flags(0x10 | 0x20 | 0x80000), 0x8 | 0x10);
+    }
+}

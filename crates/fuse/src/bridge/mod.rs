@@ -1,0 +1,179 @@
+//! From the kernel's requests to calls of a file system.
+
+mod attr;
+mod ioctl;
+mod privileges;
+mod requests;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig};
+use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
+
+use self::attr::ROOT;
+use self::privileges::Capable;
+use crate::options::Options;
+
+/// What the kernel is answered: a value, or an error number.
+type Answer<T> = std::result::Result<T, Errno>;
+
+/// Longest name in bytes (NAME_MAX): FUSE lets 1024 through.
+const NAME_MAX: usize = 255;
+/// Failures of the device that are logged; the rest would only fill the log.
+const LOGGED_MAX: u32 = 20;
+
+/// A file system as the FUSE library calls it.
+pub(crate) struct Bridge {
+    fs: Arc<dyn FileSystem>,
+    root: Ino,
+    options: Options,
+    /// A panic was caught: nothing is asked of the file system any more.
+    pub(crate) down: Arc<AtomicBool>,
+    logged: AtomicU32,
+    capable: Capable,
+}
+
+impl Bridge {
+    pub fn new(fs: Arc<dyn FileSystem>, options: Options) -> Self {
+        let root = fs.root();
+        Bridge {
+            fs,
+            root,
+            options,
+            down: Arc::default(),
+            logged: AtomicU32::new(0),
+            capable: Capable::default(),
+        }
+    }
+
+    /// What we want of the kernel, as far as it has it.
+    fn configure(&self, config: &mut KernelConfig) {
+        let mut wanted = InitFlags::FUSE_ATOMIC_O_TRUNC
+            | InitFlags::FUSE_DONT_MASK
+            | InitFlags::FUSE_DO_READDIRPLUS
+            | InitFlags::FUSE_READDIRPLUS_AUTO
+            | InitFlags::FUSE_ASYNC_DIO
+            | InitFlags::FUSE_PARALLEL_DIROPS
+            | InitFlags::FUSE_HANDLE_KILLPRIV_V2
+            | InitFlags::FUSE_POSIX_ACL
+            | InitFlags::FUSE_CACHE_SYMLINKS
+            | InitFlags::FUSE_HAS_IOCTL_DIR
+            | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        if self.options.writeback_cache {
+            wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
+        }
+        for flag in wanted.iter() {
+            if config.add_capabilities(flag).is_err() {
+                tracing::debug!("the kernel does not know {flag:?}");
+            }
+        }
+        // OK to ignore: the values are within the library's bounds, or it keeps its own.
+        let _ = config.set_max_write(self.options.max_write.clamp(4096, 1 << 20));
+        let _ = config.set_max_background(64);
+    }
+
+    /// Calls the file system; a panic in it becomes EIO and takes it down.
+    fn call<T>(&self, what: &str, work: impl FnOnce() -> Result<T>) -> Answer<T> {
+        if self.down.load(Ordering::Acquire) {
+            return Err(Errno::EIO);
+        }
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) => {
+                self.log(what, &e);
+                Err(Errno::from_i32(e.errno()))
+            }
+            Err(panic) => {
+                self.go_down(what, &*panic);
+                Err(Errno::EIO)
+            }
+        }
+    }
+
+    fn log(&self, what: &str, e: &FsError) {
+        if matches!(e, FsError::Corrupt { .. } | FsError::Io { .. }) {
+            let before = self.logged.fetch_add(1, Ordering::Relaxed);
+            if before < LOGGED_MAX {
+                tracing::error!("{}: {what}: {e}", self.options.source);
+            } else if before == LOGGED_MAX {
+                tracing::error!("{}: further errors are not logged", self.options.source);
+            }
+        }
+    }
+
+    fn go_down(&self, what: &str, panic: &(dyn std::any::Any + Send)) {
+        self.down.store(true, Ordering::Release);
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        tracing::error!(
+            "{}: {what}: a fault in the file system's code ({text}): it is shut down as by a power \
+             cut; unmount and mount again to recover",
+            self.options.source
+        );
+        // A second fault changes nothing: it is down.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.fs.shutdown(steadfast_vfs::Shutdown::Now)));
+    }
+
+    /// The file system's number of an inode.
+    fn ino(&self, ino: INodeNo) -> Ino {
+        if ino.0 == ROOT { self.root } else { Ino(ino.0) }
+    }
+
+    /// Attributes to show, with the file system's own number.
+    fn shown(&self, attr: &Attr) -> FileAttr {
+        attr::attr(attr, attr.ino.0)
+    }
+
+    /// Attributes of an entry: the number is also what the kernel will ask by.
+    fn entry(&self, attr: &Attr) -> (FileAttr, Generation) {
+        let number = if attr.ino == self.root { ROOT } else { attr.ino.0 };
+        (attr::attr(attr, number), Generation(attr.generation.into()))
+    }
+
+    /// Opens for the kernel; `appends`: with O_APPEND.
+    fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
+        match self.fs.open(ino, flags) {
+            // A file that may only be appended to must be told that we mean that.
+            Err(FsError::NotPermitted { .. }) if appends => {
+                self.fs.open(ino, flags | OpenFlags::APPEND)
+            }
+            other => other,
+        }
+    }
+
+    /// Makes a file, or opens the one that is there.
+    fn create_file(
+        &self,
+        dir: Ino,
+        name: &[u8],
+        node: NewNode,
+        raw_flags: i32,
+    ) -> Result<(Attr, Fh)> {
+        let flags = attr::open_flags(raw_flags);
+        let made = self.fs.create(dir, name, node, flags - OpenFlags::TRUNCATE);
+        let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
+            .contains(rustix::fs::OFlags::EXCL);
+        if !matches!(made, Err(FsError::Exists)) || exclusive {
+            return made;
+        }
+        let there = self.fs.lookup(dir, name)?;
+        if there.kind != FileType::Regular {
+            return Err(FsError::Exists);
+        }
+        let fh = self.open_file(there.ino, flags, attr::appends(raw_flags))?;
+        Ok((self.fs.getattr(there.ino)?, fh))
+    }
+}
+
+/// A name as bytes.
+fn name(name: &OsStr) -> Result<&[u8]> {
+    let bytes = name.as_bytes();
+    if bytes.len() > NAME_MAX { Err(FsError::NameTooLong) } else { Ok(bytes) }
+}

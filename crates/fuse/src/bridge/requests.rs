@@ -1,0 +1,548 @@
+//! The requests, one function each: arguments in, one call, reply out.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use fuser::{
+    BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, IoctlFlags,
+    KernelConfig, LockOwner, OpenFlags as RawFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use steadfast_vfs::{
+    Attr, Fallocate, Fh, FsError, NewNode, OpenFlags, RenameFlags, SeekTo, SetAttr, SetXattr,
+};
+
+use super::{Answer, Bridge, attr, name, privileges};
+
+/// FALLOC_FL_* of fallocate(2).
+const KEEP_SIZE: i32 = 1;
+const PUNCH_HOLE: i32 = 2;
+const COLLAPSE_RANGE: i32 = 8;
+const ZERO_RANGE: i32 = 16;
+const INSERT_RANGE: i32 = 32;
+
+fn node(req: &Request, mode: u32, umask: u32) -> NewNode {
+    let (mode, umask) = ((mode & 0o7777) as u16, (umask & 0o777) as u16);
+    NewNode { mode, uid: req.uid(), gid: req.gid(), umask }
+}
+
+/// What the kernel may do with an open file's pages: keep them from the last time; with O_DIRECT,
+/// go past them, several writes at a time.
+fn open_reply(flags: OpenFlags) -> FopenFlags {
+    if flags.contains(OpenFlags::DIRECT) {
+        FopenFlags::FOPEN_DIRECT_IO
+            | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
+            | FopenFlags::FOPEN_NOFLUSH
+    } else {
+        FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH
+    }
+}
+
+impl Bridge {
+    fn reply_entry(&self, done: Answer<Attr>, reply: ReplyEntry) {
+        match done {
+            Ok(found) => {
+                let (attr, generation) = self.entry(&found);
+                let (t, e) = (&self.options.attr_timeout, &self.options.entry_timeout);
+                reply.entry_with_ttls(t, e, &attr, generation);
+            }
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn reply_attr(&self, done: Answer<Attr>, reply: ReplyAttr) {
+        match done {
+            Ok(a) => reply.attr(&self.options.attr_timeout, &self.shown(&a)),
+            Err(e) => reply.error(e),
+        }
+    }
+}
+
+fn reply_empty(done: Answer<()>, reply: ReplyEmpty) {
+    match done {
+        Ok(()) => reply.ok(),
+        Err(e) => reply.error(e),
+    }
+}
+
+/// Answers with a value, or (`size` 0) with how long it is.
+fn reply_xattr(done: Answer<Vec<u8>>, size: u32, reply: ReplyXattr) {
+    match done {
+        Ok(value) if size == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(e) => reply.error(e),
+    }
+}
+
+impl fuser::Filesystem for Bridge {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        self.configure(config);
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
+        let found = self.call("lookup", || self.fs.lookup(self.ino(parent), name(child)?));
+        match found {
+            Err(e) if e.code() == Errno::ENOENT.code() => {
+                let ttl = &self.options.negative_timeout;
+                if ttl.is_zero() {
+                    return reply.error(e);
+                }
+                // Number 0 says: not there, and remember that.
+                let nothing = FileAttr { ino: INodeNo(0), ..attr::nothing() };
+                reply.entry(ttl, &nothing, Generation(0));
+            }
+            other => self.reply_entry(other, reply),
+        }
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        self.reply_attr(self.call("getattr", || self.fs.getattr(self.ino(ino))), reply);
+    }
+
+    fn setattr(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut set = SetAttr {
+            size,
+            mode: mode.map(|m| (m & 0o7777) as u16),
+            uid,
+            gid,
+            atime: atime.map(attr::set_time),
+            mtime: mtime.map(attr::set_time),
+        };
+        let done = self.call("setattr", || {
+            let ino = self.ino(ino);
+            self.privileges_after(ino, &mut set, req.uid())?;
+            self.fs.setattr(ino, set)
+        });
+        self.reply_attr(done, reply);
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.call("readlink", || self.fs.readlink(self.ino(ino))) {
+            Ok(target) => reply.data(&target),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn mknod(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        child: &OsStr,
+        mode: u32,
+        umask: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let done = self.call("mknod", || {
+            let kind = attr::kind_of_mode(mode).ok_or(FsError::Invalid { what: "file type" })?;
+            let (dir, node) = (self.ino(parent), node(req, mode, umask));
+            self.fs.mknod(dir, name(child)?, kind, attr::decode_device(rdev), node)
+        });
+        self.reply_entry(done, reply);
+    }
+
+    fn mkdir(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        child: &OsStr,
+        mode: u32,
+        umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let node = node(req, mode, umask);
+        let done = self.call("mkdir", || self.fs.mkdir(self.ino(parent), name(child)?, node));
+        self.reply_entry(done, reply);
+    }
+
+    fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+        let done = self.call("unlink", || self.fs.unlink(self.ino(parent), name(child)?));
+        reply_empty(done, reply);
+    }
+
+    fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
+        let done = self.call("rmdir", || self.fs.rmdir(self.ino(parent), name(child)?));
+        reply_empty(done, reply);
+    }
+
+    fn symlink(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        child: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let done = self.call("symlink", || {
+            let target = target.as_os_str().as_bytes();
+            self.fs.symlink(self.ino(parent), name(child)?, target, node(req, 0o777, 0))
+        });
+        self.reply_entry(done, reply);
+    }
+
+    fn rename(
+        &self,
+        _req: &Request,
+        parent: INodeNo,
+        from: &OsStr,
+        to_parent: INodeNo,
+        to: &OsStr,
+        flags: fuser::RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let done = self.call("rename", || {
+            let flags = RenameFlags::from_bits(flags.bits())
+                .ok_or(FsError::Invalid { what: "rename flags" })?;
+            let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
+            self.fs.rename(from_dir, name(from)?, to_dir, name(to)?, flags)
+        });
+        reply_empty(done, reply);
+    }
+
+    fn link(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        parent: INodeNo,
+        child: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let done =
+            self.call("link", || self.fs.link(self.ino(ino), self.ino(parent), name(child)?));
+        self.reply_entry(done, reply);
+    }
+
+    fn open(&self, req: &Request, ino: INodeNo, raw: RawFlags, reply: ReplyOpen) {
+        let flags = attr::open_flags(raw.0);
+        let opened = self.call("open", || {
+            let ino = self.ino(ino);
+            if flags.contains(OpenFlags::WRITE) {
+                self.note_capabilities(ino);
+            }
+            let fh = self.open_file(ino, flags, attr::appends(raw.0))?;
+            if flags.contains(OpenFlags::TRUNCATE) {
+                self.before_write(ino, req.uid() != 0)?;
+            }
+            Ok(fh)
+        });
+        match opened {
+            Ok(fh) => reply.opened(FileHandle(fh.0), open_reply(flags)),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn create(
+        &self,
+        req: &Request,
+        parent: INodeNo,
+        child: &OsStr,
+        mode: u32,
+        umask: u32,
+        raw: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = self.call("create", || {
+            let node = node(req, mode, umask);
+            self.create_file(self.ino(parent), name(child)?, node, raw)
+        });
+        match made {
+            Ok((found, fh)) => {
+                let (attr, generation) = self.entry(&found);
+                let flags = open_reply(attr::open_flags(raw));
+                let ttl = self.options.entry_timeout.min(self.options.attr_timeout);
+                reply.created(&ttl, &attr, generation, FileHandle(fh.0), flags);
+            }
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: RawFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.call("read", || self.fs.read(Fh(fh.0), offset, size as usize)) {
+            Ok(data) => reply.data(&data),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn write(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: RawFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let done = self.call("write", || {
+            let set_id = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+            self.before_write(self.ino(ino), set_id)?;
+            self.fs.write(Fh(fh.0), offset, Bytes::copy_from_slice(data))
+        });
+        match done {
+            Ok(written) => reply.written(written as u32),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn flush(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        // close(2) promises nothing; errors of write-back are told to fsync.
+        reply.ok();
+    }
+
+    fn release(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        _flags: RawFlags,
+        _lock_owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.call("close", || self.fs.release(Fh(fh.0))), reply);
+    }
+
+    fn fsync(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, data: bool, reply: ReplyEmpty) {
+        reply_empty(self.call("fsync", || self.fs.fsync(Fh(fh.0), data)), reply);
+    }
+
+    fn fsyncdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        _data: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply_empty(self.call("fsync", || self.fs.fsyncdir(self.ino(ino))), reply);
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        match self.call("readdir", || self.fs.readdir(self.ino(ino), offset)) {
+            Ok(entries) => {
+                for e in entries {
+                    let name = OsStr::from_bytes(&e.name);
+                    if reply.add(INodeNo(e.ino.0), e.next, attr::kind(e.kind), name) {
+                        break;
+                    }
+                }
+                reply.ok();
+            }
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let done = self.call("readdir", || {
+            let (ttl, none) = (&self.options.entry_timeout, std::time::Duration::ZERO);
+            for e in self.fs.readdir(self.ino(ino), offset)? {
+                // A name whose inode cannot be read is listed; who looks closer is told why.
+                let found = self.fs.getattr(e.ino).ok();
+                let (attr, generation, ttl) = match found {
+                    Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),
+                    None => (attr::unread(&e), Generation(0), &none),
+                };
+                let number = INodeNo(e.ino.0);
+                if reply.add(number, e.next, OsStr::from_bytes(&e.name), ttl, &attr, generation) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        match done {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        match self.call("statfs", || self.fs.statfs()) {
+            Ok(s) => reply.statfs(
+                s.blocks,
+                s.blocks_free,
+                s.blocks_available,
+                s.inodes,
+                s.inodes_free,
+                s.block_size,
+                s.name_max,
+                s.block_size,
+            ),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        key: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        let done = self.call("setxattr", || {
+            let how = match flags {
+                0 => SetXattr::Any,
+                1 => SetXattr::Create,
+                2 => SetXattr::Replace,
+                _ => return Err(FsError::Invalid { what: "flags of setxattr" }),
+            };
+            let ino = self.ino(ino);
+            self.fs.setxattr(ino, key.as_bytes(), value, how)?;
+            if key.as_bytes() == privileges::CAPABILITY {
+                self.note_capabilities(ino);
+            }
+            Ok(())
+        });
+        reply_empty(done, reply);
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, key: &OsStr, size: u32, reply: ReplyXattr) {
+        let done = self.call("getxattr", || self.fs.getxattr(self.ino(ino), key.as_bytes()));
+        reply_xattr(done, size, reply);
+    }
+
+    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let done = self.call("listxattr", || {
+            let names = self.fs.listxattr(self.ino(ino))?;
+            Ok(names.iter().flat_map(|n| n.iter().copied().chain([0])).collect())
+        });
+        reply_xattr(done, size, reply);
+    }
+
+    fn removexattr(&self, _req: &Request, ino: INodeNo, key: &OsStr, reply: ReplyEmpty) {
+        let done = self.call("removexattr", || self.fs.removexattr(self.ino(ino), key.as_bytes()));
+        reply_empty(done, reply);
+    }
+
+    fn ioctl(
+        &self,
+        req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        _flags: IoctlFlags,
+        command: u32,
+        data: &[u8],
+        out_size: u32,
+        reply: ReplyIoctl,
+    ) {
+        match self.call("ioctl", || self.control(self.ino(ino), req.uid(), command, data)) {
+            Ok(mut answer) => {
+                answer.resize((out_size as usize).min(answer.len().max(8)), 0);
+                reply.ioctl(0, &answer);
+            }
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let done = self.call("fallocate", || {
+            let keep_size = mode & KEEP_SIZE != 0;
+            let what = match mode & !KEEP_SIZE {
+                0 => Fallocate::Allocate { keep_size },
+                PUNCH_HOLE if keep_size => Fallocate::PunchHole,
+                ZERO_RANGE => Fallocate::ZeroRange { keep_size },
+                COLLAPSE_RANGE if !keep_size => Fallocate::CollapseRange,
+                INSERT_RANGE if !keep_size => Fallocate::InsertRange,
+                _ => {
+                    let what = format!("fallocate with mode {mode:#x}");
+                    return Err(FsError::Unsupported { what });
+                }
+            };
+            self.before_write(self.ino(ino), false)?;
+            self.fs.fallocate(Fh(fh.0), what, offset, length)
+        });
+        reply_empty(done, reply);
+    }
+
+    fn lseek(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        fh: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        // SEEK_DATA and SEEK_HOLE of Linux; the others never leave the kernel.
+        let to = match whence {
+            3 => SeekTo::Data,
+            4 => SeekTo::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let done = self.call("seek", || {
+            let offset = u64::try_from(offset).map_err(|_| FsError::NoAddress)?;
+            self.fs.seek(Fh(fh.0), offset, to)
+        });
+        match done {
+            Ok(at) => reply.offset(at as i64),
+            Err(e) => reply.error(e),
+        }
+    }
+}

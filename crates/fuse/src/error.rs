@@ -1,0 +1,50 @@
+//! Why mounting or unmounting failed.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Result of mounting and unmounting.
+pub type Result<T> = std::result::Result<T, MountError>;
+
+/// Why mounting or unmounting failed.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The mount point cannot be used.
+    #[error("mount point {}: {why}", path.display())]
+    MountPoint {
+        /// The path given.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: String,
+    },
+    /// The kernel or fusermount3 refused.
+    #[error("mounting at {} failed: {source}", path.display())]
+    Mount {
+        /// The mount point.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// Somebody uses files of it.
+    #[error("{} is in use: close the files and leave the folders in it first", path.display())]
+    Busy {
+        /// The mount point.
+        path: PathBuf,
+    },
+    /// Unmounting failed.
+    #[error("unmounting {} failed: {why}", path.display())]
+    Unmount {
+        /// The mount point.
+        path: PathBuf,
+        /// In words.
+        why: String,
+    },
+    /// The connection to the kernel broke.
+    #[error("serving {} ended: {source}", path.display())]
+    Connection {
+        /// The mount point.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+}

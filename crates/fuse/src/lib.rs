@@ -1,0 +1,33 @@
+//! Mounts a [`FileSystem`](steadfast_vfs::FileSystem) by FUSE.
+//!
+//! [`Mounted::new`] puts a file system at a mount point, [`Mounted::serve`] answers the kernel until
+//! it is unmounted. The file system runs in the runtime's real world: each request is one call on
+//! one of [`Options::threads`] threads.
+//!
+//! # Invariants
+//!
+//! 1. The kernel is the only one who changes the file system while it is mounted, so names and
+//!    attributes are cached there for ever. Whoever changes it otherwise must tell the kernel
+//!    ([`Invalidator`]).
+//! 2. Permissions are checked by the kernel (`default_permissions`), POSIX ACLs too; the umask is
+//!    not applied there but handed on ([`NewNode::umask`](steadfast_vfs::NewNode)), because a
+//!    default ACL takes its place. Locks stay in the kernel.
+//! 3. A panic below becomes EIO for its caller; the file system goes down with it
+//!    ([`Shutdown::Now`](steadfast_vfs::Shutdown)) and answers EIO from then on.
+//! 4. No type of the FUSE library leaves this crate.
+//!
+//! # What FUSE does not carry
+//!
+//! * sync(2) and syncfs(2) never reach us: what they would write is written by the commit timer.
+//! * FIEMAP, FALLOC_FL_COLLAPSE_RANGE and INSERT_RANGE are refused by the kernel; O_TMPFILE and the
+//!   time of birth by the library's protocol. Callers get EOPNOTSUPP.
+//! * umount(8) returns before we have finished: wait for [`Mounted::serve`].
+
+mod bridge;
+mod error;
+mod mounted;
+mod options;
+
+pub use error::{MountError, Result};
+pub use mounted::{Invalidator, Mounted, Unmounter, unmount, unmount_lazily};
+pub use options::Options;

@@ -1,0 +1,215 @@
+//! A mount: made, served, taken away.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use rustix::io::Errno;
+use rustix::mount::UnmountFlags;
+use steadfast_vfs::{FileSystem, Ino};
+
+use crate::bridge::Bridge;
+use crate::error::{MountError, Result};
+use crate::options::Options;
+
+/// A file system at its mount point.
+pub struct Mounted {
+    session: Session<Bridge>,
+    mountpoint: PathBuf,
+    root: Ino,
+    down: Arc<AtomicBool>,
+}
+
+/// Takes a mount away, from any thread.
+#[derive(Debug, Clone)]
+pub struct Unmounter {
+    mountpoint: PathBuf,
+}
+
+/// Tells the kernel to forget what it has cached.
+#[derive(Debug, Clone)]
+pub struct Invalidator {
+    notifier: Notifier,
+    root: Ino,
+}
+
+impl Mounted {
+    /// Mounts `fs` at `mountpoint`, a directory. Nothing is answered before
+    /// [`serve`](Self::serve).
+    ///
+    /// # Errors
+    /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed.
+    pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
+        let mountpoint = usable(mountpoint)?;
+        let root = fs.root();
+        let bridge = Bridge::new(fs, options.clone());
+        let down = Arc::clone(&bridge.down);
+        let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
+        if !Path::new("/dev/fuse").metadata().is_ok_and(|m| m.file_type().is_char_device()) {
+            return Err(failed(std::io::Error::other(
+                "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
+            )));
+        }
+        let session = Session::new(bridge, &mountpoint, &config(options)).map_err(failed)?;
+        Ok(Mounted { session, mountpoint, root, down })
+    }
+
+    /// Where it is mounted: absolute, without symbolic links.
+    pub fn mountpoint(&self) -> &Path {
+        &self.mountpoint
+    }
+
+    /// Takes it away again.
+    pub fn unmounter(&self) -> Unmounter {
+        Unmounter { mountpoint: self.mountpoint.clone() }
+    }
+
+    /// Tells the kernel of changes.
+    pub fn invalidator(&self) -> Invalidator {
+        Invalidator { notifier: self.session.notifier(), root: self.root }
+    }
+
+    /// Set once a fault in the file system's code was caught. It must then not be unmounted as if
+    /// all were well: what is in memory cannot be trusted.
+    pub fn down(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.down)
+    }
+
+    /// Answers the kernel until the mount is gone. True: all is well; false: a fault was caught.
+    /// The file system itself is still to be unmounted.
+    ///
+    /// # Errors
+    /// The connection to the kernel broke.
+    pub fn serve(self) -> Result<bool> {
+        let Mounted { session, mountpoint, down, .. } = self;
+        let served = session.run();
+        served.map_err(|source| MountError::Connection { path: mountpoint, source })?;
+        Ok(!down.load(Ordering::Acquire))
+    }
+}
+
+impl std::fmt::Debug for Mounted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Mounted").field("mountpoint", &self.mountpoint).finish_non_exhaustive()
+    }
+}
+
+impl Unmounter {
+    /// As [`unmount`].
+    ///
+    /// # Errors
+    /// Busy: files of it are in use.
+    pub fn unmount(&self) -> Result<()> {
+        unmount(&self.mountpoint)
+    }
+
+    /// As [`unmount_lazily`].
+    ///
+    /// # Errors
+    /// The system refused.
+    pub fn unmount_lazily(&self) -> Result<()> {
+        unmount_lazily(&self.mountpoint)
+    }
+}
+
+impl Invalidator {
+    /// Forgets an inode's attributes and pages.
+    pub fn inode(&self, ino: Ino) {
+        // OK to ignore: what the kernel does not know it need not forget.
+        let _ = self.notifier.inval_inode(self.number(ino), 0, 0);
+    }
+
+    /// Forgets a name, also that it is not there.
+    pub fn name(&self, dir: Ino, name: &[u8]) {
+        // OK to ignore, as above.
+        let _ = self.notifier.inval_entry(self.number(dir), OsStr::from_bytes(name));
+    }
+
+    fn number(&self, ino: Ino) -> INodeNo {
+        if ino == self.root { INodeNo::ROOT } else { INodeNo(ino.0) }
+    }
+}
+
+fn config(options: &Options) -> Config {
+    let mut config = Config::default();
+    let source = options.source.replace(',', "_");
+    config.mount_options = vec![
+        MountOption::FSName(source),
+        MountOption::Subtype("steadfast".into()),
+        MountOption::DefaultPermissions,
+        if options.dev { MountOption::Dev } else { MountOption::NoDev },
+        if options.suid { MountOption::Suid } else { MountOption::NoSuid },
+    ];
+    if options.read_only {
+        config.mount_options.push(MountOption::RO);
+    }
+    if options.no_atime {
+        config.mount_options.push(MountOption::NoAtime);
+    }
+    config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+    config.n_threads = Some(options.threads.max(1));
+    config.clone_fd = options.threads > 1;
+    config
+}
+
+/// The mount point, checked: a directory, not the remains of a mount.
+fn usable(path: &Path) -> Result<PathBuf> {
+    let bad = |why: String| MountError::MountPoint { path: path.into(), why };
+    match path.metadata() {
+        Ok(m) if m.is_dir() => {}
+        Ok(_) => return Err(bad("is not a directory".into())),
+        Err(e) if e.raw_os_error() == Some(Errno::NOTCONN.raw_os_error()) => {
+            return Err(bad(
+                "an earlier mount is still here, but its process is gone; take it away first \
+                 (steadfast umount)"
+                    .into(),
+            ));
+        }
+        Err(e) => return Err(bad(e.to_string())),
+    }
+    path.canonicalize().map_err(|e| bad(e.to_string()))
+}
+
+/// Unmounts what is at `mountpoint`, by fusermount3 where the system call is not allowed.
+///
+/// # Errors
+/// Busy: files of it are in use.
+pub fn unmount(mountpoint: &Path) -> Result<()> {
+    take_away(mountpoint, UnmountFlags::empty(), &["-u"])
+}
+
+/// Takes the mount out of the tree of names; what is in use works on until it is closed.
+///
+/// # Errors
+/// The system refused.
+pub fn unmount_lazily(mountpoint: &Path) -> Result<()> {
+    take_away(mountpoint, UnmountFlags::DETACH, &["-u", "-z"])
+}
+
+fn take_away(mountpoint: &Path, flags: UnmountFlags, by_hand: &[&str]) -> Result<()> {
+    let path = || mountpoint.to_path_buf();
+    match rustix::mount::unmount(mountpoint, flags) {
+        Ok(()) => return Ok(()),
+        Err(Errno::BUSY) => return Err(MountError::Busy { path: path() }),
+        Err(Errno::PERM) => {}
+        Err(e) => return Err(MountError::Unmount { path: path(), why: e.to_string() }),
+    }
+    let out = Command::new("fusermount3").args(by_hand).arg("--").arg(mountpoint).output();
+    let out = out.map_err(|e| MountError::Unmount {
+        path: path(),
+        why: format!("fusermount3 cannot be run: {e}"),
+    })?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    if out.status.success() {
+        Ok(())
+    } else if said.contains("busy") {
+        Err(MountError::Busy { path: path() })
+    } else {
+        Err(MountError::Unmount { path: path(), why: said.trim().to_owned() })
+    }
+}

@@ -1,0 +1,56 @@
+//! How to mount.
+
+use std::time::Duration;
+
+/// How a file system is mounted. The default is a writable mount for its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// What the mount table shows as its source: a path, usually. Commas are replaced.
+    pub source: String,
+    /// The kernel refuses changes.
+    pub read_only: bool,
+    /// Other users may use it, within its permissions. Otherwise only who mounted it.
+    pub allow_other: bool,
+    /// The kernel does not ask for times of access to be kept.
+    pub no_atime: bool,
+    /// Device nodes work. Only root may ask for it.
+    pub dev: bool,
+    /// Set-id bits work. Only root may ask for it.
+    pub suid: bool,
+    /// Requests answered at the same time; at least 1.
+    pub threads: usize,
+    /// Bytes of one write request, 4 KiB to 1 MiB; also what each thread's buffer grows to.
+    pub max_write: u32,
+    /// The kernel collects writes in its page cache. They are then not ours until it writes them:
+    /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
+    /// writes; fsync still covers them.
+    pub writeback_cache: bool,
+    /// How long the kernel remembers a name. Zero where names are not compared byte by byte.
+    pub entry_timeout: Duration,
+    /// How long the kernel remembers attributes.
+    pub attr_timeout: Duration,
+    /// How long the kernel remembers that a name is not there.
+    pub negative_timeout: Duration,
+}
+
+/// As good as for ever: nobody else changes the file system.
+const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            source: "steadfast".into(),
+            read_only: false,
+            allow_other: false,
+            no_atime: false,
+            dev: false,
+            suid: false,
+            threads: 16,
+            max_write: 1 << 20,
+            writeback_cache: false,
+            entry_timeout: FOREVER,
+            attr_timeout: FOREVER,
+            negative_timeout: FOREVER,
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! A mount: made, served, taken away.
 
-use std::ffi::OsStr;
+use std::ffi::{CString, OsStr};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -9,13 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 use steadfast_vfs::{FileSystem, Ino};
 
 use crate::bridge::Bridge;
 use crate::error::{MountError, Result};
 use crate::options::Options;
+
+/// How the table of mounts calls our mounts.
+const KIND: &str = "fuse.steadfast";
 
 /// A file system at its mount point.
 pub struct Mounted {
@@ -55,7 +60,12 @@ impl Mounted {
                 "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
             )));
         }
-        let session = Session::new(bridge, &mountpoint, &config(options)).map_err(failed)?;
+        let session = if rustix::process::geteuid().is_root() {
+            by_system_call(bridge, &mountpoint, options)
+        } else {
+            Session::new(bridge, &mountpoint, &config(options))
+        };
+        let session = session.map_err(failed)?;
         Ok(Mounted { session, mountpoint, root, down })
     }
 
@@ -133,6 +143,36 @@ impl Invalidator {
     fn number(&self, ino: Ino) -> INodeNo {
         if ino == self.root { INodeNo::ROOT } else { INodeNo(ino.0) }
     }
+}
+
+/// Mounts as root. The library would do it too, but then the table of mounts does not say that it
+/// is ours.
+fn by_system_call(
+    bridge: Bridge,
+    mountpoint: &Path,
+    options: &Options,
+) -> std::io::Result<Session<Bridge>> {
+    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let mut data = format!(
+        "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
+        device.as_raw_fd()
+    );
+    if options.allow_other {
+        data.push_str(",allow_other");
+    }
+    let mut flags = MountFlags::empty();
+    flags.set(MountFlags::NODEV, !options.dev);
+    flags.set(MountFlags::NOSUID, !options.suid);
+    flags.set(MountFlags::RDONLY, options.read_only);
+    flags.set(MountFlags::NOATIME, options.no_atime);
+    let data = CString::new(data)?;
+    let data = Some(data.as_c_str());
+    rustix::mount::mount(options.source.as_str(), mountpoint, KIND, flags, data)?;
+    let config = config(options);
+    Session::from_fd(bridge, device, config.acl, config.clone()).inspect_err(|_| {
+        // The first error says more than what comes of taking it away again.
+        let _ = rustix::mount::unmount(mountpoint, UnmountFlags::DETACH);
+    })
 }
 
 fn config(options: &Options) -> Config {

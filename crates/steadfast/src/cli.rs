@@ -17,6 +17,7 @@ Examples:
   steadfast mkfs disk.img --size 64m         make an ext4 file system in an image file
   steadfast put -r disk.img ./src /src       copy a tree into it
   steadfast check disk.img                   check its structure
+  steadfast mount disk.img /mnt/disk         use it as any other folder
 
 Exit status: 0 good, 1 a problem was found, 2 used wrongly."
 )]
@@ -146,6 +147,32 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Mount an image, a device or a scenario's set-up at a folder
+    Mount(Mount),
+    /// Unmount, and wait until everything is written
+    #[command(after_help = "\
+Example:
+  steadfast umount /mnt/disk
+
+Exit status: 0 all is written, 1 something could not be written or it is in use, 2 used wrongly.
+umount and fusermount3 -u unmount too, but return before everything is written.
+A mount whose process was killed is taken away; the next mount recovers what was synced.")]
+    Umount {
+        /// The mount point
+        mountpoint: PathBuf,
+    },
+    /// Show what is mounted, and how it does
+    #[command(after_help = "\
+Examples:
+  steadfast status
+  steadfast status /mnt/disk --json | jq '.mounts[0].journal'")]
+    Status {
+        /// The mount point; all of this user's mounts without one
+        mountpoint: Option<PathBuf>,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Write manual pages to a folder
     #[command(hide = true)]
     Man {
@@ -170,6 +197,73 @@ pub struct Image {
     /// Image file or block device of the external journal
     #[arg(long, value_name = "JOURNAL_IMAGE")]
     pub journal: Option<PathBuf>,
+}
+
+/// How to mount.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast mount disk.img /mnt/disk
+  steadfast mount disk.img /mnt/disk -o data=journal,journal=journal.img,commit=30
+  steadfast mount /dev/sdb1 /mnt/disk -o ro,noload --foreground
+  steadfast mount --stack nvram-journal --variant external /mnt/disk
+
+Mount options (-o, separated by commas):
+  data=writeback|ordered|journal   what the journal promises about contents
+  journal=PATH                     external journal; of several the one that fits is taken
+  commit=SECONDS                   how long changes may stay unwritten (5); contents too, because
+                                   sync(2) does not reach a mount of this kind (fsync does)
+  journal_async_commit             commit without waiting for the blocks before the commit block
+  ro, noload                       change nothing; do not look at the journal
+  nodelalloc                       allocate when written, not when written back
+  cache=SIZE                       memory for pages of files (512m)
+  use_reserved                     everybody may use the blocks reserved for root
+  accept_volatile                  accept a journal device that forgets without power
+  allow_other                      for all users, within the permissions
+  dev, suid                        device nodes, set-id bits
+  threads=N                        requests answered at the same time (16)
+  writeback_cache                  the kernel collects writes: faster, but commit= does not hold
+
+The mount is in the background once it works; errors until then are told here.
+SIGTERM and SIGINT unmount it.")]
+pub struct Mount {
+    /// Image file or block device; with --stack, the mount point
+    #[arg(value_name = "IMAGE_OR_DEVICE")]
+    pub device: PathBuf,
+    /// Folder to mount at
+    pub mountpoint: Option<PathBuf>,
+    /// Mount options
+    #[arg(short = 'o', value_name = "OPTION,...")]
+    pub options: Vec<String>,
+    /// Stay in the foreground, log to the standard error
+    #[arg(short, long)]
+    pub foreground: bool,
+    /// Mount a set-up of this scenario (name or TOML file), freshly made, in real time
+    #[arg(long, value_name = "FILE.toml")]
+    pub stack: Option<String>,
+    /// Which of the scenario's set-ups
+    #[arg(long, value_name = "NAME", requires = "stack")]
+    pub variant: Option<String>,
+    /// Write the log to FILE
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// This is the process in the background
+    #[arg(long, hide = true)]
+    pub serves_in_background: bool,
+}
+
+impl Mount {
+    /// Where to mount.
+    pub fn mountpoint(&self) -> Result<&std::path::Path, crate::Usage> {
+        match (&self.stack, &self.mountpoint) {
+            (None, Some(at)) => Ok(at),
+            (Some(_), None) => Ok(&self.device),
+            (None, None) => Err(crate::Usage("say where to mount: a folder".into())),
+            (Some(_), Some(_)) => Err(crate::Usage(
+                "with --stack only the mount point is given: the devices are the scenario's".into(),
+            )),
+        }
+    }
 }
 
 /// The lab's commands.

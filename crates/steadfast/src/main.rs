@@ -4,6 +4,7 @@
 
 mod cli;
 mod commands;
+mod mount;
 mod terminal;
 
 use std::io::Write;
@@ -28,6 +29,8 @@ pub enum Outcome {
     Good,
     /// It did its work and found a problem, which it has printed.
     Problem,
+    /// A process that worked for us has ended with this status and said why.
+    Told(u8),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
     match done {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Problem) => ExitCode::from(1),
+        Ok(Outcome::Told(status)) => ExitCode::from(status),
         // Whoever reads our output has had enough (`| head`): nothing is wrong.
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
@@ -99,6 +103,11 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Extents { image, path, json } => {
             let list = |fs: &dyn FileSystem| extents::extents(fs, path.as_bytes(), json, out);
             image::reading(&image, list)?;
+        }
+        Command::Mount(args) => return mount::mount(&args, out),
+        Command::Umount { mountpoint } => return mount::umount(&mountpoint),
+        Command::Status { mountpoint, json } => {
+            return mount::status(mountpoint.as_deref(), json, out);
         }
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out),

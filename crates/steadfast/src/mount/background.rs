@@ -1,0 +1,54 @@
+//! Going into the background once the mount is there.
+//!
+//! The program starts itself again rather than forking: threads do not survive a fork. The child
+//! says on its standard output that all is well; until then its errors go to the terminal.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::log;
+
+/// What the child says.
+const READY: &str = "ready";
+/// The child's option; hidden.
+pub const SERVES: &str = "--serves-in-background";
+
+/// Starts the child and waits until it serves (`None`) or has failed (its status).
+pub fn start() -> Result<Option<ExitStatus>> {
+    let program = std::env::current_exe().context("finding this program")?;
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // After the command's name; the rest may hold a `--`.
+    arguments.insert(1.min(arguments.len()), SERVES.into());
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting the process that serves the mount")?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out).read_line(&mut line).context("waiting for the mount")?;
+    }
+    if line.trim() == READY {
+        return Ok(None);
+    }
+    Ok(Some(child.wait().context("waiting for the process that serves the mount")?))
+}
+
+/// In the child: leaves the terminal, says that all is well, and goes on alone.
+pub fn detach(log_file: &Path, out: &mut dyn Write) -> Result<()> {
+    let nothing = File::options().read(true).write(true).open("/dev/null").context("/dev/null")?;
+    // Fails only for the leader of a process group, which is as well.
+    let _ = rustix::process::setsid();
+    rustix::stdio::dup2_stderr(log::open(log_file)?).context("standard error")?;
+    writeln!(out, "{READY}")?;
+    out.flush()?;
+    rustix::stdio::dup2_stdout(&nothing).context("standard output")?;
+    // The folder it was started in must not be kept from being unmounted.
+    std::env::set_current_dir("/").context("/")
+}

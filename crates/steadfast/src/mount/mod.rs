@@ -1,0 +1,16 @@
+//! `steadfast mount`, `umount` and `status`: a file system at a mount point, and the process that
+//! serves it.
+
+mod background;
+mod control;
+mod log;
+mod options;
+mod place;
+mod serve;
+mod stack;
+mod status;
+mod umount;
+
+pub use serve::mount;
+pub use status::status;
+pub use umount::umount;

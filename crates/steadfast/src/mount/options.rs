@@ -1,0 +1,163 @@
+//! Mount options, as `-o` gives them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use steadfast_ext4::mount::{DataMode, MountOptions};
+use steadfast_lab::size;
+
+use crate::Usage;
+
+/// What `-o` asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// For the file system; its journal device is still to be opened.
+    pub ext4: MountOptions,
+    /// For the mount.
+    pub fuse: steadfast_fuse::Options,
+    /// Where an external journal may be.
+    pub journals: Vec<PathBuf>,
+    /// The options as given.
+    pub text: String,
+}
+
+const KNOWN: &str = "data=writeback|ordered|journal, journal=PATH, commit=SECONDS, ro, rw, noload, \
+     journal_async_commit, delalloc, nodelalloc, accept_volatile, use_reserved, cache=SIZE, \
+     allow_other, dev, nodev, suid, nosuid, noatime, threads=N, writeback_cache, \
+     errors=remount-ro, barrier";
+
+fn refused<T>(what: String) -> Result<T, Usage> {
+    Err(Usage(what))
+}
+
+/// Reads the options; `data=` and the rest as mount(8) writes them.
+pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
+    let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
+    let mut commit = 5;
+    for word in wanted.text.clone().split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match word.split_once('=') {
+            Some(("commit", text)) => commit = whole(word, text, 1..=3600)?,
+            Some((key, value)) => with_value(&mut wanted, word, key, value)?,
+            None => flag(&mut wanted, word)?,
+        }
+    }
+    wanted.ext4.journal.commit_interval = Duration::from_secs(commit);
+    // sync(2) does not reach us: what it would write is written by age instead.
+    let pages = &mut wanted.ext4.page_cache;
+    pages.dirty_expire_ms = commit * 1000;
+    pages.writeback_interval_ms = (commit * 1000 / 2).max(500);
+    wanted.fuse.read_only = wanted.ext4.read_only;
+    Ok(wanted)
+}
+
+fn whole(word: &str, text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Usage> {
+    match text.parse() {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => refused(format!(
+            "mount option {word}: a whole number from {} to {} is needed",
+            range.start(),
+            range.end()
+        )),
+    }
+}
+
+fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result<(), Usage> {
+    let ext4 = &mut wanted.ext4;
+    match (key, value) {
+        ("data", "writeback") => ext4.data = DataMode::Writeback,
+        ("data", "ordered") => ext4.data = DataMode::Ordered,
+        ("data", "journal") => ext4.data = DataMode::Journal,
+        ("journal" | "journal_path", "") => {
+            return refused(format!("mount option {word}: no path"));
+        }
+        ("journal" | "journal_path", path) => wanted.journals.push(path.into()),
+        ("cache", text) => {
+            let bytes =
+                size::parse(text).map_err(|e| Usage(format!("mount option {word}: {e}")))?;
+            if bytes < 1 << 20 {
+                return refused(format!("mount option {word}: at least 1m is needed"));
+            }
+            ext4.page_cache.memory_bytes = bytes;
+        }
+        ("threads", text) => wanted.fuse.threads = whole(word, text, 1..=256)? as usize,
+        ("errors", "remount-ro") | ("barrier", "1") => {}
+        ("errors", "continue" | "panic") => {
+            return refused(format!(
+                "mount option {word} is not offered: a damaged file system always becomes read-only"
+            ));
+        }
+        ("barrier", "0") => return no_barrier(word),
+        ("sb", _) => {
+            return refused(format!(
+                "mount option {word} is not offered: a backup superblock is used by itself where \
+                 the first is damaged, or repair with e2fsck -b"
+            ));
+        }
+        _ => return unknown(word),
+    }
+    Ok(())
+}
+
+fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
+    let (ext4, fuse) = (&mut wanted.ext4, &mut wanted.fuse);
+    match word {
+        "ro" => ext4.read_only = true,
+        "rw" => ext4.read_only = false,
+        "noload" | "norecovery" => ext4.no_load = true,
+        "journal_async_commit" => ext4.journal.async_commit = true,
+        "delalloc" => ext4.delayed_allocation = true,
+        "nodelalloc" => ext4.delayed_allocation = false,
+        "accept_volatile" | "accept-volatile" => ext4.journal.accept_volatile = true,
+        "use_reserved" => ext4.use_reserved = true,
+        "allow_other" => fuse.allow_other = true,
+        "dev" => fuse.dev = true,
+        "nodev" => fuse.dev = false,
+        "suid" => fuse.suid = true,
+        "nosuid" => fuse.suid = false,
+        // Times of access are not kept in any case.
+        "noatime" | "nodiratime" => fuse.no_atime = true,
+        "writeback_cache" => fuse.writeback_cache = true,
+        "barrier" | "defaults" => {}
+        "nobarrier" => return no_barrier(word),
+        _ => return unknown(word),
+    }
+    Ok(())
+}
+
+fn no_barrier<T>(word: &str) -> Result<T, Usage> {
+    refused(format!(
+        "mount option {word} is not offered: without flushes a power cut damages the file system"
+    ))
+}
+
+fn unknown<T>(word: &str) -> Result<T, Usage> {
+    refused(format!("mount option '{word}' is not known; known: {KNOWN}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Result<Wanted, Usage> {
+        parse(&[text.to_owned()])
+    }
+
+    #[test]
+    fn options_reach_what_they_are_for() {
+        let w = one("data=journal,commit=9,journal=/a,journal=/b,cache=8m,ro,allow_other").unwrap();
+        assert_eq!(w.ext4.data, DataMode::Journal);
+        assert_eq!(w.ext4.journal.commit_interval, Duration::from_secs(9));
+        assert_eq!(w.ext4.page_cache.memory_bytes, 8 << 20);
+        assert_eq!(w.ext4.page_cache.dirty_expire_ms, 9000);
+        assert_eq!(w.journals, [PathBuf::from("/a"), PathBuf::from("/b")]);
+        assert!(w.ext4.read_only && w.fuse.read_only && w.fuse.allow_other);
+    }
+
+    #[test]
+    fn what_is_not_offered_is_named() {
+        for bad in ["nobarrier", "errors=panic", "data=mirrored", "commit=0", "sb=32768", "foo"] {
+            let said = one(bad).unwrap_err().0;
+            assert!(said.contains(bad), "{said}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! Mounting, and serving until it is unmounted.
+
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use steadfast_block::BlockDevice;
+use steadfast_ext4::fs::Ext4;
+use steadfast_fuse::{MountError, Mounted, Unmounter};
+use steadfast_vfs::FileSystem;
+
+use super::options::{self, Wanted};
+use super::{background, control, log, place, stack};
+use crate::cli::Mount;
+use crate::commands::image;
+use crate::{Outcome, Usage};
+
+/// How long open files are waited for when the process is told to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// How long the end is held up by those who asked for it and wait for the answer.
+const ANSWERS: Duration = Duration::from_secs(5);
+
+/// A mount that is served: what its control socket and its signals work on.
+pub struct Served {
+    /// The file system.
+    pub fs: Arc<Ext4>,
+    /// What is mounted, for people.
+    pub source: String,
+    /// Where.
+    pub mountpoint: PathBuf,
+    /// How.
+    pub wanted: Wanted,
+    /// The log, if it is a file.
+    pub log: Option<PathBuf>,
+    /// When it was mounted.
+    pub since: Instant,
+    /// Takes it away.
+    pub unmounter: Unmounter,
+    /// A fault in our code was caught.
+    pub down: Arc<AtomicBool>,
+    /// How it ended; guards the unmounting, which is done once.
+    ended: Mutex<Option<Result<(), String>>>,
+    told: Condvar,
+}
+
+/// Mounts; in the background unless asked otherwise.
+pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
+    let wanted = options::parse(&args.options)?;
+    let in_background = !args.foreground && !args.serves_in_background;
+    if in_background {
+        // What can be told without the child is told here.
+        args.mountpoint()?;
+        return Ok(match background::start()? {
+            None => Outcome::Good,
+            Some(status) => Outcome::Told(status.code().unwrap_or(1) as u8),
+        });
+    }
+    let folder = place::runtime_folder().context("the folder for control sockets")?;
+    let name = std::process::id();
+    let log_file = match (&args.log, args.serves_in_background) {
+        (Some(given), _) => Some(std::path::absolute(given)?),
+        (None, true) => Some(folder.join(format!("{name}.log"))),
+        (None, false) => None,
+    };
+    let ours = (args.log.is_none()).then(|| log_file.clone()).flatten();
+    let served = serve(args, &folder, log_file, wanted, out);
+    // A log that nobody asked for and that tells of nothing is of no use.
+    if let (Some(path), false) = (ours, matches!(served, Ok(Outcome::Problem))) {
+        let _ = std::fs::remove_file(path);
+    }
+    served
+}
+
+fn serve(
+    args: &Mount,
+    folder: &Path,
+    log_file: Option<PathBuf>,
+    mut wanted: Wanted,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    log::start(log_file.as_deref())?;
+    let (fs, source) = open(args, &mut wanted)?;
+    let mounted = at_mount_point(&fs, args.mountpoint()?, &wanted);
+    let mounted = match mounted {
+        Ok(mounted) => mounted,
+        Err(e) => {
+            // Nobody has used it: leave it as it was found.
+            fs.unmount().with_context(|| format!("unmounting {source}"))?;
+            return Err(if matches!(e, MountError::MountPoint { .. }) {
+                Usage(e.to_string()).into()
+            } else {
+                e.into()
+            });
+        }
+    };
+    let served = Arc::new(Served {
+        fs,
+        source,
+        mountpoint: mounted.mountpoint().to_path_buf(),
+        wanted,
+        log: log_file.clone(),
+        since: Instant::now(),
+        unmounter: mounted.unmounter(),
+        down: mounted.down(),
+        ended: Mutex::new(None),
+        told: Condvar::new(),
+    });
+    let socket = control::Socket::open(folder, &served)?;
+    end_on_signals(&served)?;
+    tracing::info!("{} mounted at {}", served.source, served.mountpoint.display());
+    if let (true, Some(log_file)) = (args.serves_in_background, &log_file) {
+        background::detach(log_file, out)?;
+    }
+    let connection = mounted.serve();
+    let ended = served.finish();
+    socket.close(ANSWERS);
+    connection?;
+    Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+}
+
+fn at_mount_point(
+    fs: &Arc<Ext4>,
+    mountpoint: &Path,
+    wanted: &Wanted,
+) -> Result<Mounted, MountError> {
+    let fs: Arc<dyn FileSystem> = Arc::clone(fs) as Arc<dyn FileSystem>;
+    Mounted::new(fs, mountpoint, &wanted.fuse)
+}
+
+/// Opens what is to be mounted: the file system and its name.
+fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
+    if let Some(file) = &args.stack {
+        let stack = stack::build(file, args.variant.as_deref(), wanted)?;
+        wanted.fuse.source.clone_from(&stack.name);
+        let fs = Ext4::mount(stack.disk, wanted.ext4.clone()).context(stack.name.clone())?;
+        return Ok((fs, stack.name));
+    }
+    let path = &args.device;
+    let device = image::open(path, wanted.ext4.read_only)?;
+    wanted.ext4.journal_device = journal(path, wanted)?;
+    let fs = Ext4::mount(device, wanted.ext4.clone());
+    let fs = fs.with_context(|| path.display().to_string())?;
+    let source = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+    wanted.fuse.source.clone_from(&source);
+    Ok((fs, source))
+}
+
+/// The journal among the paths given: the only one, or the one whose UUID the file system has.
+fn journal(disk: &Path, wanted: &Wanted) -> Result<Option<Arc<dyn BlockDevice>>> {
+    let chosen = match &wanted.journals[..] {
+        [] => return Ok(None),
+        [only] => only,
+        several => {
+            let needed = uuid_at(disk, JOURNAL_UUID)?;
+            let found = several.iter().find(|p| uuid_at(p, OWN_UUID).is_ok_and(|u| u == needed));
+            found.ok_or_else(|| {
+                let id = uuid::Uuid::from_bytes(needed);
+                Usage(format!("none of the journals given has the UUID {id} that is needed"))
+            })?
+        }
+    };
+    image::open(chosen, wanted.ext4.read_only).map(Some)
+}
+
+/// Where a superblock (at byte 1024) keeps its own UUID and its journal's.
+const OWN_UUID: u64 = 1024 + 0x68;
+const JOURNAL_UUID: u64 = 1024 + 0xd0;
+
+fn uuid_at(path: &Path, at: u64) -> Result<[u8; 16]> {
+    let read = || {
+        let mut file = std::fs::File::open(path)?;
+        file.seek(SeekFrom::Start(at))?;
+        let mut uuid = [0; 16];
+        file.read_exact(&mut uuid).map(|()| uuid)
+    };
+    read().with_context(|| path.display().to_string())
+}
+
+impl Served {
+    /// Writes everything and lets the devices go; the first caller does it, others wait for it.
+    pub fn finish(&self) -> Result<(), String> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        if ended.is_none() {
+            *ended = Some(self.unmount_file_system());
+            self.told.notify_all();
+        }
+        ended.clone().unwrap_or(Ok(()))
+    }
+
+    /// Waits until it has ended.
+    pub fn wait(&self) -> Result<(), String> {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(how) = &*ended {
+                return how.clone();
+            }
+            ended = self.told.wait(ended).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn unmount_file_system(&self) -> Result<(), String> {
+        let source = &self.source;
+        if self.down.load(Ordering::Acquire) {
+            let why = format!(
+                "{source}: was shut down by a fault; the next mount recovers what was synced"
+            );
+            tracing::error!("{why}");
+            return Err(why);
+        }
+        let because = self.fs.read_only_because();
+        match self.fs.unmount() {
+            Ok(()) => {
+                tracing::info!("{source} unmounted");
+                match because {
+                    Some(why) if !self.wanted.ext4.read_only => {
+                        Err(format!("{source}: had become read-only: {why}; check it (e2fsck)"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Err(e) => {
+                let why = format!("{source}: not everything could be written: {e}");
+                tracing::error!("{why}");
+                Err(why)
+            }
+        }
+    }
+}
+
+/// SIGTERM, SIGINT and SIGHUP unmount. Files that stay open are cut off after a moment.
+fn end_on_signals(served: &Arc<Served>) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
+    let served = Arc::clone(served);
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(move || {
+        for signal in signals.forever() {
+            tracing::info!("signal {signal}: unmounting {}", served.mountpoint.display());
+            end(&served);
+        }
+    })?;
+    Ok(())
+}
+
+fn end(served: &Arc<Served>) {
+    if served.unmounter.unmount().is_ok() {
+        // The kernel lets go and the serving thread goes on from there.
+        return;
+    }
+    if let Err(e) = served.unmounter.unmount_lazily() {
+        tracing::error!("{e}");
+        return;
+    }
+    let until = Instant::now() + GRACE;
+    while Instant::now() < until {
+        if served.ended.try_lock().map_or(true, |e| e.is_some()) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    tracing::warn!("files of {} are still open; they are cut off", served.mountpoint.display());
+    let status = served.finish();
+    std::process::exit(i32::from(status.is_err()));
+}

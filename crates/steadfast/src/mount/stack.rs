@@ -1,0 +1,54 @@
+//! `--stack`: a scenario's set-up, freshly made, in real time.
+
+use std::sync::Arc;
+
+use anyhow::{Result, anyhow};
+use steadfast_block::BlockDevice;
+use steadfast_lab::scenario::{Scenario, Variant};
+use steadfast_lab::stack::{self, Devices};
+
+use super::options::Wanted;
+use crate::Usage;
+
+/// What is to be mounted.
+pub struct Stack {
+    /// Holds the file system.
+    pub disk: Arc<dyn BlockDevice>,
+    /// SCENARIO/VARIANT.
+    pub name: String,
+}
+
+/// Builds a variant's devices and makes its file system there; adds the variant's mount options
+/// to those that were given, which come after them.
+pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<Stack> {
+    let scenario = Scenario::find(file).map_err(|e| Usage(e.to_string()))?;
+    let variant = choose(&scenario, variant)?;
+    let devices = Devices::build(&scenario, variant).map_err(Usage)?;
+    let disk = devices.disk.block();
+    let journal = devices.journal.as_ref().map(stack::Device::block);
+    stack::make(&disk, journal.as_ref(), variant).map_err(|e| anyhow!(e))?;
+    let given = wanted.text.clone();
+    let both = [variant.mount.clone(), given];
+    *wanted = super::options::parse(&both)?;
+    wanted.ext4.journal_device = journal;
+    Ok(Stack { disk, name: format!("{}/{}", scenario.name, variant.name) })
+}
+
+fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Variant> {
+    let names = || {
+        let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
+        names.join(", ")
+    };
+    let found = match name {
+        Some(name) => scenario.variants.iter().find(|v| v.name == name),
+        None if scenario.variants.len() == 1 => scenario.variants.first(),
+        None => {
+            let which = format!("say which set-up with --variant: {}", names());
+            return Err(Usage(format!("{}: {which}", scenario.name)).into());
+        }
+    };
+    found.ok_or_else(|| {
+        let name = name.unwrap_or_default();
+        Usage(format!("{}: no set-up '{name}'; there are: {}", scenario.name, names())).into()
+    })
+}

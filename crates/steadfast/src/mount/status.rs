@@ -1,0 +1,128 @@
+//! `steadfast status`: what is mounted, and how it does.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use steadfast_ext4::mount::DataMode;
+
+use super::serve::Served;
+use super::{control, place};
+use crate::{Outcome, Usage};
+
+/// A mount's status; sizes in bytes unless the name says otherwise.
+pub fn of(served: &Served) -> Value {
+    let fs = &served.fs;
+    let options = &served.wanted.ext4;
+    let pages = fs.page_cache().stats();
+    let why = fs.read_only_because();
+    let down = served.down.load(Ordering::Acquire);
+    let block_size = fs.volume().layout.block_size;
+    let journal = fs.journal().map(|journal| {
+        let (used, all) = journal.usage();
+        let stats = journal.stats();
+        json!({
+            "external": options.journal_device.is_some(),
+            "device": options.journal_device.as_ref().map(|d| d.info().name.clone()),
+            "blocks": all,
+            "blocks_used": used,
+            "block_size": block_size,
+            "commits": stats.commits,
+            "checkpoints": stats.checkpoints,
+            "error": journal.aborted().map(|e| e.to_string()),
+        })
+    });
+    let mode = match options.data {
+        DataMode::Writeback => "writeback",
+        DataMode::Ordered => "ordered",
+        DataMode::Journal => "journal",
+    };
+    json!({
+        "mountpoint": served.mountpoint.display().to_string(),
+        "source": served.source,
+        "pid": std::process::id(),
+        "seconds": served.since.elapsed().as_secs(),
+        "data": mode,
+        "options": served.wanted.text,
+        "commit_seconds": options.journal.commit_interval.as_secs(),
+        "state": if down { "down" } else if why.is_some() { "read-only" } else { "writable" },
+        "read_only_because": why,
+        "journal": journal,
+        "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
+        "cache": {
+            "bytes_max": options.page_cache.memory_bytes,
+            "bytes": pages.memory_bytes,
+            "hit_pages": pages.hit_pages,
+            "miss_pages": pages.miss_pages,
+        },
+        "failed_writes": pages.failed_writes,
+        "log": served.log.as_ref().map(|l| l.display().to_string()),
+    })
+}
+
+/// Shows this user's mounts, or the one at `mountpoint`.
+pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    let mut running = control::running()?;
+    if let Some(path) = mountpoint {
+        let at = place::canonical(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+        let text = at.display().to_string();
+        running.retain(|r| r.status["mountpoint"] == text);
+        if running.is_empty() {
+            return Err(if place::is_mounted(&at) {
+                anyhow::anyhow!(
+                    "{text}: is a mount whose process is gone, or another user's; take a dead one \
+                     away with: steadfast umount {text}"
+                )
+            } else {
+                Usage(format!("{text}: no mount of ours")).into()
+            });
+        }
+    }
+    if as_json {
+        let mounts: Vec<Value> = running.into_iter().map(|r| r.status).collect();
+        let document = json!({ "format": "steadfast-status", "version": 1, "mounts": mounts });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(Outcome::Good);
+    }
+    if running.is_empty() {
+        writeln!(out, "nothing is mounted")?;
+    }
+    for r in &running {
+        tell(&r.status, out)?;
+    }
+    Ok(Outcome::Good)
+}
+
+fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let number = |v: &Value| v.as_u64().unwrap_or(0);
+    let mib = |v: &Value| number(v) as f64 / f64::from(1 << 20);
+    writeln!(out, "{}", text(&s["mountpoint"]))?;
+    let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
+    row("source", text(&s["source"]))?;
+    row("process", format!("{}, for {} s", number(&s["pid"]), number(&s["seconds"])))?;
+    let because = s["read_only_because"].as_str().map(|w| format!(": {w}")).unwrap_or_default();
+    row("state", format!("{}{because}", text(&s["state"])))?;
+    row("data", format!("{}, commit every {} s", text(&s["data"]), number(&s["commit_seconds"])))?;
+    let j = &s["journal"];
+    if j.is_null() {
+        row("journal", "none".into())?;
+    } else {
+        let place = j["device"].as_str().map_or("internal".to_owned(), ToOwned::to_owned);
+        let (used, all) = (number(&j["blocks_used"]), number(&j["blocks"]));
+        let commits = number(&j["commits"]);
+        row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits"))?;
+    }
+    row("dirty", format!("{:.1} MiB", mib(&s["dirty_bytes"])))?;
+    let cache = &s["cache"];
+    row("cache", format!("{:.1} of {:.1} MiB", mib(&cache["bytes"]), mib(&cache["bytes_max"])))?;
+    if number(&s["failed_writes"]) > 0 {
+        row("errors", format!("{} writes failed", number(&s["failed_writes"])))?;
+    }
+    if let Some(log) = s["log"].as_str() {
+        row("log", log.to_owned())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! Mounts as a person uses them: mounted, used, killed, unmounted; e2fsck has the last word.
+//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+
+#[path = "mount/basics.rs"]
+mod basics;
+#[path = "mount/bench.rs"]
+mod bench;
+#[path = "mount/trouble.rs"]
+mod trouble;

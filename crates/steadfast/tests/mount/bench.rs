@@ -1,0 +1,134 @@
+//! A folder with an image, a mount point and the program.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Everything of one test; what is still mounted at its end is taken away.
+pub struct Bench {
+    folder: TempDir,
+}
+
+impl Bench {
+    /// `None`, said aloud: no FUSE here, or not root.
+    pub fn new() -> Option<Bench> {
+        let root = rustix::process::geteuid().is_root();
+        if !root || std::fs::File::open("/dev/fuse").is_err() {
+            eprintln!("SKIPPED: needs root and /dev/fuse");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("m")).unwrap();
+        std::fs::create_dir(folder.path().join("run")).unwrap();
+        Some(Bench { folder })
+    }
+
+    /// With an ext4 image of `size`, made by mke2fs.
+    pub fn with_image(size: &str) -> Option<Bench> {
+        let b = Bench::new()?;
+        b.make("disk.img", size);
+        Some(b)
+    }
+
+    pub fn make(&self, image: &str, size: &str) {
+        let out = self.command("mke2fs", &["-q", "-t", "ext4", image, size]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
+
+    /// A path in the test's folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The mount point.
+    pub fn at(&self) -> PathBuf {
+        self.path("m")
+    }
+
+    fn command(&self, program: &str, arguments: &[&str]) -> Output {
+        Command::new("timeout")
+            .args(["-s", "KILL", "60", program])
+            .args(arguments)
+            .env("STEADFAST_RUNTIME_DIR", self.path("run"))
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap()
+    }
+
+    /// Runs the program; words separated by blanks.
+    pub fn run(&self, line: &str) -> Output {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.command(env!("CARGO_BIN_EXE_steadfast"), &words)
+    }
+
+    /// Runs it; it must succeed. Its standard output.
+    pub fn good(&self, line: &str) -> String {
+        let out = self.run(line);
+        assert!(out.status.success(), "{line}: {:?}\n{}", out.status, text(&out.stderr));
+        text(&out.stdout)
+    }
+
+    /// Runs it; it must fail with `status`. Its standard error.
+    pub fn bad(&self, line: &str, status: i32) -> String {
+        let out = self.run(line);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(status), "{line}\n{said}");
+        said
+    }
+
+    /// The process that serves the mount.
+    pub fn process(&self) -> rustix::process::Pid {
+        let said = self.good("status m --json");
+        let document: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let pid = document["mounts"][0]["pid"].as_i64().unwrap();
+        rustix::process::Pid::from_raw(pid as i32).unwrap()
+    }
+
+    /// The mount's status.
+    pub fn status(&self) -> serde_json::Value {
+        let document: serde_json::Value =
+            serde_json::from_str(&self.good("status m --json")).unwrap();
+        document["mounts"][0].clone()
+    }
+
+    pub fn e2fsck_is_clean(&self, image: &str) {
+        let out = self.command("e2fsck", &["-fn", image]);
+        assert!(out.status.success(), "{}", text(&out.stdout));
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let mounted = || {
+            let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+            table.contains(&format!(" {} ", self.at().display()))
+        };
+        for _ in 0..3 {
+            if !mounted() {
+                break;
+            }
+            let _ = rustix::mount::unmount(self.at(), rustix::mount::UnmountFlags::DETACH);
+        }
+    }
+}
+
+/// Waits until `done`, ten seconds at most.
+pub fn until(what: &str, done: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !done() {
+        assert!(Instant::now() < end, "{what}: not within ten seconds");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Whether a process is there (a zombie is not).
+pub fn lives(pid: rustix::process::Pid) -> bool {
+    let stat = Path::new("/proc").join(pid.as_raw_nonzero().to_string()).join("stat");
+    std::fs::read_to_string(stat).is_ok_and(|s| !s.contains(") Z "))
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,72 @@
+//! What goes wrong, and how it is told.
+
+use std::fs::{self, File};
+use std::io::Write;
+
+use rustix::process::{Signal, kill_process};
+
+use super::bench::{Bench, lives, until};
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_synced() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let mut file = File::create(b.at().join("kept")).unwrap();
+    file.write_all(b"synced").unwrap();
+    file.sync_all().unwrap();
+    fs::write(b.at().join("perhaps"), vec![1; 100_000]).unwrap();
+    let process = b.process();
+    kill_process(process, Signal::KILL).unwrap();
+    until("the process dies", || !lives(process));
+    drop(file);
+    let said = b.bad("mount disk.img m", 2);
+    assert!(said.contains("umount"), "{said}");
+    let said = b.bad("status m", 1);
+    assert!(said.contains("umount"), "{said}");
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read_to_string(b.at().join("kept")).unwrap(), "synced");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn what_is_in_use_is_refused() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    fs::create_dir(b.path("n")).unwrap();
+    b.good("mount disk.img m");
+    let said = b.bad("mount disk.img n", 2);
+    assert!(said.contains("in use"), "{said}");
+    let open = File::create(b.at().join("open")).unwrap();
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("in use"), "{said}");
+    drop(open);
+    b.good("umount m");
+    b.bad("umount m", 2);
+    b.bad("mount disk.img m -o data=mirrored", 2);
+    b.bad("mount disk.img nowhere", 2);
+    b.bad("mount nothing.img m", 2);
+    b.bad("mount disk.img", 2);
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_signal_and_a_plain_umount_write_everything() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    for (round, by_signal) in [true, false].into_iter().enumerate() {
+        b.good("mount disk.img m");
+        fs::write(b.at().join(format!("f{round}")), vec![3; 1 << 20]).unwrap();
+        let process = b.process();
+        if by_signal {
+            kill_process(process, Signal::TERM).unwrap();
+        } else {
+            rustix::mount::unmount(b.at(), rustix::mount::UnmountFlags::empty()).unwrap();
+        }
+        until("the process ends", || !lives(process));
+        b.e2fsck_is_clean("disk.img");
+    }
+    b.good("mount disk.img m");
+    assert_eq!(fs::read(b.at().join("f0")).unwrap(), vec![3; 1 << 20]);
+    assert_eq!(fs::read(b.at().join("f1")).unwrap(), vec![3; 1 << 20]);
+    b.good("umount m");
+}

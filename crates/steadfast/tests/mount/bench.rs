@@ -80,9 +80,7 @@ impl Bench {
 
     /// The process that serves the mount.
     pub fn process(&self) -> rustix::process::Pid {
-        let said = self.good("status m --json");
-        let document: serde_json::Value = serde_json::from_str(&said).unwrap();
-        let pid = document["mounts"][0]["pid"].as_i64().unwrap();
+        let pid = self.status()["pid"].as_i64().unwrap();
         rustix::process::Pid::from_raw(pid as i32).unwrap()
     }
 

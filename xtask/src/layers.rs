@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 13] = [
+const LAYERS: [Layer; 14] = [
     layer("runtime", &[], &[]),
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.

@@ -81,7 +81,7 @@ fn appending_direct_and_unlinked_files() {
 
     // Unlinked while open: it lives on.
     let mut open =
-        OpenOptions::new().read(true).write(true).create(true).open(at.join("gone")).unwrap();
+        OpenOptions::new().read(true).write(true).create_new(true).open(at.join("gone")).unwrap();
     open.write_all(b"still here").unwrap();
     fs::remove_file(at.join("gone")).unwrap();
     assert_eq!(open.metadata().unwrap().nlink(), 0);
@@ -95,7 +95,7 @@ fn appending_direct_and_unlinked_files() {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
-        .create(true)
+        .create_new(true)
         .custom_flags(direct)
         .open(at.join("direct"))
         .unwrap();

@@ -209,7 +209,9 @@ Examples:
   steadfast mount --stack nvram-journal --variant external /mnt/disk
 
 Mount options (-o, separated by commas):
-  data=writeback|ordered|journal   what the journal promises about contents
+  data=writeback|ordered|journal|transact
+                                   what the journal promises about contents
+  transact=WORDS                   with data=transact: what makes a transaction point
   journal=PATH                     external journal; of several the one that fits is taken
   commit=SECONDS                   how long changes may stay unwritten (5); contents too, because
                                    sync(2) does not reach a mount of this kind (fsync does)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use steadfast_ext4::mount::{DataMode, MountOptions};
 use steadfast_lab::size;
+use steadfast_vfs::TransactPolicy;
 
 use crate::Usage;
 
@@ -21,7 +22,7 @@ pub struct Wanted {
     pub text: String,
 }
 
-const KNOWN: &str = "data=writeback|ordered|journal, journal=PATH, commit=SECONDS, ro, rw, noload, \
+const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, commit=SECONDS, ro, rw, noload, \
      journal_async_commit, delalloc, nodelalloc, accept_volatile, use_reserved, cache=SIZE, \
      allow_other, dev, nodev, suid, nosuid, noatime, threads=N, writeback_cache, \
      errors=remount-ro, barrier";
@@ -34,12 +35,25 @@ fn refused<T>(what: String) -> Result<T, Usage> {
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
     let mut commit = 5;
+    let mut transact: Option<String> = None;
     for word in wanted.text.clone().split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        if let Some(words) = &mut transact
+            && TransactPolicy::is_word(word)
+        {
+            words.push(',');
+            words.push_str(word);
+            continue;
+        }
         match word.split_once('=') {
+            Some(("transact", words)) => transact = Some(words.into()),
             Some(("commit", text)) => commit = whole(word, text, 1..=3600)?,
             Some((key, value)) => with_value(&mut wanted, word, key, value)?,
             None => flag(&mut wanted, word)?,
         }
+    }
+    if let Some(words) = transact {
+        let policy = words.parse().map_err(|e| Usage(format!("mount option transact=: {e}")))?;
+        wanted.ext4.transact = policy;
     }
     wanted.ext4.journal.commit_interval = Duration::from_secs(commit);
     // sync(2) does not reach us: what it would write is written by age instead.
@@ -67,6 +81,7 @@ fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result
         ("data", "writeback") => ext4.data = DataMode::Writeback,
         ("data", "ordered") => ext4.data = DataMode::Ordered,
         ("data", "journal") => ext4.data = DataMode::Journal,
+        ("data", "transact") => ext4.data = DataMode::Transact,
         ("journal" | "journal_path", "") => {
             return refused(format!("mount option {word}: no path"));
         }
@@ -151,6 +166,15 @@ mod tests {
         assert_eq!(w.ext4.page_cache.dirty_expire_ms, 9000);
         assert_eq!(w.journals, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert!(w.ext4.read_only && w.fuse.read_only && w.fuse.allow_other);
+    }
+
+    #[test]
+    fn transaction_points_have_their_own_words() {
+        let w = one("data=transact,transact=fsync,timed=5s,ro").unwrap();
+        assert_eq!(w.ext4.data, DataMode::Transact);
+        assert_eq!(w.ext4.transact, "timed=5s,fsync".parse().unwrap());
+        assert!(w.ext4.read_only);
+        assert!(one("transact=fsyn").unwrap_err().0.contains("'fsyn'"));
     }
 
     #[test]

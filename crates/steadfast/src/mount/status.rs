@@ -38,6 +38,7 @@ pub fn of(served: &Served) -> Value {
         DataMode::Writeback => "writeback",
         DataMode::Ordered => "ordered",
         DataMode::Journal => "journal",
+        DataMode::Transact => "transact",
     };
     json!({
         "mountpoint": served.mountpoint.display().to_string(),

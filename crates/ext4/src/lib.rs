@@ -28,4 +28,4 @@ pub mod xattr;
 
 pub use error::{Ext4Error, Result};
 pub use fs::Ext4;
-pub use mount::{DataMode, MountOptions};
+pub use mount::{AccessTimes, DataMode, MountOptions};

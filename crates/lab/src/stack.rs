@@ -8,7 +8,7 @@ use steadfast_devices::model::{Emmc, Hdd, Model, Nvram, Promise, Ssd};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::mount::{DataMode, MountOptions};
+use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
 use steadfast_vfs::TransactPolicy;
 
 use crate::scenario::{DeviceSpec, Scenario, Variant};
@@ -148,7 +148,12 @@ fn mkfs_options(text: &str) -> Result<Options, String> {
 /// Mount options as a scenario writes them: `data=MODE`, `journal_async_commit`, `commit=SECONDS`,
 /// `nodelalloc`, `accept_volatile`; with data=transact, `transact=WORD,WORD...`.
 pub fn mount_options(text: &str) -> Result<MountOptions, String> {
-    let mut options = MountOptions { simulated_epoch: EPOCH_SECONDS, ..MountOptions::default() };
+    let mut options = MountOptions {
+        simulated_epoch: EPOCH_SECONDS,
+        // What is measured is what the workload asks for.
+        access_times: AccessTimes::Never,
+        ..MountOptions::default()
+    };
     let mut transact: Option<String> = None;
     for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
         if let Some(words) = &mut transact

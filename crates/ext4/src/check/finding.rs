@@ -65,6 +65,9 @@ pub enum FindingKind {
     XattrChecksum,
     /// A block of attributes is shared by more or fewer inodes than it says.
     XattrRefcount,
+    /// An attribute's value is not in the inode that it should be in, or that inode is used by more
+    /// or fewer attributes than it says.
+    XattrValue,
     // What inodes map.
     /// A node of an extent tree makes no sense.
     ExtentNode,

@@ -48,7 +48,7 @@ impl Checker<'_> {
         if flags.contains(InodeFlags::ENCRYPTED) {
             bad("it is encrypted, but the encrypt feature is off");
         }
-        if flags.contains(InodeFlags::EA_INODE) {
+        if flags.contains(InodeFlags::EA_INODE) && !features.incompat.contains(Incompat::EA_INODE) {
             bad("it holds an attribute, but the ea_inode feature is off");
         }
         if flags.contains(InodeFlags::IMAGIC) && !features.compat.contains(Compat::IMAGIC_INODES) {

@@ -109,8 +109,9 @@ impl Checker<'_> {
         }
         self.note(ino, inode.file_type(), inode.links());
         self.check_fields(ino, inode, orphan);
-        self.check_inode_xattrs(ino, inode);
-        self.check_contents(ino, inode)
+        let charged = self.check_inode_xattrs(ino, inode);
+        self.note_value_holder(ino, inode);
+        self.check_contents(ino, inode, charged)
     }
 
     /// A free inode that was used once says when it was deleted.
@@ -149,7 +150,7 @@ impl Checker<'_> {
         if ino == InodeNo::RESIZE {
             return self.check_resize(inode);
         }
-        self.check_contents(ino, inode)
+        self.check_contents(ino, inode, 0)
     }
 
     /// What a reserved inode holds that it must not.
@@ -196,8 +197,9 @@ impl Checker<'_> {
             || matches!(inode.file_type(), Some(FileType::Directory | FileType::Symlink))
     }
 
-    /// Walks through what an inode maps, and holds size and storage against it.
-    fn check_contents(&mut self, ino: InodeNo, inode: &RawInode) -> Result<()> {
+    /// Walks through what an inode maps, and holds size and storage against it: that, and the
+    /// blocks that it is `charged` for beside.
+    fn check_contents(&mut self, ino: InodeNo, inode: &RawInode, charged: u64) -> Result<()> {
         if ino == BAD_BLOCKS {
             // Only what it maps counts: its size and storage were never kept.
             return self.walk_block_map(ino, inode).map(drop);
@@ -221,7 +223,7 @@ impl Checker<'_> {
         if kind == Some(FileType::Symlink) {
             self.check_symlink(ino, inode, &mapped)?;
         }
-        mapped.blocks += xattr_blocks;
+        mapped.blocks += xattr_blocks + charged;
         self.check_size(ino, inode, &mapped);
         if kind == Some(FileType::Directory) && ino >= InodeNo::ROOT {
             let indexed = inode.flags().contains(InodeFlags::INDEX)

@@ -41,6 +41,7 @@ mod source;
 mod superblock;
 mod table;
 mod tree;
+mod values;
 mod xattr;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +125,7 @@ struct Checker<'a> {
     parents: BTreeMap<InodeNo, InodeNo>,
     /// Blocks of attributes: how often they are used, and how often they say they are.
     xattr_blocks: BTreeMap<u64, xattr::Use>,
+    values: values::Values,
     orphans: BTreeSet<InodeNo>,
     counts: Counts,
     /// What the ".." of each directory says.
@@ -158,6 +160,7 @@ pub fn check(device: &Arc<dyn BlockDevice>, overlay: Option<&Overlay>) -> Result
         directories: Vec::new(),
         parents: BTreeMap::new(),
         xattr_blocks: BTreeMap::new(),
+        values: values::Values::default(),
         orphans: BTreeSet::new(),
         counts: Counts::default(),
         dotdots: BTreeMap::new(),
@@ -198,6 +201,7 @@ impl Checker<'_> {
         self.find_orphans()?;
         self.scan_inodes()?;
         self.check_xattr_refcounts();
+        self.check_values();
         self.check_journal(has_overlay)?;
         self.check_orphan_file()?;
         let directories = std::mem::take(&mut self.directories);

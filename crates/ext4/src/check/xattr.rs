@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::check::values::ValueUse;
 use crate::check::{Checker, FindingKind};
 use crate::error::Result;
 use crate::ondisk::{
@@ -14,6 +15,8 @@ pub(super) struct Use {
     /// As its header says.
     says: u32,
     found: u32,
+    /// Blocks that each of them is charged for beside it: values in inodes.
+    values: u64,
 }
 
 /// Ranges of a region that are taken.
@@ -37,9 +40,14 @@ impl Region {
     }
 }
 
-/// Checks the entries of `region` from `first` on; values lie `base` bytes from its start. What
-/// is wrong, in words.
-fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Option<String> {
+/// Checks the entries of `region` from `first` on; values lie `base` bytes from its start, or in
+/// inodes, if there may be such: these are added to `values`. What is wrong, in words.
+fn check_entries(
+    region: &[u8],
+    (first, base): (usize, usize),
+    in_block: bool,
+    mut values: Option<&mut Vec<ValueUse>>,
+) -> Option<String> {
     let mut space = Region::new(region.len());
     space.take(0, first);
     let mut at = first;
@@ -63,7 +71,12 @@ fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Op
             return Some("an attribute's name has no prefix".into());
         }
         if entry.value_inode.get() != 0 {
-            return Some("an attribute's value is in an inode, which needs ea_inode".into());
+            let Some(values) = &mut values else {
+                return Some("an attribute's value is in an inode, which needs ea_inode".into());
+            };
+            values.push(ValueUse::of(&entry, name));
+            at += len;
+            continue;
         }
         let size = entry.value_size.get() as usize;
         let start = base + usize::from(entry.value_offset.get());
@@ -86,16 +99,20 @@ fn check_entries(region: &[u8], first: usize, base: usize, in_block: bool) -> Op
 }
 
 impl Checker<'_> {
-    /// Attributes in the inode.
-    pub(super) fn check_inode_xattrs(&mut self, ino: InodeNo, inode: &RawInode) {
+    /// Attributes in the inode. Gives the blocks that it is charged for.
+    pub(super) fn check_inode_xattrs(&mut self, ino: InodeNo, inode: &RawInode) -> u64 {
         let region = inode.xattr_region();
         if region.len() <= 4 || region[..4] != XATTR_MAGIC.to_le_bytes() {
-            return;
+            return 0;
         }
-        if let Some(text) = check_entries(region, 4, 4, false) {
+        let (mut values, has_values) = (Vec::new(), self.has_values());
+        let text = check_entries(region, (4, 4), false, has_values.then_some(&mut values));
+        let charged = self.note_values(ino, values);
+        if let Some(text) = text {
             let place = format_args!("inode {ino}");
             self.findings.add(FindingKind::XattrInode, place, format_args!("{text}"));
         }
+        charged
     }
 
     /// The block of attributes of an inode. Gives the blocks that the inode is charged for.
@@ -116,7 +133,7 @@ impl Checker<'_> {
         }
         if let Some(known) = self.xattr_blocks.get_mut(&block) {
             known.found += 1;
-            return Ok(1);
+            return Ok(1 + known.values);
         }
         if self.claim_for_inode(ino, block, 1) {
             return Ok(1);
@@ -129,12 +146,17 @@ impl Checker<'_> {
         let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
             return Ok(1);
         };
+        let mut charged = 0;
         let problem = if header.magic.get() != XATTR_MAGIC {
             Some(format!("the magic number is {:#010x}", header.magic.get()))
         } else if header.blocks.get() != 1 {
             Some(format!("it says it has {} blocks", header.blocks))
         } else {
-            check_entries(&bytes, header.as_bytes().len(), 0, true)
+            let (mut values, has_values) = (Vec::new(), self.has_values());
+            let first = header.as_bytes().len();
+            let text = check_entries(&bytes, (first, 0), true, has_values.then_some(&mut values));
+            charged = self.note_values(ino, values);
+            text
         };
         if let Some(text) = problem {
             self.findings.add(
@@ -143,13 +165,14 @@ impl Checker<'_> {
                 format_args!("{text}"),
             );
         }
-        self.xattr_blocks.insert(block, Use { says: header.refcount.get(), found: 1 });
-        Ok(1)
+        self.xattr_blocks
+            .insert(block, Use { says: header.refcount.get(), found: 1, values: charged });
+        Ok(1 + charged)
     }
 
     /// Blocks of attributes are shared by as many inodes as they say.
     pub(super) fn check_xattr_refcounts(&mut self) {
-        for (block, Use { says, found }) in &self.xattr_blocks {
+        for (block, Use { says, found, .. }) in &self.xattr_blocks {
             if says != found {
                 self.findings.add(
                     FindingKind::XattrRefcount,

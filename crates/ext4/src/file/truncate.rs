@@ -22,6 +22,7 @@ impl Ext4 {
     pub(crate) fn truncate(&self, inode: &Inode, new_size: u64) -> Result<()> {
         let _exclusive = inode.data_lock.write();
         self.check_end(inode, new_size, 0)?;
+        self.drop_capability(inode)?;
         if self.truncate_inline(inode, new_size)? {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use steadfast_vfs::{FsError, OpenFlags};
 use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
+use crate::ondisk::InodeFlags;
 
 impl Ext4 {
     /// Writes `data` at `offset`, or at the end; returns how many bytes.
@@ -14,6 +15,11 @@ impl Ext4 {
         if data.is_empty() {
             return Ok(0);
         }
+        let flags = file.inode.state().raw.flags();
+        if flags.contains(InodeFlags::IMMUTABLE) {
+            return Err(FsError::NotPermitted { what: "the file is immutable" }.into());
+        }
+        self.drop_capability(&file.inode)?;
         let direct = if self.goes_direct(file, offset, data.len() as u64) {
             self.write_direct(file, offset, &data)?
         } else {
@@ -24,9 +30,12 @@ impl Ext4 {
             None => self.write_cached(file, offset, data)?,
         };
         // With data=transact this is the transaction mask's business, after the operation.
-        if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) && !self.volume.transacts() {
+        let always = flags.contains(InodeFlags::SYNC);
+        let asked = file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+        if (always || asked) && !self.volume.transacts() {
             let range = end - written as u64..end;
-            self.sync_file(file, Some(range), !file.flags.contains(OpenFlags::SYNC))?;
+            let data_only = !always && !file.flags.contains(OpenFlags::SYNC);
+            self.sync_file(file, Some(range), data_only)?;
         }
         Ok(written)
     }

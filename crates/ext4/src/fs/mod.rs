@@ -1,5 +1,8 @@
 //! The mounted file system.
 
+mod access;
+mod attributes;
+mod flags;
 mod handles;
 mod operations;
 mod shutdown;
@@ -21,9 +24,8 @@ use crate::transact::Transact;
 
 /// A mounted ext4 file system.
 ///
-/// Reading a file does not change its time of access (mount option `noatime`). A failed write of
-/// newly allocated data with data=ordered stops the journal (`data_err=abort`): what is committed
-/// never shows what its blocks held before.
+/// A failed write of newly allocated data with data=ordered stops the journal (`data_err=abort`):
+/// what is committed never shows what its blocks held before.
 ///
 /// [`unmount`](Self::unmount) leaves it clean. Dropping it without that is what a power cut is:
 /// the journal is recovered at the next mount.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
-    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs,
-    TransactMask, TransactPolicy,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
+    TransactPolicy,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -18,7 +18,7 @@ use crate::namespace;
 use crate::ondisk::{InodeFlags, InodeNo};
 
 /// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
-const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
+pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
 
 fn number(ino: Ino) -> Result<InodeNo> {
     u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
@@ -98,35 +98,6 @@ impl Ext4 {
         done
     }
 
-    fn set_fields(&self, inode: &Inode, set: &SetAttr) -> crate::Result<()> {
-        let mut txn = self.volume.begin()?;
-        let now = self.volume.clock.tick();
-        let time = |t: SetTime| match t {
-            SetTime::Now => now,
-            SetTime::At(t) => t,
-        };
-        txn.modify_inode(inode.no, |raw| {
-            if let (Some(mode), Some(kind)) = (set.mode, raw.file_type()) {
-                raw.set_mode(kind, mode);
-            }
-            if let Some(uid) = set.uid {
-                raw.set_uid(uid);
-            }
-            if let Some(gid) = set.gid {
-                raw.set_gid(gid);
-            }
-            if let Some(t) = set.atime {
-                raw.set_atime(time(t));
-            }
-            if let Some(t) = set.mtime {
-                raw.set_mtime(time(t));
-            }
-            raw.set_ctime(now);
-        })?;
-        txn.finish()?;
-        Ok(())
-    }
-
     /// Nobody has the file open any more.
     fn release_last(&self, inode: &Inode) -> Result<()> {
         let flush = std::mem::take(&mut inode.state().flush_on_close);
@@ -171,13 +142,7 @@ impl FileSystem for Ext4 {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
         self.run(|| self.volume.check_writable())?;
-        let flags = inode.state().raw.flags();
-        if flags.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {
-            return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
-        }
-        if set.size.is_some() && flags.contains(InodeFlags::VERITY) {
-            return Err(FsError::NotPermitted { what: VERITY_IS_READ_ONLY });
-        }
+        self.check_settable(&inode, &set)?;
         self.pinned(&inode, || {
             if let Some(size) = set.size {
                 match self.attr(&inode).kind {
@@ -202,14 +167,14 @@ impl FileSystem for Ext4 {
         let inode = self.run(|| namespace::create(&self.volume, number(dir)?, name, node))?;
         let attr = self.attr(&inode);
         let fh = self.add_handle(inode, flags)?;
-        self.point_after(TransactMask::CREATE)?;
+        self.names_changed(&[dir], TransactMask::CREATE)?;
         Ok((attr, fh))
     }
 
     fn mkdir(&self, dir: Ino, name: &[u8], node: NewNode) -> Result<Attr> {
         self.enter(NAME_CALL)?;
         let inode = self.run(|| namespace::mkdir(&self.volume, number(dir)?, name, node))?;
-        self.point_after(TransactMask::MKDIR)?;
+        self.names_changed(&[dir], TransactMask::MKDIR)?;
         Ok(self.attr(&inode))
     }
 
@@ -217,38 +182,54 @@ impl FileSystem for Ext4 {
         self.enter(NAME_CALL)?;
         let make = || namespace::symlink(&self.volume, number(dir)?, name, target, node);
         let inode = self.run(make)?;
-        self.point_after(TransactMask::CREATE)?;
+        self.names_changed(&[dir], TransactMask::CREATE)?;
+        Ok(self.attr(&inode))
+    }
+
+    fn mknod(
+        &self,
+        dir: Ino,
+        name: &[u8],
+        kind: FileType,
+        rdev: u64,
+        node: NewNode,
+    ) -> Result<Attr> {
+        self.enter(NAME_CALL)?;
+        let make = || namespace::mknod(&self.volume, number(dir)?, name, (kind, rdev), node);
+        let inode = self.run(make)?;
+        self.names_changed(&[dir], TransactMask::CREATE)?;
         Ok(self.attr(&inode))
     }
 
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
         self.enter(NAME_CALL)?;
-        self.run(|| namespace::readlink(&self.volume, number(ino)?))
+        let target = self.run(|| namespace::readlink(&self.volume, number(ino)?))?;
+        self.accessed(&*self.inode(ino)?);
+        Ok(target)
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
         self.enter(NAME_CALL)?;
-        let (no, dir) = (number(ino)?, number(dir)?);
-        let inode = self.run(|| namespace::link(&self.volume, no, dir, name))?;
-        self.point_after(TransactMask::LINK)?;
+        let no = number(ino)?;
+        let inode = self.run(|| namespace::link(&self.volume, no, number(dir)?, name))?;
+        self.names_changed(&[dir], TransactMask::LINK)?;
         Ok(self.attr(&inode))
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
-        let dir = number(dir)?;
-        if let Some(inode) = self.run(|| namespace::unlink(&self.volume, dir, name))? {
+        let unlink = || namespace::unlink(&self.volume, number(dir)?, name);
+        if let Some(inode) = self.run(unlink)? {
             self.run(|| self.delete_if_unused(&inode))?;
         }
-        self.point_after(TransactMask::UNLINK)
+        self.names_changed(&[dir], TransactMask::UNLINK)
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
-        let dir = number(dir)?;
-        let inode = self.run(|| namespace::rmdir(&self.volume, dir, name))?;
+        let inode = self.run(|| namespace::rmdir(&self.volume, number(dir)?, name))?;
         self.run(|| self.delete_if_unused(&inode))?;
-        self.point_after(TransactMask::UNLINK)
+        self.names_changed(&[dir], TransactMask::UNLINK)
     }
 
     fn rename(
@@ -263,12 +244,12 @@ impl FileSystem for Ext4 {
         if self.options.delayed_allocation && flags.is_empty() && !self.volume.transacts() {
             self.flush_before_replacing((from_dir, from), (to_dir, to))?;
         }
-        let (from_dir, to_dir) = (number(from_dir)?, number(to_dir)?);
-        let rename = || namespace::rename(&self.volume, from_dir, from, to_dir, to, flags);
+        let dirs = (number(from_dir)?, number(to_dir)?);
+        let rename = || namespace::rename(&self.volume, dirs.0, from, dirs.1, to, flags);
         if let Some(replaced) = self.run(rename)? {
             self.run(|| self.delete_if_unused(&replaced))?;
         }
-        self.point_after(TransactMask::RENAME)
+        self.names_changed(&[from_dir, to_dir], TransactMask::RENAME)
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
@@ -323,7 +304,9 @@ impl FileSystem for Ext4 {
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::READ)?;
-        self.run(|| self.read_file(&file, offset, len))
+        let read = self.run(|| self.read_file(&file, offset, len))?;
+        self.accessed(&file.inode);
+        Ok(read)
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
@@ -345,7 +328,9 @@ impl FileSystem for Ext4 {
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
         self.enter(NAME_CALL)?;
-        self.run(|| namespace::readdir(&self.volume, number(dir)?, from))
+        let entries = self.run(|| namespace::readdir(&self.volume, number(dir)?, from))?;
+        self.accessed(&*self.inode(dir)?);
+        Ok(entries)
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
@@ -422,6 +407,21 @@ impl FileSystem for Ext4 {
             self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
         }
         Ok(())
+    }
+
+    fn inode_flags(&self, ino: Ino) -> Result<u32> {
+        self.enter(CALL)?;
+        self.flags_of(ino)
+    }
+
+    fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
+        self.enter(NAME_CALL)?;
+        self.set_flags_of(ino, flags)
+    }
+
+    fn kill_privileges(&self, ino: Ino) -> Result<()> {
+        self.enter(CALL)?;
+        self.drop_privileges(ino)
     }
 
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {

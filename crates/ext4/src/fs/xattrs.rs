@@ -5,7 +5,9 @@ use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 use super::Ext4;
 use crate::inode::Inode;
 use crate::ondisk::InodeFlags;
-use crate::xattr::name::{self, ACL_ACCESS, ACL_DEFAULT, USER};
+use crate::xattr::Which;
+use crate::xattr::acl::Acl;
+use crate::xattr::name::{self, USER};
 
 /// Longest value (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;
@@ -18,7 +20,14 @@ impl Ext4 {
         if name.0 == USER && !may_have_user(&inode) {
             return Err(FsError::NoData);
         }
-        self.run(|| self.volume.look().xattr(inode.no, name))?.ok_or(FsError::NoData)
+        let look = || {
+            let txn = self.volume.look();
+            match Which::of(name.0) {
+                Some(which) => Ok(txn.acl(inode.no, which)?.map(|acl| acl.to_wire())),
+                None => txn.xattr(inode.no, name),
+            }
+        };
+        self.run(look)?.ok_or(FsError::NoData)
     }
 
     pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
@@ -50,12 +59,21 @@ impl Ext4 {
             let what = "user attributes of what is neither a file nor a directory";
             return Err(FsError::NotPermitted { what });
         }
-        self.pinned(&inode, || match name.0 {
-            ACL_ACCESS | ACL_DEFAULT => {
-                Err(FsError::Unsupported { what: "access control lists".into() })
+        self.pinned(&inode, || match Which::of(name.0) {
+            Some(which) => {
+                let acl = Acl::from_wire(value.unwrap_or(&[]))?;
+                self.run(|| self.change_acl(&inode, which, acl.as_ref()))
             }
-            _ => self.run(|| self.change_xattr(&inode, name, value, how)),
+            None => self.run(|| self.change_xattr(&inode, name, value, how)),
         })
+    }
+
+    fn change_acl(&self, inode: &Inode, which: Which, acl: Option<&Acl>) -> crate::Result<()> {
+        let mut txn = self.volume.begin()?;
+        let unused = txn.set_acl(inode.no, which, acl)?;
+        txn.touch(inode.no, false)?;
+        txn.finish()?;
+        self.delete_values(unused)
     }
 
     fn change_xattr(

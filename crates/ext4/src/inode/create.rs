@@ -31,11 +31,25 @@ const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 impl Txn<'_> {
     /// Makes an inode in or near the directory `parent`: no links, no name, no blocks, an empty
-    /// extent tree or block map (no tree for a symbolic link). The caller gives it a name and links.
+    /// extent tree or block map (no tree for a symbolic link). Its mode and access control list
+    /// follow the directory's default list or, without one, the umask. The caller gives it a name
+    /// and links.
     ///
     /// # Errors
     /// No space: no inode is free.
     pub fn create_inode(
+        &mut self,
+        parent: InodeNo,
+        kind: FileType,
+        node: NewNode,
+    ) -> Result<InodeNo> {
+        let no = self.create_inode_without_acls(parent, kind, node)?;
+        self.inherit_acls(parent, no, node.umask)?;
+        Ok(no)
+    }
+
+    /// As [`create_inode`](Self::create_inode), with just the mode in `node`.
+    pub(crate) fn create_inode_without_acls(
         &mut self,
         parent: InodeNo,
         kind: FileType,

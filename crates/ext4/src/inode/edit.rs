@@ -57,6 +57,7 @@ impl InodeEdit {
             state.size = self.raw.size();
         }
         state.raw = self.raw;
+        state.no_capability = false;
         self.map_changes.into_iter().for_each(|change| state.map.apply(change));
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct InodeState {
     /// Where the write ends that is being done now: its pages may be written back before the
     /// size says that they are there.
     pub write_end: u64,
+    /// It is known to have no "security.capability", since it was last changed.
+    pub no_capability: bool,
 }
 
 impl InodeState {
@@ -94,6 +96,7 @@ impl Inode {
             doomed: false,
             flush_on_close: false,
             write_end: 0,
+            no_capability: false,
         };
         Inode { no, data_lock: RwLock::new(()), state: sync::Mutex::new(state) }
     }

@@ -29,7 +29,7 @@ use steadfast_block::BlockDevice;
 use steadfast_pagecache::{PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
-pub use options::{DataMode, MountOptions};
+pub use options::{AccessTimes, DataMode, MountOptions};
 pub use replay::{replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};

@@ -24,6 +24,18 @@ pub enum DataMode {
     Transact,
 }
 
+/// When reading changes an inode's time of access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AccessTimes {
+    /// `noatime`: never.
+    Never,
+    /// `relatime`: when the inode was changed after it was last read, and once a day.
+    #[default]
+    Relative,
+    /// `strictatime`: always.
+    Always,
+}
+
 /// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every
 /// five seconds.
 #[derive(Clone)]
@@ -46,6 +58,10 @@ pub struct MountOptions {
     pub delayed_allocation: bool,
     /// Let everybody use the blocks reserved for the super-user.
     pub use_reserved: bool,
+    /// `noatime`, `relatime`, `strictatime`.
+    pub access_times: AccessTimes,
+    /// `nodiratime`: reading a directory never changes its time of access.
+    pub no_directory_access_times: bool,
     /// The page cache's settings.
     pub page_cache: Settings,
     /// Clean metadata blocks kept in memory.
@@ -65,6 +81,8 @@ impl Default for MountOptions {
             no_load: false,
             delayed_allocation: true,
             use_reserved: false,
+            access_times: AccessTimes::default(),
+            no_directory_access_times: false,
             page_cache: Settings::default(),
             metadata_cache_blocks: 16384,
             // 2024-01-01.

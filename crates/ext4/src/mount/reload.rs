@@ -9,6 +9,7 @@ use super::{count_free, groups, orphans, superblock};
 use crate::alloc::AllocState;
 use crate::error::Result;
 use crate::meta::{MetaState, Volume};
+use crate::xattr::KnownBlocks;
 
 impl Volume {
     /// Reads superblock, group descriptors and orphans again, from the log where it has newer
@@ -26,6 +27,7 @@ impl Volume {
             meta.superblock = superblock::read(&*self.device, &overlay)?;
             meta.groups = groups::read(&*self.device, &self.layout, &overlay)?;
             meta.alloc = AllocState::default();
+            meta.xattr_blocks = KnownBlocks::default();
             let (free_blocks, free_inodes) = count_free(&meta.groups);
             let mut space = self.space();
             (space.free_blocks, space.free_inodes) = (free_blocks, free_inodes);

@@ -30,6 +30,36 @@ pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resu
     finish_new(txn, dir, name, no)
 }
 
+/// Makes a device node, a FIFO, a socket or an empty regular file. The device's number is
+/// major << 32 | minor.
+///
+/// # Errors
+/// As [`create`]; EINVAL for another type, or a number that does not fit.
+pub fn mknod(
+    volume: &Volume,
+    dir: InodeNo,
+    name: &[u8],
+    (kind, rdev): (FileType, u64),
+    node: NewNode,
+) -> Result<Arc<Inode>> {
+    if matches!(kind, FileType::Directory | FileType::Symlink) {
+        return Err(FsError::Invalid { what: "mknod makes no directory or symbolic link" }.into());
+    }
+    let device = matches!(kind, FileType::CharDevice | FileType::BlockDevice);
+    let mut txn = volume.begin()?;
+    check_new(&txn, dir, name)?;
+    let no = txn.create_inode(dir, kind, node)?;
+    let fits = txn.modify_inode(no, |raw| {
+        raw.set_links(1);
+        !device || raw.set_rdev(rdev)
+    })?;
+    if !fits {
+        let what = "a device number beyond 12 bits of major and 20 of minor number";
+        return Err(FsError::Invalid { what }.into());
+    }
+    finish_new(txn, dir, name, no)
+}
+
 /// Makes an empty directory.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ mod rename;
 
 use std::sync::Arc;
 
-pub use add::{create, link, mkdir, symlink, tmpfile};
+pub use add::{create, link, mkdir, mknod, symlink, tmpfile};
 pub use remove::{rmdir, unlink};
 pub use rename::rename;
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};

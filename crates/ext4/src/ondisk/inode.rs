@@ -444,6 +444,25 @@ impl RawInode {
         };
         u64::from(major) << 32 | u64::from(minor)
     }
+
+    /// Sets the device number (major << 32 | minor) in `i_block`, in the old form if it fits.
+    /// Says whether it fits at all: 12 bits of major and 20 of minor number.
+    pub fn set_rdev(&mut self, rdev: u64) -> bool {
+        let (major, minor) = ((rdev >> 32) as u32, rdev as u32);
+        if major >= 1 << 12 || minor >= 1 << 20 {
+            return false;
+        }
+        let old_fits = major < 256 && minor < 256;
+        let (old, new) = if old_fits {
+            (major << 8 | minor, 0)
+        } else {
+            (0, minor & 0xff | major << 8 | (minor & !0xff) << 12)
+        };
+        self.block_mut()[..4].copy_from_slice(&old.to_le_bytes());
+        self.block_mut()[4..8].copy_from_slice(&new.to_le_bytes());
+        self.block_mut()[8..].fill(0);
+        true
+    }
 }
 
 /// The type in a mode; `None` if it is none of the seven.
@@ -523,5 +542,10 @@ mod tests {
         inode.block_mut()[..4].fill(0);
         inode.block_mut()[4..8].copy_from_slice(&0x0010_3b01u32.to_le_bytes());
         assert_eq!(inode.rdev(), 59 << 32 | 0x101);
+        for rdev in [0, 5 << 32 | 1, 300 << 32 | 7, 8 << 32 | 256, 0xfff << 32 | 0xf_ffff] {
+            assert!(inode.set_rdev(rdev));
+            assert_eq!(inode.rdev(), rdev);
+        }
+        assert!(!inode.set_rdev(0x1000 << 32) && !inode.set_rdev(1 << 20));
     }
 }

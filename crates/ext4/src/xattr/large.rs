@@ -41,7 +41,7 @@ impl Txn<'_> {
     ) -> Result<Value> {
         let raw = self.raw_inode(owner)?;
         let node = NewNode { mode: 0o600, uid: raw.uid(), gid: raw.gid(), umask: 0 };
-        let no = self.create_inode(owner, FileType::Regular, node)?;
+        let no = self.create_inode_without_acls(owner, FileType::Regular, node)?;
         let sum = self.value_checksum(value);
         self.modify_inode(no, |new| {
             new.set_gid(raw.gid());

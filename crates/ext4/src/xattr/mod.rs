@@ -3,8 +3,10 @@
 //! An attribute goes into the inode if there is room behind the inode's fields, else into a block,
 //! which inodes with the same attributes share, else, with the `ea_inode` feature, its value goes
 //! into an inode of its own. Every change is made in the transaction it is called with, whole or
-//! not at all.
+//! not at all. [`acl`] and [`acls`]: access control lists, which are attributes with a meaning.
 
+pub(crate) mod acl;
+mod acls;
 mod block;
 pub(crate) mod body;
 pub(crate) mod entry;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 use steadfast_vfs::{FsError, SetXattr};
 
+pub(crate) use acls::Which;
 use block::{Block, Change};
 use entry::{Entry, Value};
 pub(crate) use known::{KnownBlocks, Notes};
@@ -113,6 +116,13 @@ impl Txn<'_> {
                 Place::Block => block_then.push(entry),
             }
         }
+        let charged = |entries: &[Entry]| -> i64 {
+            entries.iter().map(|e| self.blocks_charged(e).cast_signed()).sum()
+        };
+        let charge = charged(&body_then) + charged(&block_then)
+            - charged(&body)
+            - block.as_ref().map_or(0, |b| charged(&b.entries));
+        self.add_blocks(no, charge)?;
         let mut unused = Vec::new();
         if block_then.len() != block.as_ref().map_or(0, |b| b.entries.len()) || in_block.is_some() {
             let change = self.store_xattr_block(no, block.as_ref(), &block_then)?;
@@ -149,7 +159,9 @@ impl Txn<'_> {
             let with = |list: &[Entry]| [list, std::slice::from_ref(&entry)].concat();
             let place = if body::fits(&raw, &with(body)) {
                 Place::Body
-            } else if self.fits_xattr_block(&with(block)) {
+            } else if self.fits_xattr_block(&with(block))
+                && (in_inode || value.is_empty() || self.leaves_room(&with(block)))
+            {
                 Place::Block
             } else {
                 continue;
@@ -167,6 +179,23 @@ impl Txn<'_> {
         let shortest_entry = size_of::<XattrEntry>() + 4;
         let taken = shortest_entry + size_of::<XattrBlockHeader>() + 4;
         self.volume.layout.block_size as usize - taken
+    }
+
+    /// Where values may be in inodes, those in a block leave room for entries
+    /// (`EXT4_XATTR_BLOCK_RESERVE`).
+    fn leaves_room(&self, block: &[Entry]) -> bool {
+        let size = self.volume.layout.block_size as usize;
+        let values: usize = block.iter().map(|e| e.value.padded_len()).sum();
+        !self.has_value_inodes() || values + (size / 8).min(1024) <= size
+    }
+
+    /// Blocks that an attribute's owner is charged for because its value is in an inode; the
+    /// inode counts them, too.
+    fn blocks_charged(&self, entry: &Entry) -> u64 {
+        match entry.value {
+            Value::Here(_) => 0,
+            Value::Inode { size, .. } => u64::from(size).div_ceil(self.volume.block_size()),
+        }
     }
 
     /// Counts uses of values' inodes after a block has changed: a copy uses all that it has, too;

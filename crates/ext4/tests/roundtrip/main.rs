@@ -1,5 +1,6 @@
 //! Images go to and fro between us, e2fsprogs and the kernel. Needs root, for loop mounts.
 
+mod acls;
 mod block_maps;
 mod concurrent;
 mod directories;
@@ -7,6 +8,7 @@ mod features;
 mod image;
 mod modes;
 mod names;
+mod nodes;
 mod sequence;
 mod sequences;
 mod stage;

@@ -10,7 +10,9 @@ use crate::stage::{Kernel, Ours, Stage};
 const IMAGE_BYTES: u64 = 24 << 20;
 
 /// Options of mke2fs: with and without room in the inode, with small and large blocks.
-const VARIANTS: [&[&str]; 4] = [
+const VARIANTS: [&[&str]; 6] = [
+    &["-b", "1024", "-O", "ea_inode"],
+    &["-b", "4096", "-I", "512", "-O", "ea_inode,metadata_csum_seed,^has_journal"],
     &["-b", "1024", "-I", "128", "-O", "^metadata_csum"],
     &["-b", "1024", "-I", "256"],
     &["-b", "4096", "-I", "512", "-O", "metadata_csum_seed,orphan_file"],
@@ -64,7 +66,8 @@ fn walk(fs: &dyn FileSystem, steps: u32) -> Vec<(String, i32)> {
         b"user.x1",
         b"user.x2",
     ];
-    let sizes = [0, 1, 3, 4, 17, 40, 60, 90, 200, 400, 700, 930, 960, 1500, 3900, 4000, 9000];
+    let sizes =
+        [0, 1, 3, 4, 17, 40, 60, 90, 200, 400, 700, 930, 960, 1500, 3900, 4000, 9000, 60000];
     let mut said = Vec::new();
     for step in 0..steps {
         let name = names[next(names.len() as u64) as usize];
@@ -75,7 +78,8 @@ fn walk(fs: &dyn FileSystem, steps: u32) -> Vec<(String, i32)> {
             continue;
         }
         let size = sizes[next(sizes.len() as u64) as usize];
-        let value = vec![step as u8; size];
+        // Few different values, so that blocks and inodes of values may be shared.
+        let value = vec![next(3) as u8; size];
         let how =
             [SetXattr::Any, SetXattr::Any, SetXattr::Create, SetXattr::Replace][next(4) as usize];
         let outcome = fs.setxattr(ino, name, &value, how);

@@ -21,6 +21,7 @@ mod buffer;
 mod handles;
 mod nodes;
 mod ops;
+mod space;
 mod xattrs;
 
 use std::os::fd::OwnedFd;

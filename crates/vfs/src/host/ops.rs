@@ -10,8 +10,8 @@ use super::handles::Handle;
 use super::nodes::Identity;
 use super::{HostFs, NOFOLLOW, Place, attr, buffer, checked};
 use crate::{
-    Attr, DirEntry, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags,
-    Result, SetAttr, SetXattr, StatFs,
+    Attr, DirEntry, Fallocate, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags,
+    RenameFlags, Result, SeekTo, SetAttr, SetXattr, StatFs,
 };
 
 impl FileSystem for HostFs {
@@ -65,10 +65,7 @@ impl FileSystem for HostFs {
             }
             Err(e) => return Err(e.into()),
         };
-        // The umask has been at the mode; what was asked for is set exactly.
-        rustix::fs::fchmod(&fd, mode(node))?;
-        own(node, |uid, gid| rustix::fs::fchown(&fd, uid, gid))?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.settle(&folder, dir, name, node)?;
         let fh = self.handles.add(Handle { fd, ino, flags });
         Ok((attr::attr(ino, &x)?, fh))
     }
@@ -77,9 +74,7 @@ impl FileSystem for HostFs {
         let folder = self.dir(dir)?;
         let name = checked(name)?;
         rustix::fs::mkdirat(&*folder, name, mode(node))?;
-        rustix::fs::chmodat(&*folder, name, mode(node), AtFlags::empty())?;
-        own(node, |uid, gid| rustix::fs::chownat(&*folder, name, uid, gid, NOFOLLOW))?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.settle(&folder, dir, name, node)?;
         attr::attr(ino, &x)
     }
 
@@ -102,9 +97,13 @@ impl FileSystem for HostFs {
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        let (from, _) = self.locate(ino)?;
-        let folder = self.dir(dir)?;
         let name = checked(name)?;
+        let (from, _) = match self.locate(ino) {
+            Ok(found) => found,
+            Err(FsError::NotFound) => return self.link_open(ino, dir, name),
+            Err(e) => return Err(e),
+        };
+        let folder = self.dir(dir)?;
         let old = from.name.as_slice();
         rustix::fs::linkat(&*from.dir, old, &*folder, name, AtFlags::empty()).map_err(
             |e| match e {
@@ -247,10 +246,28 @@ impl FileSystem for HostFs {
         // OK to cast: the two halves are the numbers.
         let device = rustix::fs::makedev((rdev >> 32) as u32, rdev as u32);
         rustix::fs::mknodat(&*folder, name, what, mode(node), device)?;
-        rustix::fs::chmodat(&*folder, name, mode(node), AtFlags::empty())?;
-        own(node, |uid, gid| rustix::fs::chownat(&*folder, name, uid, gid, NOFOLLOW))?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.settle(&folder, dir, name, node)?;
         attr::attr(ino, &x)
+    }
+
+    fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+        self.nameless(dir, node, flags)
+    }
+
+    fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
+        self.allocate(fh, what, offset, len)
+    }
+
+    fn seek(&self, fh: Fh, offset: u64, to: SeekTo) -> Result<u64> {
+        self.seek_to(fh, offset, to)
+    }
+
+    fn inode_flags(&self, ino: Ino) -> Result<u32> {
+        self.get_flags(ino)
+    }
+
+    fn set_inode_flags(&self, ino: Ino, flags: u32) -> Result<()> {
+        self.set_flags(ino, flags)
     }
 
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
@@ -271,6 +288,40 @@ impl FileSystem for HostFs {
 }
 
 impl HostFs {
+    /// Gives something new its owner and mode. The process's umask has been at the mode: what was
+    /// asked for is set exactly, unless the folder's default ACL has decided.
+    fn settle(
+        &self,
+        folder: &OwnedFd,
+        dir: Ino,
+        name: &[u8],
+        node: NewNode,
+    ) -> Result<(Ino, Statx)> {
+        let (ino, x) = self.learn(folder, dir, name)?;
+        let (directory, mut now) = (attr::kind(&x)? == FileType::Directory, x.stx_mode & 0o7777);
+        let inherits_group = directory && now & 0o2000 != 0;
+        let gid = match attr::of_fd(folder)?.stx_mode & 0o2000 {
+            0 => node.gid,
+            _ => x.stx_gid,
+        };
+        let mut changed = false;
+        if (x.stx_uid, x.stx_gid) != (node.uid, gid) {
+            let node = NewNode { gid, ..node };
+            own(node, |uid, gid| rustix::fs::chownat(folder, name, uid, gid, NOFOLLOW))?;
+            // Taken away by a change of owner.
+            now &= if directory { 0o7777 } else { 0o1777 };
+            changed = true;
+        }
+        let group = if inherits_group { 0o2000 } else { 0 };
+        let wanted = node.mode & 0o7777 & !(node.umask & 0o777) | group;
+        if now != wanted && !self.has_default_acl(folder) {
+            let mode = Mode::from_raw_mode(u32::from(wanted));
+            rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?;
+            changed = true;
+        }
+        if changed { self.learn(folder, dir, name) } else { Ok((ino, x)) }
+    }
+
     fn readable(&self, dir: Ino) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(rustix::fs::openat(self.dir(dir)?, c".", flags, Mode::empty())?)
@@ -319,7 +370,7 @@ fn open_at(place: &Place, flags: OFlags) -> rustix::io::Result<OwnedFd> {
 }
 
 /// open(2)'s flags for ours.
-fn host(flags: OpenFlags) -> OFlags {
+pub(super) fn host(flags: OpenFlags) -> OFlags {
     let (read, write) = (flags.contains(OpenFlags::READ), flags.contains(OpenFlags::WRITE));
     let mut host = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
     host |= match (read, write) {
@@ -341,12 +392,12 @@ fn host(flags: OpenFlags) -> OFlags {
     host
 }
 
-fn mode(node: NewNode) -> Mode {
+pub(super) fn mode(node: NewNode) -> Mode {
     Mode::from_raw_mode(u32::from(node.mode & 0o7777))
 }
 
 /// Gives a new inode its owner. Only root may; anybody else's files are his own, as with open(2).
-fn own(
+pub(super) fn own(
     node: NewNode,
     chown: impl FnOnce(Option<Uid>, Option<Gid>) -> rustix::io::Result<()>,
 ) -> Result<()> {

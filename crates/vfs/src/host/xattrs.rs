@@ -1,6 +1,8 @@
 //! Extended attributes of the host. Linux takes a path for an inode that is not open, so the way
 //! is through `/proc/self/fd`, from the folder that the walk has opened.
 
+use std::os::fd::{AsRawFd, OwnedFd};
+
 use rustix::buffer::spare_capacity;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
@@ -19,7 +21,6 @@ enum Way {
 
 impl HostFs {
     fn way(&self, ino: Ino) -> Result<Way> {
-        use std::os::fd::AsRawFd;
         match self.locate(ino) {
             Ok((place, _)) => {
                 let mut path = format!("/proc/self/fd/{}/", place.dir.as_raw_fd()).into_bytes();
@@ -70,6 +71,12 @@ impl HostFs {
         };
         let each = names.split(|b| *b == 0).filter(|name| !name.is_empty());
         Ok(each.map(<[u8]>::to_vec).collect())
+    }
+
+    /// Whether what is made in the folder gets an ACL from it.
+    pub(super) fn has_default_acl(&self, folder: &OwnedFd) -> bool {
+        let path = format!("/proc/self/fd/{}", folder.as_raw_fd());
+        rustix::fs::getxattr_query(path, c"system.posix_acl_default").is_ok()
     }
 
     pub(super) fn remove_attribute(&self, ino: Ino, name: &[u8]) -> Result<()> {

@@ -1,0 +1,171 @@
+//! Changing modes, owners and times, and what else changes then (notify_change and
+//! ext4_setattr in the kernel).
+
+use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
+
+use super::Ext4;
+use crate::inode::Inode;
+use crate::meta::Txn;
+use crate::ondisk::{InodeFlags, InodeNo, RawInode};
+use crate::xattr::name::SECURITY;
+use crate::xattr::{Unused, body};
+
+const SET_UID: u16 = 0o4000;
+const SET_GID: u16 = 0o2000;
+const GROUP_EXECUTE: u16 = 0o010;
+
+/// The attribute that gives a program rights of its own; who changes the program takes them.
+const CAPABILITY: (u8, &[u8]) = (SECURITY, b"capability");
+
+impl Ext4 {
+    /// Refuses what an immutable or append-only inode does not allow.
+    pub(super) fn check_settable(&self, inode: &Inode, set: &SetAttr) -> Result<()> {
+        let flags = inode.state().raw.flags();
+        let explicit = |t: Option<SetTime>| matches!(t, Some(SetTime::At(_)));
+        let more_than_now = set.size.is_some()
+            || set.mode.is_some()
+            || set.uid.is_some()
+            || set.gid.is_some()
+            || explicit(set.atime)
+            || explicit(set.mtime);
+        if flags.contains(InodeFlags::IMMUTABLE)
+            || (flags.contains(InodeFlags::APPEND) && more_than_now)
+        {
+            return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
+        }
+        if set.size.is_some() && flags.contains(InodeFlags::VERITY) {
+            return Err(FsError::NotPermitted { what: super::operations::VERITY_IS_READ_ONLY });
+        }
+        Ok(())
+    }
+
+    /// After a change of names in `dirs`: a directory marked for that has it durable at once;
+    /// with data=transact the mask decides.
+    pub(super) fn names_changed(&self, dirs: &[Ino], what: TransactMask) -> Result<()> {
+        if self.volume.transacts() {
+            return self.point_after(what);
+        }
+        for dir in dirs {
+            let inode = self.inode(*dir)?;
+            let (flags, tid) = {
+                let state = inode.state();
+                (state.raw.flags(), state.sync_tid)
+            };
+            if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
+                self.run(|| self.make_durable(tid))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets everything but the size.
+    pub(super) fn set_fields(&self, inode: &Inode, set: &SetAttr) -> crate::Result<()> {
+        let mut txn = self.volume.begin()?;
+        let now = self.volume.clock.tick();
+        let time = |t: SetTime| match t {
+            SetTime::Now => now,
+            SetTime::At(t) => t,
+        };
+        let mut unused = Unused::default();
+        let owned = set.uid.is_some() || set.gid.is_some();
+        if owned && inode.state().raw.file_type() != Some(FileType::Directory) {
+            unused.0.extend(strip(&mut txn, inode.no)?.0);
+        }
+        txn.modify_inode(inode.no, |raw| {
+            if let (Some(mode), Some(kind)) = (set.mode, raw.file_type()) {
+                raw.set_mode(kind, mode);
+            }
+            if let Some(uid) = set.uid {
+                raw.set_uid(uid);
+            }
+            if let Some(gid) = set.gid {
+                raw.set_gid(gid);
+            }
+            if let Some(t) = set.atime {
+                raw.set_atime(time(t));
+            }
+            if let Some(t) = set.mtime {
+                raw.set_mtime(time(t));
+            }
+            raw.set_ctime(now);
+        })?;
+        if set.mode.is_some() {
+            unused.0.extend(txn.acl_follows_mode(inode.no)?.0);
+        }
+        txn.finish()?;
+        self.delete_values(unused)
+    }
+
+    /// What a write by somebody without special rights does to a file: set-id bits and
+    /// capabilities go.
+    pub(super) fn drop_privileges(&self, ino: Ino) -> Result<()> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        let raw = inode.state().raw.clone();
+        if raw.file_type() != Some(FileType::Regular) || stripped(&raw) == raw.permissions() {
+            return Ok(());
+        }
+        self.pinned(&inode, || {
+            self.run(|| {
+                let mut txn = self.volume.begin()?;
+                let unused = strip(&mut txn, inode.no)?;
+                txn.touch(inode.no, false)?;
+                txn.finish()?;
+                self.delete_values(unused)
+            })
+        })
+    }
+
+    /// Before contents change, by whoever: capabilities go.
+    pub(crate) fn drop_capability(&self, inode: &Inode) -> crate::Result<()> {
+        {
+            let mut state = inode.state();
+            if state.no_capability {
+                return Ok(());
+            }
+            if state.raw.file_acl() == 0 && body::is_empty(&state.raw) {
+                state.no_capability = true;
+                return Ok(());
+            }
+        }
+        let mut txn = self.volume.begin()?;
+        if txn.xattr(inode.no, CAPABILITY)?.is_none() {
+            // Nobody adds it as long as the transaction is open.
+            inode.state().no_capability = true;
+            return Ok(());
+        }
+        let unused = strip_capability(&mut txn, inode.no)?;
+        txn.touch(inode.no, false)?;
+        txn.finish()?;
+        self.delete_values(unused)
+    }
+}
+
+/// The permission bits without set-id bits; set-group-id means something else without the
+/// group's execute bit, and stays then.
+fn stripped(raw: &RawInode) -> u16 {
+    let mut mode = raw.permissions() & !SET_UID;
+    if mode & GROUP_EXECUTE != 0 {
+        mode &= !SET_GID;
+    }
+    mode
+}
+
+/// Takes set-id bits and capabilities away.
+fn strip(txn: &mut Txn<'_>, no: InodeNo) -> crate::Result<Unused> {
+    txn.modify_inode(no, |raw| {
+        let mode = stripped(raw);
+        if let Some(kind) = raw.file_type() {
+            raw.set_mode(kind, mode);
+        }
+    })?;
+    strip_capability(txn, no)
+}
+
+fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> crate::Result<Unused> {
+    if txn.xattr(no, CAPABILITY)?.is_none() {
+        return Ok(Unused::default());
+    }
+    let how = steadfast_vfs::SetXattr::Any;
+    Ok(txn.set_xattr(no, CAPABILITY, None, how)?.1)
+}

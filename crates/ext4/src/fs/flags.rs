@@ -1,0 +1,114 @@
+//! Inode flags as `lsattr` shows and `chattr` changes them (ext4_fileattr_set in the kernel).
+
+use steadfast_vfs::{FileType, FsError, Ino, Result};
+
+use super::{Ext4, key};
+use crate::inode::Inode;
+use crate::meta::MetaLog;
+use crate::ondisk::InodeFlags;
+
+/// What may be changed (`EXT4_FL_USER_MODIFIABLE`).
+const CHANGEABLE: InodeFlags = InodeFlags::SECURE_DELETE
+    .union(InodeFlags::UNDELETE)
+    .union(InodeFlags::COMPRESSED)
+    .union(InodeFlags::SYNC)
+    .union(InodeFlags::IMMUTABLE)
+    .union(InodeFlags::APPEND)
+    .union(InodeFlags::NO_DUMP)
+    .union(InodeFlags::NO_ATIME)
+    .union(InodeFlags::JOURNAL_DATA)
+    .union(InodeFlags::NO_TAIL)
+    .union(InodeFlags::DIR_SYNC)
+    .union(InodeFlags::TOP_DIR)
+    .union(InodeFlags::EXTENTS)
+    .union(InodeFlags::EOF_BLOCKS)
+    .union(InodeFlags::DAX)
+    .union(InodeFlags::PROJECT_INHERIT)
+    .union(InodeFlags::CASEFOLD);
+
+/// What is shown beside that (`EXT4_FL_USER_VISIBLE`): 0x700 are what is left of compression.
+const SHOWN: InodeFlags = CHANGEABLE
+    .union(InodeFlags::from_bits_retain(0x700))
+    .union(InodeFlags::ENCRYPTED)
+    .union(InodeFlags::INDEX)
+    .union(InodeFlags::VERITY)
+    .union(InodeFlags::INLINE_DATA);
+
+/// Of what may be changed, what only directories have.
+const FOR_DIRECTORIES: InodeFlags = InodeFlags::DIR_SYNC
+    .union(InodeFlags::TOP_DIR)
+    .union(InodeFlags::CASEFOLD)
+    .union(InodeFlags::PROJECT_INHERIT);
+
+/// What all kinds of inodes may have (`EXT4_OTHER_FLMASK`).
+const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
+
+/// What cannot be changed here: it would mean to build the inode anew.
+const FIXED: [(InodeFlags, &str); 3] = [
+    (InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)"),
+    (InodeFlags::CASEFOLD, "changing whether a directory ignores case (chattr F)"),
+    (InodeFlags::DAX, "direct access (chattr x)"),
+];
+
+impl Ext4 {
+    pub(super) fn flags_of(&self, ino: Ino) -> Result<u32> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        let flags = inode.state().raw.flags();
+        Ok((flags & SHOWN).bits())
+    }
+
+    /// Changes the flags; who may is the front end's to know.
+    pub(super) fn set_flags_of(&self, ino: Ino, wanted: u32) -> Result<()> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        self.run(|| self.volume.check_writable())?;
+        let wanted = InodeFlags::from_bits_retain(wanted);
+        let (now, kind) = {
+            let state = inode.state();
+            (state.raw.flags(), state.raw.file_type())
+        };
+        let allowed = match kind {
+            Some(FileType::Directory) => CHANGEABLE,
+            Some(FileType::Regular) => CHANGEABLE.difference(FOR_DIRECTORIES),
+            _ => FOR_ALL,
+        };
+        let kept = wanted & CHANGEABLE;
+        if !SHOWN.contains(wanted) || !allowed.contains(kept) {
+            let what = format!("the inode flags {:#x}", wanted.difference(allowed).bits());
+            return Err(FsError::Unsupported { what });
+        }
+        let changed = (now & CHANGEABLE) ^ kept;
+        if let Some((_, what)) = FIXED.iter().find(|(flag, _)| changed.intersects(*flag)) {
+            return Err(FsError::Unsupported { what: (*what).into() });
+        }
+        if changed.is_empty() {
+            return Ok(());
+        }
+        if changed.contains(InodeFlags::JOURNAL_DATA) && self.volume.transacts() {
+            let what = "journalling a file's data (chattr j) with data=transact".into();
+            return Err(FsError::Unsupported { what });
+        }
+        self.pinned(&inode, || self.run(|| self.change_flags(&inode, changed)))
+    }
+
+    fn change_flags(&self, inode: &Inode, changed: InodeFlags) -> crate::Result<()> {
+        let _exclusive = inode.data_lock.write();
+        if changed.contains(InodeFlags::JOURNAL_DATA) {
+            // Before data takes the other way, what went the first must be in its place: a later
+            // replay would bring it back over newer data.
+            self.pages.flush(key(inode.no))?;
+            if matches!(self.volume.log, MetaLog::Journal(_)) {
+                self.volume.log.checkpoint_all()?;
+            }
+            self.pages.invalidate(key(inode.no), 0..u64::MAX);
+        }
+        if changed.contains(InodeFlags::IMMUTABLE) {
+            self.pages.flush(key(inode.no))?;
+        }
+        let mut txn = self.volume.begin()?;
+        txn.modify_inode(inode.no, |raw| raw.set_flags(raw.flags() ^ changed))?;
+        txn.touch(inode.no, false)?;
+        txn.finish().map(drop)
+    }
+}

@@ -1,0 +1,131 @@
+//! Access control lists of inodes: what the kernel does in fs/ext4/acl.c and fs/posix_acl.c.
+
+use steadfast_vfs::{FileType, FsError, SetXattr};
+
+use super::Unused;
+use super::acl::Acl;
+use super::name::{ACL_ACCESS, ACL_DEFAULT};
+use crate::error::{Ext4Error, Result};
+use crate::meta::Txn;
+use crate::ondisk::InodeNo;
+
+/// Which of the two lists of an inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Who may do what.
+    Access,
+    /// Of a directory: what new inodes in it get.
+    Default,
+}
+
+impl Which {
+    /// The list that an attribute's code stands for.
+    pub fn of(index: u8) -> Option<Which> {
+        match index {
+            ACL_ACCESS => Some(Which::Access),
+            ACL_DEFAULT => Some(Which::Default),
+            _ => None,
+        }
+    }
+
+    fn index(self) -> u8 {
+        match self {
+            Which::Access => ACL_ACCESS,
+            Which::Default => ACL_DEFAULT,
+        }
+    }
+}
+
+impl Txn<'_> {
+    /// A list of an inode, if it has it.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: symbolic links have none. Corrupt attributes or lists.
+    pub(crate) fn acl(&self, no: InodeNo, which: Which) -> Result<Option<Acl>> {
+        if self.raw_inode(no)?.file_type() == Some(FileType::Symlink) {
+            return Err(no_lists());
+        }
+        let Some(bytes) = self.xattr(no, (which.index(), b""))? else { return Ok(None) };
+        let corrupt = |what| Ext4Error::corrupt(what, format!("inode {no}"));
+        Acl::from_disk(&bytes).map_err(corrupt)
+    }
+
+    /// Sets or (`None`) removes a list. An access list changes the mode; one that says no more
+    /// than the mode is not kept.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: a symbolic link. EACCES: a default list of what is no directory. No space.
+    pub(crate) fn set_acl(
+        &mut self,
+        no: InodeNo,
+        which: Which,
+        mut acl: Option<&Acl>,
+    ) -> Result<Unused> {
+        let raw = self.raw_inode(no)?;
+        let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
+            return Err(no_lists());
+        };
+        if which == Which::Default && kind != FileType::Directory {
+            return match acl {
+                Some(_) => Err(FsError::AccessDenied.into()),
+                None => Ok(Unused::default()),
+            };
+        }
+        if let (Which::Access, Some(list)) = (which, acl) {
+            let (mode, all) = list.mode();
+            self.modify_inode(no, |raw| {
+                raw.set_mode(kind, raw.permissions() & !0o777 | mode);
+            })?;
+            acl = acl.filter(|_| !all);
+        }
+        let value = acl.map(Acl::to_disk);
+        let name = (which.index(), &b""[..]);
+        match self.set_xattr(no, name, value.as_deref(), SetXattr::Any) {
+            Ok((_, unused)) => Ok(unused),
+            // To remove what is not there is fine.
+            Err(Ext4Error::Fs(FsError::NoData)) => Ok(Unused::default()),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// After a chmod: the access list says the same as the new mode.
+    pub(crate) fn acl_follows_mode(&mut self, no: InodeNo) -> Result<Unused> {
+        let raw = self.raw_inode(no)?;
+        if raw.file_type() == Some(FileType::Symlink) {
+            return Ok(Unused::default());
+        }
+        let Some(mut acl) = self.acl(no, Which::Access)? else { return Ok(Unused::default()) };
+        acl.set_mode(raw.permissions());
+        self.set_acl(no, Which::Access, Some(&acl))
+    }
+
+    /// Gives a new inode the lists that its directory's default list makes of it, and the mode:
+    /// without such a list, the caller's umask decides.
+    pub(crate) fn inherit_acls(&mut self, dir: InodeNo, no: InodeNo, umask: u16) -> Result<()> {
+        let raw = self.raw_inode(no)?;
+        let Some(kind) = raw.file_type().filter(|k| *k != FileType::Symlink) else {
+            return Ok(());
+        };
+        let Some(default) = self.acl(dir, Which::Default)? else {
+            let mode = raw.permissions() & !(umask & 0o777);
+            return self.modify_inode(no, |raw| raw.set_mode(kind, mode));
+        };
+        let mut access = default.clone();
+        let (mode, all) = access.inherit(raw.permissions());
+        self.modify_inode(no, |raw| raw.set_mode(kind, mode))?;
+        // What a new inode has replaces nothing, so nothing is left over.
+        let mut left_over = Vec::new();
+        if kind == FileType::Directory {
+            left_over.extend(self.set_acl(no, Which::Default, Some(&default))?.0);
+        }
+        if !all {
+            left_over.extend(self.set_acl(no, Which::Access, Some(&access))?.0);
+        }
+        debug_assert!(left_over.is_empty());
+        Ok(())
+    }
+}
+
+fn no_lists() -> Ext4Error {
+    FsError::Unsupported { what: "access control lists of symbolic links".into() }.into()
+}

@@ -15,6 +15,7 @@ use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::mixed::{MixedMachine, Setup};
 use steadfast_ext4::DataMode;
+use steadfast_vfs::{TransactMask, TransactPolicy};
 
 /// Cuts of one recorded run.
 const CUTS: u64 = 12;
@@ -120,4 +121,25 @@ fn journal_internal() {
 #[test]
 fn journal_external() {
     cut("journal, external", Setup { data: DataMode::Journal, external: true, ..Setup::PLAIN });
+}
+
+fn transact(points: TransactMask) -> Setup {
+    Setup { data: DataMode::Transact, points: Some(points), ..Setup::PLAIN }
+}
+
+#[test]
+fn transact_asked_for() {
+    cut("transact, internal, by hand", transact(TransactMask::empty()));
+}
+
+#[test]
+fn transact_external_by_fsync_and_rename() {
+    let mask = TransactMask::FSYNC | TransactMask::RENAME | TransactMask::SYNC;
+    cut("transact, external, fsync rename sync", Setup { external: true, ..transact(mask) });
+}
+
+#[test]
+fn transact_small_blocks_by_default() {
+    let mask = TransactPolicy::default().mask;
+    cut("transact, internal, 1 KiB, default", Setup { block_size: 1024, ..transact(mask) });
 }

@@ -14,7 +14,7 @@ use steadfast_ext4::mkfs::{
 };
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
-use steadfast_vfs::{FileSystem, TransactMask};
+use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 
 use super::judge::{MixedJudge, Promises};
 use super::run::record;
@@ -61,6 +61,10 @@ impl Setup {
             data: self.data,
             journal_device,
             delayed_allocation: self.delayed_allocation,
+            transact: TransactPolicy {
+                mask: self.points.unwrap_or(TransactMask::empty()),
+                timed: None,
+            },
             simulated_epoch: EPOCH,
             ..MountOptions::default()
         };

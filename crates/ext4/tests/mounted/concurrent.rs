@@ -52,7 +52,7 @@ fn work(fs: &Ext4, seed: u64) {
 
 #[test]
 fn tasks_share_files() {
-    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal] {
+    for data in [DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact] {
         let image = Image::mke2fs(48 << 20, &["-J", "size=4"]);
         let mut options = MountOptions { data, ..MountOptions::default() };
         options.page_cache.memory_bytes = 2 << 20;

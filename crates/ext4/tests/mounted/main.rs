@@ -10,6 +10,7 @@ mod orphans;
 mod recovery;
 mod refusals;
 mod space;
+mod transact;
 mod unnamed;
 
 use std::sync::Arc;

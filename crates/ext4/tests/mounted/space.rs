@@ -35,6 +35,8 @@ fn a_full_file_system_keeps_what_it_took() {
         (DataMode::Ordered, false, RW),
         (DataMode::Ordered, true, RW | OpenFlags::DIRECT),
         (DataMode::Journal, true, RW),
+        (DataMode::Transact, true, RW),
+        (DataMode::Transact, true, RW | OpenFlags::DIRECT),
     ];
     for (data, delayed_allocation, flags) in modes {
         for block_size in ["1024", "4096"] {

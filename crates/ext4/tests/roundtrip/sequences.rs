@@ -28,7 +28,13 @@ fn variants() -> Vec<Vec<&'static str>> {
 fn mounts() -> Vec<MountOptions> {
     let with = |data| MountOptions { data, ..MountOptions::default() };
     let at_once = MountOptions { delayed_allocation: false, ..MountOptions::default() };
-    vec![with(DataMode::Ordered), with(DataMode::Journal), with(DataMode::Writeback), at_once]
+    vec![
+        with(DataMode::Ordered),
+        with(DataMode::Journal),
+        with(DataMode::Writeback),
+        with(DataMode::Transact),
+        at_once,
+    ]
 }
 
 /// Runs `check` on variants of mke2fs, mount options and sequences; the same ones each time.

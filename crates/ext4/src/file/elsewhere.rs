@@ -22,9 +22,6 @@ use crate::inode::Inode;
 use crate::meta::{LOG_FULL, Txn};
 use crate::ondisk::{Extent, MAX_WRITTEN_LEN};
 
-/// Writes larger than this part of the log's room are shortened rather than refused.
-const WHOLE_WRITE_PART: u64 = 8;
-
 /// File blocks `[start, end)` that need a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Need {
@@ -64,7 +61,8 @@ impl Ext4 {
                 .filter(|(b, _)| !state.delayed.contains(*b) && !state.moving.contains(*b))
                 .collect();
             let count = wanted.len() as u64;
-            if count > room && count < self.volume.log.room_on_demand() / WHOLE_WRITE_PART {
+            // A write that cannot fit any transaction is shortened, others must wait for one.
+            if count > room && count <= self.volume.log.most_room_on_demand() {
                 return Err(FsError::NoSpace { what: LOG_FULL }.into());
             }
             let taken = count.min(space.available()).min(room) as usize;

@@ -83,6 +83,13 @@ impl MetaLog {
         u64::from((whole - whole / 4).saturating_sub(taken))
     }
 
+    /// The same for an empty transaction.
+    pub fn most_room_on_demand(&self) -> u64 {
+        let MetaLog::Journal(journal) = self else { return u64::MAX };
+        let (_, whole) = journal.running_blocks();
+        u64::from(whole - whole / 4)
+    }
+
     /// The newest contents of a block that are not yet in their home place.
     pub fn image(&self, block: u64) -> Option<Bytes> {
         match self {

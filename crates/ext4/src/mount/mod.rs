@@ -26,7 +26,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex as StdMutex, Weak};
 
 use steadfast_block::BlockDevice;
-use steadfast_pagecache::{PAGE, PageCache, PageStore};
+use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub use options::{AccessTimes, DataMode, MountOptions};
@@ -112,6 +112,7 @@ impl Ext4 {
         if volume.transacts() {
             check_transactable(&volume.layout)?;
         }
+        let options = with_early_write_back(options, &volume);
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
             let pages = PageCache::new(options.page_cache.clone(), store);
@@ -198,6 +199,21 @@ fn check_transactable(layout: &Layout) -> Result<()> {
         return Err(Ext4Error::Unsupported { what });
     }
     Ok(())
+}
+
+/// With data=transact delayed data counts against the journal's room until it has its place, so it
+/// gets one before that runs short.
+fn with_early_write_back(mut options: MountOptions, volume: &Volume) -> MountOptions {
+    if volume.transacts() {
+        let settings = &mut options.page_cache;
+        let most = volume.log.most_room_on_demand() / 3 * volume.block_size();
+        let now = match settings.dirty_background {
+            DirtyLimit::Bytes(bytes) => bytes,
+            DirtyLimit::Percent(p) => settings.memory_bytes / 100 * u64::from(p),
+        };
+        settings.dirty_background = DirtyLimit::Bytes(now.min(most));
+    }
+    options
 }
 
 /// Whether the log must be replayed before the file system can be used.

@@ -8,7 +8,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Mutex;
-use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, path};
+use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, TransactPolicy, path};
 
 use crate::{RW, contents, create};
 
@@ -87,6 +87,45 @@ fn a_failed_write_back_is_told_once_to_each_handle() {
     let late = fs.open(attr.ino, RW).unwrap();
     assert_eq!(fs.fsync(late, true), Ok(()));
     fs.unmount().unwrap();
+}
+
+#[test]
+fn a_point_that_fails_is_the_last_until_a_rollback() {
+    let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
+    let transact = TransactPolicy::MANUAL;
+    let options = MountOptions { data: DataMode::Transact, transact, ..MountOptions::default() };
+    let fs = Ext4::mount(disk.clone(), options.clone()).unwrap();
+    let (_, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 50_000)).unwrap();
+    fs.transact().unwrap();
+    *disk.broken.lock() = true;
+    fs.write(fh, 4096, contents(2, 4096, 9000)).unwrap();
+    let first = fs.transact().unwrap_err();
+    *disk.broken.lock() = false;
+    assert_eq!(fs.transact(), Err(first.clone()));
+    assert!(first.to_string().contains("rollback"), "{first}");
+    fs.release(fh).unwrap();
+    fs.rollback().unwrap();
+    let fh = fs.open(fs.lookup(fs.root(), b"file").unwrap().ino, RW).unwrap();
+    assert_eq!(fs.read(fh, 0, 50_000).unwrap(), contents(1, 0, 50_000));
+    fs.write(fh, 0, contents(3, 0, 100)).unwrap();
+    fs.transact().unwrap();
+    // A journal that could not be written is another matter: nothing brings it back.
+    fs.write(fh, 0, contents(4, 0, 100)).unwrap();
+    fs.mkdir(fs.root(), b"dir", NewNode::default()).unwrap();
+    let flushed = fs.set_transact_policy(TransactPolicy::default());
+    assert_eq!(flushed, Ok(()));
+    *disk.broken.lock() = true;
+    assert!(fs.transact().is_err());
+    *disk.broken.lock() = false;
+    assert!(fs.transact().is_err());
+    fs.release(fh).unwrap_err();
+    assert!(fs.unmount().is_err());
+    drop(fs);
+    let fs = Ext4::mount(disk, options).unwrap();
+    let fh = fs.open(fs.lookup(fs.root(), b"file").unwrap().ino, RW).unwrap();
+    assert_eq!(fs.read(fh, 0, 100).unwrap(), contents(3, 0, 100));
+    assert!(fs.lookup(fs.root(), b"dir").is_err());
 }
 
 /// Walks over everything, reads and writes here and there. Errors are fine; panics, hangs and

@@ -5,6 +5,7 @@ mod concurrent;
 mod data;
 mod fallocate;
 mod faults;
+mod fragmentation;
 mod image;
 mod orphans;
 mod recovery;

@@ -361,6 +361,24 @@ fn points_by_time_come_when_something_has_changed() {
         .unwrap();
 }
 
+/// One call that is larger than a transaction can be.
+#[test]
+fn a_write_larger_than_the_journal_is_short() {
+    let disk = made(64 << 20, 1024);
+    let fs = on(&disk, options(TransactPolicy::default()));
+    let (_, fh) = create(&*fs, "big", RW);
+    let data = contents(1, 0, 12 << 20);
+    let mut at = 0;
+    while at < data.len() {
+        let written = fs.write(fh, at as u64, data.slice(at..)).unwrap();
+        assert!(written >= 1 << 20 || at + written == data.len(), "{written} at {at}");
+        at += written;
+    }
+    fs.release(fh).unwrap();
+    assert_eq!(read_all(&*fs, "big"), data);
+    fs.unmount().unwrap();
+}
+
 /// The kernel's file system, ours for a while, and the kernel's again.
 #[test]
 fn a_file_system_of_the_kernels_comes_and_goes() {

@@ -238,3 +238,8 @@ fn block_maps() {
 fn block_maps_with_journalled_data() {
     explore(Setup { data: DataMode::Journal, block_maps: true, ..PLAIN }, 11);
 }
+
+#[test]
+fn blocks_larger_than_a_page() {
+    explore(Setup { block_size: 16384, ..PLAIN }, 12);
+}

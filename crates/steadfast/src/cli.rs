@@ -342,7 +342,7 @@ pub struct Mkfs {
     /// Bytes an inode: 128 to the block size, a power of two
     #[arg(short = 'I', value_name = "BYTES")]
     pub inode_size: Option<u16>,
-    /// Block size in bytes: 1024, 2048 or 4096
+    /// Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to 4096)
     #[arg(short = 'b', value_name = "BYTES")]
     pub block_size: Option<u32>,
     /// Features to add or (with ^) to leave out; journal_dev makes a journal device

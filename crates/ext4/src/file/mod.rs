@@ -31,6 +31,7 @@ mod fallocate;
 mod gather;
 mod inline;
 mod journalled;
+mod large_blocks;
 mod pieces;
 mod read;
 mod reserve;

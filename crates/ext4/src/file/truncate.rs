@@ -62,6 +62,10 @@ impl Ext4 {
             }
             self.pages.invalidate(key(inode.no), new_size..u64::MAX);
         } else {
+            if self.has_large_blocks() {
+                // What the block holds beyond its last page must not come back.
+                self.zero_part(inode, new_size..block_end)?;
+            }
             self.pages.set_size(key(inode.no), new_size)?;
             if block_end > new_size && self.options.data != DataMode::Writeback {
                 // The zeros are down before the new size is.

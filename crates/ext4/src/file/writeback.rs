@@ -160,9 +160,12 @@ impl Ext4 {
             }
         }
         let pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
+        if self.has_large_blocks() {
+            self.zero_around(&txn, inode, from, to, &homeless)?;
+        }
         let mut unwritten = false;
         for p in pieces.iter().filter(|p| matches!(p.place, Place::Unwritten(_))) {
-            txn.mark_written(inode.no, p.offset / block, (p.offset + p.len) / block)?;
+            txn.mark_written(inode.no, p.offset / block, (p.offset + p.len).div_ceil(block))?;
             unwritten = true;
         }
         let disk_size = size_now.min(to);

@@ -10,6 +10,9 @@ use crate::ondisk::{
     SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
 };
 
+/// Most blocks a group: their number has 16 bits in short descriptors.
+const BLOCKS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
+
 /// The features that can be made.
 fn possible() -> Features {
     let mut all = Options::upstream_features();
@@ -37,8 +40,9 @@ fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
         let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
         by_size.max(info.logical_block)
     });
-    if ![1024, 2048, 4096].contains(&size) {
-        return Err(refused(format!("blocks of {size} bytes: choose 1024, 2048 or 4096")));
+    if !size.is_power_of_two() || !(1024..=65536).contains(&size) {
+        let what = format!("blocks of {size} bytes: choose a power of two from 1024 to 65536");
+        return Err(refused(what));
     }
     if size < info.logical_block {
         return Err(refused(format!(
@@ -162,7 +166,7 @@ fn counts(
     let bs = u64::from(block_size);
     let first = u64::from(block_size == 1024);
     // As mke2fs: whole pages of a device, exactly what was asked for otherwise.
-    let whole_pages = (info.size / bs) & !(4096 / bs - 1);
+    let whole_pages = (info.size / bs) & !((4096 / bs).max(1) - 1);
     let wanted = options.blocks.unwrap_or(whole_pages);
     let wide = features.incompat.contains(Incompat::BIT64);
     if !wide && wanted > u64::from(u32::MAX) {
@@ -176,7 +180,7 @@ fn counts(
     let inodes = inodes.max(12);
     let descs_per_block = block_size / if wide { 64 } else { 32 };
     let inode_size = u64::from(options.inode_size);
-    let (mut blocks, mut bpg) = (wanted, block_size * 8);
+    let (mut blocks, mut bpg) = (wanted, (block_size * 8).min(BLOCKS_PER_GROUP_MAX));
     // As mke2fs: reckoned anew when blocks are left out, not when they come back because groups
     // became smaller.
     let mut reserved = (wanted as f64 * options.reserved_percent / 100.0) as u64;
@@ -189,7 +193,8 @@ fn counts(
         let Ok(groups32) = u32::try_from(groups) else { return Err(refused("too many groups")) };
         let desc_blocks = groups.div_ceil(u64::from(descs_per_block)) as u32;
         let mut ipg = inodes.div_ceil(groups);
-        if ipg > u64::from(block_size * 8) {
+        let per_block = bs / inode_size;
+        if ipg > u64::from(block_size * 8).min((1 << 16) - per_block) {
             // More inodes than a bitmap can hold: smaller groups, hence more of them.
             if bpg < 256 {
                 return Err(refused(format!("{inodes} inodes are too many for its size")));

@@ -74,8 +74,10 @@ pub fn make_journal_device(
 ) -> Result<MadeJournalDevice> {
     let info = device.info();
     let block_size = options.block_size;
-    if ![1024, 2048, 4096].contains(&block_size) {
-        return Err(refused(format!("blocks of {block_size} bytes: choose 1024, 2048 or 4096")));
+    if !block_size.is_power_of_two() || !(1024..=65536).contains(&block_size) {
+        return Err(refused(format!(
+            "blocks of {block_size} bytes: choose 1024 to 65536, a power of two"
+        )));
     }
     if options.label.len() > 16 {
         return Err(refused(format!("the label {:?} is longer than 16 bytes", options.label)));

@@ -62,7 +62,7 @@ pub struct Options {
     pub hash_seed: Uuid,
     /// Seconds since 1970, for all times in the file system.
     pub time: u64,
-    /// Bytes a block: 1024, 2048 or 4096.
+    /// Bytes a block: a power of two from 1024 to 65536.
     pub block_size: Option<u32>,
     /// Blocks in all; by default the whole device.
     pub blocks: Option<u64>,

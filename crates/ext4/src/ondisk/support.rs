@@ -60,10 +60,7 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
         let names = missing.names().join(", ");
         return Err(unsupported(format!("the file system uses {names}")));
     }
-    match sb.block_size() {
-        Some(size) if size > 4096 => Err(unsupported(format!("blocks of {size} bytes"))),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Refuses what is not an external journal's device, or one with features that a journal device

@@ -5,6 +5,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::Ext4;
+use steadfast_ext4::ondisk::Incompat;
 use steadfast_vfs::{Fallocate, FileSystem, NewNode, OpenFlags};
 
 /// Notes: so many operations have begun; so many are durable.
@@ -21,8 +22,25 @@ enum Operation {
     Shape(Fallocate, u64, u64),
 }
 
+/// What the file system is like: bytes a block, and whether files have block maps, which can
+/// only be punched.
+#[derive(Clone, Copy)]
+pub struct Ground {
+    pub block: u64,
+    pub block_maps: bool,
+}
+
 /// The operation number `i` on a file that is `size` bytes long.
-fn operation(i: u64, size: u64, block: u64) -> Operation {
+fn operation(i: u64, size: u64, ground: Ground) -> Operation {
+    match any_operation(i, size, ground.block) {
+        Operation::Shape(_, at, len) if ground.block_maps => {
+            Operation::Shape(Fallocate::PunchHole, at, len)
+        }
+        any => any,
+    }
+}
+
+fn any_operation(i: u64, size: u64, block: u64) -> Operation {
     let mut rng = Rng::new(i);
     let blocks = size / block;
     let (at, len) = (rng.below(200_000), 1 + rng.below(40_000));
@@ -50,12 +68,12 @@ fn operation(i: u64, size: u64, block: u64) -> Operation {
 }
 
 /// What the file holds after `steps` operations.
-fn model(steps: u64, block: u64) -> Vec<u8> {
+fn model(steps: u64, ground: Ground) -> Vec<u8> {
     let mut file: Vec<u8> = Vec::new();
     for i in 0..steps {
         let size = file.len();
         let mut grow = |end: u64| file.resize(size.max(end as usize), 0);
-        match operation(i, size as u64, block) {
+        match operation(i, size as u64, ground) {
             Operation::Write(at, data) => {
                 grow(at + data.len() as u64);
                 file[at as usize..][..data.len()].copy_from_slice(&data);
@@ -89,13 +107,17 @@ fn model(steps: u64, block: u64) -> Vec<u8> {
 
 /// Runs all operations, each durable before the next.
 pub fn run(fs: &Ext4, log: &RecordLog) {
-    let block = fs.volume().block_size();
+    let features = fs.volume().layout.features;
+    let ground = Ground {
+        block: fs.volume().block_size(),
+        block_maps: !features.incompat.contains(Incompat::EXTENT),
+    };
     let flags = OpenFlags::READ | OpenFlags::WRITE;
     let (attr, fh) = fs.create(fs.root(), NAME.as_bytes(), NewNode::default(), flags).unwrap();
     for i in 0..STEPS {
         log.note(BEGUN, [i + 1, 0, 0]);
         let size = fs.getattr(attr.ino).unwrap().size;
-        match operation(i, size, block) {
+        match operation(i, size, ground) {
             Operation::Write(at, data) => drop(fs.write(fh, at, data).unwrap()),
             Operation::Shape(what, at, len) => fs.fallocate(fh, what, at, len).unwrap(),
         }
@@ -109,7 +131,13 @@ pub fn run(fs: &Ext4, log: &RecordLog) {
 }
 
 /// Judges the file that was found after a cut.
-pub fn check(found: Option<&[u8]>, notes: &[Note], block: u64, may_show_others: bool, what: &str) {
+pub fn check(
+    found: Option<&[u8]>,
+    notes: &[Note],
+    ground: Ground,
+    may_show_others: bool,
+    what: &str,
+) {
     let newest = |label| notes.iter().rev().find(|n| n.label == label).map_or(0, |n| n.detail[0]);
     let (begun, durable) = (newest(BEGUN), newest(DURABLE));
     let Some(found) = found else {
@@ -121,7 +149,7 @@ pub fn check(found: Option<&[u8]>, notes: &[Note], block: u64, may_show_others: 
         assert_eq!(foreign, None, "{what}: shaped holds foreign data after {durable}..{begun}");
     }
     if durable > 0 && durable == begun {
-        let expected = model(durable, block);
+        let expected = model(durable, ground);
         assert_eq!(found.len(), expected.len(), "{what}: shaped after {durable}");
         let differs = found.iter().zip(&expected).position(|(a, b)| a != b);
         assert_eq!(differs, None, "{what}: shaped after {durable}");

@@ -1,5 +1,6 @@
 //! Image files, and what mke2fs, e2fsck and the kernel make of them.
 
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -39,9 +40,25 @@ impl Image {
         image
     }
 
+    /// A copy, holes kept.
+    pub fn clone_of(other: &Image) -> Image {
+        let image = Image { folder: tempfile::tempdir().unwrap() };
+        let mut command = Command::new("cp");
+        let done = output(command.arg("--sparse=always").arg(other.path()).arg(image.path()));
+        assert!(done.status.success(), "{command:?}: {}", text(&done));
+        image
+    }
+
     /// The file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("image")
+    }
+
+    /// Whether its blocks are larger than the kernel's pages.
+    pub fn has_large_blocks(&self) -> bool {
+        let mut log = [0];
+        std::fs::File::open(self.path()).unwrap().read_exact_at(&mut log, 1024 + 24).unwrap();
+        log[0] > 2
     }
 
     /// Has debugfs change something.
@@ -75,6 +92,20 @@ impl Image {
         let mounted = output(command.arg(self.path()).arg(folder.path()));
         assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
         // Made first, so that it unmounts whatever happens.
+        let mut mount = KernelMount { folder, image: self.path(), fs: None };
+        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
+        mount
+    }
+}
+
+impl Image {
+    /// Lets fuse2fs mount it for reading: blocks that the kernel here cannot have.
+    pub fn mount_by_fuse2fs(&self) -> KernelMount {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("fuse2fs");
+        command.arg(self.path()).arg(folder.path()).args(["-o", "ro,use_ino"]);
+        let mounted = output(&mut command);
+        assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
         let mut mount = KernelMount { folder, image: self.path(), fs: None };
         mount.fs = Some(HostFs::open(mount.folder()).unwrap());
         mount

@@ -6,6 +6,7 @@ mod concurrent;
 mod directories;
 mod features;
 mod image;
+mod large_blocks;
 mod modes;
 mod names;
 mod nodes;

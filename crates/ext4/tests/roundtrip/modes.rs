@@ -49,7 +49,12 @@ impl Stage for Mounted {
     }
 }
 
-fn check(cases: u32, image: impl Fn() -> Image, options: impl Fn() -> MountOptions, kernel: bool) {
+pub fn check(
+    cases: u32,
+    image: impl Fn() -> Image,
+    options: impl Fn() -> MountOptions,
+    kernel: bool,
+) {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
@@ -62,7 +67,8 @@ fn check(cases: u32, image: impl Fn() -> Image, options: impl Fn() -> MountOptio
         let image = stage.unmount();
         if kernel {
             image.assert_clean();
-            let mount = image.mount("ro");
+            let mount =
+                if image.has_large_blocks() { image.mount_by_fuse2fs() } else { image.mount("ro") };
             assert_same(&tree_of(mount.fs()), &model.tree(), "the kernel");
         }
         Ok(())

@@ -1,0 +1,70 @@
+//! Blocks that are larger than a page of the cache.
+//!
+//! A page that is written back may be all that is dirty of a block. The rest of a block that has
+//! just been allocated holds what others wrote there, so it is made zeros on the device before
+//! the transaction that maps the block is finished: then nobody can read it or have a write to it
+//! in flight. This holds the metadata lock over data I/O, in such file systems only and for at
+//! most two blocks a write-back.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use steadfast_block::{Completion, Request};
+use steadfast_pagecache::PAGE;
+
+use super::elsewhere::Need;
+use super::pieces::Place;
+use crate::error::Result;
+use crate::fs::{Ext4, key};
+use crate::inode::Inode;
+use crate::meta::Txn;
+
+impl Ext4 {
+    /// `[from, to)` bytes are about to be written for the first time, to blocks that the
+    /// transaction has mapped (`new`) or that are unwritten: makes the rest of the
+    /// first and the last of them zeros.
+    pub(super) fn zero_around(
+        &self,
+        txn: &Txn<'_>,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        new: &[Need],
+    ) -> Result<()> {
+        let block = self.volume.block_size();
+        let edges = [(from / block * block, from), (to, to.next_multiple_of(block))];
+        let mut writes: Vec<Completion> = Vec::new();
+        for (a, b) in edges.into_iter().filter(|(a, b)| a < b) {
+            let is_new = new.iter().any(|n| (n.start..n.end).contains(&(a / block)));
+            for piece in self.volume.pieces(inode, a, b, Some(txn))? {
+                let at = match piece.place {
+                    Place::Device(at) if is_new => at,
+                    Place::Unwritten(at) => at,
+                    _ => continue,
+                };
+                let data = Bytes::from(vec![0; piece.len as usize]).into();
+                let write = Request::Write { offset: at, data, fua: false };
+                writes.push(self.volume.device.submit(write));
+            }
+        }
+        Ok(Completion::wait_all(&writes)?)
+    }
+
+    /// Writes zeros over bytes that share a block with others, through the cache, as far as the
+    /// file has them; they are on the device on return.
+    pub(super) fn zero_part(&self, inode: &Inode, bytes: Range<u64>) -> Result<()> {
+        let size = inode.state().size;
+        let (from, to) = (bytes.start, bytes.end.min(size));
+        if from >= to {
+            return Ok(());
+        }
+        let zeros = Bytes::from(vec![0; (to - from) as usize]);
+        self.pages.write(key(inode.no), from, zeros, size)?;
+        Ok(self.pages.flush_range(key(inode.no), from..to)?)
+    }
+
+    /// Whether a block is more than a page of the cache.
+    pub(super) fn has_large_blocks(&self) -> bool {
+        self.volume.block_size() > PAGE as u64
+    }
+}

@@ -7,7 +7,7 @@
 //!   [`inode`] work inside a transaction;
 //! * [`dir`] and [`namespace`]: names; [`xattr`]: extended attributes and ACLs;
 //! * [`mod@file`]: the data of files, through the page cache and past it;
-//! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes.
+//! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes; [`tune`]: another journal.
 
 pub mod alloc;
 pub mod check;
@@ -24,6 +24,7 @@ pub mod mount;
 pub mod namespace;
 pub mod ondisk;
 mod transact;
+pub mod tune;
 pub mod xattr;
 
 pub use error::{Ext4Error, Result};

@@ -339,6 +339,50 @@ pub fn attach(
     Ok(found)
 }
 
+/// As [`attach`], for a file system that does not name this journal as its own (any more): what
+/// the log may still hold of an earlier use is thrown away, never replayed. Returns how many
+/// transactions that were.
+pub fn attach_anew(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32) -> Result<u32> {
+    let found = open_device(Arc::clone(&device))?;
+    check_block_size(&found, block_size)?;
+    let foreign = found.superblock.users().iter().any(|u| *u != fs_uuid);
+    let mut discarded = 0;
+    if !foreign && found.superblock.start().is_some() {
+        // How many is only told: a log too damaged to be counted goes as well.
+        let counted = crate::recover_dry(&found.log, &*device);
+        discarded = counted.map_or(1, |(report, _)| report.transactions);
+        crate::discard_contents(&found.log)?;
+    }
+    if found.superblock.errno() != 0 && !foreign {
+        crate::clear_errno(&found.log)?;
+    }
+    attach(device, fs_uuid, block_size)?;
+    Ok(discarded)
+}
+
+/// Takes a file system that does not name this journal any more off the list of its users;
+/// others stay. With `new_uuid` the journal gets another identity and loses what it holds, so
+/// that nobody ever takes it for the one that the file system had.
+pub fn release(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, new_uuid: Option<Uuid>) -> Result<()> {
+    let mut found = open_device(Arc::clone(&device))?;
+    let users: Vec<Uuid> = found.superblock.users().into_iter().filter(|u| *u != fs_uuid).collect();
+    let Some(new_uuid) = new_uuid else { return write_users(&mut found, &users) };
+    crate::discard_contents(&found.log)?;
+    write_users(&mut found, &users)?;
+    let (mut sb, block) = found.log.read_superblock_block()?;
+    sb.set_uuid(new_uuid);
+    let mut block = block.to_vec();
+    block[..Superblock::BYTES].copy_from_slice(&sb.encode());
+    // A cut between the two leaves a device whose parts disagree: nobody's journal either.
+    found.log.write_block(found.log.superblock_at(), block.into(), true)?;
+    let mut ext = get_ext_superblock(&device)?;
+    ext.uuid = *new_uuid.as_bytes();
+    if ext.feature_ro_compat.get() & METADATA_CSUM != 0 {
+        ext.checksum = U32::new(crc32c(!0, &ext.as_bytes()[..1020]));
+    }
+    put_ext_superblock(&device, &ext)
+}
+
 /// Detaches a file system from its journal device, whose log must be clean.
 pub fn detach(device: Arc<dyn BlockDevice>, fs_uuid: Uuid) -> Result<()> {
     let mut found = open_device(device)?;

@@ -110,6 +110,9 @@ pub enum Command {
         #[command(flatten)]
         image: Image,
     },
+    /// Show, attach, detach or move the journal of an unmounted file system
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Check the structure of an image; reads only
     #[command(after_help = "\
 Examples:
@@ -266,6 +269,78 @@ impl Mount {
             )),
         }
     }
+}
+
+/// What to do with a file system's journal.
+#[derive(Debug, Subcommand)]
+pub enum JournalCommand {
+    /// Show where the journal is, whose, how large, and what waits in it; reads only
+    #[command(after_help = "\
+Examples:
+  steadfast journal status disk.img
+  steadfast journal status --json disk.img --journal journal.img
+  steadfast journal status journal.img       a journal device: who uses it
+
+Exit status: 0 usable, 1 there is a problem with it, 2 used wrongly.")]
+    Status {
+        #[command(flatten)]
+        image: Image,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a file system without a journal one
+    #[command(after_help = "\
+Examples:
+  steadfast journal attach disk.img --size 64m
+  steadfast journal attach disk.img --device journal.img")]
+    Attach {
+        /// Image file or block device
+        image: PathBuf,
+        #[command(flatten)]
+        new: NewJournal,
+    },
+    /// Take the journal away; what it holds is replayed first
+    #[command(after_help = "\
+Examples:
+  steadfast journal detach disk.img
+  steadfast journal detach disk.img --journal journal.img
+  steadfast journal detach disk.img --discard-unreplayed    the journal is lost for good
+
+After a loss: exit status 1, what is lost is printed, and e2fsck -f should follow.")]
+    Detach {
+        #[command(flatten)]
+        image: Image,
+        /// Go on without what the journal holds, and say what that is
+        #[arg(long)]
+        discard_unreplayed: bool,
+    },
+    /// Put another journal in the place of the present one
+    #[command(after_help = "\
+Examples:
+  steadfast journal move disk.img --device journal.img                  out of the file system
+  steadfast journal move disk.img --journal journal.img --size 64m      back into it
+  steadfast journal move disk.img --journal old.img --device new.img")]
+    Move {
+        #[command(flatten)]
+        image: Image,
+        #[command(flatten)]
+        new: NewJournal,
+    },
+}
+
+/// Which journal a file system is to have.
+#[derive(Debug, Args)]
+pub struct NewJournal {
+    /// A journal device, made with mkfs -O journal_dev: image file or block device
+    #[arg(long, value_name = "JOURNAL_IMAGE", conflicts_with = "size")]
+    pub device: Option<PathBuf>,
+    /// A journal inside the file system, of this size (k, m, g)
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Accept a journal device that does not keep its contents without power
+    #[arg(long)]
+    pub accept_volatile: bool,
 }
 
 /// The lab's commands.

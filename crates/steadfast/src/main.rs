@@ -15,7 +15,7 @@ use clap::Parser;
 use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
-use commands::{extents, image, iozone, lab, mkfs, pages, tree};
+use commands::{extents, image, iozone, journal, lab, mkfs, pages, tree};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -98,6 +98,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             image::changing(&image, |fs| tree::mkdir(fs, path.as_bytes()))?;
         }
         Command::Replay { image } => image::replay(&image, out)?,
+        Command::Journal(command) => return journal::run(&command, out),
         Command::Check { image, json } => return image::check(&image, json, out),
         Command::Info { image, json } => image::info(&image, json, out)?,
         Command::Extents { image, path, json } => {

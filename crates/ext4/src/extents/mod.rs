@@ -69,7 +69,7 @@ pub(crate) struct Tree<S> {
     store: S,
 }
 
-const FILE_END: u64 = 1 << 32;
+pub(crate) const FILE_END: u64 = 1 << 32;
 
 impl<S: NodeRead> Tree<S> {
     /// The tree whose root is `root`.

@@ -152,6 +152,15 @@ impl MetaLog {
         Ok(())
     }
 
+    /// Takes what has not been written home, of a volume that is only staged: its device keeps
+    /// what it has.
+    pub fn take_images(&self) -> BTreeMap<u64, Bytes> {
+        match self {
+            MetaLog::Direct(log) => std::mem::take(&mut log.state.lock().dirty),
+            MetaLog::Journal(_) | MetaLog::ReadOnly(_) => BTreeMap::new(),
+        }
+    }
+
     /// Most blocks that one update should hold: well below what the log can take at once.
     pub fn update_blocks_max(&self) -> usize {
         match self {

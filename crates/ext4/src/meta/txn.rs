@@ -276,7 +276,7 @@ impl<'v> Txn<'v> {
 
     fn store_superblock(&mut self) -> Result<()> {
         let Some(mut superblock) = self.superblock.take() else { return Ok(()) };
-        superblock.update_checksum();
+        superblock.seal(&self.meta.superblock);
         let (block, offset) = self.volume.layout.superblock_place();
         self.modify(block, |b| {
             let bytes = zerocopy::IntoBytes::as_bytes(&*superblock);

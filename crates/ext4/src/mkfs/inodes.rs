@@ -242,13 +242,7 @@ impl Plan {
         let inode = self.new_inode(FileType::Regular, 0o600, 1);
         self.add_file(InodeNo::JOURNAL, inode, runs)?;
         let inode = &self.inodes[&InodeNo::JOURNAL];
-        for (word, bytes) in self.sb.journal_blocks.iter_mut().zip(inode.block().chunks_exact(4)) {
-            // OK to unwrap: the chunks have four bytes.
-            word.set(u32::from_le_bytes(bytes.try_into().unwrap()));
-        }
-        self.sb.journal_blocks[15].set((inode.size() >> 32) as u32);
-        self.sb.journal_blocks[16].set(inode.size() as u32);
-        self.sb.journal_backup_type = 1;
+        self.sb.set_journal_backup(inode);
         self.sb.journal_inode.set(InodeNo::JOURNAL.0);
         Ok(())
     }

@@ -20,7 +20,7 @@ pub(super) struct ExternalJournal {
 }
 
 /// Blocks of an internal journal by the file system's size (`ext2fs_default_journal_size`).
-fn default_blocks(blocks: u64) -> Option<u32> {
+pub(crate) fn default_blocks(blocks: u64) -> Option<u32> {
     const K: u64 = 1024;
     Some(match blocks {
         n if n < 2 * K => return None,

@@ -33,8 +33,10 @@ use steadfast_block::BlockDevice;
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::Layout;
 
+pub(crate) use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
 pub use made::Made;
+pub(crate) use options::random_uuid;
 pub use options::{Contents, JournalChoice, Options};
 
 /// Makes a file system on `device`. Whatever was there is lost.

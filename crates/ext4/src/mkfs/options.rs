@@ -153,7 +153,7 @@ impl Options {
 }
 
 /// A random (version 4) UUID from the runtime's random numbers.
-pub(super) fn random_uuid() -> Uuid {
+pub(crate) fn random_uuid() -> Uuid {
     let (a, b) = (steadfast_runtime::random_u64(), steadfast_runtime::random_u64());
     uuid::Builder::from_random_bytes((u128::from(a) << 64 | u128::from(b)).to_le_bytes())
         .into_uuid()

@@ -196,6 +196,15 @@ fn find_internal(
     Ok(Found { log, blocks })
 }
 
+/// The log inside a file system.
+pub(crate) fn internal_log(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    layout: &Layout,
+) -> Result<Log> {
+    Ok(find_internal(device, superblock, layout)?.log)
+}
+
 /// Whether the log is to be replayed: the file system says so, or its superblock is torn and the
 /// log holds it whole.
 pub(super) fn is_to_be_replayed(

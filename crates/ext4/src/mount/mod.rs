@@ -19,7 +19,7 @@ mod options;
 mod orphans;
 mod reload;
 mod replay;
-mod superblock;
+pub(crate) mod superblock;
 mod unmount;
 
 use std::cell::RefCell;
@@ -29,7 +29,9 @@ use steadfast_block::BlockDevice;
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
+pub(crate) use journal::internal_log;
 pub use options::{AccessTimes, DataMode, MountOptions};
+pub(crate) use replay::discardable;
 pub use replay::{replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};
@@ -128,6 +130,21 @@ impl Ext4 {
         fs.start_transacting()?;
         Ok(fs)
     }
+}
+
+/// The metadata of a clean file system, to plan a change with: what transactions change stays in
+/// its log until it is taken from there.
+pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
+    let nothing = steadfast_journal::Overlay::new();
+    let superblock = superblock::read(&**device, &nothing)?;
+    check_supported_filesystem(&superblock)?;
+    let layout = Layout::new(&superblock, device.info().size)?;
+    let groups = groups::read(&**device, &layout, &nothing)?;
+    let options = MountOptions { use_reserved: true, ..MountOptions::default() };
+    let log = MetaLog::direct(Arc::clone(device), layout.block_size);
+    let loaded = Loaded { superblock, layout, groups, journal_blocks: RangeSet::new() };
+    let clock = Clock::new(options.simulated_epoch);
+    Ok(assemble(Arc::clone(device), loaded, log, clock, &options))
 }
 
 fn assemble(

@@ -6,7 +6,7 @@ use steadfast_block::BlockDevice;
 use steadfast_journal::{Overlay, RecoveryReport};
 
 use super::{MountOptions, journal, superblock};
-use crate::error::Result;
+use crate::error::{Ext4Error, Result};
 use crate::ondisk::{Incompat, Layout, StateFlags, check_supported_filesystem};
 
 /// Replays the journal if the file system needs recovery, and marks both clean; nothing else is
@@ -51,6 +51,19 @@ pub fn replay(
 pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Overlay> {
     let Some(found) = log_to_be_replayed(device, options)? else { return Ok(Overlay::new()) };
     Ok(steadfast_journal::recover_dry(found.log(), &**device)?.1)
+}
+
+/// What the journal holds and nobody has replayed, for an owner that will do without.
+pub(crate) fn discardable(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<(RecoveryReport, Overlay)> {
+    let bootstrap = superblock::find(&**device)?;
+    let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+    let Some(found) = journal::find(device, &bootstrap.superblock, &layout, options)? else {
+        return Err(Ext4Error::Refused { what: "the file system has no journal".into() });
+    };
+    Ok(steadfast_journal::recover_dry(found.log(), &**device)?)
 }
 
 fn log_to_be_replayed(

@@ -24,14 +24,14 @@ pub(super) fn read_bytes(device: &dyn BlockDevice, at: u64, len: usize) -> Resul
 }
 
 /// A superblock as it was found.
-pub(super) struct FoundSuperblock {
+pub(crate) struct FoundSuperblock {
     pub superblock: Superblock,
     /// Its checksum is right.
     pub whole: bool,
 }
 
 /// Reads the superblock to find the journal with; its checksum may be wrong.
-pub(super) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
+pub(crate) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
     if device.info().size < SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64 {
         Superblock::parse(&[])?;
     }
@@ -50,7 +50,7 @@ pub(super) fn is_mended(torn: &Superblock, layout: &Layout, replayed: &Overlay) 
 }
 
 /// Reads the superblock, from the overlay if it has been replayed there.
-pub(super) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superblock> {
+pub(crate) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superblock> {
     let found = find(device)?.superblock;
     let layout = Layout::new(&found, device.info().size)?;
     let (block, offset) = layout.superblock_place();
@@ -61,15 +61,44 @@ pub(super) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superb
 }
 
 /// Writes the superblock to its place and makes it durable. Only when the log holds no other
-/// image of its block.
-pub(super) fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
+/// image of its block. A power cut leaves the old superblock or the new one: only one sector is
+/// written (see [`Superblock::seal`]). If something in the second changes too, that sector is
+/// written after the first, with the checksum that goes with both.
+pub(crate) fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
+    let at = SUPERBLOCK_OFFSET;
+    let old = read_bytes(device, at, SUPERBLOCK_LEN)?;
+    if let Ok(before) = Superblock::parse_unchecked(&old)
+        && before.checksum_ok()
+    {
+        let mut halfway = superblock.with_second_sector_of(&before);
+        halfway.seal(&before);
+        put(device, &old, &halfway)?;
+        superblock.algorithm_usage = halfway.algorithm_usage;
+        superblock.checksum = halfway.checksum;
+        superblock.seal(&halfway);
+        return put(device, halfway.as_bytes(), superblock);
+    }
     superblock.update_checksum();
+    put(device, &old, superblock)
+}
+
+/// Writes the sectors in which the superblock differs from `old`.
+fn put(device: &dyn BlockDevice, old: &[u8], superblock: &Superblock) -> Result<()> {
+    let new = superblock.as_bytes();
+    let Some(first) = (0..SUPERBLOCK_LEN).find(|i| old[*i] != new[*i]) else {
+        return Ok(device.flush()?);
+    };
+    let last = (first..SUPERBLOCK_LEN).rfind(|i| old[*i] != new[*i]).unwrap_or(first);
     let sector = u64::from(device.info().logical_block);
-    let from = SUPERBLOCK_OFFSET / sector * sector;
-    let to = (SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64).next_multiple_of(sector);
+    let from = (SUPERBLOCK_OFFSET + first as u64) / sector * sector;
+    let to = (SUPERBLOCK_OFFSET + last as u64 + 1).next_multiple_of(sector);
     let mut bytes = device.read(from, to - from)?.to_vec();
-    let skip = (SUPERBLOCK_OFFSET - from) as usize;
-    bytes[skip..skip + SUPERBLOCK_LEN].copy_from_slice(superblock.as_bytes());
+    for (i, byte) in new.iter().enumerate() {
+        let place = SUPERBLOCK_OFFSET + i as u64;
+        if (from..to).contains(&place) {
+            bytes[(place - from) as usize] = *byte;
+        }
+    }
     device.write_fua(from, bytes.into())?;
     Ok(())
 }

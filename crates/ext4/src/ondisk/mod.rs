@@ -27,6 +27,7 @@ mod layout;
 mod mmp;
 mod numbers;
 mod orphan;
+mod seal;
 mod superblock;
 mod superblock_fields;
 mod support;

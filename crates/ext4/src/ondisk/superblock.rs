@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::csum::crc32c;
-use crate::ondisk::{Compat, Features, Incompat, InodeNo, RoCompat};
+use crate::ondisk::{Compat, Features, Incompat, InodeNo, RawInode, RoCompat};
 
 /// Where the primary superblock lies, in bytes.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
@@ -385,6 +385,17 @@ impl Superblock {
     /// The folder it was last mounted on, as text.
     pub fn last_mounted(&self) -> String {
         text(&self.last_mounted)
+    }
+
+    /// Keeps a copy of the journal inode's map and size (`s_jnl_blocks`).
+    pub fn set_journal_backup(&mut self, inode: &RawInode) {
+        for (word, bytes) in self.journal_blocks.iter_mut().zip(inode.block().chunks_exact(4)) {
+            // OK to unwrap: the chunks have four bytes.
+            word.set(u32::from_le_bytes(bytes.try_into().unwrap()));
+        }
+        self.journal_blocks[15].set((inode.size() >> 32) as u32);
+        self.journal_blocks[16].set(inode.size() as u32);
+        self.journal_backup_type = 1;
     }
 
     /// What the checksum should be.

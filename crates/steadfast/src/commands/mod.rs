@@ -3,6 +3,8 @@
 pub mod extents;
 pub mod image;
 pub mod iozone;
+pub mod journal;
+pub mod journal_device;
 pub mod lab;
 pub mod mkfs;
 pub mod pages;

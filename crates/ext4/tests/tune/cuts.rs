@@ -1,0 +1,230 @@
+//! The power goes while a journal is attached, detached or moved: with the old journal or the
+//! new one the file system mounts, everything is in it, and e2fsck finds nothing wrong.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::{CacheSettings, Record, RecordLog, Recording, WriteCache};
+use steadfast_devices::source::Ram;
+use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_runtime::Sim;
+
+use crate::machine::{
+    Images, Start, Stores, assert_files, build, devices, dynamic, journal, mount, named_card,
+};
+
+type Change = fn(&Arc<dyn BlockDevice>, &[JournalDevice; 2]);
+
+/// Records a change.
+fn run(stores: &Stores, change: Change) -> Recording {
+    let stores = stores.clone();
+    Sim::new(1)
+        .run(move || {
+            let log = RecordLog::new();
+            let recorded = devices(&stores).map(|ram| {
+                let cached = Arc::new(WriteCache::new(Arc::new(ram), CacheSettings::default()));
+                Arc::new(Record::new(cached, &log)) as Arc<dyn BlockDevice>
+            });
+            let cards = [1, 2].map(|i| JournalDevice {
+                device: Arc::clone(&recorded[i]),
+                number: 0,
+                accept_volatile: false,
+            });
+            change(&recorded[0], &cards);
+            log.take()
+        })
+        .unwrap()
+}
+
+/// The instants at which something was written or flushed, the last ones first: what matters
+/// comes after the long erasing of a log.
+fn cuts(recording: &Recording) -> Vec<u64> {
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let soak = std::env::var("STEADFAST_SOAK").is_ok();
+    let all = (first + 1..=last).rev();
+    if soak {
+        return all.collect();
+    }
+    let late = all.clone().take(34);
+    let mut rng = Rng::new(last);
+    let early = (0..6).map(move |_| first + 1 + rng.below(last - first));
+    late.chain(early).collect()
+}
+
+/// `tidy`: a moment is left in which e2fsck has something to do, without asking.
+fn explore(start: Start, upstream: bool, tidy: bool, change: Change) {
+    let stores = Sim::new(1).run(move || build(start, upstream)).unwrap();
+    let recording = run(&stores, change);
+    let images = Images::new();
+    let mut rng = Rng::new(7);
+    for (i, cut) in cuts(&recording).into_iter().enumerate() {
+        let keep = [0, 100, 50][i % 3];
+        let left: Vec<_> = stores
+            .iter()
+            .zip(0..)
+            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, keep, &mut rng))
+            .collect();
+        let left: Stores = left.try_into().unwrap();
+        let what = format!("{start:?}, cut {cut} of {}, keep {keep}", recording.last_cut());
+        let machine = devices(&left);
+        let card = named_card(&machine);
+        judge(&images, &machine, card, tidy, &what);
+        if i % 8 == 0 {
+            kernel(&images, &devices(&left), card, &what);
+        }
+    }
+}
+
+fn judge(images: &Images, machine: &[Ram; 3], card: Option<usize>, tidy: bool, what: &str) {
+    let (mine, context) = (machine.clone(), what.to_string());
+    Sim::new(1)
+        .run(move || {
+            let journal = card.map(|i| dynamic(&mine[i]));
+            let fs =
+                mount(&dynamic(&mine[0]), journal).unwrap_or_else(|e| panic!("{context}: {e}"));
+            assert_files(&fs, &context);
+            fs.unmount().unwrap();
+        })
+        .unwrap();
+    let disk = images.dump(&machine[0].store(), "disk");
+    let card = card.map(|i| images.dump(&machine[i].store(), "card"));
+    images.e2fsck(&disk, card.as_deref(), tidy, what);
+}
+
+fn ok(program: &str, args: &[&str]) -> String {
+    let out = Command::new(program).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{program} {args:?}: {said}");
+    String::from_utf8_lossy(&out.stdout).trim().to_string()
+}
+
+/// Attached to a loop device until dropped.
+struct Loop(String);
+
+// Detaching a device that is still in use takes effect when it no longer is.
+
+impl Loop {
+    fn of(path: &Path) -> Loop {
+        Loop(ok("losetup", &["--show", "-f", path.to_str().unwrap()]))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+/// The kernel mounts it too.
+fn kernel(images: &Images, machine: &[Ram; 3], card: Option<usize>, what: &str) {
+    let disk = images.dump(&machine[0].store(), "kernel-disk");
+    let card = card.map(|i| images.dump(&machine[i].store(), "kernel-card"));
+    {
+        let disk = Loop::of(&disk);
+        let card = card.as_deref().map(Loop::of);
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().to_str().unwrap();
+        let options = card.as_ref().map_or("rw".into(), |c| format!("rw,journal_path={}", c.0));
+        ok("mount", &["-t", "ext4", "-o", &options, &disk.0, at]);
+        let read = std::fs::read(folder.path().join("file2")).map(|d| d.len());
+        // A child that another test has just started may still hold the mount.
+        let gone = (0..200).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            Command::new("umount").arg(at).output().unwrap().status.success()
+        });
+        assert!(gone, "{what}: cannot unmount {at}");
+        assert_eq!(read.unwrap(), 21_000, "{what}");
+    }
+    // The kernel's journal is given as a loop device: e2fsck would mend its number first.
+    images.e2fsck(&disk, card.as_deref(), true, what);
+}
+
+fn attach_inside(disk: &Arc<dyn BlockDevice>, _: &[JournalDevice; 2]) {
+    attach(disk, &NewJournal::Internal { blocks: Some(1100) }).unwrap();
+}
+
+#[test]
+fn an_internal_journal_is_attached() {
+    explore(Start::None, false, true, attach_inside);
+}
+
+#[test]
+fn an_external_journal_is_attached() {
+    explore(Start::None, false, false, |disk, cards| {
+        attach(disk, &NewJournal::External(cards[0].clone())).unwrap();
+    });
+}
+
+#[test]
+fn an_internal_journal_is_detached() {
+    explore(Start::Internal, true, true, |disk, _| {
+        let gone = detach(disk, None, Loss::Refuse).unwrap();
+        assert_eq!(gone.freed_blocks, 1200);
+    });
+}
+
+#[test]
+fn an_external_journal_is_detached() {
+    explore(Start::External, true, false, |disk, cards| {
+        assert!(detach(disk, Some(&cards[0]), Loss::Refuse).unwrap().released);
+    });
+}
+
+#[test]
+fn the_journal_moves_out() {
+    explore(Start::Internal, true, false, |disk, cards| {
+        let moved = move_to(disk, None, &NewJournal::External(cards[0].clone())).unwrap();
+        assert_eq!(moved.freed_blocks, 1200);
+    });
+}
+
+#[test]
+fn the_journal_moves_in() {
+    explore(Start::External, false, true, |disk, cards| {
+        let new = NewJournal::Internal { blocks: Some(1100) };
+        move_to(disk, Some(&cards[0]), &new).unwrap();
+    });
+}
+
+#[test]
+fn the_journal_moves_to_another_device() {
+    explore(Start::External, true, false, |disk, cards| {
+        move_to(disk, Some(&cards[0]), &NewJournal::External(cards[1].clone())).unwrap();
+    });
+}
+
+/// A change that was cut is simply made again.
+#[test]
+fn what_was_cut_is_done_again() {
+    let stores = Sim::new(1).run(|| build(Start::Internal, true)).unwrap();
+    let out: Change = |disk, cards| {
+        move_to(disk, None, &NewJournal::External(cards[0].clone())).unwrap();
+    };
+    let recording = run(&stores, out);
+    let mut rng = Rng::new(3);
+    for cut in cuts(&recording).into_iter().step_by(3) {
+        let left: Vec<_> = stores
+            .iter()
+            .zip(0..)
+            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, 50, &mut rng))
+            .collect();
+        let machine = devices(&left.try_into().unwrap());
+        let mine = machine.clone();
+        Sim::new(1)
+            .run(move || {
+                let disk = dynamic(&mine[0]);
+                if named_card(&mine).is_none() {
+                    let new = NewJournal::External(journal(&mine[1]));
+                    move_to(&disk, None, &new).unwrap();
+                }
+                let fs = mount(&disk, Some(dynamic(&mine[1]))).unwrap();
+                assert_files(&fs, "again");
+                fs.unmount().unwrap();
+            })
+            .unwrap();
+    }
+}

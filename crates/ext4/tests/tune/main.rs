@@ -1,0 +1,4 @@
+//! Journals attached, detached and moved; with the power cut in the middle of it.
+
+mod cuts;
+mod machine;

@@ -1,0 +1,256 @@
+//! `steadfast journal`: another journal for an unmounted file system.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use steadfast_ext4::check;
+use steadfast_ext4::tune::{
+    self, Attached, Detached, Discarded, JournalDevice, JournalPlace, JournalStatus, Loss,
+    NewJournal,
+};
+use uuid::Uuid;
+
+use super::image::open;
+use super::journal_device::{find, open_journal};
+use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
+use crate::{Outcome, Usage, terminal};
+
+/// Does what was asked for.
+pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        JournalCommand::Status { image, json } => status(image, *json, out),
+        JournalCommand::Attach { image, new } => {
+            let new = new_journal(image, new)?;
+            let device = open(image, false)?;
+            let attached = tune::attach(&device, &new).with_context(|| name(image))?;
+            tell_attached(image, &attached, out)
+        }
+        JournalCommand::Move { image, new } => {
+            let old = old_journal(image, false)?;
+            let new = new_journal(&image.image, new)?;
+            let device = open(&image.image, false)?;
+            let moved =
+                tune::move_to(&device, old.as_ref(), &new).with_context(|| name(&image.image))?;
+            tell_attached(&image.image, &moved, out)
+        }
+        JournalCommand::Detach { image, discard_unreplayed } => {
+            let journal = old_journal(image, false)?;
+            let device = open(&image.image, false)?;
+            let loss = if *discard_unreplayed { Loss::Accept } else { Loss::Refuse };
+            let gone = tune::detach(&device, journal.as_ref(), loss)
+                .with_context(|| name(&image.image))?;
+            tell_detached(&image.image, &gone, out)
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// The present journal's device: the one that was named, else the one with the right UUID.
+fn old_journal(image: &Image, read_only: bool) -> Result<Option<JournalDevice>> {
+    if let Some(path) = &image.journal {
+        return open_journal(path, read_only, true).map(Some);
+    }
+    let device = open(&image.image, true)?;
+    let info = check::info(&device).with_context(|| name(&image.image))?;
+    drop(device);
+    let Some(uuid) = info.external_journal else { return Ok(None) };
+    let Some(path) = find(uuid, info.superblock.journal_device.get()) else { return Ok(None) };
+    terminal::note(&format!("note: the journal {uuid} is {}", path.display()));
+    open_journal(&path, read_only, true).map(Some)
+}
+
+fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
+    if let Some(path) = &args.device {
+        if std::fs::canonicalize(path).ok() == std::fs::canonicalize(image).ok() {
+            return Err(Usage("the journal is to be on another device".into()).into());
+        }
+        return Ok(NewJournal::External(open_journal(path, false, args.accept_volatile)?));
+    }
+    let Some(text) = &args.size else { return Ok(NewJournal::Internal { blocks: None }) };
+    let bytes =
+        steadfast_lab::size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?;
+    let device = open(image, true)?;
+    let block_size = check::info(&device).with_context(|| name(image))?.block_size.max(1024);
+    let blocks = u32::try_from(bytes / u64::from(block_size))
+        .map_err(|_| Usage(format!("--size {text}: too large")))?;
+    Ok(NewJournal::Internal { blocks: Some(blocks) })
+}
+
+fn tell_attached(image: &Path, a: &Attached, out: &mut dyn Write) -> Result<Outcome> {
+    let image = image.display();
+    match a.external {
+        Some(uuid) => writeln!(out, "{image}: external journal {uuid}, {} blocks", a.blocks)?,
+        None => writeln!(out, "{image}: internal journal, {} blocks", a.blocks)?,
+    }
+    if a.freed_blocks > 0 {
+        writeln!(out, "the old journal gave {} blocks back", a.freed_blocks)?;
+    }
+    if a.discarded_transactions > 0 {
+        writeln!(
+            out,
+            "the journal device held {} transactions of an earlier use: thrown away",
+            a.discarded_transactions
+        )?;
+    }
+    Ok(Outcome::Good)
+}
+
+/// Block numbers printed after a loss.
+const BLOCKS_SHOWN: usize = 100;
+
+fn tell_detached(image: &Path, d: &Detached, out: &mut dyn Write) -> Result<Outcome> {
+    let image = image.display();
+    if d.replayed_transactions > 0 {
+        writeln!(out, "{image}: {} transactions replayed", d.replayed_transactions)?;
+    }
+    match d.external {
+        Some(uuid) => writeln!(out, "{image}: external journal {uuid} detached")?,
+        None => writeln!(out, "{image}: internal journal detached")?,
+    }
+    if d.freed_blocks > 0 {
+        writeln!(out, "it gave {} blocks back", d.freed_blocks)?;
+    }
+    if d.external.is_some() && !d.released {
+        writeln!(
+            out,
+            "the journal device was not there and still names this file system: before it is used \
+             again, mkfs -O journal_dev -F makes it anew"
+        )?;
+    }
+    match &d.discarded {
+        Discarded::Nothing => return Ok(Outcome::Good),
+        Discarded::Listed { transactions, blocks } => {
+            writeln!(
+                out,
+                "lost: {transactions} transactions that would have changed {} blocks",
+                blocks.len()
+            )?;
+            let shown: Vec<String> = blocks.iter().take(BLOCKS_SHOWN).map(u64::to_string).collect();
+            let more = if blocks.len() > BLOCKS_SHOWN { " ..." } else { "" };
+            writeln!(out, "  blocks {}{more}", shown.join(" "))?;
+        }
+        Discarded::Unknown { why, since } => {
+            let since = jiff::Timestamp::from_second(i64::try_from(*since).unwrap_or(0))?;
+            writeln!(out, "lost: an unknown part of what was changed since {since}: {why}")?;
+        }
+    }
+    if let Some(report) = &d.check {
+        for finding in &report.findings {
+            writeln!(out, "{finding}")?;
+        }
+        let count = report.findings.len() as u64 + report.more_findings;
+        writeln!(out, "check: {count} findings; run e2fsck -f before it is used")?;
+    }
+    Ok(Outcome::Problem)
+}
+
+fn status(image: &Image, as_json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    let journal = old_journal(image, true)?;
+    let device = open(&image.image, true)?;
+    let s = tune::status(&device, journal.as_ref()).with_context(|| name(&image.image))?;
+    if as_json {
+        let document = document(&image.image, &s);
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+    } else {
+        for (key, value) in rows(&s) {
+            writeln!(out, "{key:18} {value}")?;
+        }
+    }
+    Ok(if s.problem.is_some() || s.fs_error { Outcome::Problem } else { Outcome::Good })
+}
+
+fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
+    let mut rows = vec![("journal:", place(&s.place))];
+    if let Some(uuid) = s.fs_uuid {
+        rows.push(("file system:", uuid.to_string()));
+    }
+    if let Some(sb) = &s.superblock {
+        let size = u64::from(sb.max_len()) * u64::from(sb.block_size()) / 1024;
+        rows.push(("size:", format!("{} blocks, {size} KiB", sb.max_len())));
+        rows.push(("journal UUID:", sb.uuid().to_string()));
+        let features = sb.features().names();
+        let text = if features.is_empty() { "(none)".into() } else { features.join(" ") };
+        rows.push(("features:", text));
+        rows.push(("sequence:", sb.sequence().to_string()));
+        if sb.errno() != 0 {
+            rows.push(("error recorded:", sb.errno().to_string()));
+        }
+    }
+    let users = s.users();
+    if !users.is_empty() {
+        rows.push(("used by:", texts(&users).join(", ")));
+    }
+    if let Some(p) = s.pending {
+        let text = match p.transactions {
+            0 => "clean".to_owned(),
+            n => format!("{n} transactions wait, {} blocks", p.blocks),
+        };
+        rows.push(("contents:", text));
+    }
+    if s.fs_uuid.is_some() && s.place != JournalPlace::None {
+        let text = if s.needs_recovery { "yes" } else { "no" };
+        rows.push(("needs recovery:", text.into()));
+    }
+    if s.fs_error {
+        rows.push(("file system:", "has an error recorded: run e2fsck -f".into()));
+    }
+    if let Some(problem) = &s.problem {
+        rows.push(("problem:", problem.clone()));
+    }
+    rows
+}
+
+fn place(place: &JournalPlace) -> String {
+    match place {
+        JournalPlace::None => "none".into(),
+        JournalPlace::Internal { inode } => format!("internal, inode {inode}"),
+        JournalPlace::External { uuid, number: 0 } => format!("external, UUID {uuid}"),
+        JournalPlace::External { uuid, number } => {
+            format!("external, UUID {uuid}, remembered as device {number:#06x}")
+        }
+        JournalPlace::Device { uuid, .. } => format!("a journal device, UUID {uuid}"),
+    }
+}
+
+fn texts(users: &[Uuid]) -> Vec<String> {
+    users.iter().map(Uuid::to_string).collect()
+}
+
+fn document(image: &Path, s: &JournalStatus) -> Value {
+    let (kind, uuid) = match &s.place {
+        JournalPlace::None => ("none", None),
+        JournalPlace::Internal { .. } => ("internal", None),
+        JournalPlace::External { uuid, .. } => ("external", Some(uuid.to_string())),
+        JournalPlace::Device { uuid, .. } => ("device", Some(uuid.to_string())),
+    };
+    let journal = s.superblock.as_ref().map(|sb| {
+        json!({
+            "blocks": sb.max_len(),
+            "block_size": sb.block_size(),
+            "uuid": sb.uuid().to_string(),
+            "features": sb.features().names(),
+            "sequence": sb.sequence().0,
+            "errno": sb.errno(),
+        })
+    });
+    json!({
+        "format": "steadfast-journal",
+        "version": 1,
+        "image": name(image),
+        "place": kind,
+        "device_uuid": uuid,
+        "fs_uuid": s.fs_uuid.map(|u| u.to_string()),
+        "needs_recovery": s.needs_recovery,
+        "fs_error": s.fs_error,
+        "journal": journal,
+        "users": texts(&s.users()),
+        "transactions": s.pending.map(|p| p.transactions),
+        "blocks": s.pending.map(|p| p.blocks),
+        "problem": s.problem,
+    })
+}

@@ -1,7 +1,9 @@
 //! The inodes in memory, one for each number.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
 
 use super::Inode;
 use crate::ondisk::InodeNo;
@@ -10,17 +12,24 @@ use crate::ondisk::InodeNo;
 const IDLE_MAX: usize = 16384;
 
 /// Inodes by number. An inode that somebody holds, that is open or has delayed data stays;
-/// others leave, the one asked for longest ago first.
+/// others leave by *second chance*: the oldest that was not asked for since it was last passed
+/// over.
 #[derive(Default)]
 pub(crate) struct InodeCache {
     state: Mutex<State>,
 }
 
+struct Slot {
+    inode: Arc<Inode>,
+    used: bool,
+}
+
 #[derive(Default)]
 struct State {
-    inodes: HashMap<InodeNo, (Arc<Inode>, u64)>,
-    by_use: BTreeMap<u64, InodeNo>,
-    clock: u64,
+    inodes: FxHashMap<InodeNo, Slot>,
+    /// Every inode of the table, in the order in which they may go. One that was removed may
+    /// still be here, and one that came again may be here twice.
+    queue: VecDeque<InodeNo>,
 }
 
 impl InodeCache {
@@ -30,26 +39,20 @@ impl InodeCache {
 
     pub fn get(&self, no: InodeNo) -> Option<Arc<Inode>> {
         let mut state = self.lock();
-        state.clock += 1;
-        let clock = state.clock;
-        let (inode, used) = state.inodes.get_mut(&no)?;
-        let (inode, before) = (Arc::clone(inode), std::mem::replace(used, clock));
-        state.by_use.remove(&before);
-        state.by_use.insert(clock, no);
-        Some(inode)
+        let slot = state.inodes.get_mut(&no)?;
+        slot.used = true;
+        Some(Arc::clone(&slot.inode))
     }
 
     /// Adds an inode; one that is there with its number is forgotten. The caller holds the
     /// metadata lock, under which inodes are read, so nobody adds the same one.
     pub fn insert(&self, inode: Arc<Inode>) {
         let mut state = self.lock();
-        state.clock += 1;
-        let (clock, no) = (state.clock, inode.no);
-        if let Some((_, before)) = state.inodes.insert(no, (inode, clock)) {
-            state.by_use.remove(&before);
+        let no = inode.no;
+        if state.inodes.insert(no, Slot { inode, used: true }).is_none() {
+            state.queue.push_back(no);
         }
-        state.by_use.insert(clock, no);
-        if state.inodes.len() > IDLE_MAX {
+        if state.inodes.len() > IDLE_MAX || state.queue.len() > 4 * IDLE_MAX {
             state.evict();
         }
     }
@@ -58,7 +61,7 @@ impl InodeCache {
     /// open and `open_too` does not say that this does not matter.
     pub fn retire(&self, open_too: bool) -> bool {
         let state = self.lock();
-        let all = || state.inodes.values().map(|(inode, _)| inode);
+        let all = || state.inodes.values().map(|slot| &slot.inode);
         // Nobody locks the state of two inodes but here.
         let mut states: Vec<_> = all().map(|inode| inode.state()).collect();
         if !open_too && states.iter().any(|s| s.opens > 0) {
@@ -72,33 +75,41 @@ impl InodeCache {
     pub fn clear(&self) {
         let mut state = self.lock();
         state.inodes.clear();
-        state.by_use.clear();
+        state.queue.clear();
     }
 
     pub fn remove(&self, no: InodeNo) {
-        let mut state = self.lock();
-        if let Some((_, used)) = state.inodes.remove(&no) {
-            state.by_use.remove(&used);
-        }
+        self.lock().inodes.remove(&no);
     }
 }
 
 impl State {
-    /// Drops an eighth of the inodes, as far as nobody needs them.
+    /// Drops inodes until an eighth of the room is free, as far as nobody needs them. Looks at
+    /// each once at most.
     fn evict(&mut self) {
-        let oldest: Vec<(u64, InodeNo)> =
-            self.by_use.iter().take(IDLE_MAX / 8).map(|(u, n)| (*u, *n)).collect();
-        for (used, no) in oldest {
-            let Some((inode, _)) = self.inodes.get(&no) else { continue };
-            let idle = Arc::strong_count(inode) == 1 && {
-                let state = inode.state();
-                let clean = state.delayed.is_empty() && state.moving.is_empty();
-                state.opens == 0 && clean && state.size == state.raw.size()
-            };
-            if idle {
-                self.inodes.remove(&no);
-                self.by_use.remove(&used);
+        let State { inodes, queue } = self;
+        let mut seen = HashSet::new();
+        queue.retain(|no| inodes.contains_key(no) && seen.insert(*no));
+        for _ in 0..queue.len() {
+            if inodes.len() <= IDLE_MAX / 8 * 7 {
+                return;
+            }
+            let Some(no) = queue.pop_front() else { return };
+            let Some(slot) = inodes.get_mut(&no) else { continue };
+            if std::mem::take(&mut slot.used) || !is_idle(&slot.inode) {
+                queue.push_back(no);
+            } else {
+                inodes.remove(&no);
             }
         }
+    }
+}
+
+/// Whether nobody but the cache needs it.
+fn is_idle(inode: &Arc<Inode>) -> bool {
+    Arc::strong_count(inode) == 1 && {
+        let state = inode.state();
+        let clean = state.delayed.is_empty() && state.moving.is_empty();
+        state.opens == 0 && clean && state.size == state.raw.size()
     }
 }

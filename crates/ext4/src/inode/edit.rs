@@ -120,6 +120,14 @@ impl Txn<'_> {
         Ok(raw)
     }
 
+    /// Looks at the inode's fields as this transaction sees them.
+    pub(crate) fn look_at<T>(&self, no: InodeNo, look: impl FnOnce(&RawInode) -> T) -> Result<T> {
+        if let Some(edit) = self.inodes.get(&no) {
+            return Ok(look(&edit.raw));
+        }
+        Ok(look(&self.inode(no)?.state().raw))
+    }
+
     /// A copy of the inode's fields as this transaction sees them.
     pub fn raw_inode(&self, no: InodeNo) -> Result<RawInode> {
         if let Some(edit) = self.inodes.get(&no) {

@@ -1,23 +1,26 @@
-//! Clean metadata blocks in memory, the least recently used dropped first.
+//! Clean metadata blocks in memory, dropped when there are too many.
 //!
 //! A block stays here while the journal or the device holds the same contents, so dropping it is
-//! always safe.
+//! always safe. Which one goes is decided by *second chance* (the clock algorithm): the oldest
+//! that was not asked for since it was last passed over. A hit costs one look into a hash table.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 struct Entry {
     contents: Bytes,
     verified: bool,
-    used: u64,
+    used: bool,
 }
 
-/// Least-recently-used cache of whole blocks.
+/// Cache of whole blocks.
 pub(crate) struct BlockCache {
-    entries: HashMap<u64, Entry>,
-    by_use: BTreeMap<u64, u64>,
-    clock: u64,
+    entries: FxHashMap<u64, Entry>,
+    /// Every block of `entries`, in the order in which they may go. A block that was removed may
+    /// still be here, and one that came again may be here twice.
+    queue: VecDeque<u64>,
     capacity: usize,
 }
 
@@ -32,32 +35,35 @@ impl BlockCache {
     /// A cache for `capacity` blocks.
     pub fn new(capacity: usize) -> Self {
         BlockCache {
-            entries: HashMap::new(),
-            by_use: BTreeMap::new(),
-            clock: 0,
+            entries: FxHashMap::default(),
+            queue: VecDeque::new(),
             capacity: capacity.max(16),
         }
     }
 
     pub fn get(&mut self, block: u64) -> Option<Cached> {
-        self.clock += 1;
         let entry = self.entries.get_mut(&block)?;
-        self.by_use.remove(&entry.used);
-        entry.used = self.clock;
-        self.by_use.insert(self.clock, block);
+        entry.used = true;
         Some(Cached { contents: entry.contents.clone(), verified: entry.verified })
     }
 
     pub fn insert(&mut self, block: u64, contents: Bytes, verified: bool) {
-        self.clock += 1;
-        let entry = Entry { contents, verified, used: self.clock };
-        if let Some(old) = self.entries.insert(block, entry) {
-            self.by_use.remove(&old.used);
+        let entry = Entry { contents, verified, used: true };
+        if self.entries.insert(block, entry).is_some() {
+            return;
         }
-        self.by_use.insert(self.clock, block);
+        self.queue.push_back(block);
         while self.entries.len() > self.capacity {
-            let Some((_, oldest)) = self.by_use.pop_first() else { break };
-            self.entries.remove(&oldest);
+            let Some(oldest) = self.queue.pop_front() else { break };
+            match self.entries.get_mut(&oldest) {
+                Some(entry) if std::mem::take(&mut entry.used) => self.queue.push_back(oldest),
+                Some(_) => drop(self.entries.remove(&oldest)),
+                None => {}
+            }
+        }
+        if self.queue.len() > 2 * self.capacity {
+            let mut seen = HashSet::new();
+            self.queue.retain(|b| self.entries.contains_key(b) && seen.insert(*b));
         }
     }
 
@@ -68,9 +74,7 @@ impl BlockCache {
     }
 
     pub fn remove(&mut self, block: u64) {
-        if let Some(old) = self.entries.remove(&block) {
-            self.by_use.remove(&old.used);
-        }
+        self.entries.remove(&block);
     }
 }
 
@@ -79,14 +83,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_the_least_recently_used() {
+    fn the_queue_stays_bounded() {
         let mut cache = BlockCache::new(16);
-        for block in 0..16 {
-            cache.insert(block, Bytes::new(), false);
+        for round in 0..1000 {
+            cache.insert(round % 3, Bytes::new(), false);
+            cache.remove(round % 3);
         }
-        assert!(cache.get(0).is_some());
-        cache.insert(16, Bytes::new(), false);
+        assert!(cache.queue.len() <= 2 * 16 + 1 && cache.entries.is_empty());
+    }
+
+    #[test]
+    fn what_is_used_stays() {
+        let mut cache = BlockCache::new(16);
+        for block in 0..100 {
+            cache.insert(block, Bytes::new(), false);
+            assert!(cache.get(0).is_some());
+        }
         assert!(cache.get(1).is_none());
+        assert!(cache.entries.len() == 16);
         assert!(cache.get(0).is_some_and(|c| !c.verified));
         cache.mark_verified(0);
         assert!(cache.get(0).is_some_and(|c| c.verified));

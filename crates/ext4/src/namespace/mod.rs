@@ -130,12 +130,12 @@ fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Found>> {
 }
 
 fn kind_of(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {
-    let kind = txn.raw_inode(no)?.file_type();
+    let kind = txn.look_at(no, |raw| raw.file_type())?;
     kind.ok_or_else(|| Ext4Error::corrupt("no valid file type", format!("inode {no}")))
 }
 
 fn flags_of(txn: &Txn<'_>, no: InodeNo) -> Result<InodeFlags> {
-    Ok(txn.raw_inode(no)?.flags())
+    txn.look_at(no, |raw| raw.flags())
 }
 
 /// Refuses changes of directories that are marked immutable.

@@ -10,8 +10,8 @@ use steadfast_vfs::{FileType, FsError};
 use super::DirContext;
 use crate::error::Result;
 use crate::ondisk::{
-    DIR_TAIL_LEN, DirEntries, DirentHeader, DirentRef, DirentTail, InodeNo, file_type_code,
-    put_dirent, rec_len_needed, rec_len_to_disk,
+    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirEntries, DirentHeader, DirentRef, DirentTail, InodeNo,
+    file_type_code, put_dirent, rec_len_from_disk, rec_len_needed, rec_len_to_disk,
 };
 
 /// Offset of "." in the first block.
@@ -66,6 +66,88 @@ pub(super) fn entries<'b>(
         broken = true;
         Some(corrupt(what))
     })
+}
+
+/// What it takes to get from one entry to the next.
+struct Step {
+    at: usize,
+    rec_len: usize,
+    used: bool,
+    name_len: usize,
+}
+
+impl Step {
+    /// The entry's name; empty if it does not fit into the block.
+    fn name<'b>(&self, block: &'b [u8]) -> &'b [u8] {
+        let at = self.at + DIRENT_HEADER_LEN;
+        block.get(at..at + self.name_len).unwrap_or_default()
+    }
+
+    /// Bytes that the entry needs of its length.
+    fn needed(&self) -> usize {
+        if self.used { rec_len_needed(self.name_len) } else { 0 }
+    }
+}
+
+/// Walks over the entries of a block as [`entries`] does, but looks at no more of each than it
+/// takes to get to the next one: what comes from the device has been checked whole before. Never
+/// leaves the block, never stands still.
+fn steps<'b>(
+    context: &'b DirContext,
+    number: u32,
+    block: &'b [u8],
+) -> impl Iterator<Item = Result<Step>> {
+    let end = usable(context, block.len());
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at >= end {
+            return None;
+        }
+        let corrupt = |at: usize, what: String| {
+            Some(Err(context.corrupt(number, format!("entry at byte {at} {what}"))))
+        };
+        let here = std::mem::replace(&mut at, end);
+        let Some(header) = block.get(here..here + DIRENT_HEADER_LEN) else {
+            return corrupt(here, "is cut short".into());
+        };
+        let rec_len = rec_len_from_disk(u16::from_le_bytes([header[4], header[5]]), block.len());
+        let (used, name_len) = (header[..4] != [0; 4], usize::from(header[6]));
+        let step = Step { at: here, rec_len, used, name_len };
+        if rec_len < step.needed().max(rec_len_needed(1)) || rec_len > end - here {
+            return corrupt(here, format!("has a length of {rec_len}"));
+        }
+        at = here + rec_len;
+        Some(Ok(step))
+    })
+}
+
+/// Finds a name. The entry that is found is checked whole.
+pub(super) fn find<'b>(
+    context: &DirContext,
+    number: u32,
+    block: &'b [u8],
+    name: &[u8],
+) -> Result<Option<DirentRef<'b>>> {
+    let end = usable(context, block.len());
+    for step in steps(context, number, block) {
+        let step = step?;
+        if !step.used || step.name_len != name.len() || step.name(block) != name {
+            continue;
+        }
+        let at = step.at;
+        let corrupt = |what| context.corrupt(number, what);
+        let entry = DirEntries::at(block, at).next().transpose().map_err(corrupt)?;
+        let Some(entry) = entry else { return Ok(None) };
+        check(context, number, &entry, end)
+            .map_err(|what| corrupt(format!("{what} in the entry at byte {at}")))?;
+        return Ok(Some(entry));
+    }
+    Ok(None)
+}
+
+/// Checks all entries: asked once of what comes from the device.
+pub(super) fn check_all(context: &DirContext, number: u32, block: &[u8]) -> Result<()> {
+    entries(context, number, block).try_for_each(|entry| entry.map(drop))
 }
 
 fn check(
@@ -142,15 +224,14 @@ pub(super) fn insert(
 ) -> Result<bool> {
     let want = rec_len_needed(new.name.len());
     let mut place = None;
-    for entry in entries(context, number, block) {
-        let entry = entry?;
-        if in_use(&entry) && entry.name == new.name {
+    for step in steps(context, number, block) {
+        let step = step?;
+        if step.used && step.name_len == new.name.len() && step.name(block) == new.name {
             return Err(FsError::Exists.into());
         }
-        let needed = if in_use(&entry) { rec_len_needed(entry.name.len()) } else { 0 };
-        let behind_dot = number == 0 && entry.at == DOT;
-        if place.is_none() && !behind_dot && entry.rec_len - needed >= want {
-            place = Some((entry.at, needed, entry.rec_len));
+        let behind_dot = number == 0 && step.at == DOT;
+        if place.is_none() && !behind_dot && step.rec_len - step.needed() >= want {
+            place = Some((step.at, step.needed(), step.rec_len));
         }
     }
     let Some((at, keep, length)) = place else { return Ok(false) };
@@ -165,13 +246,13 @@ pub(super) fn insert(
 pub(super) fn remove(context: &DirContext, number: u32, block: &mut [u8], at: usize) -> Result<()> {
     let mut before = None;
     let mut here = None;
-    for entry in entries(context, number, block) {
-        let entry = entry?;
-        if entry.at == at && in_use(&entry) {
-            here = Some(entry.rec_len);
+    for step in steps(context, number, block) {
+        let step = step?;
+        if step.at == at && step.used {
+            here = Some(step.rec_len);
             break;
         }
-        before = Some((entry.at, entry.rec_len));
+        before = Some((step.at, step.rec_len));
     }
     let length = here.ok_or_else(|| context.corrupt(number, "an entry vanished"))?;
     // The old name does not stay behind on the disk.

@@ -8,6 +8,10 @@
 //! table's last possible place and cover what is used of it. Source: the kernel's
 //! Documentation/filesystems/ext4/directory.rst and fs/ext4/namei.c.
 
+use std::ops::{Deref, DerefMut};
+
+use bytes::Bytes;
+
 use super::block::{DOT, DOT_DOT, first_block};
 use super::{DirBlocks, DirBlocksMut, Directory, Found};
 use crate::error::{Ext4Error, Result};
@@ -24,8 +28,38 @@ const PLACE: usize = size_of::<DxEntry>();
 pub(super) struct Node {
     /// Block in the directory.
     pub number: u32,
-    bytes: Vec<u8>,
+    bytes: Contents,
     table: usize,
+}
+
+/// A block's bytes: those of the cache until they are changed.
+#[derive(Debug, Clone)]
+enum Contents {
+    Shared(Bytes),
+    Own(Vec<u8>),
+}
+
+impl Deref for Contents {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Contents::Shared(bytes) => bytes,
+            Contents::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl DerefMut for Contents {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if let Contents::Shared(bytes) = self {
+            *self = Contents::Own(bytes.to_vec());
+        }
+        match self {
+            Contents::Own(bytes) => bytes,
+            Contents::Shared(_) => unreachable!("made our own above"),
+        }
+    }
 }
 
 /// The way from the root to a leaf: each node, and the place taken in it.
@@ -182,8 +216,7 @@ impl<D: DirBlocks> Directory<D> {
     /// Reads and checks the root. Only what the kernel writes is looked at: it leaves in the gaps
     /// what the block held before.
     pub(super) fn read_root(&self) -> Result<Node> {
-        let bytes = self.read_table(0)?;
-        let root = Node { number: 0, bytes, table: DX_ROOT_ENTRIES_OFFSET };
+        let root = self.read_table(0, DX_ROOT_ENTRIES_OFFSET)?;
         let bad = |what: &str| self.context.corrupt(0, format!("index root: {what}"));
         if root.bytes[DOT + 4..DOT + 9] != [12, 0, 1, root.bytes[DOT + 7], b'.']
             || root.dot(DOT).ino != self.context.ino
@@ -210,20 +243,25 @@ impl<D: DirBlocks> Directory<D> {
         Ok(root)
     }
 
-    /// Reads an index block and checks its checksum.
-    fn read_table(&self, number: u32) -> Result<Vec<u8>> {
+    /// Reads an index block. What comes from the device is checked whole, checksum and places;
+    /// what is in memory has been.
+    fn read_table(&self, number: u32, table: usize) -> Result<Node> {
         let check = |contents: &[u8]| {
-            if self.context.format.checksums.verify_dx_block(self.context.seed, contents) {
-                return Ok(());
+            if !self.context.format.checksums.verify_dx_block(self.context.seed, contents) {
+                let what = "no index block, or its checksum is wrong";
+                return Err(self.context.corrupt(number, what));
             }
-            Err(self.context.corrupt(number, "no index block, or its checksum is wrong"))
+            let bytes = Contents::Shared(Bytes::copy_from_slice(contents));
+            let node = Node { number, bytes, table };
+            self.check_table(&node)?;
+            (0..node.count()).try_for_each(|i| self.check_place(&node, i))
         };
-        Ok(self.blocks.read(number, &check)?.to_vec())
+        let bytes = Contents::Shared(self.blocks.read(number, &check)?);
+        Ok(Node { number, bytes, table })
     }
 
     fn read_node(&self, number: u32) -> Result<Node> {
-        let bytes = self.read_table(number)?;
-        let node = Node { number, bytes, table: DX_NODE_ENTRIES_OFFSET };
+        let node = self.read_table(number, DX_NODE_ENTRIES_OFFSET)?;
         if node.u32_at(0) != 0 || node.u16_at(4) != node.bytes.len() {
             return Err(self.context.corrupt(number, "not an index node"));
         }
@@ -237,6 +275,7 @@ impl<D: DirBlocks> Directory<D> {
         usize::from(DxCountLimit::capacity(block_size, table, checksum))
     }
 
+    /// Limit and count: with them right, every place can be looked at.
     fn check_table(&self, node: &Node) -> Result<()> {
         let bad = |what: String| Err(self.context.corrupt(node.number, format!("index: {what}")));
         let (found, right) = (node.limit(), self.limit(node.bytes.len(), node.table));
@@ -247,14 +286,19 @@ impl<D: DirBlocks> Directory<D> {
         if count == 0 || count > right {
             return bad(format!("count {count} of {right}"));
         }
-        for i in 0..count {
-            let block = node.block(i);
-            if block == 0 || block == node.number || block >= self.blocks.block_count() {
-                return bad(format!("place {i} points to block {block}"));
-            }
-            if i > 1 && node.hash(i) < node.hash(i - 1) {
-                return bad(format!("place {i} out of order"));
-            }
+        Ok(())
+    }
+
+    /// One place. Those that are followed are checked each time: the block may have been made for
+    /// something else, if two claim it.
+    fn check_place(&self, node: &Node, i: usize) -> Result<()> {
+        let bad = |what: String| Err(self.context.corrupt(node.number, format!("index: {what}")));
+        let block = node.block(i);
+        if block == 0 || block == node.number || block >= self.blocks.block_count() {
+            return bad(format!("place {i} points to block {block}"));
+        }
+        if i > 1 && node.hash(i) < node.hash(i - 1) {
+            return bad(format!("place {i} out of order"));
         }
         Ok(())
     }
@@ -263,12 +307,14 @@ impl<D: DirBlocks> Directory<D> {
     pub(super) fn path_to(&self, root: Node, hash: u32) -> Result<Path> {
         let levels = root.levels();
         let at = root.place_for(hash);
+        self.check_place(&root, at)?;
         let mut steps = vec![(root, at)];
         for _ in 0..levels {
             // OK to unwrap: the root is there.
             let (above, at) = steps.last().unwrap();
             let node = self.read_node(above.block(*at))?;
             let at = node.place_for(hash);
+            self.check_place(&node, at)?;
             steps.push((node, at));
         }
         Ok(Path { steps })
@@ -284,9 +330,11 @@ impl<D: DirBlocks> Directory<D> {
         path.steps.truncate(level + 1);
         let (node, at) = &mut path.steps[level];
         *at += 1;
+        self.check_place(node, *at)?;
         let lowest = node.hash(*at);
         while path.steps.len() < levels {
             let node = self.read_node(path.leaf())?;
+            self.check_place(&node, 0)?;
             path.steps.push((node, 0));
         }
         Ok(Some(lowest))
@@ -297,7 +345,7 @@ impl<D: DirBlocksMut> Directory<D> {
     /// Writes a root or node with a fresh checksum.
     pub(super) fn write_node(&mut self, node: &mut Node) -> Result<()> {
         self.context.format.checksums.set_dx_block(self.context.seed, &mut node.bytes);
-        self.blocks.write(node.number, node.bytes.clone())
+        self.blocks.write(node.number, node.bytes.to_vec())
     }
 
     /// A root with one place for `leaf`, for the directory whose parent is `parent`.
@@ -314,6 +362,7 @@ impl<D: DirBlocksMut> Directory<D> {
             flags: 0,
         };
         info.write_to(&mut bytes);
+        let bytes = Contents::Own(bytes);
         let mut root = Node { number: 0, bytes, table: DX_ROOT_ENTRIES_OFFSET };
         self.start_table(&mut root);
         root.set_block(0, leaf);
@@ -325,6 +374,7 @@ impl<D: DirBlocksMut> Directory<D> {
         let size = self.blocks.block_size();
         let mut bytes = vec![0; size];
         bytes[4..6].copy_from_slice(&(size as u16).to_le_bytes());
+        let bytes = Contents::Own(bytes);
         let mut node = Node { number, bytes, table: DX_NODE_ENTRIES_OFFSET };
         self.start_table(&mut node);
         node

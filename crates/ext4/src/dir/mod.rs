@@ -146,7 +146,10 @@ impl<D: DirBlocks> Directory<D> {
 
     /// Reads a block of entries and checks its checksum.
     fn read_leaf(&self, number: u32) -> Result<Bytes> {
-        self.blocks.read(number, &|contents| block::verify(&self.context, number, contents))
+        self.blocks.read(number, &|contents| {
+            block::verify(&self.context, number, contents)?;
+            block::check_all(&self.context, number, contents)
+        })
     }
 }
 

@@ -63,13 +63,8 @@ impl<D: DirBlocks> Directory<D> {
 
     fn find_in_leaf(&self, number: u32, name: &[u8]) -> Result<Option<Found>> {
         let contents = self.read_leaf(number)?;
-        for entry in block::entries(&self.context, number, &contents) {
-            let entry = entry?;
-            if block::in_use(&entry) && entry.name == name {
-                return Ok(Some(Found::new(number, &entry)));
-            }
-        }
-        Ok(None)
+        let found = block::find(&self.context, number, &contents, name)?;
+        Ok(found.map(|entry| Found::new(number, &entry)))
     }
 
     pub(super) fn hash(&self, function: HashVersion, name: &[u8]) -> NameHash {

@@ -48,17 +48,18 @@ impl BlockCache {
     }
 
     pub fn insert(&mut self, block: u64, contents: Bytes, verified: bool) {
-        let entry = Entry { contents, verified, used: true };
+        let entry = Entry { contents, verified, used: false };
         if self.entries.insert(block, entry).is_some() {
             return;
         }
         self.queue.push_back(block);
         while self.entries.len() > self.capacity {
             let Some(oldest) = self.queue.pop_front() else { break };
-            match self.entries.get_mut(&oldest) {
-                Some(entry) if std::mem::take(&mut entry.used) => self.queue.push_back(oldest),
-                Some(_) => drop(self.entries.remove(&oldest)),
-                None => {}
+            let Some(entry) = self.entries.get_mut(&oldest) else { continue };
+            if std::mem::take(&mut entry.used) {
+                self.queue.push_back(oldest);
+            } else {
+                self.entries.remove(&oldest);
             }
         }
         if self.queue.len() > 2 * self.capacity {

@@ -193,6 +193,11 @@ impl<'a> DirEntries<'a> {
         DirEntries { block, at: 0 }
     }
 
+    /// The entries from byte `at` on, where one begins.
+    pub fn at(block: &'a [u8], at: usize) -> Self {
+        DirEntries { block, at }
+    }
+
     fn read(&self) -> Result<DirentRef<'a>, String> {
         let rest = &self.block[self.at..];
         let Ok((h, _)) = DirentHeader::read_from_prefix(rest) else {

@@ -177,6 +177,12 @@ impl Population {
     }
 }
 
+/// Whether a block is empty or begins as data does; a short file's block ends soon after.
+fn is_data(bytes: &[u8]) -> bool {
+    let begun = DATA.iter().zip(bytes).take_while(|(a, b)| a == b).count();
+    begun == DATA.len() || bytes[begun..].iter().all(|b| *b == 0)
+}
+
 /// Blocks that are neither empty, nor data, nor of the log. The bitmaps of both groups follow each
 /// other, then come the inodes, then the log; extent trees have a magic
 /// number.
@@ -187,7 +193,7 @@ fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 4] {
     let mut kinds = [const { Vec::new() }; 4];
     for block in (bitmaps..IMAGE_BYTES / BLOCK).filter(|b| !(log.0..log.1).contains(b)) {
         let bytes = store.read(block * BLOCK, BLOCK);
-        if bytes[..4] == DATA || bytes.iter().all(|b| *b == 0) {
+        if is_data(&bytes) {
             continue;
         }
         let kind = match block {

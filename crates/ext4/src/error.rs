@@ -32,6 +32,15 @@ pub enum Ext4Error {
         /// Feature names as dumpe2fs shows them, and what to do.
         what: String,
     },
+    /// Not an error of the file system: a block must be brought into memory, and the operation,
+    /// which has changed nothing, be run again.
+    #[error("block {block} is not in memory")]
+    NotCached {
+        /// The block.
+        block: u64,
+        /// How many blocks behind it will be wanted soon.
+        ahead: u32,
+    },
     /// A request that cannot be met: bad options for mkfs or mount, a wrong journal device ...
     #[error("{what}")]
     Refused {
@@ -53,6 +62,7 @@ impl From<Ext4Error> for FsError {
             Ext4Error::Fs(e) => e,
             Ext4Error::Block(e) => FsError::Io { what: e.to_string() },
             Ext4Error::Journal(e) => FsError::Io { what: e.to_string() },
+            e @ Ext4Error::NotCached { .. } => FsError::Io { what: e.to_string() },
             Ext4Error::Corrupt { what, place } => FsError::Corrupt { what, place },
             Ext4Error::Unsupported { what } => FsError::Unsupported { what },
             Ext4Error::Refused { what } => FsError::Unsupported { what },

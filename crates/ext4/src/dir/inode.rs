@@ -16,6 +16,9 @@ use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 /// Forms of a directory that belong to features which are refused at mount.
 const STRANGE_FORMS: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::CASEFOLD);
 
+/// Most blocks that are read with one that was asked for, if they lie behind it.
+const READ_AHEAD: u32 = 15;
+
 /// Blocks of a directory as a transaction `T` (`&Txn` to look, `&mut Txn` to change) sees them.
 pub(crate) struct InodeBlocks<'v, T> {
     txn: T,
@@ -64,9 +67,13 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         inline::to_block(&self.context, self.block_size as usize, &contents)
     }
 
-    fn place(&self, block: u32) -> Result<u64> {
+    /// Where a block is, and how many of the next ones follow it there.
+    fn place(&self, block: u32) -> Result<(u64, u32)> {
         match self.txn.borrow().find(self.no, block)? {
-            Lookup::Mapped(e) if !e.unwritten => Ok(e.start + u64::from(block - e.logical)),
+            Lookup::Mapped(e) if !e.unwritten => {
+                let behind = e.end().min(self.count.into()) - u64::from(block);
+                Ok((e.start + u64::from(block - e.logical), behind.saturating_sub(1) as u32))
+            }
             _ => {
                 let place = format!("directory inode {}, block {block}", self.no);
                 Err(Ext4Error::corrupt("a hole in a directory", place))
@@ -88,7 +95,8 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
         if self.inline {
             return self.shown().map(Bytes::from);
         }
-        self.txn.borrow().read_checked(self.place(block)?, check)
+        let (place, behind) = self.place(block)?;
+        self.txn.borrow().read_ahead(place, behind.min(READ_AHEAD), check)
     }
 
     fn is_indexed(&self) -> bool {
@@ -139,7 +147,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
         if self.inline {
             self.move_out()?;
         }
-        let place = self.place(block)?;
+        let (place, _) = self.place(block)?;
         self.txn.borrow_mut().create(place, contents);
         Ok(())
     }

@@ -24,21 +24,25 @@ impl Ext4 {
     pub(crate) fn delete(&self, inode: &Inode) -> Result<()> {
         self.pages.forget(key(inode.no));
         self.unreserve(inode, 0, u64::MAX);
-        let mut unused = Unused::default();
         loop {
-            let mut txn = self.volume.begin_promised()?;
-            txn.meta.alloc.windows.remove(inode.no);
-            let done = self.free_blocks_from(&mut txn, inode, 0)?;
-            if done {
-                unused = txn.release_xattrs(inode.no)?;
-                txn.orphan_remove(inode.no)?;
-                txn.delete_inode(inode.no)?;
-            }
-            txn.finish()?;
-            if done {
+            if let Some(unused) = self.volume.with_blocks(|| self.delete_step(inode))? {
                 return self.delete_values(unused);
             }
         }
+    }
+
+    /// Frees as much as one transaction may. Once the inode is gone: what it leaves to be deleted.
+    fn delete_step(&self, inode: &Inode) -> Result<Option<Unused>> {
+        let mut txn = self.volume.begin_promised()?.yielding();
+        txn.meta.alloc.windows.remove(inode.no);
+        let mut unused = None;
+        if self.free_blocks_from(&mut txn, inode, 0)? {
+            unused = Some(txn.release_xattrs(inode.no)?);
+            txn.orphan_remove(inode.no)?;
+            txn.delete_inode(inode.no)?;
+        }
+        txn.finish()?;
+        Ok(unused)
     }
 
     /// Deletes the inodes of attributes' values that nobody uses any more.

@@ -84,7 +84,7 @@ impl Volume {
                 return Ok(Lookup::Hole { until: 1 << 32 });
             }
         }
-        self.look().find(inode.no, logical)
+        self.with_blocks(|| self.look_yielding().find(inode.no, logical))
     }
 
     /// Replaces what has a newer image in the log by that image.

@@ -104,7 +104,8 @@ impl Ext4 {
         let mut out = Vec::new();
         let mut at = offset / block;
         while at < end {
-            let next = self.volume.look().next_extent(inode.no, at)?;
+            let look = || self.volume.look_yielding().next_extent(inode.no, at);
+            let next = self.volume.with_blocks(look)?;
             let next = next.filter(|e| u64::from(e.logical) < end);
             let before = next.map_or(end, |e| e.logical.into());
             while let Some((a, b)) = waiting.next_if(|(a, _)| *a < before) {

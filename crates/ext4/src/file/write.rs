@@ -118,9 +118,11 @@ impl Ext4 {
             state.raw.mtime() == now && state.raw.ctime() == now
         };
         if !current {
-            let mut txn = self.volume.begin()?;
-            txn.touch(inode.no, true)?;
-            txn.finish()?;
+            self.volume.with_blocks(|| {
+                let mut txn = self.volume.begin_yielding()?;
+                txn.touch(inode.no, true)?;
+                txn.finish()
+            })?;
         }
         Ok(())
     }

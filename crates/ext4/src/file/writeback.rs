@@ -62,7 +62,7 @@ impl Ext4 {
         let no = u32::try_from(file.0).map_err(|_| FsError::NotFound)?;
         match self.volume.inodes.get(InodeNo(no)) {
             Some(inode) => Ok(inode),
-            None => self.volume.look().inode(InodeNo(no)),
+            None => self.volume.with_blocks(|| self.volume.look_yielding().inode(InodeNo(no))),
         }
     }
 
@@ -119,7 +119,8 @@ impl Ext4 {
                 writes.add(pieces, run);
                 from = to;
             } else {
-                let (pieces, promise) = self.allocate_run(inode, from, to)?;
+                let (pieces, promise) =
+                    self.volume.with_blocks(|| self.allocate_run(inode, from, to))?;
                 from = pieces.last().map_or(to, |last| last.offset + last.len);
                 writes.add(pieces, run);
                 writes.promise = promise;
@@ -139,7 +140,7 @@ impl Ext4 {
         to: u64,
     ) -> Result<(Vec<Piece>, Option<Completer>)> {
         let block = self.volume.block_size();
-        let mut txn = self.volume.begin_promised()?;
+        let mut txn = self.volume.begin_promised()?.yielding();
         let homeless = self.homeless(&txn, inode, from / block, to.div_ceil(block))?;
         let (size_now, size_before, moving) = {
             let state = inode.state();

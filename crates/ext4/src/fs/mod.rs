@@ -85,6 +85,7 @@ impl Ext4 {
         mut operation: impl FnMut() -> Result<T>,
     ) -> steadfast_vfs::Result<T> {
         self.volume.status.check_up()?;
+        let mut operation = || self.volume.with_blocks(&mut operation);
         self.outcome(match &self.transact {
             Some(transact) => self.run_between_points(transact, &mut operation),
             None => self.with_space(operation),
@@ -118,6 +119,7 @@ impl Ext4 {
     /// no space while freed blocks wait for a commit. With data=transact a commit must wait until
     /// the whole operation is over.
     pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut operation = || self.volume.with_blocks(&mut operation);
         if self.transact.is_some() {
             return operation();
         }

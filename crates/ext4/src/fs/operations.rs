@@ -50,7 +50,7 @@ impl Ext4 {
         }
         self.run(|| match self.volume.inodes.get(no) {
             Some(inode) => Ok(inode),
-            None => self.volume.look().inode(no),
+            None => self.volume.look_yielding().inode(no),
         })
     }
 
@@ -112,7 +112,10 @@ impl Ext4 {
 
     /// What is renamed over another file is written out first (the kernel's `auto_da_alloc`).
     fn flush_before_replacing(&self, from: (Ino, &[u8]), to: (Ino, &[u8])) -> Result<()> {
-        let find = |(dir, name)| namespace::lookup(&self.volume, number(dir)?, name);
+        let find = |(dir, name)| {
+            let dir = number(dir)?;
+            self.volume.with_blocks(|| namespace::lookup(&self.volume, dir, name))
+        };
         let (Ok(source), Ok(_target)) = (find(from), find(to)) else { return Ok(()) };
         if source.state().delayed.is_empty() {
             return Ok(());

@@ -21,7 +21,7 @@ impl Ext4 {
             return Err(FsError::NoData);
         }
         let look = || {
-            let txn = self.volume.look();
+            let txn = self.volume.look_yielding();
             match Which::of(name.0) {
                 Some(which) => Ok(txn.acl(inode.no, which)?.map(|acl| acl.to_wire())),
                 None => txn.xattr(inode.no, name),
@@ -33,7 +33,7 @@ impl Ext4 {
     pub(super) fn list_xattrs(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
         let inode = self.inode(ino)?;
         self.check_ordinary(inode.no)?;
-        self.run(|| self.volume.look().xattr_names(inode.no))
+        self.run(|| self.volume.look_yielding().xattr_names(inode.no))
     }
 
     /// Sets an attribute or, without a value, removes it.

@@ -41,6 +41,10 @@ impl BlockCache {
         }
     }
 
+    pub fn contains(&self, block: u64) -> bool {
+        self.entries.contains_key(&block)
+    }
+
     pub fn get(&mut self, block: u64) -> Option<Cached> {
         let entry = self.entries.get_mut(&block)?;
         entry.used = true;

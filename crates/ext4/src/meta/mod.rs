@@ -14,10 +14,12 @@
 //!    the log or the device does not.
 //! 3. A block that comes from the device passes the reader's check (a checksum where there is
 //!    one) before it is believed.
-//! 4. The metadata lock is never held over data I/O. It is held over reads of metadata and while
+//! 4. The metadata lock is never held over data I/O. Operations that are one transaction do not
+//!    hold it over reads of metadata either (`fetch`); what takes several may. It is held while
 //!    an update waits for room in the log.
 
 mod cache;
+mod fetch;
 mod fresh;
 mod log;
 mod read;
@@ -27,6 +29,7 @@ mod volume;
 
 pub(crate) use fresh::Fresh;
 pub(crate) use log::{LOG_FULL, MetaLog, Update};
+use read::Miss;
 pub use status::Status;
 pub use steadfast_journal::Tid;
 pub use txn::Txn;

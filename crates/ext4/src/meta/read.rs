@@ -6,6 +6,18 @@ use super::cache::BlockCache;
 use super::{MetaState, Volume};
 use crate::error::{Ext4Error, Result};
 
+/// What to do about a block that is not in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// Read it, with the metadata lock held.
+    Wait,
+    /// Say so, so that it is read without the lock, with some blocks behind it.
+    Yield {
+        /// How many.
+        ahead: u32,
+    },
+}
+
 impl MetaState {
     /// An empty cache for so many blocks.
     pub fn new_cache(blocks: usize) -> BlockCache {
@@ -14,11 +26,15 @@ impl MetaState {
 
     /// A block from the cache, the log or the device, in this order. `check` is asked once for a
     /// block that comes from outside.
+    ///
+    /// # Errors
+    /// `NotCached` if `miss` says so.
     pub fn read(
         &self,
         volume: &Volume,
         block: u64,
         check: &dyn Fn(&[u8]) -> Result<()>,
+        miss: Miss,
     ) -> Result<Bytes> {
         let mut cache = self.cache.borrow_mut();
         if let Some(cached) = cache.get(block) {
@@ -31,7 +47,10 @@ impl MetaState {
         drop(cache);
         let contents = match volume.log.image(block) {
             Some(image) => image,
-            None => read_device(volume, block)?,
+            None => match miss {
+                Miss::Yield { ahead } => return Err(Ext4Error::NotCached { block, ahead }),
+                Miss::Wait => read_device(volume, block)?,
+            },
         };
         let outcome = check(&contents);
         self.cache.borrow_mut().insert(block, contents.clone(), outcome.is_ok());

@@ -1,13 +1,14 @@
 //! One operation: an overlay of changes under the metadata lock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
 use steadfast_runtime::MutexGuard;
 
 use super::volume::{GroupEdit, GroupEdits};
-use super::{MetaState, Tid, Update, Volume};
+use super::{MetaState, Miss, Tid, Update, Volume};
 use crate::alloc::RangeSet;
 use crate::error::Result;
 use crate::inode::{InodeEdit, Orphans};
@@ -33,6 +34,8 @@ pub struct Txn<'v> {
     pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
+    /// A block that is not in memory ends the transaction.
+    yields: bool,
 }
 
 impl<'v> Txn<'v> {
@@ -52,7 +55,18 @@ impl<'v> Txn<'v> {
             inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
+            yields: false,
         }
+    }
+
+    /// Lets the transaction fail with `NotCached` where it would read under the metadata lock.
+    pub(crate) fn yielding(self) -> Self {
+        let patient = self.volume.impatient.load(Ordering::Acquire) == 0;
+        Txn { yields: patient, ..self }
+    }
+
+    fn miss(&self, ahead: u32) -> Miss {
+        if self.yields { Miss::Yield { ahead } } else { Miss::Wait }
     }
 
     /// The volume that is operated on.
@@ -63,9 +77,20 @@ impl<'v> Txn<'v> {
     /// A block's contents as this transaction sees them. `check` is asked when the block comes
     /// from the device: its checksum, usually.
     pub fn read_checked(&self, block: u64, check: &dyn Fn(&[u8]) -> Result<()>) -> Result<Bytes> {
+        self.read_ahead(block, 0, check)
+    }
+
+    /// As [`read_checked`](Self::read_checked); when the block must be read from the device, the
+    /// next `ahead` ones are read with it if that can be.
+    pub(crate) fn read_ahead(
+        &self,
+        block: u64,
+        ahead: u32,
+        check: &dyn Fn(&[u8]) -> Result<()>,
+    ) -> Result<Bytes> {
         match self.blocks.get(&block) {
             Some(contents) => Ok(contents.clone()),
-            None => self.meta.read(self.volume, block, check),
+            None => self.meta.read(self.volume, block, check, self.miss(ahead)),
         }
     }
 
@@ -79,7 +104,7 @@ impl<'v> Txn<'v> {
     pub fn modify<R>(&mut self, block: u64, change: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
         let contents = match self.blocks.remove(&block) {
             Some(ours) => ours,
-            None => self.meta.read(self.volume, block, &|_| Ok(()))?,
+            None => self.meta.read(self.volume, block, &|_| Ok(()), self.miss(0))?,
         };
         let mut contents = match contents.try_into_mut() {
             Ok(ours_alone) => ours_alone,
@@ -224,6 +249,10 @@ impl<'v> Txn<'v> {
     }
 
     fn publish(&mut self, images: BTreeMap<u64, Bytes>, revoked: &[u64], tid: Tid) {
+        if !self.meta.fetches.is_empty() {
+            let fetches = &mut self.meta.fetches;
+            images.keys().chain(revoked).for_each(|block| fetches.changed(*block));
+        }
         {
             let mut cache = self.meta.cache.borrow_mut();
             for (block, contents) in images {

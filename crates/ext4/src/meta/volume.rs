@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
 use std::sync::{self, Arc, PoisonError};
 
 use steadfast_block::BlockDevice;
@@ -9,6 +10,7 @@ use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::FsError;
 
 use super::cache::BlockCache;
+use super::fetch::Fetches;
 use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
@@ -38,6 +40,8 @@ pub struct Volume {
     pub(crate) group_metadata: RangeSet,
     /// Those and the journal's: no file may own them.
     pub(crate) system_blocks: RangeSet,
+    /// Operations that read under the metadata lock because they have yielded in vain.
+    pub(crate) impatient: AtomicU32,
     /// The orphan file, if there is one.
     pub(crate) orphan_file: Option<OrphanFile>,
 }
@@ -49,6 +53,7 @@ pub(crate) struct MetaState {
     pub groups: Vec<GroupDesc>,
     pub alloc: AllocState,
     pub orphans: Orphans,
+    pub fetches: Fetches,
     pub xattr_blocks: KnownBlocks,
 }
 
@@ -114,6 +119,17 @@ impl Volume {
     /// Whether data=transact is in force.
     pub(crate) fn transacts(&self) -> bool {
         self.fresh.is_some()
+    }
+
+    /// As [`begin`](Self::begin), for operations that [`with_blocks`](Self::with_blocks) runs: one
+    /// transaction, in which nothing is lost when it fails.
+    pub(crate) fn begin_yielding(&self) -> Result<Txn<'_>> {
+        Ok(self.begin()?.yielding())
+    }
+
+    /// As [`look`](Self::look), for operations that [`with_blocks`](Self::with_blocks) runs.
+    pub(crate) fn look_yielding(&self) -> Txn<'_> {
+        self.look().yielding()
     }
 
     /// Refuses when the volume is read-only: asked for, or forced by an error.

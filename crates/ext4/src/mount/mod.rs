@@ -176,6 +176,7 @@ fn assemble(
         groups,
         alloc: AllocState::default(),
         orphans: Orphans::default(),
+        fetches: Default::default(),
         xattr_blocks: KnownBlocks::default(),
     };
     Volume {
@@ -191,6 +192,7 @@ fn assemble(
         clock,
         group_metadata,
         system_blocks,
+        impatient: Default::default(),
         orphan_file: None,
     }
 }

@@ -23,7 +23,7 @@ const TARGET_MAX: usize = 4095;
 /// # Errors
 /// EEXIST, ENOTDIR, ENOENT (the directory was removed), ENOSPC, name errors.
 pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_new(&txn, dir, name)?;
     let no = txn.create_inode(dir, FileType::Regular, node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
@@ -65,7 +65,7 @@ pub fn mknod(
 /// # Errors
 /// As [`create`], and EMLINK.
 pub fn mkdir(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_new(&txn, dir, name)?;
     check_subdirectory(&txn, dir)?;
     let no = txn.create_inode(dir, FileType::Directory, node)?;
@@ -87,7 +87,7 @@ pub fn symlink(
     target: &[u8],
     node: NewNode,
 ) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     if target.is_empty() {
         return Err(FsError::NotFound.into());
     }
@@ -130,7 +130,7 @@ fn write_long_target(txn: &mut Txn<'_>, no: InodeNo, target: &[u8]) -> Result<()
 /// # Errors
 /// ENOTDIR, ENOENT (the directory was removed), ENOSPC, EPERM.
 pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     if kind_of(&txn, dir)? != FileType::Directory {
         return Err(FsError::NotDirectory.into());
     }
@@ -151,7 +151,7 @@ pub fn tmpfile(volume: &Volume, dir: InodeNo, node: NewNode) -> Result<Arc<Inode
 /// # Errors
 /// EEXIST, EPERM for a directory, EMLINK, ENOENT if it has lost its last name, and as [`create`].
 pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_new(&txn, dir, name)?;
     let raw = txn.raw_inode(no)?;
     if raw.file_type() == Some(FileType::Directory) {

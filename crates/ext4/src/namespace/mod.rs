@@ -31,7 +31,7 @@ use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    let txn = volume.look();
+    let txn = volume.look_yielding();
     check_name(&txn, dir, name)?;
     let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
     txn.inode(found.ino)
@@ -43,7 +43,7 @@ pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> 
 /// # Errors
 /// ENOTDIR; corrupt directories.
 pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>> {
-    let txn = volume.look();
+    let txn = volume.look_yielding();
     let listed = InodeBlocks::directory(&txn, dir)?.read(from)?;
     let mut entries = Vec::with_capacity(listed.len());
     for entry in listed {
@@ -62,7 +62,7 @@ pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>
 /// # Errors
 /// EINVAL if it is none; corrupt links.
 pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
-    let txn = volume.look();
+    let txn = volume.look_yielding();
     let raw = txn.raw_inode(no)?;
     if raw.file_type() != Some(FileType::Symlink) {
         return Err(FsError::Invalid { what: "not a symbolic link" }.into());

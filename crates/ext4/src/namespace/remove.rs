@@ -18,7 +18,7 @@ use crate::ondisk::InodeNo;
 /// # Errors
 /// ENOENT, EISDIR, ENOTDIR, EPERM (immutable or append-only).
 pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<Inode>>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_name(&txn, dir, name)?;
     if is_dots(name) {
         return Err(FsError::IsDirectory.into());
@@ -43,7 +43,7 @@ pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<I
 /// # Errors
 /// ENOENT, ENOTDIR, ENOTEMPTY (also for ".."), EINVAL for ".", EPERM.
 pub fn rmdir(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_name(&txn, dir, name)?;
     match name {
         b"." => return Err(FsError::Invalid { what: "\".\" cannot be removed" }.into()),

@@ -74,7 +74,7 @@ pub fn rename(
     to: &[u8],
     flags: RenameFlags,
 ) -> Result<Option<Arc<Inode>>> {
-    let mut txn = volume.begin()?;
+    let mut txn = volume.begin_yielding()?;
     check_name(&txn, from_dir, from)?;
     check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;

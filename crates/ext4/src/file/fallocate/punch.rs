@@ -82,7 +82,7 @@ impl Ext4 {
     pub(super) fn unmap_range(&self, inode: &Inode, mut from: u64, to: u64) -> Result<()> {
         while from < to {
             from = self.with_space(|| {
-                let mut txn = self.volume.begin()?;
+                let mut txn = self.volume.begin_yielding()?;
                 let reached = self.unmap_some(&mut txn, inode, from, to)?;
                 txn.touch(inode.no, true)?;
                 txn.finish()?;

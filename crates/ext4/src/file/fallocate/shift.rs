@@ -60,7 +60,7 @@ impl Ext4 {
         let mut step = Collapse { from, to, hole_at: from, move_at: to };
         loop {
             let next = self.with_space(|| {
-                let mut txn = self.volume.begin()?;
+                let mut txn = self.volume.begin_yielding()?;
                 let next = self.collapse_step(&mut txn, inode, step)?;
                 if next.is_none() {
                     txn.modify_inode(inode.no, |raw| raw.set_size(size - (end - offset)))?;
@@ -134,7 +134,7 @@ impl Ext4 {
         let mut grown = false;
         loop {
             let progress = self.with_space(|| {
-                let mut txn = self.volume.begin()?;
+                let mut txn = self.volume.begin_yielding()?;
                 if !grown {
                     let last = txn.extent_at_or_before(inode.no, u32::MAX)?;
                     if last.is_some_and(|e| e.end() > BLOCKS_END - by) {

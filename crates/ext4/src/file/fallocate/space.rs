@@ -26,7 +26,7 @@ impl Ext4 {
         let zeroed = zeroed.unwrap_or(0..0);
         while at < to {
             at = self.with_space(|| {
-                let mut txn = self.volume.begin()?;
+                let mut txn = self.volume.begin_yielding()?;
                 let reached = self.fill(&mut txn, inode, at, to, &zeroed)?;
                 let size = end.min(reached * block);
                 let grows = !keep_size && size > inode.state().size;

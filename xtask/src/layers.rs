@@ -43,7 +43,7 @@ const LAYERS: [Layer; 14] = [
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
     // Knows no particular file system.
-    layer("fuse", &["runtime", "vfs"], &["devices", "ext4"]),
+    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4"]),
     layer("crash", &["runtime", "block", "vfs", "devices", "journal", "ext4"], &["pagecache"]),
     layer(
         "lab",

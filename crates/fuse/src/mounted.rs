@@ -1,8 +1,7 @@
 //! A mount: made, served, taken away.
 
-use std::ffi::{CString, OsStr};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,9 +12,9 @@ use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
-use steadfast_vfs::{FileSystem, Ino};
+use steadfast_vfs::FileSystem;
 
-use crate::bridge::Bridge;
+use crate::bridge::{Bridge, Opened};
 use crate::error::{MountError, Result};
 use crate::options::Options;
 
@@ -26,7 +25,7 @@ const KIND: &str = "fuse.steadfast";
 pub struct Mounted {
     session: Session<Bridge>,
     mountpoint: PathBuf,
-    root: Ino,
+    opened: Arc<Opened>,
     down: Arc<AtomicBool>,
 }
 
@@ -36,12 +35,15 @@ pub struct Unmounter {
     mountpoint: PathBuf,
 }
 
-/// Tells the kernel to forget what it has cached.
-#[derive(Debug, Clone)]
+/// Tells the kernel to forget what it has cached, after a change that did not come through it.
 pub struct Invalidator {
     notifier: Notifier,
-    root: Ino,
+    device: OwnedFd,
+    opened: Arc<Opened>,
 }
+
+/// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
+const NEW_EPOCH: u32 = 8;
 
 impl Mounted {
     /// Mounts `fs` at `mountpoint`, a directory. Nothing is answered before
@@ -51,9 +53,8 @@ impl Mounted {
     /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed.
     pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
         let mountpoint = usable(mountpoint)?;
-        let root = fs.root();
         let bridge = Bridge::new(fs, options.clone());
-        let down = Arc::clone(&bridge.down);
+        let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
         if !Path::new("/dev/fuse").metadata().is_ok_and(|m| m.file_type().is_char_device()) {
             return Err(failed(std::io::Error::other(
@@ -66,7 +67,7 @@ impl Mounted {
             Session::new(bridge, &mountpoint, &config(options))
         };
         let session = session.map_err(failed)?;
-        Ok(Mounted { session, mountpoint, root, down })
+        Ok(Mounted { session, mountpoint, opened, down })
     }
 
     /// Where it is mounted: absolute, without symbolic links.
@@ -80,8 +81,15 @@ impl Mounted {
     }
 
     /// Tells the kernel of changes.
-    pub fn invalidator(&self) -> Invalidator {
-        Invalidator { notifier: self.session.notifier(), root: self.root }
+    ///
+    /// # Errors
+    /// No more file descriptors.
+    pub fn invalidator(&self) -> Result<Invalidator> {
+        let device = self.session.as_fd().try_clone_to_owned();
+        let device = device
+            .map_err(|source| MountError::Connection { path: self.mountpoint.clone(), source })?;
+        let opened = Arc::clone(&self.opened);
+        Ok(Invalidator { notifier: self.session.notifier(), device, opened })
     }
 
     /// Set once a fault in the file system's code was caught. It must then not be unmounted as if
@@ -128,20 +136,27 @@ impl Unmounter {
 }
 
 impl Invalidator {
-    /// Forgets an inode's attributes and pages.
-    pub fn inode(&self, ino: Ino) {
-        // OK to ignore: what the kernel does not know it need not forget.
-        let _ = self.notifier.inval_inode(self.number(ino), 0, 0);
+    /// The kernel forgets all names, attributes and pages. What is open keeps its attributes.
+    ///
+    /// # Errors
+    /// A kernel before 6.16 cannot: unmount and mount again. Nothing is forgotten then.
+    pub fn everything(&self) -> std::io::Result<()> {
+        // struct fuse_out_header: length, code of the notification, no request.
+        let mut message = [0; 16];
+        message[..4].copy_from_slice(&16u32.to_ne_bytes());
+        message[4..8].copy_from_slice(&NEW_EPOCH.to_ne_bytes());
+        rustix::io::write(&self.device, &message)?;
+        for number in std::iter::once(INodeNo::ROOT.0).chain(self.opened.all()) {
+            // OK to ignore: what the kernel does not know it need not forget.
+            let _ = self.notifier.inval_inode(INodeNo(number), 0, 0);
+        }
+        Ok(())
     }
+}
 
-    /// Forgets a name, also that it is not there.
-    pub fn name(&self, dir: Ino, name: &[u8]) {
-        // OK to ignore, as above.
-        let _ = self.notifier.inval_entry(self.number(dir), OsStr::from_bytes(name));
-    }
-
-    fn number(&self, ino: Ino) -> INodeNo {
-        if ino == self.root { INodeNo::ROOT } else { INodeNo(ino.0) }
+impl std::fmt::Debug for Invalidator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Invalidator").finish_non_exhaustive()
     }
 }
 

@@ -5,5 +5,9 @@
 mod basics;
 #[path = "mount/bench.rs"]
 mod bench;
+#[path = "mount/damage.rs"]
+mod damage;
+#[path = "mount/programs.rs"]
+mod programs;
 #[path = "mount/trouble.rs"]
 mod trouble;

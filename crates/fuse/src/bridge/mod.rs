@@ -2,6 +2,7 @@
 
 mod attr;
 mod ioctl;
+mod opened;
 mod privileges;
 mod requests;
 
@@ -15,6 +16,7 @@ use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 use self::attr::ROOT;
+pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
 use crate::options::Options;
 
@@ -35,6 +37,8 @@ pub(crate) struct Bridge {
     pub(crate) down: Arc<AtomicBool>,
     logged: AtomicU32,
     capable: Capable,
+    /// Inodes of which the kernel may have pages.
+    pub(crate) opened: Arc<Opened>,
 }
 
 impl Bridge {
@@ -47,6 +51,7 @@ impl Bridge {
             down: Arc::default(),
             logged: AtomicU32::new(0),
             capable: Capable::default(),
+            opened: Arc::default(),
         }
     }
 

@@ -101,6 +101,10 @@ impl fuser::Filesystem for Bridge {
         }
     }
 
+    fn forget(&self, _req: &Request, ino: INodeNo, _lookups: u64) {
+        self.opened.remove(ino.0);
+    }
+
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
         self.reply_attr(self.call("getattr", || self.fs.getattr(self.ino(ino))), reply);
     }
@@ -249,7 +253,10 @@ impl fuser::Filesystem for Bridge {
             Ok(fh)
         });
         match opened {
-            Ok(fh) => reply.opened(FileHandle(fh.0), open_reply(flags)),
+            Ok(fh) => {
+                self.opened.add(ino.0);
+                reply.opened(FileHandle(fh.0), open_reply(flags));
+            }
             Err(e) => reply.error(e),
         }
     }
@@ -271,6 +278,7 @@ impl fuser::Filesystem for Bridge {
         match made {
             Ok((found, fh)) => {
                 let (attr, generation) = self.entry(&found);
+                self.opened.add(attr.ino.0);
                 let flags = open_reply(attr::open_flags(raw));
                 let ttl = self.options.entry_timeout.min(self.options.attr_timeout);
                 reply.created(&ttl, &attr, generation, FileHandle(fh.0), flags);

@@ -98,6 +98,18 @@ fn answer(request: &Value, served: &Served) -> Result<Value> {
             served.fs.sync()?;
             Ok(json!({}))
         }
+        "transact" => {
+            served.fs.transact()?;
+            Ok(json!({}))
+        }
+        "rollback" => {
+            // Before, to refuse where the kernel could not be told: it would show what is gone.
+            let told = served.invalidator.everything();
+            told.context("this kernel cannot forget names: unmount, rollback and mount again")?;
+            served.fs.rollback()?;
+            served.invalidator.everything()?;
+            Ok(json!({}))
+        }
         "umount" => {
             match served.unmounter.unmount() {
                 Err(e @ MountError::Busy { .. }) => return Err(e.into()),

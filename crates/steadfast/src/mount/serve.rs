@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_ext4::fs::Ext4;
-use steadfast_fuse::{MountError, Mounted, Unmounter};
+use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
@@ -41,6 +41,8 @@ pub struct Served {
     pub since: Instant,
     /// Takes it away.
     pub unmounter: Unmounter,
+    /// Tells the kernel of changes that did not come through it.
+    pub invalidator: Invalidator,
     /// A fault in our code was caught.
     pub down: Arc<AtomicBool>,
     /// How it ended; guards the unmounting, which is done once.
@@ -106,6 +108,7 @@ fn serve(
         log: log_file.clone(),
         since: Instant::now(),
         unmounter: mounted.unmounter(),
+        invalidator: mounted.invalidator()?,
         down: mounted.down(),
         ended: Mutex::new(None),
         told: Condvar::new(),

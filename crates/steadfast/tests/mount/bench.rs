@@ -48,7 +48,8 @@ impl Bench {
         self.path("m")
     }
 
-    fn command(&self, program: &str, arguments: &[&str]) -> Output {
+    /// Runs another program in the test's folder; words as they are.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Output {
         Command::new("timeout")
             .args(["-s", "KILL", "60", program])
             .args(arguments)
@@ -90,6 +91,11 @@ impl Bench {
         let document: serde_json::Value =
             serde_json::from_str(&self.good("status m --json")).unwrap();
         document["mounts"][0].clone()
+    }
+
+    /// What debugfs says to a request about the image.
+    pub fn debugfs(&self, request: &str) -> String {
+        text(&self.command("debugfs", &["-R", request, "disk.img"]).stdout)
     }
 
     pub fn e2fsck_is_clean(&self, image: &str) {

@@ -1,0 +1,31 @@
+//! Which inodes the kernel may have pages of: those opened since it last forgot them.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The kernel's numbers of such inodes.
+#[derive(Default)]
+pub(crate) struct Opened(Mutex<HashSet<u64>>);
+
+impl Opened {
+    fn lock(&self) -> MutexGuard<'_, HashSet<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It has been opened.
+    pub fn add(&self, number: u64) {
+        self.lock().insert(number);
+    }
+
+    /// The kernel has forgotten it.
+    pub fn remove(&self, number: u64) {
+        self.lock().remove(&number);
+    }
+
+    /// All of them, ascending.
+    pub fn all(&self) -> Vec<u64> {
+        let mut all: Vec<u64> = self.lock().iter().copied().collect();
+        all.sort_unstable();
+        all
+    }
+}

@@ -1,0 +1,126 @@
+//! What reaches the disk by other ways than write(2), and by time alone.
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::time::Duration;
+
+use rustix::fs::{FallocateFlags, SeekFrom, XattrFlags};
+use rustix::process::{Signal, kill_process};
+
+use super::bench::{Bench, lives, text, until};
+
+#[test]
+fn pages_written_through_a_mapping_are_kept() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m");
+    let out = b.command(
+        "fio",
+        &[
+            "--name=map",
+            "--filename=m/mapped",
+            "--rw=randwrite",
+            "--bs=4k",
+            "--size=4m",
+            "--ioengine=mmap",
+            "--verify=crc32c",
+            "--do_verify=1",
+            "--end_fsync=1",
+            "--minimal",
+        ],
+    );
+    assert!(out.status.success(), "{}{}", text(&out.stdout), text(&out.stderr));
+    let before = fs::read(b.at().join("mapped")).unwrap();
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    b.good("mount disk.img m");
+    assert!(before == fs::read(b.at().join("mapped")).unwrap());
+    b.good("umount m");
+}
+
+#[test]
+fn without_any_sync_the_timer_writes() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o commit=1");
+    fs::write(b.at().join("file"), vec![5; 300_000]).unwrap();
+    until("nothing is dirty", || b.status()["dirty_bytes"] == 0);
+    std::thread::sleep(Duration::from_millis(1500));
+    let process = b.process();
+    kill_process(process, Signal::KILL).unwrap();
+    until("the process dies", || !lives(process));
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read(b.at().join("file")).unwrap(), vec![5; 300_000]);
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn space_attributes_and_holes() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let at = b.at();
+    let file = fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .mode(0o600)
+        .open(at.join("f"))
+        .unwrap();
+    rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, 0, 1 << 20).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), 0);
+    assert!(file.metadata().unwrap().blocks() >= 2048);
+    file.set_len(1 << 20).unwrap();
+    file.write_all_at(&[1; 4096], 512 << 10).unwrap();
+    file.sync_all().unwrap();
+    rustix::fs::fallocate(
+        &file,
+        FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+        0,
+        256 << 10,
+    )
+    .unwrap();
+    let data = rustix::fs::seek(&file, SeekFrom::Data(0)).unwrap();
+    assert!((256 << 10..=512 << 10).contains(&data), "data at {data}");
+    rustix::fs::setxattr(at.join("f"), "user.colour", b"blue", XattrFlags::CREATE).unwrap();
+    let mut value = [0; 16];
+    let len = rustix::fs::getxattr(at.join("f"), "user.colour", &mut value).unwrap();
+    assert_eq!(&value[..len], b"blue");
+    drop(file);
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn an_external_journal_is_found_by_its_uuid() {
+    let Some(b) = Bench::new() else { return };
+    for journal in ["other.img", "journal.img"] {
+        b.good(&format!("mkfs -b 4096 -O journal_dev {journal} --size 8m"));
+    }
+    b.good("mkfs -b 4096 -J device=journal.img disk.img --size 64m");
+    let said = b.bad("mount disk.img m", 2);
+    assert!(said.contains("journal"), "{said}");
+    let said = b.bad("mount disk.img m -o journal=other.img,accept_volatile", 2);
+    assert!(said.contains("journal"), "{said}");
+    b.good("mount disk.img m -o journal=other.img,journal=journal.img,accept_volatile");
+    fs::write(b.at().join("f"), "x").unwrap();
+    let journal = &b.status()["journal"];
+    assert_eq!(journal["external"], true);
+    assert!(journal["device"].as_str().unwrap().ends_with("journal.img"), "{journal}");
+    b.good("umount m");
+    b.good("check disk.img --journal journal.img");
+}
+
+#[test]
+fn a_scenario_is_mounted_in_real_time() {
+    let Some(b) = Bench::new() else { return };
+    let scenario = include_str!("../../../lab/scenarios/nvram-journal.toml");
+    fs::write(b.path("s.toml"), scenario).unwrap();
+    let said = b.bad("mount --stack s.toml m", 2);
+    assert!(said.contains("--variant"), "{said}");
+    let listed = b.good("lab list");
+    assert!(listed.contains("external"), "{listed}");
+    b.good("mount --stack s.toml --variant external m");
+    fs::write(b.at().join("f"), "on models of devices").unwrap();
+    assert_eq!(b.status()["journal"]["external"], true);
+    b.good("umount m");
+}

@@ -61,12 +61,15 @@ impl Mounted {
                 "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
             )));
         }
+        let notifier = Arc::clone(&bridge.notifier);
         let session = if rustix::process::geteuid().is_root() {
             by_system_call(bridge, &mountpoint, options)
         } else {
             Session::new(bridge, &mountpoint, &config(options))
         };
         let session = session.map_err(failed)?;
+        // OK to ignore: it was empty.
+        let _ = notifier.set(session.notifier());
         Ok(Mounted { session, mountpoint, opened, down })
     }
 

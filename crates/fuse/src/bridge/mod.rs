@@ -4,20 +4,22 @@ mod attr;
 mod ioctl;
 mod opened;
 mod privileges;
+mod removed;
 mod requests;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig};
+use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier};
 use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Result};
 
 use self::attr::ROOT;
 pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
+use self::removed::Removed;
 use crate::options::Options;
 
 /// What the kernel is answered: a value, or an error number.
@@ -37,6 +39,9 @@ pub(crate) struct Bridge {
     pub(crate) down: Arc<AtomicBool>,
     logged: AtomicU32,
     capable: Capable,
+    removed: Removed,
+    /// For changes of attributes that the kernel does not see; set once it is mounted.
+    pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// Inodes of which the kernel may have pages.
     pub(crate) opened: Arc<Opened>,
 }
@@ -51,6 +56,8 @@ impl Bridge {
             down: Arc::default(),
             logged: AtomicU32::new(0),
             capable: Capable::default(),
+            removed: Removed::default(),
+            notifier: Arc::default(),
             opened: Arc::default(),
         }
     }
@@ -131,6 +138,11 @@ impl Bridge {
         if ino.0 == ROOT { self.root } else { Ino(ino.0) }
     }
 
+    /// The kernel's number of an inode.
+    fn number(&self, ino: Ino) -> u64 {
+        if ino == self.root { ROOT } else { ino.0 }
+    }
+
     /// Attributes to show, with the file system's own number.
     fn shown(&self, attr: &Attr) -> FileAttr {
         attr::attr(attr, attr.ino.0)
@@ -138,7 +150,8 @@ impl Bridge {
 
     /// Attributes of an entry: the number is also what the kernel will ask by.
     fn entry(&self, attr: &Attr) -> (FileAttr, Generation) {
-        let number = if attr.ino == self.root { ROOT } else { attr.ino.0 };
+        let number = self.number(attr.ino);
+        self.removed.forget(attr.ino);
         (attr::attr(attr, number), Generation(attr.generation.into()))
     }
 

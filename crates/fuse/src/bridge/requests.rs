@@ -103,10 +103,11 @@ impl fuser::Filesystem for Bridge {
 
     fn forget(&self, _req: &Request, ino: INodeNo, _lookups: u64) {
         self.opened.remove(ino.0);
+        self.removed.forget(self.ino(ino));
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        self.reply_attr(self.call("getattr", || self.fs.getattr(self.ino(ino))), reply);
+        self.reply_attr(self.call("getattr", || self.attributes(self.ino(ino))), reply);
     }
 
     fn setattr(
@@ -183,12 +184,16 @@ impl fuser::Filesystem for Bridge {
     }
 
     fn unlink(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("unlink", || self.fs.unlink(self.ino(parent), name(child)?));
+        let done = self.call("unlink", || {
+            self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.unlink(dir, name))
+        });
         reply_empty(done, reply);
     }
 
     fn rmdir(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEmpty) {
-        let done = self.call("rmdir", || self.fs.rmdir(self.ino(parent), name(child)?));
+        let done = self.call("rmdir", || {
+            self.remove(self.ino(parent), name(child)?, |dir, name| self.fs.rmdir(dir, name))
+        });
         reply_empty(done, reply);
     }
 
@@ -502,7 +507,7 @@ impl fuser::Filesystem for Bridge {
 
     fn fallocate(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -523,7 +528,7 @@ impl fuser::Filesystem for Bridge {
                     return Err(FsError::Unsupported { what });
                 }
             };
-            self.before_write(self.ino(ino), false)?;
+            self.before_write(self.ino(ino), req.uid() != 0)?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
         });
         reply_empty(done, reply);

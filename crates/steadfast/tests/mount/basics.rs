@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
 
 use rustix::fs::{RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -66,6 +67,45 @@ fn attributes_are_what_was_set() {
     drop((handle, dir));
     b.good("umount m");
     b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn another_user_and_what_a_write_takes_away() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    // Temporary folders are for their owner only.
+    let everybody = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(b.path(""), everybody).unwrap();
+    b.good("mount disk.img m -o allow_other,suid");
+    let (file, secret) = (b.at().join("f"), b.at().join("secret"));
+    fs::write(&file, "x").unwrap();
+    fs::write(&secret, "x").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o4777)).unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let nobody = |command: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", command]).current_dir(b.at()).uid(65534).gid(65534);
+        shell.stderr(std::process::Stdio::null()).status().unwrap().success()
+    };
+    assert!(nobody("echo y >> f"));
+    assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o777);
+    assert!(!nobody("cat secret"));
+    assert!(!nobody("rm secret"));
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_removed_folder_can_still_be_stood_in() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::create_dir(b.at().join("d")).unwrap();
+    let inside = File::open(b.at().join("d")).unwrap();
+    fs::remove_dir(b.at().join("d")).unwrap();
+    let meta = inside.metadata().unwrap();
+    assert!(meta.is_dir());
+    assert_eq!(meta.nlink(), 0);
+    drop(inside);
+    b.good("umount m");
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn space_attributes_and_holes() {
     let file = fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .create(true)
+        .create_new(true)
         .mode(0o600)
         .open(at.join("f"))
         .unwrap();

@@ -22,10 +22,10 @@ pub struct Wanted {
     pub text: String,
 }
 
-const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, commit=SECONDS, ro, rw, noload, \
-     journal_async_commit, delalloc, nodelalloc, accept_volatile, use_reserved, cache=SIZE, \
-     allow_other, dev, nodev, suid, nosuid, noatime, threads=N, writeback_cache, \
-     errors=remount-ro, barrier";
+const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
+     commit=SECONDS, ro, rw, noload, journal_async_commit, delalloc, nodelalloc, accept_volatile, \
+     use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, threads=N, \
+     writeback_cache, errors=remount-ro, barrier";
 
 fn refused<T>(what: String) -> Result<T, Usage> {
     Err(Usage(what))

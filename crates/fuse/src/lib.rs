@@ -1,8 +1,8 @@
 //! Mounts a [`FileSystem`](steadfast_vfs::FileSystem) by FUSE.
 //!
 //! [`Mounted::new`] puts a file system at a mount point, [`Mounted::serve`] answers the kernel
-//! until it is unmounted. The file system runs in the runtime's real world: each request is one call on
-//! one of [`Options::threads`] threads.
+//! until it is unmounted. The file system runs in the runtime's real world: each request is one
+//! call on one of [`Options::threads`] threads.
 //!
 //! # Invariants
 //!

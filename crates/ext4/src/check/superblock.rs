@@ -9,7 +9,7 @@ use crate::check::{Checker, FindingKind, Findings, as_finding};
 use crate::error::Result;
 use crate::ondisk::{
     Compat, Incompat, Layout, RoCompat, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
-    check_supported_filesystem,
+    check_writable_filesystem,
 };
 
 /// Reads the superblock. `None` if it is so damaged that nothing else can be looked at, which is
@@ -50,7 +50,7 @@ pub(super) fn load(
         ));
         return Ok(None);
     }
-    check_supported_filesystem(&sb)?;
+    check_writable_filesystem(&sb)?;
     match Layout::new(&sb, info.size) {
         Ok(layout) => Ok(Some((sb, layout))),
         Err(e) => {

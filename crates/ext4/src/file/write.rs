@@ -41,8 +41,8 @@ impl Ext4 {
     }
 
     /// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
-    /// data does not go through the journal nor to new places (data=transact). What does not is written to the cache and, with
-    /// O_DIRECT, to the device before the call returns.
+    /// data does not go through the journal nor to new places (data=transact). What does not is
+    /// written to the cache and, with O_DIRECT, to the device before the call returns.
     fn goes_direct(&self, file: &OpenFile, offset: u64, len: u64) -> bool {
         let size = self.volume.block_size();
         file.flags.contains(OpenFlags::DIRECT)

@@ -41,6 +41,7 @@ use crate::inode::{Clock, InodeCache, Orphans};
 use crate::meta::{Fresh, MetaLog, MetaState, Space, Status, Volume};
 use crate::ondisk::{
     GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
+    check_writable_filesystem,
 };
 use crate::xattr::KnownBlocks;
 
@@ -67,7 +68,9 @@ impl Ext4 {
         options.check()?;
         let bootstrap = superblock::find(&*device)?;
         let superblock = &bootstrap.superblock;
-        check_supported_filesystem(superblock)?;
+        let supported =
+            if options.read_only { check_supported_filesystem } else { check_writable_filesystem };
+        supported(superblock)?;
         let layout = Layout::new(superblock, device.info().size)?;
         let sector = device.info().logical_block;
         if layout.block_size < sector {
@@ -87,7 +90,7 @@ impl Ext4 {
         let found = journal::find(&device, superblock, &layout, &options)?;
         let recovered = journal::recover(&device, &bootstrap, &layout, found.as_ref(), &options)?;
         let mut superblock = superblock::read(&*device, &recovered.overlay)?;
-        check_supported_filesystem(&superblock)?;
+        supported(&superblock)?;
         let layout = Layout::new(&superblock, device.info().size)?;
         if recovered.had_error {
             superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
@@ -160,7 +163,7 @@ fn assemble(
     for (start, end) in journal_blocks.iter() {
         system_blocks.insert(start, end);
     }
-    let (free_blocks, free_inodes) = count_free(&groups);
+    let (free_blocks, free_inodes) = count_free(&layout, &groups);
     let space = Space {
         free_blocks,
         free_inodes,
@@ -198,9 +201,11 @@ fn assemble(
 }
 
 /// Free blocks and inodes of all groups.
-fn count_free(groups: &[GroupDesc]) -> (u64, u64) {
-    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum();
-    (free(GroupDesc::free_blocks), free(GroupDesc::free_inodes))
+fn count_free(layout: &Layout, groups: &[GroupDesc]) -> (u64, u64) {
+    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum::<u64>();
+    // The descriptors count clusters.
+    let clusters = free(GroupDesc::free_blocks);
+    (clusters * u64::from(layout.blocks_per_cluster), free(GroupDesc::free_inodes))
 }
 
 /// Refuses what data=transact cannot do yet.

@@ -28,7 +28,7 @@ impl Volume {
             meta.groups = groups::read(&*self.device, &self.layout, &overlay)?;
             meta.alloc = AllocState::default();
             meta.xattr_blocks = KnownBlocks::default();
-            let (free_blocks, free_inodes) = count_free(&meta.groups);
+            let (free_blocks, free_inodes) = count_free(&self.layout, &meta.groups);
             let mut space = self.space();
             (space.free_blocks, space.free_inodes) = (free_blocks, free_inodes);
             (space.resting_blocks, space.delayed_blocks) = (0, 0);

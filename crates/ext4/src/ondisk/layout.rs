@@ -20,6 +20,8 @@ pub struct Layout {
     pub first_data_block: u64,
     /// Blocks a group; the last may have fewer.
     pub blocks_per_group: u32,
+    /// Blocks that one bit of a block bitmap stands for: 1 without `bigalloc`.
+    pub blocks_per_cluster: u32,
     /// Groups.
     pub groups: u32,
     /// Inodes in all.
@@ -68,20 +70,31 @@ fn corrupt<T>(what: String) -> Result<T> {
     Err(Ext4Error::corrupt(what, "superblock"))
 }
 
+/// Blocks a cluster, which is what one bit of a block bitmap stands for: 1 without `bigalloc`.
+fn blocks_per_cluster(sb: &Superblock) -> Result<u32> {
+    let (block, cluster) = (sb.log_block_size.get(), sb.log_cluster_size.get());
+    if !sb.features().ro_compat.contains(RoCompat::BIGALLOC) {
+        if cluster != block {
+            return corrupt("clusters are not blocks, but the bigalloc feature is off".into());
+        }
+        return Ok(1);
+    }
+    // At most 1 GiB (`EXT2_MAX_CLUSTER_LOG_SIZE`).
+    if cluster < block || cluster > 20 {
+        return corrupt(format!("clusters of 1024 << {cluster} bytes"));
+    }
+    Ok(1 << (cluster - block))
+}
+
 fn check_sizes(sb: &Superblock, block_size: u32) -> Result<()> {
     let max_bits = block_size * 8;
-    if sb.features().ro_compat.contains(RoCompat::BIGALLOC) {
-        return Err(Ext4Error::Unsupported { what: "the file system uses bigalloc".into() });
+    let per_cluster = blocks_per_cluster(sb)?;
+    let (bpg, cpg) = (sb.blocks_per_group.get(), sb.clusters_per_group.get());
+    if cpg < 8 || cpg > max_bits || !bpg.is_multiple_of(8) {
+        return corrupt(format!("{bpg} blocks a group, {cpg} clusters"));
     }
-    if sb.log_cluster_size != sb.log_block_size {
-        return corrupt("clusters are not blocks, but the bigalloc feature is off".into());
-    }
-    let bpg = sb.blocks_per_group.get();
-    if bpg < 8 || bpg > max_bits || !bpg.is_multiple_of(8) {
-        return corrupt(format!("{bpg} blocks a group"));
-    }
-    if sb.clusters_per_group.get() != bpg {
-        return corrupt(format!("{} clusters and {bpg} blocks a group", sb.clusters_per_group));
+    if u64::from(cpg) * u64::from(per_cluster) != u64::from(bpg) {
+        return corrupt(format!("{cpg} clusters and {bpg} blocks a group"));
     }
     let inode_size = u32::from(sb.inode_size());
     if inode_size < 128 || inode_size > block_size || !inode_size.is_power_of_two() {
@@ -91,7 +104,8 @@ fn check_sizes(sb: &Superblock, block_size: u32) -> Result<()> {
     if ipg < block_size / inode_size || ipg > max_bits || !ipg.is_multiple_of(8) {
         return corrupt(format!("{ipg} inodes a group"));
     }
-    let expected_first = u32::from(block_size == 1024);
+    // With clusters the boot block belongs to the first one.
+    let expected_first = u32::from(block_size == 1024 && per_cluster == 1);
     if sb.first_data_block.get() != expected_first {
         return corrupt(format!("the first data block is {}", sb.first_data_block));
     }
@@ -161,6 +175,7 @@ impl Layout {
             blocks_count: blocks,
             first_data_block: first,
             blocks_per_group: bpg,
+            blocks_per_cluster: blocks_per_cluster(sb)?,
             groups,
             inodes_count,
             inodes_per_group: ipg,
@@ -318,10 +333,15 @@ impl Layout {
     /// Blocks at the beginning of a group that hold superblock, descriptors and the room for
     /// more.
     pub fn group_overhead(&self, group: GroupNo) -> u32 {
-        let superblock = u32::from(self.has_superblock(group));
+        let mut superblock = u32::from(self.has_superblock(group));
+        if group.0 == 0 {
+            // Up to and with the superblock: with clusters, block 0 of 1 KiB is in the group.
+            superblock += (self.superblock_place().0 - self.first_data_block) as u32;
+        }
         match self.descs_behind_superblock(group) {
             0 => superblock + u32::from(self.meta_desc_block(group).is_some()),
-            descs => superblock * (1 + descs + self.reserved_gdt_blocks),
+            _ if superblock == 0 => 0,
+            descs => superblock + descs + self.reserved_gdt_blocks,
         }
     }
 
@@ -330,7 +350,9 @@ impl Layout {
         let per_block = self.descs_per_block();
         let number = group.0 / per_block;
         let block = if number < self.first_meta_bg {
-            self.first_data_block + 1 + u64::from(number)
+            self.superblock_place().0 + 1 + u64::from(number)
+        } else if number == 0 {
+            self.superblock_place().0 + 1
         } else {
             let first = GroupNo(number * per_block);
             self.group_start(first) + u64::from(self.has_superblock(first))
@@ -428,9 +450,13 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         type Spoil = fn(&mut Superblock);
-        let spoils: [(&str, Spoil); 15] = [
+        let spoils: [(&str, Spoil); 16] = [
             ("block size", |s| s.log_block_size.set(60)),
             ("clusters", |s| s.log_cluster_size.set(3)),
+            ("clusters of", |s| {
+                s.feature_ro_compat.set(RoCompat::BIGALLOC.bits());
+                s.log_cluster_size.set(u32::MAX);
+            }),
             ("blocks a group", |s| s.blocks_per_group.set(0)),
             ("blocks a group", |s| s.blocks_per_group.set(32776)),
             ("clusters", |s| s.clusters_per_group.set(1)),

@@ -58,7 +58,9 @@ pub use numbers::{FIRST_INODE_REV0, GroupNo, InodeNo};
 pub use orphan::{ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
-pub use support::{check_supported_filesystem, check_supported_journal_device};
+pub use support::{
+    check_supported_filesystem, check_supported_journal_device, check_writable_filesystem,
+};
 pub use xattr::{
     XATTR_MAGIC, XattrBlockHeader, XattrEntry, XattrInodeHeader, xattr_block_hash, xattr_entry_hash,
 };

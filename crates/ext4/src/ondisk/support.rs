@@ -32,7 +32,8 @@ const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::EXTRA_ISIZE)
     .union(RoCompat::METADATA_CSUM)
     .union(RoCompat::VERITY)
-    .union(RoCompat::ORPHAN_PRESENT);
+    .union(RoCompat::ORPHAN_PRESENT)
+    .union(RoCompat::BIGALLOC);
 
 fn unsupported(what: impl Into<String>) -> Ext4Error {
     Ext4Error::Unsupported { what: what.into() }
@@ -59,6 +60,20 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
     if missing != Features::default() {
         let names = missing.names().join(", ");
         return Err(unsupported(format!("the file system uses {names}")));
+    }
+    Ok(())
+}
+
+/// As [`check_supported_filesystem`], and refuses what is implemented for reading only.
+///
+/// # Errors
+/// As that.
+pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
+    check_supported_filesystem(sb)?;
+    if sb.features().ro_compat.contains(RoCompat::BIGALLOC) {
+        return Err(unsupported(
+            "writing to or checking a file system that uses bigalloc: mount it read-only (ro)",
+        ));
     }
     Ok(())
 }
@@ -107,7 +122,11 @@ mod tests {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
         for name in [
+<<<<<<< HEAD
             "bigalloc",
+=======
+            "ea_inode",
+>>>>>>> ac0f5b9 (ext4: bigalloc file systems are read)
             "encrypt",
             "casefold",
             "quota",
@@ -124,6 +143,10 @@ mod tests {
         }
         assert_eq!(check_supported_filesystem(&sb(&["has_journal", "filetype"])), Ok(()));
         assert_eq!(check_supported_filesystem(&sb(&[])), Ok(()));
+        let clusters = sb(&["bigalloc", "extent"]);
+        assert_eq!(check_supported_filesystem(&clusters), Ok(()));
+        let error = check_writable_filesystem(&clusters).unwrap_err();
+        assert!(error.to_string().contains("bigalloc"), "{error}");
         let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();
         assert!(journal.to_string().contains("journal device"), "{journal}");
         assert_eq!(check_supported_journal_device(&sb(&["journal_dev"])), Ok(()));

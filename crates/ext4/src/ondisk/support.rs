@@ -121,20 +121,8 @@ mod tests {
     fn features_are_refused_by_name() {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
-        for name in [
-<<<<<<< HEAD
-            "bigalloc",
-=======
-            "ea_inode",
->>>>>>> ac0f5b9 (ext4: bigalloc file systems are read)
-            "encrypt",
-            "casefold",
-            "quota",
-            "project",
-            "mmp",
-            "compression",
-            "fast_commit",
-        ] {
+        for name in ["encrypt", "casefold", "quota", "project", "mmp", "compression", "fast_commit"]
+        {
             let mut with = base.to_vec();
             with.push(name);
             let error = check_supported_filesystem(&sb(&with)).unwrap_err();

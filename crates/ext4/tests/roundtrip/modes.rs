@@ -239,6 +239,7 @@ fn what_the_kernel_writes_in_clusters_is_read() {
     let outcome = TestRunner::new_with_rng(runner_config, rng).run(&input, |(variant, ops)| {
         let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, &variants[variant]));
         let model = run(&mut kernel, &ops);
+        kernel.remount();
         let free = kernel.fs().statfs().unwrap().blocks_free;
         let image = kernel.unmount();
         assert!(Ext4::mount(open(&image), MountOptions::default()).is_err());

@@ -87,7 +87,7 @@ fn steadfast_binary(root: &Path) -> anyhow::Result<PathBuf> {
 
 fn transcripts(kind: Kind, cases: &[Case]) -> anyhow::Result<Vec<Transcript>> {
     let mut target = Target::new(kind, &Setup::new(IMAGE_BYTES))?;
-    let transcripts = conformance::run_cases(&target.mountpoint(), cases, &mut |_| ())?;
+    let transcripts = conformance::run_cases(&target, cases, &mut |_| ())?;
     target.unmount()?;
     match target.check()? {
         None => Ok(transcripts),

@@ -15,14 +15,16 @@ pub mod script;
 mod transcript;
 mod world;
 
-use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use rustix::thread::UnshareFlags;
 
 pub use compare::{Comparison, Difference, KnownDifferences, compare};
 pub use transcript::Transcript;
 
-use crate::{Error, Result};
+use crate::{Error, Result, Target};
 use script::Case;
 use world::World;
 
@@ -59,28 +61,61 @@ pub fn cases() -> Result<Vec<Case>> {
     Ok(all)
 }
 
-/// Runs cases in a mounted folder, which root must own; a transcript for each. `progress` is
-/// called before each case with its name.
+/// Longest that a case may take: the slowest need some seconds on a busy machine.
+const CASE_LIMIT: Duration = Duration::from_secs(120);
+
+/// Runs cases on a mounted target, as root; a transcript for each. `progress` is called before each
+/// case with its name. If a case does not end, the daemon of the mount is killed, so that its calls
+/// do, and the case is named in the error.
 pub fn run_cases(
-    folder: &Path,
+    target: &Target,
     cases: &[Case],
-    progress: &mut (dyn FnMut(&str) + Send),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<Transcript>> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::Target("the cases change users and devices: run them as root".into()));
     }
+    let folder = target.mountpoint();
+    let is_over = AtomicBool::new(false);
+    let (begin, begun) = channel();
     let work = || {
+        // Moved in, so that the channel ends with the work.
+        let begin = begin;
         crate::raw::unshare(UnshareFlags::FS)
             .map_err(|e| Error::Target(format!("unshare: {e}")))?;
         let mut transcripts = Vec::with_capacity(cases.len());
-        for case in cases {
-            progress(&case.name);
-            transcripts.push(World::new(folder, &case.name)?.run(case)?);
+        for case in cases.iter().take_while(|_| !is_over.load(Ordering::Relaxed)) {
+            // Nobody listens any more when a case has taken too long.
+            let _ = begin.send(case.name.as_str());
+            transcripts.push(World::new(&folder, &case.name)?.run(case)?);
         }
         Ok(transcripts)
     };
-    std::thread::scope(|s| match s.spawn(work).join() {
-        Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic),
+    std::thread::scope(|s| {
+        let worker = s.spawn(work);
+        let mut case = "";
+        let mut late = None;
+        loop {
+            match begun.recv_timeout(CASE_LIMIT) {
+                Ok(name) => {
+                    case = name;
+                    progress(name);
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    is_over.store(true, Ordering::Relaxed);
+                    late.get_or_insert(case);
+                    target.kill_daemon();
+                }
+            }
+        }
+        match (late, worker.join()) {
+            (_, Err(panic)) => std::panic::resume_unwind(panic),
+            (None, Ok(done)) => done,
+            (Some(case), Ok(_)) => Err(Error::Target(format!(
+                "case {case} did not end within {} s: the daemon was killed",
+                CASE_LIMIT.as_secs()
+            ))),
+        }
     })
 }

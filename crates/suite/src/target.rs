@@ -200,6 +200,19 @@ impl Target {
         self.mount()
     }
 
+    /// Kills the daemon, as with `kill -9`: what waits for it then fails. The kernel has none.
+    pub fn kill_daemon(&self) {
+        let pid = match &self.server {
+            Some(Server::Steadfast(daemon)) => daemon.pid(),
+            Some(Server::Fuse2fs(daemon)) => daemon.pid(),
+            Some(Server::Kernel(_)) | None => return,
+        };
+        if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
+            // It is our child and not waited for yet, so the number is still its own.
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+
     /// CPU time that the daemon has used so far; none for the kernel, whose work is its callers'.
     pub fn daemon_cpu(&self) -> Option<Duration> {
         match self.server.as_ref()? {

@@ -11,7 +11,7 @@ fn the_kernel_agrees_with_itself() {
     let mut transcripts = Vec::new();
     for size in [512, 512] {
         let mut target = Target::new(Kind::Kernel, &Setup::new(size << 20)).unwrap();
-        transcripts.push(run_cases(&target.mountpoint(), &cases, &mut |_| ()).unwrap());
+        transcripts.push(run_cases(&target, &cases, &mut |_| ()).unwrap());
         target.unmount().unwrap();
         assert_eq!(target.check().unwrap(), None);
     }

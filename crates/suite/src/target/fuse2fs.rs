@@ -42,6 +42,10 @@ pub(super) fn mount(paths: &Paths<'_>, options: &str) -> Result<Daemon> {
 }
 
 impl Daemon {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn cpu(&self) -> Option<Duration> {
         cpu_of(self.child.id())
     }

@@ -46,6 +46,10 @@ pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<D
 }
 
 impl Daemon {
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn cpu(&self) -> Option<Duration> {
         cpu_of(self.child.id())
     }

@@ -1,0 +1,87 @@
+//! The mount and its judges: POSIX cases compared with the kernel's ext4, random operations with a
+//! model in every data mode, real programs. As root, with loop devices and FUSE.
+
+use std::path::{Path, PathBuf};
+
+use steadfast_suite::conformance::{KnownDifferences, cases, compare, run_cases};
+use steadfast_suite::programs::PROGRAMS;
+use steadfast_suite::stress::Stress;
+use steadfast_suite::{Journal, Kind, Setup, Target};
+
+fn steadfast() -> Kind {
+    Kind::Steadfast(PathBuf::from(env!("CARGO_BIN_EXE_steadfast")))
+}
+
+fn soak() -> u64 {
+    std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
+}
+
+/// Panics unless e2fsck finds nothing.
+fn done(mut target: Target) {
+    target.unmount().unwrap();
+    assert_eq!(target.check().unwrap(), None);
+}
+
+#[test]
+fn posix_cases_give_what_the_kernels_ext4_gives() {
+    let cases = cases().unwrap();
+    let [kernel, ours] = [Kind::Kernel, steadfast()].map(|kind| {
+        let target = Target::new(kind, &Setup::new(512 << 20)).unwrap();
+        let transcripts = run_cases(&target, &cases, &mut |_| ()).unwrap();
+        done(target);
+        transcripts
+    });
+    let known = KnownDifferences::of("steadfast").unwrap();
+    let found = compare(&kernel, &ours, &known);
+    let faults: Vec<_> = found.faults().collect();
+    assert!(faults.is_empty(), "{} differ: {faults:#?}", faults.len());
+    assert!(found.stale.is_empty(), "listed, but do not differ: {:?}", found.stale);
+}
+
+fn random_operations(mode: &str) {
+    for (journal, operations) in [(Journal::Internal, 10_000), (Journal::External, 4_000)] {
+        let mut setup = Setup::new(512 << 20);
+        setup.options = format!("data={mode}");
+        setup.journal = journal;
+        let mut target = Target::new(steadfast(), &setup).unwrap();
+        let stress = Stress::new(operations * soak(), 11);
+        let report = stress.run(&mut target, &mut |_| ()).unwrap();
+        assert!(report.refused.is_empty(), "not supported: {:?}", report.refused);
+    }
+}
+
+#[test]
+fn random_operations_writeback() {
+    random_operations("writeback");
+}
+
+#[test]
+fn random_operations_ordered() {
+    random_operations("ordered");
+}
+
+#[test]
+fn random_operations_journal() {
+    random_operations("journal");
+}
+
+#[test]
+fn random_operations_transact() {
+    random_operations("transact");
+}
+
+#[test]
+fn real_programs() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().and_then(Path::parent).unwrap();
+    for (i, (name, program)) in PROGRAMS.iter().enumerate() {
+        let mut setup = Setup::new(1 << 30);
+        // Each program meets another mode than its neighbour; `cargo xtask programs` does all.
+        let mode = ["ordered", "journal", "writeback", "transact"][i % 4];
+        setup.options = format!("data={mode}");
+        let target = Target::new(steadfast(), &setup).unwrap();
+        if let Err(error) = program(&target.mountpoint(), workspace) {
+            panic!("{name}, data={mode}: {error}");
+        }
+        done(target);
+    }
+}

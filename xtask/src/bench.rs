@@ -22,11 +22,12 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         anyhow::bail!("bench needs to know what: fs; see cargo xtask help");
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());
-    let mut on = Vec::new();
+    let (mut on, mut mounted_only) = (Vec::new(), false);
     let mut args = rest.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--json" => json = true,
+            "--mounted" => mounted_only = true,
             "--quick" => amounts = Amounts { rounds: amounts.rounds, ..Amounts::tiny() },
             "--rounds" => amounts.rounds = value("--rounds", &mut args)?.parse()?,
             "--options" => options = value("--options", &mut args)?.to_owned(),
@@ -48,13 +49,16 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     setup.options = options;
     let mut progress = |what: &str| eprintln!("    {what}");
     let table = steadfast_suite::bench::run(&kinds, &setup, amounts, &mut progress)?;
-    let in_process = in_process(root, &setup)?;
+    let in_process = if mounted_only { Vec::new() } else { in_process(root, &setup)? };
     if json {
         let both = serde_json::json!({ "mounted": table, "in_process": in_process });
         println!("{}", serde_json::to_string_pretty(&both)?);
         return Ok(true);
     }
     print(&table);
+    if in_process.is_empty() {
+        return Ok(true);
+    }
     println!();
     println!("In one process, no FUSE: ext4 on a RAM device; beside it the kernel's, mounted.");
     println!("{:<28} {:>12} {:>12} {:>9}", "operation", "steadfast", "kernel", "speed");

@@ -50,6 +50,7 @@ Usage: cargo xtask COMMAND
                            (default: steadfast, fuse2fs, kernel)
               --rounds N   times that everything is measured (default 5)
               --options O  mount options
+              --mounted    leaves out the comparison in one process
               --json       figures instead of a table
               --quick      next to nothing, to try it
   help      this text";

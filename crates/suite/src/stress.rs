@@ -15,7 +15,7 @@ mod verify;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::{Error, Result, Target};
+use crate::{Error, Kind, Result, Target};
 use shared::Shared;
 use task::{Fault, Task};
 
@@ -46,6 +46,14 @@ pub struct Report {
     pub operations: u64,
     /// Calls that the file system refused as not supported, by name, with how often.
     pub refused: BTreeMap<String, u64>,
+}
+
+impl Report {
+    /// What was refused although such a target could do it.
+    pub fn refused_for_no_reason(&self, kind: &Kind) -> Vec<&str> {
+        let names = self.refused.keys().map(String::as_str);
+        names.filter(|name| !kind.cannot().contains(name)).collect()
+    }
 }
 
 impl Stress {

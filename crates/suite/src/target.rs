@@ -36,6 +36,15 @@ impl Kind {
             Kind::Fuse2fs => "fuse2fs",
         }
     }
+
+    /// Calls, as [`crate::stress::Report`] names them, that cannot be had there: of the modes of
+    /// fallocate the kernel lets FUSE have allocating, punching and zeroing only.
+    pub fn cannot(&self) -> &'static [&'static str] {
+        match self {
+            Kind::Kernel => &[],
+            Kind::Steadfast(_) | Kind::Fuse2fs => &["collapse", "insert"],
+        }
+    }
 }
 
 /// Where the journal is.

@@ -16,7 +16,8 @@ pub(super) struct Daemon {
 }
 
 pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<Daemon> {
-    let mut all = "allow_other".to_owned();
+    // As the kernel's own mounts are: FUSE would open no device and honour no set-id bit.
+    let mut all = "allow_other,dev,suid".to_owned();
     if !options.is_empty() {
         all = format!("{all},{options}");
     }

@@ -23,6 +23,7 @@ pub mod mkfs;
 pub mod mount;
 pub mod namespace;
 pub mod ondisk;
+pub mod quota;
 mod transact;
 pub mod tune;
 pub mod xattr;

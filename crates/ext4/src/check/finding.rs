@@ -119,6 +119,8 @@ pub enum FindingKind {
     Orphan,
     /// The orphan file is damaged.
     OrphanFile,
+    /// A quota file is damaged, or says something else than what was counted.
+    Quota,
 }
 
 /// One thing that is wrong.

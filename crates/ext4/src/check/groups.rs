@@ -126,6 +126,12 @@ impl Checker<'_> {
             self.claim_for_metadata(group, "inode bitmap", d.inode_bitmap(), 1);
             self.claim_for_metadata(group, "inode table", d.inode_table(), table);
         }
+        if self.layout.features.incompat.contains(Incompat::MMP) {
+            let block = self.sb.mmp_block.get();
+            if let Some((group, _)) = self.layout.group_of_block(block) {
+                self.claim_for_metadata(group, "block of multiple-mount protection", block, 1);
+            }
+        }
     }
 
     fn claim_for_metadata(&mut self, group: GroupNo, what: &str, start: u64, len: u64) {

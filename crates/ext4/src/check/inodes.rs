@@ -108,6 +108,7 @@ impl Checker<'_> {
             return Ok(());
         }
         self.note(ino, inode.file_type(), inode.links());
+        self.count_quota(ino, inode);
         self.check_fields(ino, inode, orphan);
         let charged = self.check_inode_xattrs(ino, inode);
         self.note_value_holder(ino, inode);
@@ -171,6 +172,9 @@ impl Checker<'_> {
             InodeNo::JOURNAL if self.sb.journal_inode.get() == ino.0 => {
                 (kind != Some(FileType::Regular), "the journal is no regular file")
             }
+            USER_QUOTA | GROUP_QUOTA if self.is_quota_file(ino) => {
+                (kind != Some(FileType::Regular), "the quota file is no regular file")
+            }
             InodeNo::JOURNAL | USER_QUOTA | GROUP_QUOTA => {
                 let used = core.links.get() != 0 || inode.blocks_field() != 0;
                 (
@@ -194,6 +198,7 @@ impl Checker<'_> {
     pub(super) fn needs_runs(&self, ino: InodeNo, inode: &RawInode) -> bool {
         ino.0 == self.sb.journal_inode.get()
             || ino.0 == self.sb.orphan_file_inode.get()
+            || self.is_quota_file(ino)
             || matches!(inode.file_type(), Some(FileType::Directory | FileType::Symlink))
     }
 

@@ -36,6 +36,7 @@ mod inode_fields;
 mod inodes;
 mod journal;
 mod orphans;
+mod quota;
 mod resize;
 mod source;
 mod superblock;
@@ -133,6 +134,7 @@ struct Checker<'a> {
     /// Runs of the internal journal and of the orphan file: file block, first block, length.
     journal_runs: Vec<(u32, u64, u32)>,
     orphan_runs: Vec<(u32, u64, u32)>,
+    quota: quota::QuotaCheck,
     /// Counters in the superblock may be old.
     in_use: bool,
 }
@@ -166,6 +168,7 @@ pub fn check(device: &Arc<dyn BlockDevice>, overlay: Option<&Overlay>) -> Result
         dotdots: BTreeMap::new(),
         journal_runs: Vec::new(),
         orphan_runs: Vec::new(),
+        quota: quota::QuotaCheck::default(),
         in_use: needs_recovery || !state.contains(StateFlags::VALID),
         layout,
     };
@@ -204,6 +207,7 @@ impl Checker<'_> {
         self.check_values();
         self.check_journal(has_overlay)?;
         self.check_orphan_file()?;
+        self.check_quotas()?;
         let directories = std::mem::take(&mut self.directories);
         for directory in &directories {
             self.check_directory(directory)?;

@@ -72,6 +72,8 @@ impl Checker<'_> {
             self.journal_runs = runs;
         } else if ino.0 == self.sb.orphan_file_inode.get() {
             self.orphan_runs = runs;
+        } else if self.is_quota_file(ino) {
+            self.keep_quota_runs(ino, runs);
         }
     }
 

@@ -109,7 +109,8 @@ impl Checker<'_> {
             bad.push(format!("orphan file inode {}", sb.orphan_file_inode));
         }
         let quota = [sb.user_quota_inode, sb.group_quota_inode, sb.project_quota_inode];
-        if quota.iter().any(|inode| inode.get() != 0) {
+        let counted = f.ro_compat.contains(RoCompat::QUOTA);
+        if !counted && quota.iter().any(|inode| inode.get() != 0) {
             bad.push("inodes of quotas, but no quota feature".into());
         }
         for text in bad {

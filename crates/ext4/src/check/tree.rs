@@ -73,7 +73,9 @@ impl Checker<'_> {
 
     fn check_links(&mut self) {
         let first = self.layout.first_inode;
-        let special = [self.sb.orphan_file_inode.get(), self.sb.journal_inode.get()];
+        let sb = &self.sb;
+        let project = sb.project_quota_inode.get();
+        let special = [sb.orphan_file_inode.get(), sb.journal_inode.get(), project];
         let counts_stop = self.layout.features.ro_compat.contains(RoCompat::DIR_NLINK);
         for group in self.layout.all_groups() {
             for (index, known) in (0..).zip(self.inodes.group(group)) {

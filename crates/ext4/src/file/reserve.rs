@@ -21,18 +21,25 @@ impl Ext4 {
         let size = self.volume.block_size();
         let holes = self.holes(inode, from / size, to.div_ceil(size))?;
         let mut new = RangeSet::new();
+        let mut allowed = self.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
         let mut state = inode.state();
         let mut space = self.volume.space();
         for (start, end) in holes {
             let wanted: Vec<u64> = (start..end).filter(|b| !state.delayed.contains(*b)).collect();
-            let taken = wanted.len().min(usize::try_from(space.available()).unwrap_or(usize::MAX));
+            let most = usize::try_from(space.available().min(allowed)).unwrap_or(usize::MAX);
+            let taken = wanted.len().min(most);
             for block in &wanted[..taken] {
                 state.delayed.insert(*block, block + 1);
                 new.insert(*block, block + 1);
             }
             space.delayed_blocks += taken as u64;
+            allowed -= (taken as u64).min(allowed);
+            self.volume.quotas.add_delayed(&state.raw, taken as u64 * size);
             if let Some(full) = wanted.get(taken) {
                 let end = full * size;
+                if end <= from && allowed == 0 && space.available() > 0 {
+                    return Err(FsError::QuotaExceeded.into());
+                }
                 if end <= from {
                     return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
                 }
@@ -53,7 +60,9 @@ impl Ext4 {
     /// Gives reservations back.
     pub(super) fn unreserve(&self, inode: &Inode, from: u64, to: u64) {
         let mut state = inode.state();
-        let count = state.delayed.remove(from, to) + state.moving.remove(from, to);
+        let delayed = state.delayed.remove(from, to);
+        self.volume.quotas.remove_delayed(&state.raw, delayed * self.volume.block_size());
+        let count = delayed + state.moving.remove(from, to);
         let mut space = self.volume.space();
         space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
     }

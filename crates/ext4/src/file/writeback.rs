@@ -200,6 +200,7 @@ impl Ext4 {
     ) -> Result<u64> {
         let size = inode.state().size_written().max(end * self.volume.block_size());
         let window = self.window_blocks(size);
+        txn.quota_promised |= purpose == Purpose::DelayedData;
         let budget = self.volume.log.update_blocks_max();
         let mut at = start;
         while at < end && (at == start || txn.changed_blocks() < budget) {

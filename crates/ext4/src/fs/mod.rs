@@ -5,6 +5,7 @@ mod attributes;
 mod flags;
 mod handles;
 mod operations;
+mod projects;
 mod shutdown;
 mod xattrs;
 

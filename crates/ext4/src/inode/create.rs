@@ -72,6 +72,12 @@ impl Txn<'_> {
         }
         raw.set_mode(kind, mode);
         let mut flags = above.flags().intersection(INHERITED);
+        if above.flags().contains(InodeFlags::PROJECT_INHERIT) {
+            raw.set_project(above.project());
+            if kind == FileType::Directory {
+                flags.insert(InodeFlags::PROJECT_INHERIT);
+            }
+        }
         match kind {
             FileType::Directory => {}
             FileType::Regular => flags.remove(InodeFlags::DIR_SYNC),

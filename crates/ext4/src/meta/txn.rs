@@ -31,6 +31,9 @@ pub struct Txn<'v> {
     pub(crate) freed: RangeSet,
     /// Blocks that this transaction takes.
     pub(crate) taken: RangeSet,
+    /// The space that this transaction takes was promised when it was reserved: no quota is
+    /// held against it any more.
+    pub(crate) quota_promised: bool,
     pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
@@ -52,6 +55,7 @@ impl<'v> Txn<'v> {
             orphans: None,
             freed: RangeSet::new(),
             taken: RangeSet::new(),
+            quota_promised: false,
             inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
@@ -186,6 +190,7 @@ impl<'v> Txn<'v> {
     /// # Errors
     /// If the journal has failed; then nothing has changed, and the volume is read-only.
     pub fn finish(mut self) -> Result<Tid> {
+        self.store_quotas()?;
         self.store_inodes()?;
         self.store_groups()?;
         self.store_superblock()?;
@@ -277,6 +282,7 @@ impl<'v> Txn<'v> {
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
         for (_, edit) in std::mem::take(&mut self.inodes) {
+            self.volume.quotas.owner_changes(&edit, self.volume.block_size());
             edit.publish(&self.volume.inodes, tid);
         }
     }

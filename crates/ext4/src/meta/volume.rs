@@ -15,7 +15,9 @@ use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
+use crate::mount::Protection;
 use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
+use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
 
 /// Most operations change fewer blocks than this.
@@ -44,6 +46,10 @@ pub struct Volume {
     pub(crate) impatient: AtomicU32,
     /// The orphan file, if there is one.
     pub(crate) orphan_file: Option<OrphanFile>,
+    /// Who uses how much, and may.
+    pub(crate) quotas: Quotas,
+    /// Multiple-mount protection.
+    pub(crate) protection: Option<Arc<Protection>>,
 }
 
 /// What the metadata lock guards.

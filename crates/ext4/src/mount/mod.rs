@@ -6,6 +6,7 @@
 //! 2. The journal is found: a file of the file system, or the device that was given, which must be
 //!    the one the superblock names. A device that may lose its contents is refused unless the
 //!    options accept it. Until here nothing has been written.
+//!    With multiple-mount protection the file system is taken first (`mmp`).
 //! 3. If the file system needs recovery the log is replayed; for a read-only mount into memory
 //!    only. If it does not, what a journal may still hold is discarded and never replayed: it is
 //!    of another time.
@@ -15,6 +16,7 @@
 
 mod groups;
 mod journal;
+mod mmp;
 mod options;
 mod orphans;
 mod reload;
@@ -30,6 +32,7 @@ use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub(crate) use journal::internal_log;
+pub(crate) use mmp::Protection;
 pub use options::{AccessTimes, DataMode, MountOptions};
 pub(crate) use replay::discardable;
 pub use replay::{replay, replayed_blocks};
@@ -43,7 +46,9 @@ use crate::ondisk::{
     GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
     check_writable_filesystem,
 };
+use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
+use superblock::FoundSuperblock;
 
 /// Blocks withheld from data for extent trees: this part of the file system, at most
 /// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).
@@ -88,9 +93,36 @@ impl Ext4 {
             return Err(Ext4Error::Refused { what });
         }
         let found = journal::find(&device, superblock, &layout, &options)?;
-        let recovered = journal::recover(&device, &bootstrap, &layout, found.as_ref(), &options)?;
+        let clock = Clock::new(options.simulated_epoch);
+        let guarded = layout.features.incompat.contains(Incompat::MMP) && !read_only;
+        let protection = guarded
+            .then(|| mmp::Protection::take(&device, superblock, &layout, clock).map(Arc::new))
+            .transpose()?;
+        let mounted = Ext4::mount_found(device, &bootstrap, found, options, protection.clone());
+        if let (Err(_), Some(protection)) = (&mounted, protection) {
+            // That it cannot be mounted is what there is to say.
+            let _ = protection.release();
+        }
+        mounted
+    }
+
+    /// The rest of a mount, from where the first byte is written.
+    fn mount_found(
+        device: Arc<dyn BlockDevice>,
+        bootstrap: &FoundSuperblock,
+        found: Option<journal::Found>,
+        options: MountOptions,
+        protection: Option<Arc<mmp::Protection>>,
+    ) -> Result<Arc<Ext4>> {
+        let read_only = options.read_only;
+        let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+        let recovered = journal::recover(&device, bootstrap, &layout, found.as_ref(), &options)?;
         let mut superblock = superblock::read(&*device, &recovered.overlay)?;
-        supported(&superblock)?;
+        if options.read_only {
+            check_supported_filesystem(&superblock)?;
+        } else {
+            check_writable_filesystem(&superblock)?;
+        }
         let layout = Layout::new(&superblock, device.info().size)?;
         if recovered.had_error {
             superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
@@ -113,7 +145,9 @@ impl Ext4 {
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
         let volume = assemble(device, loaded, log, clock, &options);
-        let volume = orphans::load(volume)?;
+        let mut volume = orphans::load(volume)?;
+        volume.protection = protection;
+        volume.quotas = Quotas::load(&volume)?;
         if volume.transacts() {
             check_transactable(&volume.layout)?;
         }
@@ -126,6 +160,9 @@ impl Ext4 {
         if read_only {
             fs.volume.status.set_read_only("mounted read-only");
             return Ok(fs);
+        }
+        if let Some(protection) = &fs.volume.protection {
+            protection.start(Arc::downgrade(&fs));
         }
         fs.mark_mounted()?;
         fs.process_orphans()?;
@@ -163,6 +200,10 @@ fn assemble(
     for (start, end) in journal_blocks.iter() {
         system_blocks.insert(start, end);
     }
+    if layout.features.incompat.contains(Incompat::MMP) {
+        let block = superblock.mmp_block.get();
+        system_blocks.insert(block, block.saturating_add(1));
+    }
     let (free_blocks, free_inodes) = count_free(&layout, &groups);
     let space = Space {
         free_blocks,
@@ -197,6 +238,8 @@ fn assemble(
         system_blocks,
         impatient: Default::default(),
         orphan_file: None,
+        quotas: Quotas::default(),
+        protection: None,
     }
 }
 

@@ -82,6 +82,9 @@ impl Ext4 {
         let orphans_left = self.has_orphans();
         self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
         self.volume.log.close()?;
+        if let Some(protection) = &self.volume.protection {
+            protection.release()?;
+        }
         Ok(transacted.and(written)?)
     }
 

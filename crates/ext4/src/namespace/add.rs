@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
-use super::{check_changeable, check_name, check_not_fixed, find, is_dots, kind_of};
+use super::{check_changeable, check_name, check_not_fixed, check_project, find, is_dots, kind_of};
 use crate::dir::InodeBlocks;
 use crate::error::Result;
 use crate::extents::{Node, ROOT_BYTES};
@@ -158,6 +158,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         return Err(FsError::NotPermitted { what: "a second name for a directory" }.into());
     }
     check_not_fixed(&txn, no)?;
+    check_project(&txn, dir, no)?;
     let inode = txn.inode(no)?;
     match raw.links() {
         0 if inode.state().linkable => {

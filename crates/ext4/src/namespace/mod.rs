@@ -155,6 +155,16 @@ fn check_removable(txn: &Txn<'_>, dir: InodeNo, no: InodeNo) -> Result<()> {
     check_not_fixed(txn, no)
 }
 
+/// Refuses a name in a directory whose project it would leave.
+fn check_project(txn: &Txn<'_>, dir: InodeNo, no: InodeNo) -> Result<()> {
+    let above = txn.raw_inode(dir)?;
+    let inherits = above.flags().contains(InodeFlags::PROJECT_INHERIT);
+    if inherits && above.project() != txn.raw_inode(no)?.project() {
+        return Err(FsError::CrossDevice { what: "the project" }.into());
+    }
+    Ok(())
+}
+
 /// Refuses changes of the names of an immutable or append-only inode.
 fn check_not_fixed(txn: &Txn<'_>, no: InodeNo) -> Result<()> {
     if flags_of(txn, no)?.intersects(InodeFlags::IMMUTABLE | InodeFlags::APPEND) {

@@ -8,7 +8,7 @@ use steadfast_vfs::{FileType, FsError, RenameFlags};
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
 };
-use super::{check_changeable, check_name, check_removable, find, is_dots, kind_of};
+use super::{check_changeable, check_name, check_project, check_removable, find, is_dots, kind_of};
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
 use crate::inode::Inode;
@@ -99,12 +99,14 @@ pub fn rename(
     if target.as_ref().is_some_and(|t| t.no() == source.no()) {
         return Ok(None);
     }
+    check_project(&txn, to_dir, source.no())?;
     check_removable(&txn, from_dir, source.no())?;
     match target {
         None => move_to_new(&mut txn, &source, to_dir, to)?,
         Some(target) => {
             check_removable(&txn, to_dir, target.no())?;
             if exchange {
+                check_project(&txn, from_dir, target.no())?;
                 swap(&mut txn, &source, &target)?;
             } else {
                 let last = replace(&mut txn, &source, &target)?;

@@ -329,6 +329,25 @@ impl RawInode {
         u64::from(self.core().blocks_lo.get()) | u64::from(self.core().blocks_hi.get()) << 32
     }
 
+    /// Whether there is room for a project id.
+    pub fn has_project(&self) -> bool {
+        self.has_extra(std::mem::offset_of!(InodeExtra, project), 4)
+    }
+
+    /// Project id (`i_projid`); 0 if there is no room for one.
+    pub fn project(&self) -> u32 {
+        extra_word!(self, project).unwrap_or(0)
+    }
+
+    /// Sets the project id, if there is room for it.
+    pub fn set_project(&mut self, project: u32) {
+        if self.has_project()
+            && let Some(e) = self.extra_mut()
+        {
+            e.project.set(project);
+        }
+    }
+
     /// Storage used, in 512-byte sectors.
     pub fn sectors(&self, block_size: u32) -> u64 {
         let n = self.blocks_field();

@@ -1,5 +1,6 @@
-//! The block of multiple-mount protection (`struct mmp_struct`), only to recognise it.
+//! The block of multiple-mount protection (`struct mmp_struct`).
 
+use crate::ondisk::csum::crc32c;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -33,3 +34,10 @@ pub struct Mmp {
 }
 
 const _: () = assert!(size_of::<Mmp>() == 1024);
+
+impl Mmp {
+    /// The checksum that it should have with the file system's seed.
+    pub fn checksum_with(&self, seed: u32) -> u32 {
+        crc32c(seed, &self.as_bytes()[..std::mem::offset_of!(Mmp, checksum)])
+    }
+}

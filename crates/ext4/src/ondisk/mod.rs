@@ -27,6 +27,7 @@ mod layout;
 mod mmp;
 mod numbers;
 mod orphan;
+mod quota;
 mod seal;
 mod superblock;
 mod superblock_fields;
@@ -56,6 +57,10 @@ pub use layout::{InodePlace, Layout};
 pub use mmp::{MMP_MAGIC, Mmp};
 pub use numbers::{FIRST_INODE_REV0, GroupNo, InodeNo};
 pub use orphan::{ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
+pub use quota::{
+    QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
+    QuotaBlockHeader, QuotaEntry, QuotaInfo, quota_index,
+};
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
 pub use support::{

@@ -7,6 +7,7 @@ mod directories;
 mod features;
 mod image;
 mod large_blocks;
+mod mmp;
 mod modes;
 mod names;
 mod nodes;

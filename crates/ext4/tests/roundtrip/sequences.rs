@@ -20,6 +20,8 @@ fn variants() -> Vec<Vec<&'static str>> {
         }
     }
     all.push(vec!["-O", "inline_data"]);
+    let quota = "quotatype=usrquota:grpquota:prjquota";
+    all.push(vec!["-O", "quota,project", "-E", quota]);
     all.push(vec!["-O", "inline_data", "-b", "1024", "-I", "512"]);
     all
 }

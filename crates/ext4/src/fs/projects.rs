@@ -1,0 +1,37 @@
+//! Project ids: groups of files across owners, for quota.
+
+use steadfast_vfs::{FsError, Ino};
+
+use super::Ext4;
+use crate::ondisk::RoCompat;
+
+impl Ext4 {
+    /// The inode's project; 0 where the file system keeps none.
+    ///
+    /// # Errors
+    /// No such inode.
+    pub fn project(&self, ino: Ino) -> steadfast_vfs::Result<u32> {
+        Ok(self.inode(ino)?.state().raw.project())
+    }
+
+    /// Moves the inode to another project (`FS_IOC_FSSETXATTR`). New files and directories are of
+    /// the project of their directory if that has the project-inherit flag.
+    ///
+    /// # Errors
+    /// Unsupported: without the `project` feature, or room in the inode. Quota exceeded.
+    pub fn set_project(&self, ino: Ino, project: u32) -> steadfast_vfs::Result<()> {
+        let inode = self.inode(ino)?;
+        self.check_ordinary(inode.no)?;
+        let feature = self.volume.layout.features.ro_compat.contains(RoCompat::PROJECT);
+        if !feature || !inode.state().raw.has_project() {
+            let what = "project ids: the file system, or this inode, has no room for them".into();
+            return Err(FsError::Unsupported { what });
+        }
+        self.run(|| {
+            let mut txn = self.volume.begin()?;
+            txn.modify_inode(inode.no, |raw| raw.set_project(project))?;
+            txn.touch(inode.no, false)?;
+            txn.finish().map(drop)
+        })
+    }
+}

@@ -26,6 +26,8 @@ pub(super) struct Directory {
     pub(super) runs: Vec<(u32, u64, u32)>,
     /// Blocks of the directory.
     pub(super) blocks: u32,
+    /// Its names are encrypted: any bytes.
+    pub(super) encrypted: bool,
     /// The contents, if they are in the inode.
     pub(super) inline: Option<Vec<u8>>,
 }
@@ -182,7 +184,8 @@ impl Checker<'_> {
             let text = format_args!("an entry is named {shown:?}");
             return self.dir_finding(dir, number, FindingKind::EntryName, text);
         }
-        if name.iter().any(|b| matches!(b, b'/' | 0)) {
+        let encrypted = reading.directory.encrypted;
+        if !encrypted && name.iter().any(|b| matches!(b, b'/' | 0)) {
             let text = format_args!("the name {shown:?} holds a slash or a zero byte");
             self.dir_finding(dir, number, FindingKind::EntryName, text);
         }

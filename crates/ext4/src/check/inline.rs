@@ -8,7 +8,7 @@ use crate::check::directory::{Directory, Reading};
 use crate::check::{Checker, FindingKind, as_finding};
 use crate::dir::inline_rows;
 use crate::error::Result;
-use crate::ondisk::{DirEntries, InodeNo, RawInode};
+use crate::ondisk::{DirEntries, InodeFlags, InodeNo, RawInode};
 
 impl Checker<'_> {
     /// The contents of an inode that says it has them; it maps nothing.
@@ -49,6 +49,7 @@ impl Checker<'_> {
                 indexed: false,
                 runs: Vec::new(),
                 blocks: 0,
+                encrypted: inode.flags().contains(InodeFlags::ENCRYPTED),
                 inline: Some(contents),
             });
         }

@@ -45,7 +45,8 @@ impl Checker<'_> {
         if flags.contains(InodeFlags::INLINE_DATA) && !may_be_inline {
             bad("its data is in the inode, but the inline_data feature is off");
         }
-        if flags.contains(InodeFlags::ENCRYPTED) {
+        let may_be_encrypted = features.incompat.contains(Incompat::ENCRYPT);
+        if flags.contains(InodeFlags::ENCRYPTED) && !may_be_encrypted {
             bad("it is encrypted, but the encrypt feature is off");
         }
         if flags.contains(InodeFlags::EA_INODE) && !features.incompat.contains(Incompat::EA_INODE) {
@@ -168,7 +169,12 @@ impl Checker<'_> {
     ) -> Result<()> {
         let size = inode.size();
         let flags = inode.flags();
-        let len_of = |bytes: &[u8]| bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        let encrypted = flags.contains(InodeFlags::ENCRYPTED);
+        // An encrypted target has its length in front.
+        let len_of = |bytes: &[u8]| match bytes {
+            [low, high, ..] if encrypted => usize::from(u16::from_le_bytes([*low, *high])) + 2,
+            _ => bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len()),
+        };
         let len = if size == 0 || flags.contains(InodeFlags::INDEX) {
             None
         } else if size < inode.block().len() as u64 {

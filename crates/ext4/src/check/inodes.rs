@@ -239,6 +239,7 @@ impl Checker<'_> {
                 indexed,
                 runs: mapped.runs,
                 blocks: mapped.end as u32,
+                encrypted: inode.flags().contains(InodeFlags::ENCRYPTED),
                 inline: None,
             });
         } else {

@@ -169,8 +169,8 @@ fn check(
     if entry.name.is_empty() {
         return Err("an empty name");
     }
-    // Such a name would lead whoever copies the tree out of it.
-    if entry.name.iter().any(|b| matches!(b, b'/' | 0)) {
+    // Such a name would lead whoever copies the tree out of it. Encrypted ones are any bytes.
+    if !context.encrypted && entry.name.iter().any(|b| matches!(b, b'/' | 0)) {
         return Err("'/' or NUL in the name");
     }
     let dot = number == 0 && (entry.at == DOT || entry.at == DOT_DOT);

@@ -65,6 +65,8 @@ pub struct DirContext {
     pub ino: InodeNo,
     /// Where its checksums start.
     pub seed: InodeSeed,
+    /// Names are encrypted, and the key is not known.
+    pub encrypted: bool,
     /// What holds for all directories.
     pub format: DirFormat,
 }
@@ -72,7 +74,8 @@ pub struct DirContext {
 impl DirContext {
     /// The directory with this inode number and generation (`i_generation`).
     pub fn new(format: DirFormat, ino: InodeNo, generation: u32) -> Self {
-        DirContext { ino, seed: format.checksums.inode_seed(ino, generation), format }
+        let seed = format.checksums.inode_seed(ino, generation);
+        DirContext { ino, seed, encrypted: false, format }
     }
 
     pub(super) fn corrupt(&self, block: u32, what: impl Into<String>) -> Ext4Error {

@@ -14,7 +14,7 @@ use crate::meta::Txn;
 use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 
 /// Forms of a directory that belong to features which are refused at mount.
-const STRANGE_FORMS: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::CASEFOLD);
+const STRANGE_FORMS: InodeFlags = InodeFlags::CASEFOLD;
 
 /// Most blocks that are read with one that was asked for, if they lie behind it.
 const READ_AHEAD: u32 = 15;
@@ -45,7 +45,7 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         }
         let corrupt = |what: &str| Ext4Error::corrupt(what, format!("directory inode {no}"));
         if raw.flags().intersects(STRANGE_FORMS) {
-            return Err(corrupt("encrypted or casefolded, but the file system is not"));
+            return Err(corrupt("casefolded, but the file system is not"));
         }
         let inline = raw.is_inline();
         if inline && !look.volume().layout.features.incompat.contains(Incompat::INLINE_DATA) {
@@ -55,7 +55,8 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         let blocks = if inline { raw.size().min(1) } else { raw.size() / u64::from(block_size) };
         let count = u32::try_from(blocks).map_err(|_| corrupt("impossible size"))?;
         let indexed = raw.flags().contains(InodeFlags::INDEX);
-        let context = DirContext::new(DirFormat::of(look.superblock())?, no, raw.generation());
+        let mut context = DirContext::new(DirFormat::of(look.superblock())?, no, raw.generation());
+        context.encrypted = raw.flags().contains(InodeFlags::ENCRYPTED);
         let volume = PhantomData;
         let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context, volume };
         Ok(Directory::new(blocks, context))

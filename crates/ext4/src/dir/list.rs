@@ -14,10 +14,12 @@ use std::ops::RangeInclusive;
 use super::block::is_dot_name;
 use super::hash::NameHash;
 use super::index::Path;
-use super::{DirBlocks, Directory, Listed};
+use super::{DirBlocks, Directory, Listed, nokey};
 use crate::error::Result;
 use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 
+/// Where names are not hashed.
+const NO_HASH: NameHash = NameHash { major: 0, minor: 0 };
 /// Position of the first hash: "." and ".." stand at 0 and 1.
 const FIRST_HASH: u64 = 2;
 
@@ -54,7 +56,7 @@ impl<D: DirBlocks> Directory<D> {
             for entry in self.used_entries(number, &contents)? {
                 let position = start + entry.at as u64;
                 if position >= from {
-                    names.push(self.listed(&entry, position + 1));
+                    names.push(self.listed(&entry, NO_HASH, position + 1));
                 }
             }
             if !names.is_empty() {
@@ -127,7 +129,7 @@ impl<D: DirBlocks> Directory<D> {
                 }
                 let position = position(function, hash, entry.name);
                 if position >= from {
-                    names.push(self.listed(&entry, position + 1));
+                    names.push(self.listed(&entry, hash, position + 1));
                 }
             }
         }
@@ -138,10 +140,15 @@ impl<D: DirBlocks> Directory<D> {
 
 impl<D: DirBlocks> Directory<D> {
     /// Without the `filetype` feature the type's byte is the name length's high one.
-    fn listed(&self, entry: &DirentRef<'_>, next: u64) -> Listed {
+    fn listed(&self, entry: &DirentRef<'_>, hash: NameHash, next: u64) -> Listed {
         let typed = self.context.format.file_types;
         let kind = if typed { file_type_from_code(entry.type_code) } else { None };
-        Listed { ino: entry.inode, kind, name: entry.name.to_vec(), next }
+        let name = if self.context.encrypted && !is_dot_name(entry.name) {
+            nokey::show(hash.major, hash.minor, entry.name)
+        } else {
+            entry.name.to_vec()
+        };
+        Listed { ino: entry.inode, kind, name, next }
     }
 }
 

@@ -28,7 +28,9 @@ mod inode;
 mod list;
 #[cfg(test)]
 mod memory;
+pub(crate) mod nokey;
 mod search;
+mod sha256;
 #[cfg(test)]
 mod tests;
 
@@ -43,6 +45,8 @@ pub(crate) use inode::InodeBlocks;
 
 use crate::error::Result;
 use crate::ondisk::{InodeNo, NAME_MAX, file_type_code};
+use nokey::NokeyName;
+use search::Wanted;
 
 /// The blocks of one directory, numbered from 0 as in the file.
 pub trait DirBlocks {
@@ -119,7 +123,22 @@ impl<D: DirBlocks> Directory<D> {
         if is_dot_name(name) {
             return self.find_dot(name).map(Some);
         }
-        if self.indexed()? { self.find_indexed(name) } else { self.find_linear(name) }
+        if self.context.encrypted {
+            // Without the key, names are known by what they are shown as.
+            let Some(shown) = NokeyName::parse(name) else { return Ok(None) };
+            let is = Wanted::Shown(&shown);
+            return match (self.indexed()?, shown.whole()) {
+                (false, _) => self.find_linear(&is),
+                (true, Some(name)) => self.find_indexed(&|f| self.hash(f, name).major, &is),
+                (true, None) => self.find_indexed(&|_| shown.hash, &is),
+            };
+        }
+        let is = Wanted::Name(name);
+        if self.indexed()? {
+            self.find_indexed(&|function| self.hash(function, name).major, &is)
+        } else {
+            self.find_linear(&is)
+        }
     }
 
     /// Whether there is nothing but "." and "..".

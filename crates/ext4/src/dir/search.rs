@@ -1,10 +1,19 @@
 //! Finding a name.
 
-use super::block::{self, DOT, DOT_DOT};
+use super::block::{self, DOT, DOT_DOT, is_dot_name};
 use super::hash::{NameHash, hash_name};
+use super::nokey::NokeyName;
 use super::{DirBlocks, Directory, Found};
 use crate::error::Result;
 use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
+
+/// What is looked for.
+pub(super) enum Wanted<'n> {
+    /// A name as it is on disk.
+    Name(&'n [u8]),
+    /// An encrypted name as it is shown.
+    Shown(&'n NokeyName),
+}
 
 impl Found {
     fn new(block: u32, entry: &DirentRef<'_>) -> Self {
@@ -37,21 +46,26 @@ impl<D: DirBlocks> Directory<D> {
         Ok(Found::new(0, if name == b"." { &dot } else { &dot_dot }))
     }
 
-    pub(super) fn find_linear(&self, name: &[u8]) -> Result<Option<Found>> {
+    pub(super) fn find_linear(&self, wanted: &Wanted<'_>) -> Result<Option<Found>> {
         for number in 0..self.blocks.block_count() {
-            if let Some(found) = self.find_in_leaf(number, name)? {
+            if let Some(found) = self.find_in_leaf(number, wanted)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    pub(super) fn find_indexed(&self, name: &[u8]) -> Result<Option<Found>> {
+    /// Finds a name where names of the hash by `hash` are.
+    pub(super) fn find_indexed(
+        &self,
+        hash: &dyn Fn(HashVersion) -> u32,
+        wanted: &Wanted<'_>,
+    ) -> Result<Option<Found>> {
         let root = self.read_root()?;
-        let hash = self.hash(root.function(), name).major;
+        let hash = hash(root.function());
         let mut path = self.path_to(root, hash)?;
         loop {
-            if let Some(found) = self.find_in_leaf(path.leaf(), name)? {
+            if let Some(found) = self.find_in_leaf(path.leaf(), wanted)? {
                 return Ok(Some(found));
             }
             match self.next_leaf(&mut path)? {
@@ -61,10 +75,22 @@ impl<D: DirBlocks> Directory<D> {
         }
     }
 
-    fn find_in_leaf(&self, number: u32, name: &[u8]) -> Result<Option<Found>> {
+    fn find_in_leaf(&self, number: u32, wanted: &Wanted<'_>) -> Result<Option<Found>> {
         let contents = self.read_leaf(number)?;
-        let found = block::find(&self.context, number, &contents, name)?;
-        Ok(found.map(|entry| Found::new(number, &entry)))
+        let shown = match wanted {
+            Wanted::Name(name) => {
+                let found = block::find(&self.context, number, &contents, name)?;
+                return Ok(found.map(|entry| Found::new(number, &entry)));
+            }
+            Wanted::Shown(shown) => shown,
+        };
+        for entry in block::entries(&self.context, number, &contents) {
+            let entry = entry?;
+            if block::in_use(&entry) && !is_dot_name(entry.name) && shown.is(entry.name) {
+                return Ok(Some(Found::new(number, &entry)));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn hash(&self, function: HashVersion, name: &[u8]) -> NameHash {

@@ -33,6 +33,9 @@ impl Ext4 {
         {
             return Err(FsError::NotPermitted { what: "the inode is immutable or append-only" });
         }
+        if set.size.is_some() && flags.contains(InodeFlags::ENCRYPTED) {
+            return Err(FsError::NoKey);
+        }
         if set.size.is_some() && flags.contains(InodeFlags::VERITY) {
             return Err(FsError::NotPermitted { what: super::operations::VERITY_IS_READ_ONLY });
         }

@@ -264,6 +264,9 @@ impl FileSystem for Ext4 {
             FileType::Directory => return Err(FsError::IsDirectory),
             _ => return Err(FsError::Invalid { what: "only regular files are opened here" }),
         }
+        if inode.state().raw.flags().contains(InodeFlags::ENCRYPTED) {
+            return Err(FsError::NoKey);
+        }
         if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) {
             self.run(|| self.volume.check_writable())?;
             let kept = inode.state().raw.flags();

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
-use super::{check_changeable, check_name, check_not_fixed, check_project, find, is_dots, kind_of};
+use super::{
+    check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots, kind_of,
+};
 use crate::dir::InodeBlocks;
 use crate::error::Result;
 use crate::extents::{Node, ROOT_BYTES};
@@ -181,6 +183,7 @@ fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
     if is_dots(name) || find(txn, dir, name)?.is_some() {
         return Err(FsError::Exists.into());
     }
+    check_key(txn, dir)?;
     check_changeable(txn, dir)
 }
 

@@ -67,6 +67,10 @@ pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
     if raw.file_type() != Some(FileType::Symlink) {
         return Err(FsError::Invalid { what: "not a symbolic link" }.into());
     }
+    let encrypted = raw.flags().contains(InodeFlags::ENCRYPTED);
+    if let Some(target) = raw.fast_symlink_target().filter(|_| encrypted) {
+        return encrypted_target(no, target);
+    }
     if let Some(target) = raw.fast_symlink_target() {
         return Ok(target.to_vec());
     }
@@ -87,10 +91,21 @@ pub fn readlink(volume: &Volume, no: InodeNo) -> Result<Vec<u8>> {
     let contents = txn.read(block)?;
     // OK to cast: less than a block.
     let target = &contents[..raw.size() as usize];
+    if encrypted {
+        return encrypted_target(no, target);
+    }
     if target.contains(&0) {
         return Err(corrupt("NUL in the target"));
     }
     Ok(target.to_vec())
+}
+
+/// The target of an encrypted link, which has its length in front, as it is shown without the key.
+fn encrypted_target(no: InodeNo, stored: &[u8]) -> Result<Vec<u8>> {
+    let len = stored.first_chunk::<2>().map(|b| usize::from(u16::from_le_bytes(*b)));
+    let target = len.filter(|len| *len > 0).and_then(|len| stored.get(2..2 + len));
+    let corrupt = || Ext4Error::corrupt("impossible length", format!("encrypted link inode {no}"));
+    Ok(crate::dir::nokey::show(0, 0, target.ok_or_else(corrupt)?))
 }
 
 fn is_dots(name: &[u8]) -> bool {
@@ -136,6 +151,14 @@ fn kind_of(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {
 
 fn flags_of(txn: &Txn<'_>, no: InodeNo) -> Result<InodeFlags> {
     txn.look_at(no, |raw| raw.flags())
+}
+
+/// Refuses a new name in an encrypted directory: it would have to be encrypted.
+fn check_key(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
+    if flags_of(txn, dir)?.contains(InodeFlags::ENCRYPTED) {
+        return Err(FsError::NoKey.into());
+    }
+    Ok(())
 }
 
 /// Refuses changes of directories that are marked immutable.

@@ -8,7 +8,9 @@ use steadfast_vfs::{FileType, FsError, RenameFlags};
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
 };
-use super::{check_changeable, check_name, check_project, check_removable, find, is_dots, kind_of};
+use super::{
+    check_changeable, check_key, check_name, check_project, check_removable, find, is_dots, kind_of,
+};
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
 use crate::inode::Inode;
@@ -99,6 +101,8 @@ pub fn rename(
     if target.as_ref().is_some_and(|t| t.no() == source.no()) {
         return Ok(None);
     }
+    check_key(&txn, from_dir)?;
+    check_key(&txn, to_dir)?;
     check_project(&txn, to_dir, source.no())?;
     check_removable(&txn, from_dir, source.no())?;
     match target {

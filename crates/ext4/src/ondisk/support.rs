@@ -23,6 +23,7 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::CSUM_SEED)
     .union(Incompat::LARGE_DIR)
     .union(Incompat::INLINE_DATA)
+    .union(Incompat::ENCRYPT)
     .union(Incompat::MMP);
 
 const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
@@ -63,6 +64,10 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
     if missing != Features::default() {
         let names = missing.names().join(", ");
         return Err(unsupported(format!("the file system uses {names}")));
+    }
+    if f.incompat.contains(Incompat::EA_INODE) && f.ro_compat.contains(RoCompat::QUOTA) {
+        // Each user of a shared value is charged for it: not counted here yet.
+        return Err(unsupported("quota together with ea_inode"));
     }
     Ok(())
 }
@@ -124,4 +129,18 @@ mod tests {
     fn features_are_refused_by_name() {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
-        for name in ["encrypt", "casefold", "compression", "fast_commit"] {
+        for name in ["casefold", "compression", "fast_commit"] {
+            let mut with = base.to_vec();
+            with.push(name);
+            let error = check_supported_filesystem(&sb(&with)).unwrap_err();
+            assert!(matches!(error, Ext4Error::Unsupported { .. }));
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        assert_eq!(check_supported_filesystem(&sb(&["has_journal", "filetype"])), Ok(()));
+        assert_eq!(check_supported_filesystem(&sb(&[])), Ok(()));
+        let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();
+        assert!(journal.to_string().contains("journal device"), "{journal}");
+        assert_eq!(check_supported_journal_device(&sb(&["journal_dev"])), Ok(()));
+        assert!(check_supported_journal_device(&sb(&base)).is_err());
+    }
+}

@@ -4,6 +4,7 @@ mod acls;
 mod block_maps;
 mod concurrent;
 mod directories;
+mod encrypted;
 mod features;
 mod image;
 mod large_blocks;

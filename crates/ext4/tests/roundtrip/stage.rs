@@ -71,6 +71,13 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Where it is mounted.
+    pub fn folder(&self) -> &std::path::Path {
+        self.mount.as_ref().expect("mounted").folder()
+    }
+}
+
 impl Stage for Kernel {
     fn fs(&self) -> &dyn FileSystem {
         self.mount.as_ref().expect("mounted").fs()

@@ -21,7 +21,7 @@ pub(super) fn sha256(message: &[u8]) -> [u8; 32] {
 /// of the first 8.
 fn constants() -> ([u32; 64], [u32; 8]) {
     let (mut cubes, mut squares) = ([0; 64], [0; 8]);
-    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    let is_prime = |n: &u128| (2..*n).take_while(|d| d * d <= *n).all(|d| !n.is_multiple_of(d));
     for (i, prime) in (2u128..).filter(is_prime).take(64).enumerate() {
         cubes[i] = root(prime << 96, 3) as u32;
         if i < squares.len() {

@@ -84,11 +84,7 @@ fn options_that_contradict() {
 fn features_by_name() {
     for (feature, more) in [
         ("bigalloc", vec![]),
-        ("inline_data", vec![]),
-        ("encrypt", vec![]),
         ("casefold", vec![]),
-        ("quota", vec![]),
-        ("mmp", vec![]),
         ("fast_commit", vec![]),
     ] {
         let options = [vec!["-O", feature], more].concat();

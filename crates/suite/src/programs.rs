@@ -205,7 +205,7 @@ fn fio(folder: &Path, how: &[&str]) -> Result<()> {
     let mut fio = Command::new("fio");
     fio.args(["--name=verify", "--size=16m", "--numjobs=2", "--group_reporting", "--thread"]);
     fio.args(["--bsrange=4k-64k", "--blockalign=4k", "--verify=crc32c", "--do_verify=1"]);
-    fio.args(["--verify_fatal=1", "--randseed=1", "--eta=never"]);
+    fio.args(["--verify_fatal=1", "--verify_state_save=0", "--randseed=1", "--eta=never"]);
     fio.arg("--directory").arg(folder).args(how);
     run_ok(LIMIT, &mut fio).map(drop)
 }

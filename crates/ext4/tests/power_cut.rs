@@ -1,6 +1,8 @@
 //! The power is cut at many instants of a simulated run, in every data mode: what was
 //! acknowledged is there, nothing foreign is, and e2fsck finds nothing wrong after recovery.
 
+#[path = "power_cut/attributes.rs"]
+mod attributes;
 #[path = "power_cut/judge.rs"]
 mod judge;
 #[path = "power_cut/shaped.rs"]
@@ -21,6 +23,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
+use steadfast_ext4::ondisk::Incompat;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 
@@ -40,6 +43,8 @@ pub(crate) struct Setup {
     pub(crate) delayed_allocation: bool,
     /// Without extents: ext3.
     pub(crate) block_maps: bool,
+    /// Large attributes may have inodes for their values.
+    pub(crate) value_inodes: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -50,6 +55,7 @@ const PLAIN: Setup = Setup {
     orphan_file: false,
     delayed_allocation: true,
     block_maps: false,
+    value_inodes: false,
 };
 
 impl Setup {
@@ -125,6 +131,9 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             if setup.block_maps {
                 options.features = Options::ext2_features();
             }
+            if setup.value_inodes {
+                options.features.incompat |= Incompat::EA_INODE;
+            }
             options.block_size = Some(setup.block_size);
             options.journal = JournalChoice::InternalOf(2048);
             if setup.external {
@@ -196,6 +205,16 @@ fn ordered() {
 #[test]
 fn ordered_with_an_orphan_file_and_small_blocks() {
     explore(Setup { block_size: 1024, orphan_file: true, ..PLAIN }, 2);
+}
+
+#[test]
+fn ordered_with_values_in_inodes() {
+    explore(Setup { value_inodes: true, ..PLAIN }, 12);
+}
+
+#[test]
+fn ordered_with_values_in_inodes_and_small_blocks() {
+    explore(Setup { value_inodes: true, block_size: 1024, orphan_file: true, ..PLAIN }, 13);
 }
 
 #[test]

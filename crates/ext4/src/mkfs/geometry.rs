@@ -18,7 +18,7 @@ fn possible() -> Features {
     let mut all = Options::upstream_features();
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
     all.compat |= Compat::SPARSE_SUPER2;
-    all.incompat |= Incompat::META_BG;
+    all.incompat |= Incompat::META_BG | Incompat::EA_INODE;
     all.ro_compat |= RoCompat::GDT_CSUM;
     all
 }

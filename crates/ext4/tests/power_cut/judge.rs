@@ -53,6 +53,7 @@ impl Judge {
                 let after = After { fs: &fs, setup, what: &context };
                 after.check_promises(&notes);
                 after.check_foreign();
+                crate::attributes::judge(&fs, &notes, &context);
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
                 first.flush().unwrap();
                 (log.take(), disk.store(), card.store())

@@ -145,14 +145,6 @@ pub trait FileSystem: Send + Sync {
         unsupported("extended attributes")
     }
 
-    /// What a write or truncation by somebody without special rights (no CAP_FSETID) does to a
-    /// file beside: set-id bits and capabilities go. The front end, which knows who writes, asks
-    /// for it before such a write (FUSE: FUSE_WRITE_KILL_SUIDGID and its like). A change of owner
-    /// does the same by itself.
-    fn kill_privileges(&self, _ino: Ino) -> Result<()> {
-        Ok(())
-    }
-
     /// The inode's flags as FS_IOC_GETFLAGS shows them (`lsattr`).
     fn inode_flags(&self, _ino: Ino) -> Result<u32> {
         unsupported("inode flags")

@@ -99,26 +99,6 @@ impl Ext4 {
         self.delete_values(unused)
     }
 
-    /// What a write by somebody without special rights does to a file: set-id bits and
-    /// capabilities go.
-    pub(super) fn drop_privileges(&self, ino: Ino) -> Result<()> {
-        let inode = self.inode(ino)?;
-        self.check_ordinary(inode.no)?;
-        let raw = inode.state().raw.clone();
-        if raw.file_type() != Some(FileType::Regular) || stripped(&raw) == raw.permissions() {
-            return Ok(());
-        }
-        self.pinned(&inode, || {
-            self.run(|| {
-                let mut txn = self.volume.begin()?;
-                let unused = strip(&mut txn, inode.no)?;
-                txn.touch(inode.no, false)?;
-                txn.finish()?;
-                self.delete_values(unused)
-            })
-        })
-    }
-
     /// Before contents change, by whoever: capabilities go.
     pub(crate) fn drop_capability(&self, inode: &Inode) -> crate::Result<()> {
         {

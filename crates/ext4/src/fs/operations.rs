@@ -425,11 +425,6 @@ impl FileSystem for Ext4 {
         self.set_flags_of(ino, flags)
     }
 
-    fn kill_privileges(&self, ino: Ino) -> Result<()> {
-        self.enter(CALL)?;
-        self.drop_privileges(ino)
-    }
-
     fn getxattr(&self, ino: Ino, name: &[u8]) -> Result<Vec<u8>> {
         self.enter(NAME_CALL)?;
         self.get_xattr(ino, name)

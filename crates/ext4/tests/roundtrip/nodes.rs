@@ -152,10 +152,6 @@ fn a_change_of_owner_or_contents_takes_rights_away_as_in_the_kernel() {
     let image = || Image::mke2fs(IMAGE_BYTES, &[]);
     let (ours, kernel) = (Ours::mount(image()), Kernel::mount(image()));
     assert_eq!(owners(ours.fs()), owners(kernel.fs()));
-    let fs = ours.fs();
-    let ino = file(fs, b"written", 0o6755);
-    fs.kill_privileges(ino).unwrap();
-    assert_eq!(fs.getattr(ino).unwrap().mode, 0o755);
     ours.unmount().assert_clean();
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use steadfast_ext4::mount::{DataMode, MountOptions};
+use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
 use steadfast_lab::size;
 use steadfast_vfs::TransactPolicy;
 
@@ -24,8 +24,8 @@ pub struct Wanted {
 
 const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
      commit=SECONDS, ro, rw, noload, journal_async_commit, delalloc, nodelalloc, accept_volatile, \
-     use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, threads=N, \
-     writeback_cache, errors=remount-ro, barrier";
+     use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, relatime, \
+     strictatime, nodiratime, diratime, threads=N, writeback_cache, errors=remount-ro, barrier";
 
 fn refused<T>(what: String) -> Result<T, Usage> {
     Err(Usage(what))
@@ -129,8 +129,11 @@ fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
         "nodev" => fuse.dev = false,
         "suid" => fuse.suid = true,
         "nosuid" => fuse.suid = false,
-        // Times of access are not kept in any case.
-        "noatime" | "nodiratime" => fuse.no_atime = true,
+        "noatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Never, true),
+        "relatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Relative, false),
+        "strictatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Always, false),
+        "nodiratime" => ext4.no_directory_access_times = true,
+        "diratime" => ext4.no_directory_access_times = false,
         "writeback_cache" => fuse.writeback_cache = true,
         "barrier" | "defaults" => {}
         "nobarrier" => return no_barrier(word),

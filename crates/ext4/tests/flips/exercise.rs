@@ -8,7 +8,8 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{
-    FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr, path,
+    FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
+    path,
 };
 
 use crate::image::{Population, contents, options};

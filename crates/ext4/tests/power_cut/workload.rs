@@ -38,8 +38,17 @@ pub fn contents(file: u64, from: u64, len: usize) -> Bytes {
 
 /// Runs everything and returns when all tasks are done.
 pub fn run(fs: &Arc<Ext4>, log: &RecordLog) {
-    let tasks: Vec<fn(&Ext4, &RecordLog)> =
-        vec![crate::attributes::run, append, direct, replace, names, unnamed, noise, noise_big, crate::shaped::run];
+    let tasks: Vec<fn(&Ext4, &RecordLog)> = vec![
+        crate::attributes::run,
+        append,
+        direct,
+        replace,
+        names,
+        unnamed,
+        noise,
+        noise_big,
+        crate::shaped::run,
+    ];
     let running: Vec<_> = tasks
         .into_iter()
         .enumerate()

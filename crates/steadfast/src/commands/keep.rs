@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FileType as HostType, Mode, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
-use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, SetAttr, SetTime, SetXattr};
 use steadfast_vfs::Timestamp;
+use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino, SetAttr, SetTime, SetXattr};
 
 use crate::terminal;
 

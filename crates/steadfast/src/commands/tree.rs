@@ -5,13 +5,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::keep;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
-use super::keep;
 use steadfast_vfs::path::{list, parent_and_name, resolve};
-use steadfast_vfs::{
-    Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Timestamp,
-};
+use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Timestamp};
 
 /// Bytes moved at a time between the image and the host.
 const CHUNK: usize = 1 << 20;

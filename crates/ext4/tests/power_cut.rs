@@ -208,11 +208,6 @@ fn ordered_with_an_orphan_file_and_small_blocks() {
 }
 
 #[test]
-fn ordered_with_values_in_inodes() {
-    explore(Setup { value_inodes: true, ..PLAIN }, 12);
-}
-
-#[test]
 fn ordered_with_values_in_inodes_and_small_blocks() {
     explore(Setup { value_inodes: true, block_size: 1024, orphan_file: true, ..PLAIN }, 13);
 }

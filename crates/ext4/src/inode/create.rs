@@ -61,7 +61,7 @@ impl Txn<'_> {
         let superblock = self.superblock();
         let extra = superblock.want_extra_isize.get().max(superblock.min_extra_isize.get());
         let mut raw = RawInode::new(size, extra);
-        let mut mode = node.mode & !node.umask;
+        let mut mode = node.mode;
         raw.set_uid(node.uid);
         raw.set_gid(node.gid);
         if above.permissions() & SETGID != 0 {

@@ -78,6 +78,37 @@ fn a_tree_goes_into_an_image_and_comes_back() {
 }
 
 #[test]
+fn attributes_times_and_fifos_go_with_a_tree() {
+    use rustix::fs::{CWD, FileType, Mode, XattrFlags};
+    let d = Desk::new();
+    let src = d.path().join("src");
+    std::fs::create_dir_all(&src).unwrap();
+    let file = src.join("a.txt");
+    std::fs::write(&file, "hello\n").unwrap();
+    // Longer than fits into an inode, shorter than a block.
+    let value = [7u8; 700];
+    if rustix::fs::lsetxattr(&file, "user.note", &value, XattrFlags::CREATE).is_err() {
+        println!("SKIPPED: no extended attributes on {}", d.path().display());
+        return;
+    }
+    rustix::fs::mknodat(CWD, src.join("fifo"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 123_456_789);
+    std::fs::File::open(&file).unwrap().set_modified(long_ago).unwrap();
+    d.good("mkfs disk.img --size 32m");
+    d.good("put -r disk.img src /");
+    d.e2fsck_is_clean("disk.img");
+    d.good("get -r disk.img /src back");
+    let back = d.path().join("back");
+    let mut kept = Vec::with_capacity(1000);
+    let spare = rustix::buffer::spare_capacity(&mut kept);
+    rustix::fs::lgetxattr(back.join("a.txt"), "user.note", spare).unwrap();
+    assert_eq!(kept, value);
+    assert_eq!(back.join("a.txt").metadata().unwrap().modified().unwrap(), long_ago);
+    let kind = FileType::from_raw_mode(rustix::fs::lstat(back.join("fifo")).unwrap().st_mode);
+    assert_eq!(kind, FileType::Fifo);
+}
+
+#[test]
 fn an_external_journal_is_made_used_and_asked_for() {
     let d = Desk::new();
     d.good("mkfs -b 4096 -O journal_dev journal.img --size 8m");

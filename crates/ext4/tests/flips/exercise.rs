@@ -8,7 +8,8 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{
-    FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, path,
+    FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
+    path,
 };
 
 use crate::image::{Population, contents, options};
@@ -75,6 +76,10 @@ fn look(fs: &Ext4, dir: Ino, name: &[u8]) -> Result<(Ino, Found)> {
         }
         _ => Found::Other,
     };
+    for name in fs.listxattr(attr.ino)? {
+        let value = fs.getxattr(attr.ino, &name)?;
+        assert!(value.len() <= 1 << 24, "an attribute of {} bytes", value.len());
+    }
     Ok((attr.ino, found))
 }
 
@@ -221,8 +226,20 @@ fn work(fs: &Ext4) -> (bool, usize) {
         }
         Ok(())
     };
+    let attributed = || -> Result<()> {
+        let ino = |name: &[u8]| fs.lookup(root, name).map(|attr| attr.ino);
+        fs.setxattr(ino(b"small7")?, b"user.note", &[9; 500], SetXattr::Any)?;
+        match fs.setxattr(ino(b"small8")?, b"user.large", &[9; 3000], SetXattr::Any) {
+            // Without inodes for values there is no room.
+            Ok(()) | Err(FsError::NoSpace { .. }) => {}
+            Err(e) => return Err(e),
+        }
+        fs.removexattr(ino(b"small9")?, b"user.note")?;
+        fs.mkdir(ino(b"sub")?, b"inheriting", node).map(drop)
+    };
     let new = whole();
     let outcomes = [
+        attributed(),
         moved(),
         in_large(),
         fs.unlink(root, b"small4"),

@@ -11,7 +11,7 @@ use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::ondisk::{Incompat, RoCompat};
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_runtime::Sim;
-use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
+use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags, SetXattr};
 use uuid::Uuid;
 
 use crate::exercise::{Found, walk};
@@ -21,6 +21,12 @@ pub const BLOCK: u64 = 1024;
 const IMAGE_BYTES: u64 = 12 << 20;
 /// Every block of data begins with it, so that it is known from metadata.
 const DATA: [u8; 4] = *b"DATA";
+
+/// rwxr-x---, and rwx for the user 1000.
+const DEFAULT_ACL: &[u8] = &[
+    2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 2, 0, 7, 0, 232, 3, 0, 0, 4, 0, 5, 0, 255, 255,
+    255, 255, 16, 0, 7, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255,
+];
 
 /// Every log's first block begins with it: the magic number and the kind.
 const LOG_SUPERBLOCK: [u8; 8] = [0xc0, 0x3b, 0x39, 0x98, 0, 0, 0, 4];
@@ -91,6 +97,14 @@ fn populate(fs: &Ext4) {
     let sub = fs.mkdir(root, b"sub", node).unwrap().ino;
     let below = fs.mkdir(sub, b"below", node).unwrap().ino;
     file(fs, below, "bottom", [(0, contents(60, 0, 5000))].into_iter());
+    for n in 7..12 {
+        let ino = fs.lookup(root, format!("small{n}").as_bytes()).unwrap().ino;
+        fs.setxattr(ino, b"user.note", &[n; 500], SetXattr::Any).unwrap();
+        fs.setxattr(ino, b"user.own", &[n; 30], SetXattr::Any).unwrap();
+        // Only where there are inodes for values.
+        let _ = fs.setxattr(ino, b"user.large", &contents(90, 0, 4000), SetXattr::Any);
+    }
+    fs.setxattr(sub, b"system.posix_acl_default", DEFAULT_ACL, SetXattr::Any).unwrap();
     fs.symlink(root, b"fast", b"DATA/short", node).unwrap();
     fs.symlink(root, b"slow", &[&DATA[..], &[b'l'; 200]].concat(), node).unwrap();
 }
@@ -129,6 +143,7 @@ fn options_of_mkfs(form: Form) -> Options {
     let mut options = Options::new(Uuid::from_u128(7), Uuid::from_u128(8), 1_700_000_000);
     if form == Form::Checksums {
         options.features = Options::upstream_features();
+        options.features.incompat |= Incompat::EA_INODE;
     } else {
         options.features.ro_compat.remove(RoCompat::METADATA_CSUM);
     }

@@ -5,12 +5,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use super::keep;
 use anyhow::{Context, Result, bail};
 use bytes::Bytes;
 use steadfast_vfs::path::{list, parent_and_name, resolve};
-use steadfast_vfs::{
-    Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, SetAttr, SetTime, Timestamp,
-};
+use steadfast_vfs::{Attr, Fh, FileSystem, FileType, FsError, Ino, NewNode, OpenFlags, Timestamp};
 
 /// Bytes moved at a time between the image and the host.
 const CHUNK: usize = 1 << 20;
@@ -195,24 +194,25 @@ fn put_at(fs: &dyn FileSystem, host: &Path, to: &[u8], recursive: bool) -> Resul
         for name in names {
             put_at(fs, &host.join(&name), &joined(to, name.as_bytes()), true)?;
         }
-        return keep_times(fs, attr.ino, &meta).with_context(|| shown(to));
+        return keep::put(fs, attr.ino, host, &meta).with_context(|| shown(to));
     }
     let (dir, name) = parent_and_name(fs, to).with_context(|| shown(to))?;
     if kind.is_symlink() {
         let target = std::fs::read_link(host).with_context(from)?;
         let target = target.into_os_string().into_vec();
-        fs.symlink(dir, name, &target, node).with_context(|| shown(to))?;
-        return Ok(());
+        let attr = fs.symlink(dir, name, &target, node).with_context(|| shown(to))?;
+        return keep::put(fs, attr.ino, host, &meta).with_context(|| shown(to));
     }
-    if !kind.is_file() {
-        bail!("{}: is neither a file, a directory nor a symbolic link", from());
+    if let Some((kind, rdev)) = keep::special(&meta) {
+        let attr = fs.mknod(dir, name, kind, rdev, node).with_context(|| shown(to))?;
+        return keep::put(fs, attr.ino, host, &meta).with_context(|| shown(to));
     }
     let mut source = std::fs::File::open(host).with_context(from)?;
     let (ino, fh) = create_or_truncate(fs, dir, name, node).with_context(|| shown(to))?;
     let copied = copy_in(fs, fh, &mut source).with_context(|| shown(to));
     fs.release(fh)?;
     copied?;
-    keep_times(fs, ino, &meta).with_context(|| shown(to))
+    keep::put(fs, ino, host, &meta).with_context(|| shown(to))
 }
 
 fn make_or_find_dir(fs: &dyn FileSystem, path: &[u8], node: NewNode) -> Result<Attr> {
@@ -274,17 +274,6 @@ fn copy_in(fs: &dyn FileSystem, fh: Fh, source: &mut std::fs::File) -> Result<()
     }
 }
 
-fn keep_times(fs: &dyn FileSystem, ino: Ino, meta: &std::fs::Metadata) -> Result<()> {
-    let at = |secs, nanos: i64| SetTime::At(Timestamp { secs, nanos: nanos as u32 });
-    let set = SetAttr {
-        atime: Some(at(meta.atime(), meta.atime_nsec())),
-        mtime: Some(at(meta.mtime(), meta.mtime_nsec())),
-        ..SetAttr::default()
-    };
-    fs.setattr(ino, set)?;
-    Ok(())
-}
-
 /// Copies a file (or with `recursive` a tree) out of the image; if the host path is an existing
 /// directory, under it with the file's own name.
 pub fn get(fs: &dyn FileSystem, from: &[u8], host: &Path, recursive: bool) -> Result<()> {
@@ -323,14 +312,15 @@ fn get_at(
             let target = fs.readlink(attr.ino).with_context(|| shown(from))?;
             std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(&target), host)
                 .with_context(to)?;
-            return Ok(());
+            return keep::get(fs, attr, host).with_context(to);
         }
         FileType::Regular => {
             let mut file = std::fs::File::create(host).with_context(to)?;
             copy_out(fs, attr, &mut file).with_context(|| shown(from))?;
         }
-        _ => bail!("{}: is neither a file, a directory nor a symbolic link", shown(from)),
+        _ => keep::make_special(attr, host).with_context(to)?,
     }
     let mode = std::fs::Permissions::from_mode(u32::from(attr.mode));
-    std::fs::set_permissions(host, mode).with_context(to)
+    std::fs::set_permissions(host, mode).with_context(to)?;
+    keep::get(fs, attr, host).with_context(to)
 }

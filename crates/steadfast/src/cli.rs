@@ -176,6 +176,32 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Make a transaction point of a mount with data=transact
+    #[command(after_help = "\
+Examples:
+  steadfast transact /mnt/disk
+  steadfast transact /mnt/disk --mask none
+  steadfast transact /mnt/disk --mask rename,fsync,timed=5s
+
+Words of --mask: none, default, all, umount, create, unlink, mkdir, rename, link, close, write,
+fsync, truncate, volfull, sync, and timed= with s, ms or m.")]
+    Transact {
+        /// The mount point
+        mountpoint: PathBuf,
+        /// Make no point, but change what makes points by itself from now on
+        #[arg(long, value_name = "WORDS")]
+        mask: Option<String>,
+    },
+    /// Take a mount with data=transact back to its last transaction point
+    #[command(after_help = "\
+Example:
+  steadfast rollback /mnt/disk
+
+Everything since the last point is lost. Refused while files are open.")]
+    Rollback {
+        /// The mount point
+        mountpoint: PathBuf,
+    },
     /// Write manual pages to a folder
     #[command(hide = true)]
     Man {

@@ -110,6 +110,10 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Status { mountpoint, json } => {
             return mount::status(mountpoint.as_deref(), json, out);
         }
+        Command::Transact { mountpoint, mask } => {
+            return mount::transact(&mountpoint, mask.as_deref(), out);
+        }
+        Command::Rollback { mountpoint } => return mount::rollback(&mountpoint),
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out),
     }

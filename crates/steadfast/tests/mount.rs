@@ -9,5 +9,7 @@ mod bench;
 mod damage;
 #[path = "mount/programs.rs"]
 mod programs;
+#[path = "mount/transact.rs"]
+mod transact;
 #[path = "mount/trouble.rs"]
 mod trouble;

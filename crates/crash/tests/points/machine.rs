@@ -26,6 +26,8 @@ const DISK_SECTORS: u64 = 24 << 11;
 pub struct Setup {
     pub external: bool,
     pub block_size: u32,
+    /// Files are mapped by indirect blocks, as in ext3.
+    pub block_maps: bool,
     /// The disk's cache ignores flushes.
     pub lying: bool,
 }
@@ -68,6 +70,9 @@ impl Machine {
         let disk_device: Arc<dyn BlockDevice> = disk.clone();
         let card_device: Arc<dyn BlockDevice> = card.clone();
         let mut options = Options::random(1_700_000_000);
+        if setup.block_maps {
+            options.features = Options::ext2_features();
+        }
         options.block_size = Some(setup.block_size);
         options.journal = JournalChoice::InternalOf(1024);
         if setup.external {

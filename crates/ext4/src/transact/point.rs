@@ -20,10 +20,15 @@ impl Ext4 {
         if let Some(e) = transact.state().failed.clone() {
             return Err(e);
         }
-        if self.is_changed(journal) {
-            // Most of the data goes out while others work. Errors are found below.
-            let _ = self.pages.flush_all();
+        if !self.is_changed(journal) {
+            if transact.state().group_open {
+                return Err(FsError::Busy { what: "an atomic group is open" });
+            }
+            self.check_written(transact, Ok(()))?;
+            return self.await_commit(transact, journal, last_ended(journal));
         }
+        // Most of the data goes out while others work. Errors are found below.
+        let _ = self.pages.flush_all();
         let ended = {
             let _exclusive = transact.gate.write();
             if transact.state().group_open {
@@ -51,16 +56,7 @@ impl Ext4 {
     /// Returns the transaction that the point must wait for.
     pub(super) fn end_transaction(&self, transact: &Transact, journal: &Journal) -> Result<Tid> {
         let written = self.pages.flush_all();
-        {
-            let mut state = transact.state();
-            let told = self.pages.any_error_since(&mut state.errors);
-            if let Some(e) = state.failed.clone() {
-                return Err(e);
-            }
-            if let Err(e) = written.and(told) {
-                return Err(state.failed.insert(lost(&e)).clone());
-            }
-        }
+        self.check_written(transact, written)?;
         if let Some(e) = journal.aborted() {
             return Err(Ext4Error::from(e).into());
         }
@@ -75,8 +71,20 @@ impl Ext4 {
         if let Some(fresh) = &self.volume.fresh {
             fresh.clear();
         }
-        // The one before the running one: nothing joins that any more.
-        Ok(journal.running_tid().plus(u32::MAX))
+        Ok(last_ended(journal))
+    }
+
+    /// Refuses when data has been lost on its way to the device, and from then on.
+    fn check_written(&self, transact: &Transact, written: Result<()>) -> Result<()> {
+        let mut state = transact.state();
+        let told = self.pages.any_error_since(&mut state.errors);
+        if let Some(e) = state.failed.clone() {
+            return Err(e);
+        }
+        match written.and(told) {
+            Ok(()) => Ok(()),
+            Err(e) => Err(state.failed.insert(lost(&e)).clone()),
+        }
     }
 
     /// Waits until the point is durable.
@@ -91,6 +99,11 @@ impl Ext4 {
             transact.state().failed.get_or_insert(e).clone()
         })
     }
+}
+
+/// The transaction before the running one: nothing joins it any more.
+fn last_ended(journal: &Journal) -> Tid {
+    journal.running_tid().plus(u32::MAX)
 }
 
 /// What is said of every point after data was lost on its way to the device.

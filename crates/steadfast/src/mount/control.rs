@@ -16,7 +16,7 @@ use steadfast_fuse::MountError;
 use steadfast_vfs::FileSystem;
 
 use super::serve::Served;
-use super::{place, status};
+use super::{place, status, transact};
 
 /// Longest request and answer in bytes.
 const LINE_MAX: u64 = 1 << 20;
@@ -92,22 +92,13 @@ fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
 
 /// Does what a request asks for. Its answer's fields; `ok` is added.
 fn answer(request: &Value, served: &Served) -> Result<Value> {
+    if let Some(answer) = transact::answer(request, served) {
+        return answer;
+    }
     match request["do"].as_str().unwrap_or_default() {
         "status" => Ok(json!({ "status": status::of(served) })),
         "sync" => {
             served.fs.sync()?;
-            Ok(json!({}))
-        }
-        "transact" => {
-            served.fs.transact()?;
-            Ok(json!({}))
-        }
-        "rollback" => {
-            // Before, to refuse where the kernel could not be told: it would show what is gone.
-            let told = served.invalidator.everything();
-            told.context("this kernel cannot forget names: unmount, rollback and mount again")?;
-            served.fs.rollback()?;
-            served.invalidator.everything()?;
             Ok(json!({}))
         }
         "umount" => {

@@ -9,8 +9,10 @@ mod place;
 mod serve;
 mod stack;
 mod status;
+mod transact;
 mod umount;
 
 pub use serve::mount;
 pub use status::status;
+pub use transact::{rollback, transact};
 pub use umount::umount;

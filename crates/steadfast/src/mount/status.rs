@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steadfast_ext4::mount::DataMode;
 
 use super::serve::Served;
-use super::{control, place};
+use super::{control, place, transact};
 use crate::{Outcome, Usage};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
@@ -46,6 +46,7 @@ pub fn of(served: &Served) -> Value {
         "pid": std::process::id(),
         "seconds": served.since.elapsed().as_secs(),
         "data": mode,
+        "transact": transact::mask(served),
         "options": served.wanted.text,
         "commit_seconds": options.journal.commit_interval.as_secs(),
         "state": if down { "down" } else if why.is_some() { "read-only" } else { "writable" },

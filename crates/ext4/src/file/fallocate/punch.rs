@@ -32,6 +32,7 @@ impl Ext4 {
     /// they share with other bytes. Returns the file blocks that lie in the range whole: nothing
     /// of them is in the cache, on its way to the device, or reserved.
     pub(super) fn drop_range(&self, inode: &Inode, offset: u64, end: u64) -> Result<Range<u64>> {
+        self.settle_size(inode, end)?;
         let block = self.volume.block_size();
         let (from, to) = (offset.div_ceil(block), end / block);
         if self.journals_data(inode) {
@@ -56,6 +57,23 @@ impl Ext4 {
             }
         }
         Ok(from..to)
+    }
+
+    /// A range up to byte `end` goes from the page cache. If it takes the end of the file with it,
+    /// and the size on disk still waits for that data to be written back, nobody would write it
+    /// (the kernel's `ext4_update_disksize_before_punch`).
+    fn settle_size(&self, inode: &Inode, end: u64) -> Result<()> {
+        let (size, on_disk) = {
+            let state = inode.state();
+            (state.size, state.raw.size())
+        };
+        if on_disk >= size || end < size {
+            return Ok(());
+        }
+        let mut txn = self.volume.begin()?;
+        txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
+        txn.finish()?;
+        Ok(())
     }
 
     /// Writes zeros to `[from, to)` bytes, where they have places, through the journal.

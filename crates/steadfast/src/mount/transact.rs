@@ -1,0 +1,87 @@
+//! `steadfast transact` and `steadfast rollback`: the transaction points of a mount.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use serde_json::{Value, json};
+use steadfast_vfs::{FileSystem, FsError, TransactPolicy};
+
+use super::serve::Served;
+use super::{control, place};
+use crate::{Outcome, Usage};
+
+/// How long a rollback waits for files that were just closed: the kernel tells us of it later.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// Makes a transaction point; with `mask`, changes when they are made by themselves instead.
+pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
+    let Some(mask) = mask else {
+        ask(mountpoint, &json!({ "do": "transact" }))?;
+        return Ok(Outcome::Good);
+    };
+    let policy: TransactPolicy = mask.parse().map_err(|e| Usage(format!("--mask {mask}: {e}")))?;
+    let request = json!({ "do": "transact-mask", "mask": policy.to_string() });
+    let answer = ask(mountpoint, &request)?;
+    let shown = |field: &str| answer[field].as_str().unwrap_or_default().to_owned();
+    writeln!(out, "transact={} (was: {})", shown("mask"), shown("before"))?;
+    Ok(Outcome::Good)
+}
+
+/// Goes back to the last transaction point.
+pub fn rollback(mountpoint: &Path) -> Result<Outcome> {
+    ask(mountpoint, &json!({ "do": "rollback" }))?;
+    Ok(Outcome::Good)
+}
+
+fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
+    let shown = mountpoint.display();
+    let at = place::canonical(mountpoint).map_err(|e| Usage(format!("{shown}: {e}")))?;
+    let running = control::at(&at)?.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
+    control::ask(&running.socket, request, None)
+}
+
+/// The mount's side: what a request of this module asks for; `None` if it is none.
+pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
+    Some(match request["do"].as_str()? {
+        "transact" => served.fs.transact().map(|()| json!({})).map_err(Into::into),
+        "transact-mask" => change_mask(&request["mask"], served),
+        "rollback" => go_back(served).map(|()| json!({})),
+        _ => return None,
+    })
+}
+
+/// The policy of a mount, for its status; null without transaction points.
+pub fn mask(served: &Served) -> Value {
+    served.fs.transact_policy().map_or(Value::Null, |policy| policy.to_string().into())
+}
+
+fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
+    let before = served.fs.transact_policy()?;
+    let words = mask.as_str().unwrap_or_default();
+    served.fs.set_transact_policy(words.parse().map_err(|e: String| anyhow!(e))?)?;
+    let now = served.fs.transact_policy()?;
+    tracing::info!("transact={now}");
+    Ok(json!({ "mask": now.to_string(), "before": before.to_string() }))
+}
+
+fn go_back(served: &Served) -> Result<()> {
+    // Before, to refuse where the kernel could not be told: it would show what is gone.
+    let told = served.invalidator.everything();
+    told.context(
+        "this kernel (before 6.16) cannot be told to forget names: unmount with umount out of the \
+         mask (steadfast transact --mask none), which goes back too, and mount again",
+    )?;
+    let until = Instant::now() + CLOSING;
+    loop {
+        match served.fs.rollback() {
+            Err(FsError::Busy { .. }) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            done => break done?,
+        }
+    }
+    tracing::info!("{} went back to its last transaction point", served.source);
+    Ok(served.invalidator.everything()?)
+}

@@ -1,0 +1,96 @@
+//! Transaction points of a mount: by hand, by mask, back again, and over a killed process.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use rustix::process::{Signal, kill_process};
+
+use super::bench::{Bench, lives, until};
+
+#[test]
+fn a_killed_mount_comes_back_at_the_last_point() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m -o data=transact,transact=none");
+    assert_eq!(b.status()["transact"], "none");
+    let at = b.at();
+    let data: Vec<u8> = (0..500_000u32).map(|i| (i % 241) as u8).collect();
+    fs::write(at.join("kept"), &data).unwrap();
+    fs::write(at.join("also"), "also").unwrap();
+    b.good("transact m");
+    let file = fs::OpenOptions::new().write(true).open(at.join("kept")).unwrap();
+    file.write_all_at(&[0xff; 100_000], 1000).unwrap();
+    // Without the bit it does nothing, and says that all is well.
+    file.sync_all().unwrap();
+    fs::write(at.join("lost"), "lost").unwrap();
+    fs::remove_file(at.join("also")).unwrap();
+    drop(file);
+    let process = b.process();
+    kill_process(process, Signal::KILL).unwrap();
+    until("the process ends", || !lives(process));
+    b.good("umount m");
+    b.good("mount disk.img m -o data=transact");
+    assert!(fs::read(at.join("kept")).unwrap() == data, "the overwrite is not there");
+    assert_eq!(fs::read_to_string(at.join("also")).unwrap(), "also");
+    assert!(!at.join("lost").exists());
+    // By default unmounting is a point.
+    fs::write(at.join("late"), "late").unwrap();
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    b.good("mount disk.img m -o ro");
+    assert_eq!(fs::read_to_string(at.join("late")).unwrap(), "late");
+    b.good("umount m");
+}
+
+#[test]
+fn a_rollback_is_seen_at_once() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m -o data=transact,transact=none");
+    let at = b.at();
+    fs::create_dir(at.join("dir")).unwrap();
+    fs::write(at.join("dir/file"), "before").unwrap();
+    fs::write(at.join("gone"), "gone").unwrap();
+    b.good("transact m");
+    fs::write(at.join("dir/file"), "changed, and longer").unwrap();
+    fs::write(at.join("new"), "new").unwrap();
+    fs::remove_file(at.join("gone")).unwrap();
+    fs::rename(at.join("dir"), at.join("moved")).unwrap();
+    assert!(!at.join("gone").exists() && !at.join("dir").exists());
+    let open = fs::File::open(at.join("new")).unwrap();
+    let said = b.bad("rollback m", 1);
+    assert!(said.contains("files are open"), "{said}");
+    drop(open);
+    b.good("rollback m");
+    assert_eq!(fs::read_to_string(at.join("dir/file")).unwrap(), "before");
+    assert_eq!(fs::metadata(at.join("dir/file")).unwrap().len(), 6);
+    assert_eq!(fs::read_to_string(at.join("gone")).unwrap(), "gone");
+    assert!(!at.join("new").exists() && !at.join("moved").exists());
+    let names: Vec<_> = fs::read_dir(&at).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn the_mask_changes_while_it_is_mounted() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m -o data=transact,transact=none");
+    let at = b.at();
+    let commits = || b.status()["journal"]["commits"].as_u64().unwrap();
+    let before = commits();
+    fs::write(at.join("one"), "1").unwrap();
+    assert_eq!(commits(), before);
+    let said = b.good("transact m --mask create,timed=20ms");
+    assert_eq!(said.trim(), "transact=create,timed=20ms (was: none)");
+    fs::write(at.join("two"), "2").unwrap();
+    assert!(commits() > before);
+    let now = commits();
+    fs::OpenOptions::new().append(true).open(at.join("two")).unwrap().write_at(b"3", 1).unwrap();
+    until("a point by time", || commits() > now);
+    assert!(b.bad("transact m --mask creat", 2).contains("'creat'"));
+    assert!(b.bad("transact nowhere", 2).contains("nowhere"));
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert!(b.bad("transact m", 1).contains("data=transact"));
+    assert!(b.bad("rollback m", 1).contains("data=transact"));
+    b.good("umount m");
+}

@@ -1,5 +1,8 @@
 //! The program as a person uses it: commands, exit statuses, messages, and e2fsck's verdict.
 
+// What is skipped is said aloud.
+#![allow(clippy::print_stdout)]
+
 use std::path::Path;
 use std::process::{Command, Output};
 

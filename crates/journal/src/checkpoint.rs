@@ -87,7 +87,7 @@ fn next(shared: &Shared) -> Option<Batch> {
     Some(batch)
 }
 
-fn wanted(shared: &Shared, st: &State) -> bool {
+pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
     let Some(oldest) = st.committed.front() else { return false };
     let start = f64::from(st.capacity()) * shared.config.checkpoint_start_fraction;
     st.space_waiters > 0

@@ -49,6 +49,7 @@ use bytes::Bytes;
 use steadfast_block::Completion;
 use steadfast_runtime::{Nanos, now};
 
+use crate::checkpoint;
 use crate::checksum::crc32_be;
 use crate::journal::Shared;
 use crate::ondisk::layout::Layout;
@@ -89,12 +90,22 @@ enum Written {
 /// Waits until a commit is due and closes the running transaction; `None` when the task ends.
 fn next(shared: &Shared) -> Option<Work> {
     let mut st = shared.state.lock();
+    // What begins while we wait is due later than this, so it need not wake us only to have its
+    // timer set: of several fsyncs each would. Afterwards we wait without a timer.
+    let look_again = now() + shared.config.commit_interval;
     loop {
+        st.commit_timer = false;
         if st.ending || st.aborted.is_some() {
             return None;
         }
         let Some(due) = due_at(shared, &st) else {
-            st = shared.commit_work.wait(st);
+            let left = look_again.since(now());
+            if shared.config.on_demand || left.is_zero() {
+                st = shared.commit_work.wait(st);
+            } else {
+                st.commit_timer = true;
+                st = shared.commit_work.wait_timeout(st, left).0;
+            }
             continue;
         };
         let left = due.since(now());
@@ -144,9 +155,13 @@ fn finish(shared: &Shared, work: Work) {
     st.average_commit = average(st.average_commit, now() - work.began);
     st.stats.commits += 1;
     st.stats.logged_blocks += u64::from(t.log_blocks);
+    // Not at every commit: a task that is woken for nothing costs whoever waits his processor.
+    let checkpoint = checkpoint::wanted(shared, &st);
     drop(st);
     shared.progress.notify_all();
-    shared.checkpoint_work.notify_all();
+    if checkpoint {
+        shared.checkpoint_work.notify_all();
+    }
 }
 
 /// The kernel's weights: three parts past, one part present.

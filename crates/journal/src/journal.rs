@@ -169,8 +169,10 @@ impl Journal {
         let first = st.running.is_none();
         let started = now();
         st.running.get_or_insert_with(|| Running::new(started)).join(update);
+        let wanted = st.commit_wanted.is_at_least(tid);
+        let wake = first && (wanted || !st.commit_timer);
         drop(st);
-        if first {
+        if wake {
             // The commit interval counts from here.
             self.shared.commit_work.notify_all();
         }

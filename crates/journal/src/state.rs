@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub committing: Option<Arc<Committing>>,
     pub committed: VecDeque<Committed>,
     pub newest: HashMap<FsBlock, Newest>,
+    /// The commit task will look again by itself, early enough for a transaction that begins now.
+    pub commit_timer: bool,
     /// Transactions up to this one are durable.
     pub committed_tid: Tid,
     /// Somebody wants transactions up to this one committed.
@@ -85,6 +87,7 @@ impl State {
             running_tid,
             running: None,
             running_full: false,
+            commit_timer: false,
             committing: None,
             committed: VecDeque::new(),
             newest: HashMap::new(),

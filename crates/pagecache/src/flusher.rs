@@ -98,6 +98,8 @@ impl PageCache {
             panicked.resume();
         }
         let mut state = self.state.lock();
+        // Nobody waits for that time any more.
+        state.periodic_at = None;
         while state.writeback_pages > 0 {
             state = self.room.wait(state);
         }

@@ -78,9 +78,9 @@ impl PageCache {
             }
             drop(old);
             state.patch_page(file, page, part.start, &vec![0; part.len()]);
-            let is_first = state.mark_dirty(file, page);
+            let ring = state.mark_dirty(file, page) && state.periodic_at.is_none();
             drop(state);
-            if is_first {
+            if ring {
                 self.bell.ring();
             }
             return Ok(());

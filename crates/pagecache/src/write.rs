@@ -58,8 +58,9 @@ impl PageCache {
                 part.apply(&mut state, file, fresh.take());
                 is_first |= state.mark_dirty(file, part.page);
             }
+            let ring = is_first && state.periodic_at.is_none();
             drop(state);
-            if is_first {
+            if ring {
                 // The task must set its timer.
                 self.bell.ring();
             }

@@ -62,8 +62,17 @@ pub(super) fn file_persistence(file: impl AsFd) -> Persistence {
     fstatfs(file).map_or(Persistence::Persistent, |on| of_file_system(&on))
 }
 
+/// Whether a file lies in a file system that is memory.
+pub(super) fn in_memory(file: impl AsFd) -> bool {
+    fstatfs(file).is_ok_and(|on| is_memory(&on))
+}
+
+fn is_memory(on: &StatFs) -> bool {
+    MEMORY_FILE_SYSTEMS.contains(&(on.f_type as u64))
+}
+
 fn of_file_system(on: &StatFs) -> Persistence {
-    match MEMORY_FILE_SYSTEMS.contains(&(on.f_type as u64)) {
+    match is_memory(on) {
         true => volatile("it lies in a file system that is memory (tmpfs)"),
         false => Persistence::Persistent,
     }

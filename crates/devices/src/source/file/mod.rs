@@ -10,8 +10,10 @@
 //! 3. A completed request holds nothing of the host: once all answers are there, dropping the
 //!    device gives the file or device free at once, for whoever opens it next.
 //!
-//! In real time requests are done by a pool of threads, so that several are in flight. Inside a
-//! simulation, where waiting for the host would mean nothing, `submit` does them itself.
+//! In real time requests are done by a pool of threads, so that several are in flight. `submit`
+//! does them itself inside a simulation, where waiting for the host would mean nothing, and where
+//! the file lies in memory (tmpfs) and the request is small: copying it takes less time than
+//! handing it over.
 
 mod host;
 mod image;
@@ -31,11 +33,16 @@ use image::Image;
 pub use open::{Direct, FileOptions, OpenError};
 use pool::Pool;
 
+/// Longest read or write of a file in memory that is not handed over, in bytes.
+const AT_ONCE_MAX: u64 = 128 << 10;
+
 /// An open image file or block device.
 pub struct FileDevice {
     info: DeviceInfo,
     notes: Vec<String>,
     direct: bool,
+    /// An image file in a file system that is memory: no request waits for a device.
+    in_memory: bool,
     image: Arc<Image>,
     pool: Pool,
 }
@@ -66,9 +73,9 @@ impl FileDevice {
     }
 
     fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {
-        let open::Opened { info, notes, direct, image } = opened;
+        let open::Opened { info, notes, direct, in_memory, image } = opened;
         let pool = Pool::new(format!("io {}", info.name), options.workers);
-        FileDevice { info, notes, direct, image: Arc::new(image), pool }
+        FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool }
     }
 
     /// Whether requests bypass the host's page cache (`O_DIRECT`).
@@ -80,6 +87,12 @@ impl FileDevice {
     /// is not whole blocks, that the file cannot be locked.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Whether `submit` does the request itself.
+    fn at_once(&self, request: &Request) -> bool {
+        let small = request.range().is_none_or(|(_, len)| len <= AT_ONCE_MAX);
+        is_simulated() || self.in_memory && small
     }
 
     fn perform(&self, request: Request) -> Result<Bytes, BlockError> {
@@ -94,7 +107,7 @@ impl BlockDevice for FileDevice {
     }
 
     fn submit(&self, request: Request) -> Completion {
-        if is_simulated() {
+        if self.at_once(&request) {
             return Completion::ready(self.perform(request));
         }
         if let Err(refused) = check(&self.info, &request) {

@@ -128,6 +128,8 @@ pub(super) struct Opened {
     pub info: DeviceInfo,
     pub notes: Vec<String>,
     pub direct: bool,
+    /// An image file in a file system that is memory.
+    pub in_memory: bool,
     pub image: Image,
 }
 
@@ -350,8 +352,9 @@ impl Opening<'_> {
         }
         let direct = align.ok();
         let info = self.describe(size, direct)?;
+        let in_memory = !self.is_device && host::in_memory(&self.file);
         let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct);
-        Ok(Opened { info, notes: self.notes, direct: direct.is_some(), image })
+        Ok(Opened { info, notes: self.notes, direct: direct.is_some(), in_memory, image })
     }
 
     fn describe(

@@ -41,6 +41,21 @@ fn conforms_in_both_worlds() {
 }
 
 #[test]
+fn a_file_in_memory_conforms_and_small_requests_are_not_handed_over() {
+    let memory = Path::new("/dev/shm");
+    let folder = tempfile::tempdir_in(memory).unwrap();
+    conformance::run(&maker(&folder, FileOptions::default()));
+    let device = FileDevice::create(folder.path().join("x"), 1 << 20, &buffered()).unwrap();
+    assert!(device.submit(Request::Read { offset: 0, len: AT_ONCE_MAX }).is_done());
+    assert!(device.submit(Request::Flush).is_done());
+    let data = pattern::bytes(1, 0, 4096);
+    let write = Request::Write { offset: 4096, data: data.clone().into(), fua: true };
+    assert!(device.submit(write).is_done());
+    let long = device.submit(Request::Read { offset: 0, len: 1 << 20 }).wait().unwrap();
+    assert_eq!(long.slice(4096..8192), data);
+}
+
+#[test]
 fn a_read_only_image_conforms_and_is_shared_by_readers() {
     let folder = tempfile::tempdir().unwrap();
     let path = image(&folder, 1 << 20);

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::options::{DataMode, MountOptions};
 use super::superblock::FoundSuperblock;
-use super::{groups, needs_recovery, superblock};
+use super::{groups, needs_recovery, stale, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::extents::{NodeRead, Tree};
@@ -215,7 +215,11 @@ pub(super) fn is_to_be_replayed(
 ) -> Result<bool> {
     let superblock = &bootstrap.superblock;
     if bootstrap.whole {
-        return Ok(needs_recovery(superblock));
+        let needed = needs_recovery(superblock);
+        if needed && log.is_external() {
+            stale::refuse(&**device, superblock, layout, log)?;
+        }
+        return Ok(needed);
     }
     let dry = steadfast_journal::recover_dry(log, &**device);
     Ok(dry.is_ok_and(|(_, overlay)| superblock::is_mended(superblock, layout, &overlay)))

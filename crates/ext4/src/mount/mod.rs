@@ -21,6 +21,7 @@ mod options;
 mod orphans;
 mod reload;
 mod replay;
+mod stale;
 pub(crate) mod superblock;
 mod unmount;
 

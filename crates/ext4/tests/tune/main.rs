@@ -1,4 +1,5 @@
 //! Journals attached, detached and moved; with the power cut in the middle of it.
 
 mod cuts;
+mod losses;
 mod machine;

@@ -44,6 +44,8 @@ pub struct RecoveryReport {
     pub revoked: u64,
     /// Number of the next transaction.
     pub next_tid: Tid,
+    /// Time of the newest commit, in seconds since 1970, as its commit block has it.
+    pub newest_commit: Option<u64>,
     /// `s_errno` of the superblock: not 0 if an earlier journal was aborted. Its owner marks the
     /// file system as having errors, then calls [`clear_errno`].
     pub errno: i32,
@@ -150,6 +152,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
         blocks_replayed: 0,
         revoked: 0,
         next_tid: sb.sequence().plus(1),
+        newest_commit: None,
         errno: sb.errno(),
         findings: Vec::new(),
     };
@@ -169,6 +172,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
     let blocks = fs.info().size / u64::from(log.block_size());
     let overlay = replay::images(&mut reader, &scanned, &revoked, blocks, &mut report)?;
     report.was_clean = false;
+    report.newest_commit = (!scanned.transactions.is_empty()).then_some(scanned.newest_seconds);
     report.transactions = scanned.transactions.len() as u32;
     if let (Some(first), Some(last)) = (scanned.transactions.first(), scanned.transactions.last()) {
         report.range = Some((first.tid, last.tid));

@@ -51,6 +51,8 @@ pub(super) struct Scanned {
     /// The first number that is not there.
     pub end: Tid,
     pub findings: Vec<Finding>,
+    /// The latest time of a commit.
+    pub newest_seconds: u64,
 }
 
 struct Scan<'r, 'a> {
@@ -84,7 +86,8 @@ const LOOK_AHEAD_BYTES: usize = 8 << 20;
 
 /// Finds the whole transactions from `start` on, where number `first` is due.
 pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<Scanned> {
-    let out = Scanned { transactions: Vec::new(), end: first, findings: Vec::new() };
+    let out =
+        Scanned { transactions: Vec::new(), end: first, findings: Vec::new(), newest_seconds: 0 };
     let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, out };
     loop {
         let (t, seconds) = match scan.transaction()? {
@@ -99,6 +102,7 @@ pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Resu
             return Ok(scan.out);
         }
         scan.last_seconds = seconds;
+        scan.out.newest_seconds = scan.out.newest_seconds.max(seconds);
         scan.out.end = t.tid.plus(1);
         let Candidate { tid, images, revokes, .. } = t;
         scan.out.transactions.push(Transaction { tid, images, revokes });

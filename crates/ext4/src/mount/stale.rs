@@ -1,0 +1,59 @@
+//! An external journal of an earlier time.
+//!
+//! A journal device can be put back as it was some time ago: from a snapshot, a backup, the leg
+//! of a mirror that was away. It has the right name, the right user and whole transactions, and
+//! replaying them writes old metadata over new. The superblocks of ext4 and JBD2 keep no count of
+//! each other, but two times can be held against each other:
+//!
+//! * The log of a mounted file system was empty when it was mounted, so what it holds has been
+//!   committed since. A log whose newest commit is older than the last mount (`s_mtime`) is of an
+//!   earlier one.
+//! * If the log holds an image of the superblock, its time of mount is that of the mount that
+//!   wrote it. This needs no clock that goes right: the same time is proof enough that it is ours.
+//!
+//! What cannot be told: a log that was put back as it was earlier in the same mount.
+
+use steadfast_block::BlockDevice;
+use steadfast_journal::{FsBlock, Log};
+
+use crate::error::{Ext4Error, Result};
+use crate::ondisk::{Layout, Superblock};
+
+/// The time of a commit is that of the last tick of a coarse clock.
+const SLACK_SECONDS: u64 = 1;
+
+fn mounted_at(sb: &Superblock) -> u64 {
+    u64::from(sb.mount_time.get()) | u64::from(sb.mount_time_hi) << 32
+}
+
+/// Refuses a log that is older than the last mount of the file system. Reads only.
+pub(super) fn refuse(
+    device: &dyn BlockDevice,
+    superblock: &Superblock,
+    layout: &Layout,
+    log: &Log,
+) -> Result<()> {
+    let (report, overlay) = steadfast_journal::recover_dry(log, device)?;
+    let Some(newest) = report.newest_commit else { return Ok(()) };
+    let mounted = mounted_at(superblock);
+    let (block, offset) = layout.superblock_place();
+    let logged = overlay.get(&FsBlock(block)).and_then(|b| Superblock::parse(&b[offset..]).ok());
+    let older = match logged {
+        Some(sb) => {
+            mounted_at(&sb) < mounted && sb.mount_count.get() != superblock.mount_count.get()
+        }
+        None => newest.saturating_add(SLACK_SECONDS) < mounted,
+    };
+    if !older {
+        return Ok(());
+    }
+    let what = format!(
+        "{}: this journal is older than the file system: its last transaction was committed at \
+         {newest}, the file system was mounted at {mounted} (seconds since 1970). Replaying it \
+         would write old metadata over new. Give the journal of the last mount; if that is lost, \
+         `steadfast journal detach --discard-unreplayed`; if it is the right one all the same, \
+         because the clock was wrong, e2fsck -fy replays it",
+        log.device().info().name
+    );
+    Err(Ext4Error::Refused { what })
+}

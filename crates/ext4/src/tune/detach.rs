@@ -218,6 +218,21 @@ fn write_without_journal(
     put(device, layout, &mut sb)
 }
 
+/// The orphan file goes after its journal: e2fsck would empty its inode and leave it marked as in
+/// use. It was made with the file system and is where it always was; what is too damaged to be
+/// changed is left for e2fsck as a whole.
+fn free_orphan_file(
+    device: &Arc<dyn BlockDevice>,
+    layout: &Layout,
+    sb: Superblock,
+) -> Result<()> {
+    match plan_without_orphan_file(device) {
+        Ok(plan) => write_without_journal(device, layout, sb, plan),
+        Err(e @ Ext4Error::Block(_)) => Err(e),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Takes away a journal that is needed.
 fn discard(
     device: &Arc<dyn BlockDevice>,
@@ -241,6 +256,9 @@ fn discard(
     let state = StateFlags::from_bits_retain(after.state.get());
     after.state.set(((state | StateFlags::ERROR) - StateFlags::VALID).bits());
     put(device, layout, &mut after)?;
+    if after.features().compat.contains(Compat::ORPHAN_FILE) {
+        free_orphan_file(device, layout, after)?;
+    }
     let mut released = false;
     if let (Some(_), Some(journal)) = (external, journal)
         && external::open_for(Arc::clone(&journal.device), &owner(sb)?).is_ok()

@@ -21,7 +21,8 @@ use crate::meta::{Txn, Volume};
 use crate::mkfs::default_journal_blocks;
 use crate::mount::stage;
 use crate::ondisk::{
-    Compat, Extent, GroupNo, Incompat, InodeFlags, InodeNo, MAX_WRITTEN_LEN, RawInode, Superblock,
+    Compat, Extent, GroupNo, Incompat, InodeFlags, InodeNo, MAX_WRITTEN_LEN, RawInode, RoCompat,
+    Superblock,
 };
 
 /// A change that is ready to be made.
@@ -181,6 +182,7 @@ pub(super) fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<
     let sb = txn.superblock_mut();
     let mut f = sb.features();
     f.compat.remove(Compat::ORPHAN_FILE);
+    f.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
     f.incompat.insert(Incompat::NEEDS_RECOVERY);
     sb.set_features(f);
     sb.set_free_blocks(free);

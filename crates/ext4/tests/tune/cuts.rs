@@ -13,6 +13,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
 use steadfast_runtime::Sim;
 
+use crate::losses::{dirty, repair};
 use crate::machine::{
     Images, Start, Stores, assert_files, build, devices, dynamic, journal, mount, named_card,
 };
@@ -195,6 +196,33 @@ fn the_journal_moves_to_another_device() {
     explore(Start::External, true, false, |disk, cards| {
         move_to(disk, Some(&cards[0]), &NewJournal::External(cards[1].clone())).unwrap();
     });
+}
+
+/// A journal that is needed is given up: up to then it is the old one; from then on e2fsck repairs
+/// what is left, in one go once the change is complete.
+#[test]
+fn a_lost_journal_is_given_up() {
+    let stores = dirty(true).map(|ram| ram.store());
+    let recording = run(&stores, |disk, _| {
+        detach(disk, None, Loss::Accept).unwrap();
+    });
+    let images = Images::new();
+    let mut rng = Rng::new(11);
+    for (i, cut) in cuts(&recording).into_iter().step_by(2).enumerate() {
+        let keep = [0, 100, 50][i % 3];
+        let left: Vec<_> = stores
+            .iter()
+            .zip(0..)
+            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, keep, &mut rng))
+            .collect();
+        let mut machine = devices(&left.try_into().unwrap());
+        let card = named_card(&machine);
+        let what = format!("cut {cut} of {}, keep {keep}", recording.last_cut());
+        if card.is_none() {
+            machine[0] = repair(&machine[0], if cut == recording.last_cut() { 1 } else { 2 });
+        }
+        judge(&images, &machine, card, true, &what);
+    }
 }
 
 /// A change that was cut is simply made again.

@@ -10,6 +10,7 @@ type Leave = (usize, usize, &'static str);
 /// In the file system's superblock.
 const SUPERBLOCK: &[Leave] = &[
     (0x030, 4, "s_wtime: when the replay wrote it"),
+    (0x0c8, 4, "s_algorithm_usage_bitmap: nobody's; keeps a torn write whole (ondisk/seal.rs)"),
     (0x178, 8, "s_kbytes_written: they count what they write"),
     (0x274, 1, "s_wtime_hi"),
     (0x3fc, 4, "s_checksum: follows from the rest"),

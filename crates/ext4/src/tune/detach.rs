@@ -221,11 +221,7 @@ fn write_without_journal(
 /// The orphan file goes after its journal: e2fsck would empty its inode and leave it marked as in
 /// use. It was made with the file system and is where it always was; what is too damaged to be
 /// changed is left for e2fsck as a whole.
-fn free_orphan_file(
-    device: &Arc<dyn BlockDevice>,
-    layout: &Layout,
-    sb: Superblock,
-) -> Result<()> {
+fn free_orphan_file(device: &Arc<dyn BlockDevice>, layout: &Layout, sb: Superblock) -> Result<()> {
     match plan_without_orphan_file(device) {
         Ok(plan) => write_without_journal(device, layout, sb, plan),
         Err(e @ Ext4Error::Block(_)) => Err(e),

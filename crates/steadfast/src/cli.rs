@@ -247,7 +247,8 @@ Mount options (-o, separated by commas):
   journal_async_commit             commit without waiting for the blocks before the commit block
   ro, noload                       change nothing; do not look at the journal
   nodelalloc                       allocate when written, not when written back
-  cache=SIZE                       memory for pages of files (512m)
+  cache=SIZE                       memory for contents, metadata and names (512m for
+                                   contents alone, when it is not given)
   use_reserved                     everybody may use the blocks reserved for root
   accept_volatile                  accept a journal device that forgets without power
   allow_other                      for all users, within the permissions

@@ -58,6 +58,17 @@ impl Ext4 {
         &self.pages
     }
 
+    /// Bytes in memory of the disk's contents: pages, metadata blocks, inodes and names, as
+    /// [`MountOptions::cache_bytes`] counts them. What the journal holds of blocks that are not
+    /// home yet is not among them: the log's size bounds that.
+    pub fn memory_bytes(&self) -> u64 {
+        let blocks = self.volume.lock_meta().cache.borrow().len() as u64;
+        let inodes = self.volume.inodes.len().max(self.volume.names.len() / 2) as u64;
+        self.pages.stats().memory_bytes
+            + blocks * self.volume.block_size()
+            + inodes * crate::mount::INODE_COST
+    }
+
     /// The journal, if there is one: its counters and how full it is.
     pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
         match &self.volume.log {

@@ -8,15 +8,13 @@ use rustc_hash::FxHashMap;
 use super::Inode;
 use crate::ondisk::InodeNo;
 
-/// Inodes kept although nobody uses them.
-const IDLE_MAX: usize = 16384;
-
 /// Inodes by number. An inode that somebody holds, that is open or has delayed data stays;
 /// others leave by *second chance*: the oldest that was not asked for since it was last passed
 /// over.
-#[derive(Default)]
 pub(crate) struct InodeCache {
     state: Mutex<State>,
+    /// Inodes kept although nobody uses them.
+    idle_max: usize,
 }
 
 struct Slot {
@@ -33,6 +31,16 @@ struct State {
 }
 
 impl InodeCache {
+    /// A cache for `idle_max` inodes beside those in use.
+    pub fn new(idle_max: usize) -> Self {
+        InodeCache { state: Mutex::default(), idle_max: idle_max.max(16) }
+    }
+
+    /// Inodes in memory.
+    pub fn len(&self) -> usize {
+        self.lock().inodes.len()
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,8 +60,8 @@ impl InodeCache {
         if state.inodes.insert(no, Slot { inode, used: true }).is_none() {
             state.queue.push_back(no);
         }
-        if state.inodes.len() > IDLE_MAX || state.queue.len() > 4 * IDLE_MAX {
-            state.evict();
+        if state.inodes.len() > self.idle_max || state.queue.len() > 4 * self.idle_max {
+            state.evict(self.idle_max);
         }
     }
 
@@ -86,12 +94,12 @@ impl InodeCache {
 impl State {
     /// Drops inodes until an eighth of the room is free, as far as nobody needs them. Looks at
     /// each once at most.
-    fn evict(&mut self) {
+    fn evict(&mut self, idle_max: usize) {
         let State { inodes, queue } = self;
         let mut seen = HashSet::new();
         queue.retain(|no| inodes.contains_key(no) && seen.insert(*no));
         for _ in 0..queue.len() {
-            if inodes.len() <= IDLE_MAX / 8 * 7 {
+            if inodes.len() <= idle_max / 8 * 7 {
                 return;
             }
             let Some(no) = queue.pop_front() else { return };

@@ -41,6 +41,11 @@ impl BlockCache {
         }
     }
 
+    /// Blocks in memory.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     pub fn contains(&self, block: u64) -> bool {
         self.entries.contains_key(&block)
     }

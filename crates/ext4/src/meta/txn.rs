@@ -37,6 +37,8 @@ pub struct Txn<'v> {
     pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
+    /// Names that come and go.
+    pub(crate) names: Vec<crate::namespace::Change>,
     /// A block that is not in memory ends the transaction.
     yields: bool,
 }
@@ -59,6 +61,7 @@ impl<'v> Txn<'v> {
             inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
+            names: Vec::new(),
             yields: false,
         }
     }
@@ -281,6 +284,7 @@ impl<'v> Txn<'v> {
             self.meta.orphans = orphans;
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
+        self.volume.names.change(std::mem::take(&mut self.names));
         for (_, edit) in std::mem::take(&mut self.inodes) {
             self.volume.quotas.owner_changes(&edit, self.volume.block_size());
             edit.publish(&self.volume.inodes, tid);

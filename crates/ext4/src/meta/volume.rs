@@ -16,6 +16,7 @@ use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
 use crate::mount::Protection;
+use crate::namespace::NameCache;
 use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
 use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
@@ -31,6 +32,7 @@ pub struct Volume {
     pub(crate) log: MetaLog,
     pub(crate) meta: Mutex<MetaState>,
     pub(crate) inodes: InodeCache,
+    pub(crate) names: NameCache,
     pub(crate) space: sync::Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
     pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,

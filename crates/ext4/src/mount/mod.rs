@@ -34,6 +34,7 @@ use steadfast_runtime::Mutex;
 
 pub(crate) use journal::internal_log;
 pub(crate) use mmp::Protection;
+pub(crate) use options::INODE_COST;
 pub use options::{AccessTimes, DataMode, MountOptions};
 pub(crate) use replay::discardable;
 pub use replay::{replay, replayed_blocks};
@@ -43,6 +44,7 @@ use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
 use crate::meta::{Fresh, MetaLog, MetaState, Space, Status, Volume};
+use crate::namespace::NameCache;
 use crate::ondisk::{
     GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
     check_writable_filesystem,
@@ -93,6 +95,7 @@ impl Ext4 {
             let what = format!("{} is read-only: mount read-only", device.info().name);
             return Err(Ext4Error::Refused { what });
         }
+        let options = options.divided(layout.block_size);
         let found = journal::find(&device, superblock, &layout, &options)?;
         let clock = Clock::new(options.simulated_epoch);
         let guarded = layout.features.incompat.contains(Incompat::MMP) && !read_only;
@@ -229,7 +232,8 @@ fn assemble(
         layout,
         log,
         meta: Mutex::new(meta),
-        inodes: InodeCache::default(),
+        inodes: InodeCache::new(options.inode_cache),
+        names: NameCache::new(options.inode_cache.saturating_mul(2)),
         space: StdMutex::new(space),
         rested: Arc::default(),
         fresh: transacts.then(Fresh::default),

@@ -66,6 +66,12 @@ pub struct MountOptions {
     pub page_cache: Settings,
     /// Clean metadata blocks kept in memory.
     pub metadata_cache_blocks: usize,
+    /// Inodes kept in memory beside those in use, and twice as many names.
+    pub inode_cache: usize,
+    /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages,
+    /// metadata blocks, inodes, names). The mount divides them and sets the three above.
+    /// `None`: those say it.
+    pub cache_bytes: Option<u64>,
     /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
     pub simulated_epoch: u64,
 }
@@ -85,6 +91,8 @@ impl Default for MountOptions {
             no_directory_access_times: false,
             page_cache: Settings::default(),
             metadata_cache_blocks: 16384,
+            inode_cache: 16384,
+            cache_bytes: None,
             // 2024-01-01.
             simulated_epoch: 1_704_067_200,
         }
@@ -105,7 +113,22 @@ impl std::fmt::Debug for MountOptions {
     }
 }
 
+/// Bytes counted for an inode in memory with its share of names.
+pub(crate) const INODE_COST: u64 = 1536;
+
 impl MountOptions {
+    /// Divides [`cache_bytes`](Self::cache_bytes): three quarters for pages, an eighth for
+    /// metadata blocks, a tenth for inodes with names, of which some in use may be too many for a
+    /// while.
+    pub(super) fn divided(mut self, block_size: u32) -> Self {
+        let Some(all) = self.cache_bytes else { return self };
+        let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
+        self.page_cache.memory_bytes = all / 4 * 3;
+        self.metadata_cache_blocks = count(all / 8, block_size.into());
+        self.inode_cache = count(all / 10, INODE_COST);
+        self
+    }
+
     /// Refuses options that contradict each other.
     pub(super) fn check(&self) -> Result<()> {
         let refused = |what: &str| Err(Ext4Error::Refused { what: what.into() });

@@ -23,6 +23,8 @@ impl Volume {
         let overlay = self.logged_tables();
         {
             let mut meta = self.lock_meta();
+            // A lookup that was still on its way has learnt its name before this.
+            self.names.clear();
             meta.cache.replace(MetaState::new_cache(cache_blocks));
             meta.superblock = superblock::read(&*self.device, &overlay)?;
             meta.groups = groups::read(&*self.device, &self.layout, &overlay)?;

@@ -6,7 +6,8 @@ use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use super::{
-    check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots, kind_of,
+    check_changeable, check_key, check_name, check_not_fixed, check_project, find, flags_of,
+    has_one_spelling, is_dots, kind_of, name_changed,
 };
 use crate::dir::InodeBlocks;
 use crate::error::Result;
@@ -180,7 +181,10 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
 /// Refuses a name that cannot be added to `dir`.
 fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
     check_name(txn, dir, name)?;
-    if is_dots(name) || find(txn, dir, name)?.is_some() {
+    // The caller has the metadata lock, so what is known of the name is true.
+    let known = txn.volume().names.get(dir, name);
+    let is_new = known == Some(None) && has_one_spelling(flags_of(txn, dir)?);
+    if is_dots(name) || (!is_new && find(txn, dir, name)?.is_some()) {
         return Err(FsError::Exists.into());
     }
     check_key(txn, dir)?;
@@ -192,6 +196,7 @@ fn finish_new(mut txn: Txn<'_>, dir: InodeNo, name: &[u8], no: InodeNo) -> Resul
     let kind = kind_of(&txn, no)?;
     InodeBlocks::directory(&mut txn, dir)?.insert(name, no, kind)?;
     txn.touch(dir, true)?;
+    name_changed(&mut txn, dir, name, Some(no))?;
     let inode = txn.inode(no)?;
     txn.finish()?;
     Ok(inode)

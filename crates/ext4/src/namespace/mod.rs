@@ -9,6 +9,7 @@
 //! caller, who deletes it ([`Volume`]) once nobody has it open; after a crash, the next mount does.
 
 mod add;
+mod known;
 mod links;
 mod remove;
 mod rename;
@@ -16,6 +17,7 @@ mod rename;
 use std::sync::Arc;
 
 pub use add::{create, link, mkdir, mknod, symlink, tmpfile};
+pub(crate) use known::{Change, NameCache};
 pub use remove::{rmdir, unlink};
 pub use rename::rename;
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
@@ -31,10 +33,55 @@ use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
+    if let Some(known) = look_up_known(volume, dir, name) {
+        return known;
+    }
     let txn = volume.look_yielding();
     check_name(&txn, dir, name)?;
-    let found = find(&txn, dir, name)?.ok_or(FsError::NotFound)?;
-    txn.inode(found.ino)
+    let found = find(&txn, dir, name)?.map(|found| found.ino);
+    if !is_dots(name) && has_one_spelling(flags_of(&txn, dir)?) {
+        volume.names.learn(dir, name.into(), found);
+    }
+    txn.inode(found.ok_or(FsError::NotFound)?)
+}
+
+/// Whether only the very bytes of an entry find it.
+fn has_one_spelling(dir: InodeFlags) -> bool {
+    !dir.intersects(InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED)
+}
+
+/// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.
+fn look_up_known(volume: &Volume, dir: InodeNo, name: &[u8]) -> Option<Result<Arc<Inode>>> {
+    let moment = volume.names.moment()?;
+    let known = volume.names.get(dir, name)?;
+    {
+        // What was a directory may be a file now that has its number.
+        let above = volume.inodes.get(dir)?;
+        let state = above.state();
+        let raw = &state.raw;
+        if raw.file_type() != Some(FileType::Directory) || !has_one_spelling(raw.flags()) {
+            return None;
+        }
+    }
+    let answer = match known {
+        None => Err(FsError::NotFound.into()),
+        Some(no) => Ok(volume.inodes.get(no)?),
+    };
+    // Otherwise the number may have become another inode's meanwhile.
+    volume.names.unchanged_since(moment).then_some(answer)
+}
+
+/// A name of `dir` names something else, or nothing, once the transaction is finished.
+fn name_changed(
+    txn: &mut Txn<'_>,
+    dir: InodeNo,
+    name: &[u8],
+    names: Option<InodeNo>,
+) -> Result<()> {
+    if has_one_spelling(flags_of(txn, dir)?) {
+        txn.names.push((dir, name.into(), names));
+    }
+    Ok(())
 }
 
 /// Names in the directory `dir` after the position `from` (0 = the start), "." and ".." too: a

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_vfs::{FileType, FsError};
 
 use super::links::{remove_link, remove_subdirectory, retire_directory};
-use super::{check_name, check_removable, find, is_dots, kind_of};
+use super::{check_name, check_removable, find, is_dots, kind_of, name_changed};
 use crate::dir::InodeBlocks;
 use crate::error::Result;
 use crate::inode::Inode;
@@ -30,6 +30,7 @@ pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<I
         return Err(FsError::IsDirectory.into());
     }
     InodeBlocks::directory(&mut txn, dir)?.remove(&found)?;
+    name_changed(&mut txn, dir, name, None)?;
     txn.touch(dir, true)?;
     let last = remove_link(&mut txn, no)?;
     let inode = txn.inode(no)?;
@@ -58,6 +59,7 @@ pub fn rmdir(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
         return Err(FsError::NotEmpty.into());
     }
     InodeBlocks::directory(&mut txn, dir)?.remove(&found)?;
+    name_changed(&mut txn, dir, name, None)?;
     retire_directory(&mut txn, no)?;
     remove_subdirectory(&mut txn, dir)?;
     txn.touch(dir, true)?;

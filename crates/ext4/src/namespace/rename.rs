@@ -9,7 +9,8 @@ use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
 };
 use super::{
-    check_changeable, check_key, check_name, check_project, check_removable, find, is_dots, kind_of,
+    check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
+    kind_of, name_changed,
 };
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
@@ -105,6 +106,9 @@ pub fn rename(
     check_key(&txn, to_dir)?;
     check_project(&txn, to_dir, source.no())?;
     check_removable(&txn, from_dir, source.no())?;
+    let comes = target.as_ref().filter(|_| exchange).map(Side::no);
+    name_changed(&mut txn, from_dir, from, comes)?;
+    name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
         None => move_to_new(&mut txn, &source, to_dir, to)?,
         Some(target) => {

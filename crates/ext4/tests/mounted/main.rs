@@ -7,6 +7,7 @@ mod fallocate;
 mod faults;
 mod fragmentation;
 mod image;
+mod memory;
 mod orphans;
 mod recovery;
 mod refusals;

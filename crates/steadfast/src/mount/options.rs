@@ -92,7 +92,7 @@ fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result
             if bytes < 1 << 20 {
                 return refused(format!("mount option {word}: at least 1m is needed"));
             }
-            ext4.page_cache.memory_bytes = bytes;
+            ext4.cache_bytes = Some(bytes);
         }
         ("threads", text) => wanted.fuse.threads = whole(word, text, 1..=256)? as usize,
         ("errors", "remount-ro") | ("barrier", "1") => {}
@@ -165,7 +165,7 @@ mod tests {
         let w = one("data=journal,commit=9,journal=/a,journal=/b,cache=8m,ro,allow_other").unwrap();
         assert_eq!(w.ext4.data, DataMode::Journal);
         assert_eq!(w.ext4.journal.commit_interval, Duration::from_secs(9));
-        assert_eq!(w.ext4.page_cache.memory_bytes, 8 << 20);
+        assert_eq!(w.ext4.cache_bytes, Some(8 << 20));
         assert_eq!(w.ext4.page_cache.dirty_expire_ms, 9000);
         assert_eq!(w.journals, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert!(w.ext4.read_only && w.fuse.read_only && w.fuse.allow_other);

@@ -17,6 +17,8 @@ pub fn of(served: &Served) -> Value {
     let fs = &served.fs;
     let options = &served.wanted.ext4;
     let pages = fs.page_cache().stats();
+    // What the option bounds: everything, or without it the contents of files.
+    let bytes = if options.cache_bytes.is_some() { fs.memory_bytes() } else { pages.memory_bytes };
     let why = fs.read_only_because();
     let down = served.down.load(Ordering::Acquire);
     let block_size = fs.volume().layout.block_size;
@@ -54,8 +56,8 @@ pub fn of(served: &Served) -> Value {
         "journal": journal,
         "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
         "cache": {
-            "bytes_max": options.page_cache.memory_bytes,
-            "bytes": pages.memory_bytes,
+            "bytes_max": options.cache_bytes.unwrap_or(options.page_cache.memory_bytes),
+            "bytes": bytes,
             "hit_pages": pages.hit_pages,
             "miss_pages": pages.miss_pages,
         },

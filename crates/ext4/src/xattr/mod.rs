@@ -3,7 +3,7 @@
 //! An attribute goes into the inode if there is room behind the inode's fields, else into a block,
 //! which inodes with the same attributes share, else, with the `ea_inode` feature, its value goes
 //! into an inode of its own. Every change is made in the transaction it is called with, whole or
-//! not at all. [`acl`] and [`acls`]: access control lists, which are attributes with a meaning.
+//! not at all. `acl` and `acls`: access control lists, which are attributes with a meaning.
 
 pub(crate) mod acl;
 mod acls;

@@ -134,8 +134,8 @@ impl Ext4 {
     }
 }
 
-/// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices, nor where
-/// it holds contents.
+/// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices, nor
+/// where it holds contents.
 fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
     match raw.file_type() {
         _ if raw.is_inline() => false,

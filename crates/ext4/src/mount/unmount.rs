@@ -53,10 +53,10 @@ impl Ext4 {
     }
 
     /// Writes everything to its place (with data=transact: what the last transaction point holds,
-    /// which is made here if the mask says so) and leaves a clean file system. Handles that are still
-    /// open are of no use afterwards; a file that is open without a name is left to the next
-    /// mount, as an orphan. The object can only be dropped then. What was shut down stays as a power
-    /// cut would leave it.
+    /// which is made here if the mask says so) and leaves a clean file system. Handles that are
+    /// still open are of no use afterwards; a file that is open without a name is left to the next
+    /// mount, as an orphan. The object can only be dropped then. What was shut down stays as a
+    /// power cut would leave it.
     ///
     /// # Errors
     /// What could not be written; the file system then stays marked as needing recovery.

@@ -67,8 +67,8 @@ impl Side {
 /// inode if this was its last name: an orphan now, to be deleted when nobody has it open.
 ///
 /// # Errors
-/// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, both flags), EBUSY ("." or ".."),
-/// ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
+/// ENOENT, EEXIST (`NO_REPLACE`), EINVAL (a directory into itself, both flags), EBUSY ("." or
+/// ".."), ENOTDIR, EISDIR, ENOTEMPTY, EMLINK, ENOSPC, EPERM.
 pub fn rename(
     volume: &Volume,
     from_dir: InodeNo,

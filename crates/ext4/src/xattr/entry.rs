@@ -211,7 +211,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_without_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_read_without_harm(
+            mut bytes in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             for form in [Form::BODY, Form::BLOCK] {
                 if let Ok(entries) = form.parse(&bytes) {
                     let fits = form.fits(&entries, bytes.len() * 2 + 64);

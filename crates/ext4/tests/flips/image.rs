@@ -37,7 +37,8 @@ pub struct Population {
     pub store: Store,
     /// Blocks of the log.
     pub log: (u64, u64),
-    /// Blocks with bitmaps, with inodes, with extent trees or pointers, and with directories; not empty ones.
+    /// Blocks with bitmaps, with inodes, with extent trees or pointers, and with directories; not
+    /// empty ones.
     pub metadata: [Vec<u64>; 4],
     /// What a reader finds, by path.
     pub tree: BTreeMap<Vec<u8>, Found>,

@@ -160,8 +160,8 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Aborted`]; [`JournalError::Full`] if the journal commits on demand only and
     /// the transaction would not fit the log; [`JournalError::Refused`] if the update can never
-    /// fit (see [`max_update_blocks`](Self::max_update_blocks)), an image has the wrong size, or a block
-    /// number needs 64 bits and the journal has 32.
+    /// fit (see [`max_update_blocks`](Self::max_update_blocks)), an image has the wrong size, or a
+    /// block number needs 64 bits and the journal has 32.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         self.check_update(&update)?;
         let mut st = self.room_for(update.writes.len(), update.revokes.len())?;

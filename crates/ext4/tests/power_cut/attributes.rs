@@ -4,7 +4,7 @@
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::Ext4;
-use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, SetXattr};
+use steadfast_vfs::{Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, SetXattr};
 
 /// The attributes are at least of this version, and this stage of it.
 pub const ATTRIBUTED: u64 = 200;
@@ -38,7 +38,7 @@ pub fn run(fs: &Ext4, log: &RecordLog) {
             fs.create(root, &file_name(i), NewNode::default(), OpenFlags::WRITE).unwrap();
         (attr.ino, fh)
     };
-    let mut files: Vec<(Ino, _)> = (0..FILES).map(make).collect();
+    let mut files: Vec<(Ino, Fh)> = (0..FILES).map(make).collect();
     let mut has_large = true;
     for version in 1..VERSIONS {
         for (ino, _) in &files {
@@ -49,18 +49,22 @@ pub fn run(fs: &Ext4, log: &RecordLog) {
                 Err(e) => panic!("{e}"),
             }
         }
-        fs.fsync(files[0].1, false).unwrap();
+        sync_all(fs, &files);
         log.note(ATTRIBUTED, [version.into(), 0, has_large.into()]);
         fs.setxattr(files[0].0, SHARED, &shared(version, OWN), SetXattr::Replace).unwrap();
         fs.removexattr(files[1].0, SHARED).unwrap();
         fs.release(files[2].1).unwrap();
         fs.unlink(root, &file_name(2)).unwrap();
         files[2] = make(2);
-        fs.fsync(files[0].1, false).unwrap();
-        fs.fsync(files[2].1, false).unwrap();
+        sync_all(fs, &files);
         log.note(ATTRIBUTED, [version.into(), 1, has_large.into()]);
     }
     files.into_iter().for_each(|(_, fh)| fs.release(fh).unwrap());
+}
+
+/// One file's fsync promises nothing of the others: a commit may have come in between.
+fn sync_all(fs: &Ext4, files: &[(Ino, Fh)]) {
+    files.iter().for_each(|(_, fh)| fs.fsync(*fh, false).unwrap());
 }
 
 /// What is there of an attribute: version and mark. Panics if it is neither whole nor absent.

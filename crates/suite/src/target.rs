@@ -148,6 +148,9 @@ impl Target {
             let device = kernel::LoopDevice::new(&journal)?;
             mke2fs.args(["-J", &format!("device={}", device.path())]);
             run_ok(LIMIT, mke2fs.args(&setup.mke2fs).arg(target.image()))?;
+            // Closing the device writes out what mke2fs wrote to it only if nobody else has it
+            // open, and whoever looks for a free loop device opens them all.
+            run_ok(LIMIT, Command::new("blockdev").args(["--flushbufs", device.path()]))?;
         } else {
             run_ok(LIMIT, mke2fs.args(&setup.mke2fs).arg(target.image()))?;
         }

@@ -170,7 +170,7 @@ pub(super) fn plan_free(
 }
 
 /// Plans that the orphan file is given up: without a journal there must be none. The superblock
-/// loses the feature; its number of the file stays for now.
+/// loses the feature; its number of the file stays.
 pub(super) fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<Plan> {
     let volume = stage(device)?;
     let mut txn = volume.look();

@@ -7,6 +7,7 @@ use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
 use crate::inode::Inode;
+use crate::meta::Txn;
 
 impl Ext4 {
     /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.
@@ -59,11 +60,41 @@ impl Ext4 {
 
     /// Gives reservations back.
     pub(super) fn unreserve(&self, inode: &Inode, from: u64, to: u64) {
+        self.end_reservations(inode, from, to, 0);
+    }
+
+    /// Finishes a transaction that gave the reserved blocks among these ranges of file blocks
+    /// their places, and ends the reservations. At no moment do they count twice, as reserved and
+    /// as taken: somebody else would be told that there is no space.
+    pub(super) fn finish_placed(
+        &self,
+        inode: &Inode,
+        mut txn: Txn<'_>,
+        placed: &[(u64, u64)],
+    ) -> Result<()> {
+        let counts: Vec<u64> = {
+            let state = inode.state();
+            let count = |set: &RangeSet, (from, to)| -> u64 {
+                set.within(from, to).map(|(start, end)| end - start).sum()
+            };
+            placed.iter().map(|r| count(&state.delayed, *r) + count(&state.moving, *r)).collect()
+        };
+        txn.settles = counts.iter().sum();
+        txn.finish()?;
+        for ((from, to), settled) in placed.iter().zip(counts) {
+            self.end_reservations(inode, *from, *to, settled);
+        }
+        Ok(())
+    }
+
+    /// `settled` blocks of the reservations are counted as taken already.
+    fn end_reservations(&self, inode: &Inode, from: u64, to: u64, settled: u64) {
         let mut state = inode.state();
         let delayed = state.delayed.remove(from, to);
         self.volume.quotas.remove_delayed(&state.raw, delayed * self.volume.block_size());
         let count = delayed + state.moving.remove(from, to);
         let mut space = self.volume.space();
         space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
+        space.settled_blocks = space.settled_blocks.saturating_sub(settled);
     }
 }

@@ -180,9 +180,13 @@ impl Ext4 {
             txn.wait_for(completion);
             completer
         });
-        txn.finish()?;
-        let placed = homeless.iter().map(|need| (need.start, need.end)).chain(moving);
-        placed.for_each(|(start, end)| self.unreserve(inode, start, end.min(to.div_ceil(block))));
+        let last = to.div_ceil(block);
+        let mut placed = RangeSet::new();
+        let ranges = homeless.iter().map(|need| (need.start, need.end)).chain(moving);
+        for (start, end) in ranges.filter(|(start, _)| *start < last) {
+            placed.insert(start, end.min(last));
+        }
+        self.finish_placed(inode, txn, &placed.iter().collect::<Vec<_>>())?;
         let pieces = pieces.into_iter().map(Piece::into_written).collect();
         Ok((pieces, promise))
     }
@@ -239,8 +243,9 @@ impl Ext4 {
     fn allocate_unwritten(&self, inode: &Inode, mut start: u64, end: u64) -> Result<()> {
         while start < end {
             let mut txn = self.volume.begin()?;
+            let first = start;
             start = self.place_blocks(&mut txn, inode, start, end, Purpose::DelayedData, true)?;
-            txn.finish()?;
+            self.finish_placed(inode, txn, &[(first, start)])?;
         }
         Ok(())
     }

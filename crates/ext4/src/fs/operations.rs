@@ -353,7 +353,7 @@ impl FileSystem for Ext4 {
         self.enter(CALL)?;
         let layout = &self.volume.layout;
         let space = *self.volume.space();
-        let free = space.free_blocks.saturating_sub(space.delayed_blocks);
+        let free = space.free_blocks.saturating_sub(space.promised());
         let withheld = space.reserved_blocks + space.cushion_blocks;
         Ok(StatFs {
             block_size: layout.block_size,

@@ -34,6 +34,8 @@ pub struct Txn<'v> {
     /// The space that this transaction takes was promised when it was reserved: no quota is
     /// held against it any more.
     pub(crate) quota_promised: bool,
+    /// Reserved blocks whose reservations end once this transaction is finished.
+    pub(crate) settles: u64,
     pub(crate) inodes_delta: i64,
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
@@ -58,6 +60,7 @@ impl<'v> Txn<'v> {
             freed: RangeSet::new(),
             taken: RangeSet::new(),
             quota_promised: false,
+            settles: 0,
             inodes_delta: 0,
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
@@ -198,6 +201,7 @@ impl<'v> Txn<'v> {
         self.store_groups()?;
         self.store_superblock()?;
         if self.blocks.is_empty() && self.revokes.is_empty() && self.freed.is_empty() {
+            self.volume.space().settled_blocks += self.settles;
             return Ok(self.volume.log.running_tid());
         }
         let mut update = Update {
@@ -252,6 +256,7 @@ impl<'v> Txn<'v> {
         }
         let mut space = self.volume.space();
         space.free_blocks = (space.free_blocks + self.freed.len()).saturating_sub(self.taken.len());
+        space.settled_blocks += self.settles;
         space.resting_blocks += resting.len();
         space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
     }

@@ -74,6 +74,9 @@ pub(crate) struct Space {
     pub resting_blocks: u64,
     /// Promised to data in the page cache that has no place yet.
     pub delayed_blocks: u64,
+    /// Of those: have a place by now, so that they count as taken. Their reservations are about
+    /// to end.
+    pub settled_blocks: u64,
     /// Withheld from ordinary use: the super-user's share.
     pub reserved_blocks: u64,
     /// Withheld from data: extent-tree blocks of delayed data come from here.
@@ -85,8 +88,13 @@ impl Space {
     /// Blocks that data may take now.
     pub fn available(&self) -> u64 {
         self.free_blocks.saturating_sub(
-            self.resting_blocks + self.delayed_blocks + self.reserved_blocks + self.cushion_blocks,
+            self.resting_blocks + self.promised() + self.reserved_blocks + self.cushion_blocks,
         )
+    }
+
+    /// Blocks of delayed data that have not been taken yet.
+    pub fn promised(&self) -> u64 {
+        self.delayed_blocks.saturating_sub(self.settled_blocks)
     }
 }
 
@@ -113,7 +121,7 @@ impl Volume {
     /// how many it really takes.
     pub(crate) fn log_room(&self) -> Result<u64> {
         let Some(fresh) = &self.fresh else { return Ok(u64::MAX) };
-        let delayed = self.space().delayed_blocks;
+        let delayed = self.space().promised();
         let room = self.log.room_on_demand().saturating_sub(delayed);
         if fresh.is_spent() {
             return Err(FsError::NoSpace { what: "the atomic group has run out of space" }.into());

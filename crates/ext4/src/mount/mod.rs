@@ -214,6 +214,7 @@ fn assemble(
         free_inodes,
         resting_blocks: 0,
         delayed_blocks: 0,
+        settled_blocks: 0,
         reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
         cushion_blocks: (layout.blocks_count / CUSHION_FRACTION).min(CUSHION_MAX),
     };

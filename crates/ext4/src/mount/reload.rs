@@ -33,7 +33,7 @@ impl Volume {
             let (free_blocks, free_inodes) = count_free(&self.layout, &meta.groups);
             let mut space = self.space();
             (space.free_blocks, space.free_inodes) = (free_blocks, free_inodes);
-            (space.resting_blocks, space.delayed_blocks) = (0, 0);
+            (space.resting_blocks, space.delayed_blocks, space.settled_blocks) = (0, 0, 0);
         }
         self.rested.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if let Some(fresh) = &self.fresh {

@@ -34,9 +34,7 @@ impl Ext4 {
                     txn.modify_inode(inode.no, |raw| raw.set_size(size))?;
                 }
                 txn.touch(inode.no, grows)?;
-                // Before anybody else can look: who finds a reservation allocates.
-                self.unreserve(inode, at, reached);
-                txn.finish()?;
+                self.finish_placed(inode, txn, &[(at, reached)])?;
                 if grows {
                     inode.state().size = size;
                 }

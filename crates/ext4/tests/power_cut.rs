@@ -165,8 +165,12 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
         .unwrap()
 }
 
+/// `STEADFAST_SOAK` says how many runs, each of another seed.
 fn explore(setup: Setup, seed: u64) {
-    explore_on(setup, seed, false);
+    let soak = std::env::var("STEADFAST_SOAK").ok().and_then(|v| v.parse().ok()).unwrap_or(1u64);
+    for round in 0..soak.max(1) {
+        explore_on(setup, seed + 1000 * round, false);
+    }
 }
 
 fn explore_on(setup: Setup, seed: u64, lying: bool) {

@@ -45,18 +45,23 @@ impl Model {
     }
 }
 
-fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, block: u64) {
-    let size = model.0.len() as u64;
+fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, setup: Setup) {
+    let (size, block) = (model.0.len() as u64, setup.block);
     let (at, len) = (rng.below(300_000), 1 + rng.below(60_000));
     let kinds = [KEEP, GROW, Fallocate::PunchHole, Fallocate::PunchHole, ZERO];
-    match rng.below(10) {
+    match rng.below(11) {
+        10 => {
+            model.0.resize(at as usize, 0);
+            let set = SetAttr { size: Some(at), ..SetAttr::default() };
+            fs.setattr(fs.lookup(fs.root(), b"file").unwrap().ino, set).unwrap();
+        }
         0..3 => {
             let data = contents(rng.below(100), at, len as usize);
             model.write(at as usize, &data);
             assert_eq!(fs.write(fh, at, data), Ok(len as usize));
         }
         3 => fs.fsync(fh, true).unwrap(),
-        4 if size > 2 * block => {
+        4 if setup.extents && size > 2 * block => {
             let at = rng.below(size / block - 1) * block;
             let len = (1 + rng.below((size - at) / block)) * block;
             if at + len < size {
@@ -64,55 +69,115 @@ fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, block: u64) {
                 fs.fallocate(fh, Fallocate::CollapseRange, at, len).unwrap();
             }
         }
-        5 if size > block && size < 600_000 => {
+        5 if setup.extents && size > block && size < 600_000 => {
             let at = rng.below(size / block) * block;
             let len = (1 + rng.below(20)) * block;
             model.apply(Fallocate::InsertRange, at as usize, len as usize);
             fs.fallocate(fh, Fallocate::InsertRange, at, len).unwrap();
         }
         _ => {
-            let what = kinds[rng.below(5) as usize];
+            let any = kinds[rng.below(5) as usize];
+            let what = if setup.extents { any } else { Fallocate::PunchHole };
             model.apply(what, at as usize, len as usize);
             fs.fallocate(fh, what, at, len).unwrap();
         }
     }
 }
 
+/// How a file system is made and mounted.
+#[derive(Debug, Clone, Copy)]
+struct Setup {
+    data: DataMode,
+    delayed_allocation: bool,
+    block: u64,
+    /// Without extents a file can only be punched.
+    extents: bool,
+}
+
+impl Setup {
+    const fn new(data: DataMode, block: u64) -> Setup {
+        Setup { data, delayed_allocation: true, block, extents: true }
+    }
+
+    fn options(self) -> MountOptions {
+        let Setup { data, delayed_allocation, .. } = self;
+        MountOptions { data, delayed_allocation, ..MountOptions::default() }
+    }
+
+    /// Larger blocks are beyond the kernel.
+    fn kernel_mounts(self) -> bool {
+        self.block <= 4096
+    }
+}
+
+const SETUPS: [Setup; 15] = [
+    Setup::new(DataMode::Ordered, 4096),
+    Setup::new(DataMode::Ordered, 1024),
+    Setup { delayed_allocation: false, ..Setup::new(DataMode::Ordered, 1024) },
+    Setup::new(DataMode::Journal, 1024),
+    Setup::new(DataMode::Journal, 4096),
+    Setup::new(DataMode::Writeback, 2048),
+    Setup::new(DataMode::Transact, 1024),
+    Setup::new(DataMode::Transact, 4096),
+    Setup::new(DataMode::Ordered, 16384),
+    Setup { delayed_allocation: false, ..Setup::new(DataMode::Ordered, 16384) },
+    Setup::new(DataMode::Journal, 16384),
+    Setup::new(DataMode::Ordered, 65536),
+    Setup { extents: false, ..Setup::new(DataMode::Ordered, 1024) },
+    Setup { extents: false, ..Setup::new(DataMode::Ordered, 4096) },
+    Setup { extents: false, ..Setup::new(DataMode::Journal, 1024) },
+];
+
+/// One sequence, judged after every step, also with nothing in memory now and then.
+fn sequence(setup: Setup, seed: u64) {
+    let block = setup.block.to_string();
+    let journal = if setup.block > 4096 { "size=64" } else { "size=4" };
+    let mut args = vec!["-b", &block, "-J", journal];
+    if !setup.extents {
+        args.extend(["-O", "^extents,^64bit,^flex_bg"]);
+    }
+    let image = Image::mke2fs(if setup.block > 4096 { 160 } else { 48 } << 20, &args);
+    let mut fs = mount(&image, setup.options());
+    let free = fs.statfs().unwrap().blocks_free;
+    let (attr, mut fh) = create(&*fs, "file", RW);
+    let (mut rng, mut model) = (Rng::new(seed), Model(Vec::new()));
+    for i in 0..150 {
+        step(&fs, fh, &mut model, &mut rng, setup);
+        if rng.percent(4) {
+            fs.release(fh).unwrap();
+            fs.unmount().unwrap();
+            drop(fs);
+            fs = mount(&image, setup.options());
+            fh = fs.open(attr.ino, RW).unwrap();
+        }
+        let what = format!("{setup:?}, seed {seed}, step {i}");
+        assert_eq!(fs.getattr(attr.ino).unwrap().size, model.0.len() as u64, "{what}");
+        let found = read_all(&*fs, "file");
+        let differs = found.iter().zip(&model.0).position(|(a, b)| a != b);
+        assert_eq!(differs, None, "{what}");
+    }
+    fs.unmount().unwrap();
+    drop(fs);
+    image.assert_clean();
+    if setup.kernel_mounts() {
+        assert!(read_all(image.mount("ro").fs(), "file") == model.0, "the kernel reads the same");
+    }
+    let fs = mount(&image, setup.options());
+    fs.unlink(fs.root(), b"file").unwrap();
+    fs.sync().unwrap();
+    assert_eq!(fs.statfs().unwrap().blocks_free, free);
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+/// `STEADFAST_SOAK` says how many sequences, each of another seed.
 #[test]
 fn any_sequence_leaves_what_the_model_says() {
-    let modes = [
-        (DataMode::Ordered, true, "4096"),
-        (DataMode::Ordered, true, "1024"),
-        (DataMode::Ordered, false, "1024"),
-        (DataMode::Journal, true, "1024"),
-        (DataMode::Journal, true, "4096"),
-        (DataMode::Writeback, true, "2048"),
-    ];
-    for (seed, (data, delayed_allocation, block)) in modes.into_iter().enumerate() {
-        let image = Image::mke2fs(48 << 20, &["-b", block, "-J", "size=4"]);
-        let options = MountOptions { data, delayed_allocation, ..MountOptions::default() };
-        let fs = mount(&image, options.clone());
-        let free = fs.statfs().unwrap().blocks_free;
-        let (attr, fh) = create(&*fs, "file", RW);
-        let (mut rng, mut model) = (Rng::new(seed as u64), Model(Vec::new()));
-        for i in 0..150 {
-            step(&fs, fh, &mut model, &mut rng, block.parse().unwrap());
-            let what = format!("{data:?}, blocks of {block}, step {i}");
-            assert_eq!(fs.getattr(attr.ino).unwrap().size, model.0.len() as u64, "{what}");
-            let found = read_all(&*fs, "file");
-            let differs = found.iter().zip(&model.0).position(|(a, b)| a != b);
-            assert_eq!(differs, None, "{what}");
+    let soak = std::env::var("STEADFAST_SOAK").ok().and_then(|v| v.parse().ok()).unwrap_or(1u64);
+    for round in 0..soak.max(1) {
+        for (setup, seed) in SETUPS.into_iter().zip(0..) {
+            sequence(setup, seed + 100 * round);
         }
-        fs.unmount().unwrap();
-        drop(fs);
-        image.assert_clean();
-        assert!(read_all(image.mount("ro").fs(), "file") == model.0, "the kernel reads the same");
-        let fs = mount(&image, options);
-        fs.unlink(fs.root(), b"file").unwrap();
-        fs.sync().unwrap();
-        assert_eq!(fs.statfs().unwrap().blocks_free, free);
-        fs.unmount().unwrap();
-        image.assert_clean();
     }
 }
 

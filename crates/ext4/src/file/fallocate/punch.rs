@@ -43,7 +43,16 @@ impl Ext4 {
         } else {
             self.reserve_page(inode, offset)?;
             self.reserve_page(inode, end)?;
-            self.pages.zero_range(key(inode.no), offset..end)?;
+            let mut dropped = offset..end;
+            if self.has_large_blocks() {
+                // Whole pages that share a block with what stays: their zeros must be written.
+                let head_end = (from * block).min(end);
+                let tail = (to * block).max(head_end);
+                self.zero_part(inode, offset..head_end)?;
+                self.zero_part(inode, tail..end)?;
+                dropped = head_end..tail;
+            }
+            self.pages.zero_range(key(inode.no), dropped)?;
         }
         if from >= to {
             return Ok(from..from);

@@ -52,8 +52,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             let known = KnownDifferences::of(name)?;
             let others = transcripts(kind, &cases)?;
             let comparison = conformance::compare(&measure, &others, &known);
-            print(name, &comparison);
-            Ok(comparison.is_good())
+            print(name, &comparison, show);
+            Ok(comparison.is_good() && comparison.stale.is_empty())
         });
     }
     Ok(all_good)
@@ -95,21 +95,28 @@ fn transcripts(kind: Kind, cases: &[Case]) -> anyhow::Result<Vec<Transcript>> {
     }
 }
 
-fn print(name: &str, comparison: &Comparison) {
+fn print(name: &str, comparison: &Comparison, show: bool) {
     for difference in &comparison.differences {
         match &difference.reason {
             Some(reason) => println!("    known: {}: {reason}", difference.case),
-            None => {
-                println!("    DIFFERS: {}", difference.case);
-                for (measure, other) in &difference.lines {
-                    println!("        kernel     {measure}\n        {name:<9}  {other}");
-                }
+            None => println!("    DIFFERS: {}", difference.case),
+        }
+        if difference.reason.is_none() || show {
+            for (measure, other) in &difference.lines {
+                println!("        kernel     {measure}\n        {name:<9}  {other}");
             }
         }
     }
     for entry in &comparison.stale {
-        println!("    in known-differences.txt, but does not differ: {entry}");
+        println!(
+            "    STALE: {entry} does not differ any more: take its line out of \
+             crates/suite/known-differences.txt"
+        );
     }
     let (differ, faults) = (comparison.differences.len(), comparison.faults().count());
-    println!("    {} cases, {differ} differ, {faults} of them unexplained", comparison.cases);
+    let stale = comparison.stale.len();
+    println!(
+        "    {} cases, {differ} differ, {faults} of them unexplained, {stale} stale entries",
+        comparison.cases
+    );
 }

@@ -31,12 +31,13 @@ Usage: cargo xtask COMMAND
               --list       names the targets and does nothing
   conformance
             the same POSIX cases on the kernel's ext4 and on others, as root; says what differs
+            and fails if it is not listed, or listed and does not differ
               --on KIND    steadfast (default: built now; steadfast:PATH is a program that is
                            there), fuse2fs, kernel; may be given several times
               --filter S   only cases whose name contains S
-              --show       prints the kernel's transcript of each case
+              --show       prints the kernel's transcript of each case, and all differing steps
   stress    random operations with a model by four tasks, remounts, e2fsck, as root
-              --ops N      operations over all modes (default 1000000)
+              --ops N      operations in each mode (default 1000000)
               --seed N     another beginning (default 1)
               --mode M     writeback, ordered, journal, transact (default: all); several times
               --journal P  internal, external (default: both)

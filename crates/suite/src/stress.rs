@@ -44,6 +44,10 @@ impl Stress {
 pub struct Report {
     /// Operations done.
     pub operations: u64,
+    /// Those that read or wrote with O_DIRECT.
+    pub direct: u64,
+    /// Those that read or wrote through a memory map.
+    pub mapped: u64,
     /// Calls that the file system refused as not supported, by name, with how often.
     pub refused: BTreeMap<String, u64>,
 }
@@ -89,6 +93,8 @@ impl Stress {
         let mut report = Report::default();
         for task in &tasks {
             report.operations += task.done;
+            report.direct += task.direct + task.shared.direct;
+            report.mapped += task.mapped + task.shared.mapped;
             for (name, count) in &task.refused {
                 *report.refused.entry((*name).to_owned()).or_default() += count;
             }

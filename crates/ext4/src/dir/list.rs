@@ -7,7 +7,8 @@
 //! byte offset.
 //!
 //! Names of equal hash have one position. They come in one answer and the position after them is
-//! behind all, so that reading on never repeats one.
+//! behind all, so that reading on never repeats one. The position after the last name of all is the
+//! end, for ever: who has read to it is not shown what is added later (as in the kernel).
 
 use std::ops::RangeInclusive;
 
@@ -22,6 +23,8 @@ use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 const NO_HASH: NameHash = NameHash { major: 0, minor: 0 };
 /// Position of the first hash: "." and ".." stand at 0 and 1.
 const FIRST_HASH: u64 = 2;
+/// Position of the end, behind every hash (the kernel's EXT4_HTREE_EOF_64BIT).
+const END: u64 = i64::MAX as u64;
 
 impl<D: DirBlocks> Directory<D> {
     /// Names at or after the position `from` (0 = the start), "." and ".." too: a block's worth
@@ -41,6 +44,7 @@ impl<D: DirBlocks> Directory<D> {
                 self.context.format.hash_version,
                 from,
             )?);
+            end_behind(&mut names);
             return Ok(names);
         }
         self.read_linear(from)
@@ -76,6 +80,9 @@ impl<D: DirBlocks> Directory<D> {
             let (leaves, next) = self.joined_leaves(&mut path)?;
             let range = lowest..=next.map_or(u32::MAX, |next| next - 1);
             names.extend(self.read_leaves(&leaves, range, function, from)?);
+            if next.is_none() {
+                end_behind(&mut names);
+            }
             if !names.is_empty() || next.is_none() {
                 return Ok(names);
             }
@@ -149,6 +156,13 @@ impl<D: DirBlocks> Directory<D> {
             entry.name.to_vec()
         };
         Listed { ino: entry.inode, kind, name, next }
+    }
+}
+
+/// These are the last names: behind them is the end.
+fn end_behind(names: &mut [Listed]) {
+    if let Some(last) = names.last_mut() {
+        last.next = END;
     }
 }
 

@@ -154,6 +154,24 @@ fn names_of_equal_hash_run_over_leaves() {
 }
 
 #[test]
+fn behind_the_last_name_is_the_end_also_for_what_is_added_later() {
+    for context in contexts().into_iter().filter(|c| c.format.dir_index) {
+        for count in [5, 200] {
+            let mut dir = directory(1024, context);
+            for i in 0..count {
+                dir.insert(&name(i), InodeNo(100 + i), FileType::Regular).unwrap();
+            }
+            let last = list(&dir).pop().unwrap();
+            for i in 0..20 {
+                dir.insert(&name(1000 + i), InodeNo(5000), FileType::Regular).unwrap();
+            }
+            assert!(dir.read(last.next).unwrap().is_empty(), "{context:?} {count}");
+            assert_eq!(list(&dir).len(), 2 + count as usize + 20);
+        }
+    }
+}
+
+#[test]
 fn listing_survives_changes_between_calls() {
     for context in contexts() {
         let mut dir = directory(1024, context);

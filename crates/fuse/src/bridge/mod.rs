@@ -1,6 +1,7 @@
 //! From the kernel's requests to calls of a file system.
 
 mod attr;
+mod caller;
 mod ioctl;
 mod opened;
 mod privileges;

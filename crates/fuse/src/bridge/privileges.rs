@@ -9,10 +9,13 @@ use fuser::INodeNo;
 use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr};
 
 use super::Bridge;
+use super::caller::Caller;
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;
 const GROUP_EXECUTES: u16 = 0o010;
+/// An attribute that is an access list.
+pub(super) const ACCESS_LIST: &[u8] = b"system.posix_acl_access";
 /// Where a file's capabilities are.
 pub(super) const CAPABILITY: &[u8] = b"security.capability";
 
@@ -42,10 +45,12 @@ impl Capable {
 }
 
 /// The mode without what a write by an ordinary user takes away. Set-group-id without the right to
-/// execute means something else (mandatory locks) and stays.
-pub(super) fn without_set_id(mode: u16) -> u16 {
+/// execute once meant something else (mandatory locks): who `belongs` to the group does not take
+/// it away (the kernel's setattr_should_drop_sgid).
+pub(super) fn without_set_id(mode: u16, belongs: impl FnOnce() -> bool) -> u16 {
     let kept = mode & !SET_UID;
-    if kept & GROUP_EXECUTES != 0 { kept & !SET_GID } else { kept }
+    let stays = kept & SET_GID == 0 || (kept & GROUP_EXECUTES == 0 && belongs());
+    if stays { kept } else { kept & !SET_GID }
 }
 
 impl Bridge {
@@ -56,14 +61,14 @@ impl Bridge {
         }
     }
 
-    /// Before a write: takes away what it ends. `set_id`: the writer may not keep set-id bits.
-    pub(super) fn before_write(&self, ino: Ino, set_id: bool) -> Result<()> {
+    /// Before a write: takes away what it ends. `by`: a writer who may not keep set-id bits.
+    pub(super) fn before_write(&self, ino: Ino, by: Option<Caller>) -> Result<()> {
         if self.capable.take(ino) {
             self.drop_capabilities(ino)?;
         }
-        if set_id {
+        if let Some(caller) = by {
             let attr = self.fs.getattr(ino)?;
-            let mode = without_set_id(attr.mode);
+            let mode = without_set_id(attr.mode, || caller.belongs_to(attr.gid));
             if mode != attr.mode {
                 self.fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() })?;
                 // It takes a write to change size and times, not the mode. A negative offset means
@@ -77,27 +82,78 @@ impl Bridge {
         Ok(())
     }
 
-    /// Adds to a change of attributes what it ends. `uid`: who asks.
-    pub(super) fn privileges_after(&self, ino: Ino, set: &mut SetAttr, uid: u32) -> Result<()> {
-        let given_away = set.uid.is_some() || set.gid.is_some();
-        let cut_by_user = set.size.is_some() && uid != 0;
-        if !given_away && set.size.is_none() {
-            return Ok(());
+    /// As [`before_write`](Self::before_write), of whom the kernel does not say whether he may keep
+    /// set-id bits: asks only if there are any.
+    pub(super) fn before_change(&self, ino: Ino, caller: Caller) -> Result<()> {
+        let has_set_id = self.fs.getattr(ino)?.mode & (SET_UID | SET_GID) != 0;
+        let loses = has_set_id && !caller.keeps_set_id();
+        self.before_write(ino, loses.then_some(caller))
+    }
+
+    /// Changes attributes, and with them what that ends.
+    pub(super) fn change_attributes(
+        &self,
+        ino: Ino,
+        mut set: SetAttr,
+        caller: Caller,
+    ) -> Result<Attr> {
+        if set == SetAttr::default() {
+            return self.change_nothing(ino, caller);
         }
-        let Attr { kind, mode, .. } = self.fs.getattr(ino)?;
+        let given_away = set.uid.is_some() || set.gid.is_some();
+        if !given_away && set.size.is_none() {
+            return self.fs.setattr(ino, set);
+        }
+        let Attr { kind, mode, gid, .. } = self.fs.getattr(ino)?;
         if kind == FileType::Directory {
-            return Ok(());
+            return self.fs.setattr(ino, set);
         }
         if kind == FileType::Regular {
             self.drop_capabilities(ino)?;
         }
-        if given_away || cut_by_user {
-            let before = set.mode.unwrap_or(mode);
-            let after = without_set_id(before);
+        let before = set.mode.unwrap_or(mode);
+        let has_set_id = before & (SET_UID | SET_GID) != 0;
+        if has_set_id && (given_away || !caller.keeps_set_id()) {
+            let after = without_set_id(before, || caller.belongs_to(gid));
             if after != before {
                 set.mode = Some(after);
             }
         }
+        self.fs.setattr(ino, set)
+    }
+
+    /// The kernel asks for no change: a chown that leaves user and group as they are, or (of a file
+    /// with capabilities, or by whom set-id bits are lost anyhow) what goes before a write.
+    fn change_nothing(&self, ino: Ino, caller: Caller) -> Result<Attr> {
+        let Attr { kind, mode, gid, .. } = self.fs.getattr(ino)?;
+        let mut after = mode;
+        if kind != FileType::Directory {
+            let is_capable = self.fs.getxattr(ino, CAPABILITY).is_ok();
+            if is_capable {
+                self.drop_capabilities(ino)?;
+            }
+            let has_set_id = mode & (SET_UID | SET_GID) != 0;
+            // Of a program with capabilities it may be a write by who keeps set-id bits.
+            if has_set_id && !(is_capable && caller.keeps_set_id()) {
+                after = without_set_id(mode, || caller.belongs_to(gid));
+            }
+        }
+        // Also to the same mode: the time of change moves.
+        match self.fs.setattr(ino, SetAttr { mode: Some(after), ..SetAttr::default() }) {
+            // Immutable or append-only: no change is no error.
+            Err(FsError::NotPermitted { .. }) => self.fs.getattr(ino),
+            other => other,
+        }
+    }
+
+    /// After an access list was set: set-group-id goes unless the caller belongs to the group
+    /// (the kernel's posix_acl_update_mode).
+    pub(super) fn after_access_list(&self, ino: Ino, caller: Caller) -> Result<()> {
+        let Attr { kind, mode, gid, .. } = self.fs.getattr(ino)?;
+        if mode & SET_GID == 0 || kind == FileType::Symlink || caller.belongs_to(gid) {
+            return Ok(());
+        }
+        self.fs.setattr(ino, SetAttr { mode: Some(mode & !SET_GID), ..SetAttr::default() })?;
         Ok(())
     }
 
@@ -114,9 +170,11 @@ mod tests {
     use super::without_set_id;
 
     #[test]
-    fn set_gid_stays_where_the_group_may_not_execute() {
-        assert_eq!(without_set_id(0o6755), 0o755);
-        assert_eq!(without_set_id(0o6745), 0o2745);
-        assert_eq!(without_set_id(0o644), 0o644);
+    fn set_gid_stays_for_members_where_the_group_may_not_execute() {
+        let asked_for_nothing = || unreachable!("the group does not matter");
+        assert_eq!(without_set_id(0o6755, asked_for_nothing), 0o755);
+        assert_eq!(without_set_id(0o4745, asked_for_nothing), 0o745);
+        assert_eq!(without_set_id(0o6745, || true), 0o2745);
+        assert_eq!(without_set_id(0o6745, || false), 0o745);
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use steadfast_vfs::{Attr, FileType, FsError, Ino, Result};
+use steadfast_vfs::{Attr, FileType, FsError, Ino, RenameFlags, Result};
 
 use super::Bridge;
 
@@ -34,12 +34,37 @@ impl Bridge {
     ) -> Result<()> {
         let before = self.fs.lookup(dir, name);
         how(dir, name)?;
-        if let Ok(attr) = before
-            && (attr.nlink <= 1 || attr.kind == FileType::Directory)
-        {
-            self.removed.lock().insert(attr.ino, Attr { nlink: 0, ..attr });
+        if let Ok(attr) = before {
+            self.keep_last(attr);
         }
         Ok(())
+    }
+
+    /// Renames, and keeps what the kernel may still ask for of what was at the new name.
+    pub(super) fn replace(
+        &self,
+        dir: Ino,
+        name: &[u8],
+        to: (Ino, &[u8]),
+        flags: RenameFlags,
+    ) -> Result<()> {
+        let before = self.fs.lookup(to.0, to.1);
+        let moved = self.fs.lookup(dir, name);
+        self.fs.rename(dir, name, to.0, to.1, flags)?;
+        // Two names of one file: nothing was replaced.
+        if let (Ok(attr), Ok(moved)) = (before, moved)
+            && attr.ino != moved.ino
+        {
+            self.keep_last(attr);
+        }
+        Ok(())
+    }
+
+    /// `attr`: of what has just lost a name.
+    fn keep_last(&self, attr: Attr) {
+        if attr.nlink <= 1 || attr.kind == FileType::Directory {
+            self.removed.lock().insert(attr.ino, Attr { nlink: 0, ..attr });
+        }
     }
 
     /// Attributes, also of what has been removed.

@@ -16,6 +16,7 @@ use steadfast_vfs::{
     Attr, Fallocate, Fh, FsError, NewNode, OpenFlags, RenameFlags, SeekTo, SetAttr, SetXattr,
 };
 
+use super::caller::Caller;
 use super::{Answer, Bridge, attr, name, privileges};
 
 /// FALLOC_FL_* of fallocate(2).
@@ -24,6 +25,9 @@ const PUNCH_HOLE: i32 = 2;
 const COLLAPSE_RANGE: i32 = 8;
 const ZERO_RANGE: i32 = 16;
 const INSERT_RANGE: i32 = 32;
+
+/// Attributes that only the administrator sees begin so.
+const TRUSTED: &[u8] = b"trusted.";
 
 fn node(req: &Request, mode: u32, umask: u32) -> NewNode {
     let (mode, umask) = ((mode & 0o7777) as u16, (umask & 0o777) as u16);
@@ -128,7 +132,7 @@ impl fuser::Filesystem for Bridge {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let mut set = SetAttr {
+        let set = SetAttr {
             size,
             mode: mode.map(|m| (m & 0o7777) as u16),
             uid,
@@ -136,11 +140,8 @@ impl fuser::Filesystem for Bridge {
             atime: atime.map(attr::set_time),
             mtime: mtime.map(attr::set_time),
         };
-        let done = self.call("setattr", || {
-            let ino = self.ino(ino);
-            self.privileges_after(ino, &mut set, req.uid())?;
-            self.fs.setattr(ino, set)
-        });
+        let caller = Caller::of(req);
+        let done = self.call("setattr", || self.change_attributes(self.ino(ino), set, caller));
         self.reply_attr(done, reply);
     }
 
@@ -226,7 +227,11 @@ impl fuser::Filesystem for Bridge {
             let flags = RenameFlags::from_bits(flags.bits())
                 .ok_or(FsError::Invalid { what: "rename flags" })?;
             let (from_dir, to_dir) = (self.ino(parent), self.ino(to_parent));
-            self.fs.rename(from_dir, name(from)?, to_dir, name(to)?, flags)
+            let (from, to) = (name(from)?, name(to)?);
+            if flags.contains(RenameFlags::EXCHANGE) {
+                return self.fs.rename(from_dir, from, to_dir, to, flags);
+            }
+            self.replace(from_dir, from, (to_dir, to), flags)
         });
         reply_empty(done, reply);
     }
@@ -253,7 +258,7 @@ impl fuser::Filesystem for Bridge {
             }
             let fh = self.open_file(ino, flags, attr::appends(raw.0))?;
             if flags.contains(OpenFlags::TRUNCATE) {
-                self.before_write(ino, req.uid() != 0)?;
+                self.before_change(ino, Caller::of(req))?;
             }
             Ok(fh)
         });
@@ -311,7 +316,7 @@ impl fuser::Filesystem for Bridge {
 
     fn write(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -322,8 +327,8 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyWrite,
     ) {
         let done = self.call("write", || {
-            let set_id = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-            self.before_write(self.ino(ino), set_id)?;
+            let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+            self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
             self.fs.write(Fh(fh.0), offset, Bytes::copy_from_slice(data))
         });
         match done {
@@ -442,7 +447,7 @@ impl fuser::Filesystem for Bridge {
 
     fn setxattr(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         key: &OsStr,
         value: &[u8],
@@ -462,6 +467,9 @@ impl fuser::Filesystem for Bridge {
             if key.as_bytes() == privileges::CAPABILITY {
                 self.note_capabilities(ino);
             }
+            if key.as_bytes() == privileges::ACCESS_LIST {
+                self.after_access_list(ino, Caller::of(req))?;
+            }
             Ok(())
         });
         reply_empty(done, reply);
@@ -472,9 +480,13 @@ impl fuser::Filesystem for Bridge {
         reply_xattr(done, size, reply);
     }
 
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+    fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let done = self.call("listxattr", || {
-            let names = self.fs.listxattr(self.ino(ino))?;
+            let mut names = self.fs.listxattr(self.ino(ino))?;
+            let is_trusted = |name: &Vec<u8>| name.starts_with(TRUSTED);
+            if names.iter().any(is_trusted) && !Caller::of(req).sees_trusted() {
+                names.retain(|name| !is_trusted(name));
+            }
             Ok(names.iter().flat_map(|n| n.iter().copied().chain([0])).collect())
         });
         reply_xattr(done, size, reply);
@@ -528,7 +540,7 @@ impl fuser::Filesystem for Bridge {
                     return Err(FsError::Unsupported { what });
                 }
             };
-            self.before_write(self.ino(ino), req.uid() != 0)?;
+            self.before_change(self.ino(ino), Caller::of(req))?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
         });
         reply_empty(done, reply);

@@ -17,7 +17,13 @@ const BLOCK: usize = 4096;
 /// One random call on a file and on its model.
 pub(super) fn operate(task: &mut Task, path: &str, id: FileId) -> Result<(), Fault> {
     let size = task.file(id).bytes.len();
-    match task.random.below(64) {
+    let call = task.random.below(64);
+    match call {
+        30..42 => task.direct += 1,
+        42..51 => task.mapped += 1,
+        _ => {}
+    }
+    match call {
         0..12 => write(task, path, id, size),
         12..18 => append(task, path, id),
         18..30 => read(task, path, id),

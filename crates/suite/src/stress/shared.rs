@@ -28,6 +28,9 @@ pub(super) struct Shared {
     tasks: usize,
     blocks: Vec<u8>,
     stripes: Vec<u8>,
+    /// Calls so far with O_DIRECT, and through a map.
+    pub(super) direct: u64,
+    pub(super) mapped: u64,
 }
 
 impl Shared {
@@ -41,7 +44,7 @@ impl Shared {
     pub(super) fn new(root: &Path, task: usize, tasks: usize) -> Shared {
         let (folder, file) = (root.join("names"), root.join("parts"));
         let (blocks, stripes) = (vec![0; BLOCKS], vec![0; STRIPE * STRIPES]);
-        Shared { folder, file, task, tasks, blocks, stripes }
+        Shared { folder, file, task, tasks, blocks, stripes, direct: 0, mapped: 0 }
     }
 
     /// A call on a name that others use at the same time. It may fail, but only for a reason that
@@ -112,8 +115,8 @@ impl Shared {
     /// Writes or reads something in the own parts of the shared file.
     pub(super) fn ranges(&mut self, random: &mut Random) -> Result<(), Fault> {
         match random.below(6) {
-            0 => self.direct(random),
-            1 => self.mapped(random),
+            0 => self.write_directly(random),
+            1 => self.write_mapped(random),
             2 | 3 => {
                 let i = random.below(STRIPES);
                 let bytes = random.bytes(STRIPE);
@@ -134,7 +137,8 @@ impl Shared {
         }
     }
 
-    fn direct(&mut self, random: &mut Random) -> Result<(), Fault> {
+    fn write_directly(&mut self, random: &mut Random) -> Result<(), Fault> {
+        self.direct += 1;
         let at = random.below(BLOCKS / 4096) * 4096;
         let file = open(&self.file, OFlags::RDWR | OFlags::DIRECT)?;
         let bytes = random.bytes(4096);
@@ -146,7 +150,8 @@ impl Shared {
     }
 
     /// Changes a stripe through a map, while others change other parts of its pages.
-    fn mapped(&mut self, random: &mut Random) -> Result<(), Fault> {
+    fn write_mapped(&mut self, random: &mut Random) -> Result<(), Fault> {
+        self.mapped += 1;
         let i = random.below(STRIPES);
         let start = self.start_of_stripe(i);
         let page = start / 4096 * 4096;

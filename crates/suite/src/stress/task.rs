@@ -29,6 +29,9 @@ pub(super) struct Task {
     pub(super) refused: BTreeMap<&'static str, u64>,
     recent: VecDeque<String>,
     pub(super) done: u64,
+    /// Of these, on its own files: with O_DIRECT, and through a map.
+    pub(super) direct: u64,
+    pub(super) mapped: u64,
 }
 
 impl Task {
@@ -41,6 +44,8 @@ impl Task {
             refused: BTreeMap::new(),
             recent: VecDeque::new(),
             done: 0,
+            direct: 0,
+            mapped: 0,
         }
     }
 

@@ -29,29 +29,35 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 14] = [
+const LAYERS: [Layer; 15] = [
+    // Only tools of the host.
+    layer("host", &[], &[]),
     layer("runtime", &[], &[]),
     layer("block", &["runtime"], &[]),
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
     layer("devices", &["runtime", "block"], &[]),
     // Knows no inodes.
-    layer("journal", &["runtime", "block"], &["devices"]),
+    layer("journal", &["runtime", "block"], &["devices", "host"]),
     layer("pagecache", &["runtime", "block", "vfs"], &[]),
     // Knows no particular device.
-    layer("ext4", &["runtime", "block", "vfs", "journal", "pagecache"], &["devices"]),
+    layer("ext4", &["runtime", "block", "vfs", "journal", "pagecache"], &["devices", "host"]),
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4"]),
-    layer("crash", &["runtime", "block", "vfs", "devices", "journal", "ext4"], &["pagecache"]),
+    layer(
+        "crash",
+        &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],
+        &["pagecache"],
+    ),
     layer(
         "lab",
         &["runtime", "block", "vfs", "devices", "journal", "pagecache", "ext4", "bench", "crash"],
         &[],
     ),
     // Looks at a mounted folder, whoever serves it: knows none of us.
-    layer("suite", &[], &[]),
+    layer("suite", &["host"], &[]),
     layer(
         "steadfast",
         &[

@@ -2,11 +2,11 @@
 //! looks at the mount. Needs root, loop devices and a kernel with ext4.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
+use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 
 use crate::figures::Cut;
@@ -41,21 +41,22 @@ impl Kernel {
         judge: &dyn Judge,
         at: Moment,
     ) -> Result<(), String> {
-        let disk = Loop::of(disk, self.folder.path().join("disk.img"))?;
-        let journal =
-            journal.map(|j| Loop::of(j, self.folder.path().join("journal.img"))).transpose()?;
+        let image = |name: &str, contents: &Store| {
+            let path = self.folder.path().join(name);
+            contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
+            Ok::<_, String>(path)
+        };
+        let disk = image("disk.img", disk)?;
+        let journal = journal.map(|j| image("journal.img", j)).transpose()?;
         let point = self.folder.path().join("mount");
-        let mut options = "errors=remount-ro".to_owned();
-        if let Some(journal) = &journal {
-            options.push_str(&format!(",journal_path={}", journal.device));
-        }
-        let mounted = Mounted::new(&disk.device, &point, &options)?;
+        let mounted = Mount::of_image_at(&disk, journal.as_deref(), &point, "errors=remount-ro")
+            .map_err(|e| format!("the kernel refused the mount: {e}"))?;
         let mut cut = Cut { at: at.at, ..Cut::default() };
         {
             let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
             judge.judge(&fs, at, &mut cut);
         }
-        mounted.unmount()?;
+        mounted.unmount().map_err(|e| e.to_string())?;
         let wrong: Vec<String> = cut.findings.into_iter().chain(cut.damage).collect();
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
@@ -73,53 +74,4 @@ fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, String
     }
     let why = String::from_utf8_lossy(&output.stderr);
     Err(format!("{program}: {}: {}", output.status, why.trim()))
-}
-
-/// An image on a loop device, which is let go at the end.
-struct Loop {
-    device: String,
-}
-
-impl Loop {
-    fn of(contents: &Store, path: PathBuf) -> Result<Loop, String> {
-        contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
-        let path = path.to_string_lossy().into_owned();
-        let device = run("losetup", &["--find", "--show", &path])?.trim().to_owned();
-        Ok(Loop { device })
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        // Nothing else can be done about a loop device that does not go.
-        drop(run("losetup", &["--detach", &self.device]));
-    }
-}
-
-/// A mount, which is let go at the end.
-struct Mounted<'a> {
-    point: &'a Path,
-    mounted: bool,
-}
-
-impl<'a> Mounted<'a> {
-    fn new(device: &str, point: &'a Path, options: &str) -> Result<Self, String> {
-        let place = point.to_string_lossy();
-        run("mount", &["-t", "ext4", "-o", options, device, &place])
-            .map_err(|e| format!("the kernel refused the mount: {e}"))?;
-        Ok(Mounted { point, mounted: true })
-    }
-
-    fn unmount(mut self) -> Result<(), String> {
-        self.mounted = false;
-        run("umount", &[self.point]).map(drop)
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        if self.mounted {
-            drop(run("umount", &["--lazy".as_ref(), self.point.as_os_str()]));
-        }
-    }
 }

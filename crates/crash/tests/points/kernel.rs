@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use steadfast_block::rng::Rng;
 use steadfast_crash::points::Snapshot;
 use steadfast_devices::store::Store;
+use steadfast_host::Mount;
 use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::PLAIN;
@@ -16,37 +17,17 @@ fn run(program: &str, arguments: &[&str]) -> Output {
     out.unwrap_or_else(|e| panic!("{program}: {e}"))
 }
 
-/// A mounted image; unmounted whatever happens.
-struct Mounted<'a>(&'a str);
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        let unmounted = (0..100).any(|_| {
-            let done = run("umount", &[self.0]).status.success();
-            if !done {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            done
-        });
-        if !unmounted {
-            run("umount", &["-l", self.0]);
-            assert!(std::thread::panicking(), "{} cannot be unmounted", self.0);
-        }
-    }
-}
-
 /// What the kernel sees on an image that a power cut has left.
 fn seen_by_the_kernel(disk: &Store, folder: &Path) -> Snapshot {
-    let (image, at) = (folder.join("image"), folder.join("mounted"));
+    let image = folder.join("image");
     disk.export(&image).unwrap();
-    std::fs::create_dir_all(&at).unwrap();
-    let (image, at) = (image.to_str().unwrap(), at.to_str().unwrap());
-    let mounted = run("mount", &["-t", "ext4", "-o", "loop,noatime", image, at]);
-    let why = String::from_utf8_lossy(&mounted.stderr);
-    assert!(mounted.status.success(), "mount: {why} (this test needs root and loop devices)");
-    let _mounted = Mounted(at);
-    let fs = HostFs::open(Path::new(at)).unwrap();
-    Snapshot::take(&fs, fs.root()).unwrap()
+    let mount = Mount::of_image(&image, None, "noatime")
+        .unwrap_or_else(|e| panic!("{e} (this test needs root and loop devices)"));
+    let fs = HostFs::open(mount.path()).unwrap();
+    let seen = Snapshot::take(&fs, fs.root()).unwrap();
+    drop(fs);
+    mount.unmount().unwrap();
+    seen
 }
 
 #[test]

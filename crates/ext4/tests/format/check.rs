@@ -6,10 +6,11 @@ use steadfast_ext4::check::{FindingKind, Report, check, info};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::mkfs::{Contents, JournalDeviceOptions, Options, make, make_journal_device};
 use steadfast_ext4::ondisk::{Extent, ExtentLeaf, Layout, Superblock};
+use steadfast_host::Mount;
 use steadfast_journal::{Log, LogBlock, LogExtent, recover_dry};
 use zerocopy::FromBytes;
 
-use crate::sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
+use crate::sparse_image::{Image, can_mount, e2fsck, run_ok, uuid};
 
 const MIB: u64 = 1 << 20;
 
@@ -89,7 +90,7 @@ fn populated(size: u64, options: &[&str]) -> Option<Arc<Image>> {
         return None;
     }
     let image = Image::mke2fs(size, options);
-    populate(&Mount::new(&image.path, None));
+    populate(&Mount::of_image(&image.path, None, "").unwrap());
     for (file, size) in [("sparse", 20), ("dir3", 700), ("dir4", 700)] {
         let value = "v".repeat(size);
         image.debugfs(&[&format!("ea_set /{file} user.test {value}")]);
@@ -362,7 +363,7 @@ fn a_cut_file_system_is_clean_with_its_journal_in_place() {
             return;
         }
         let image = Image::mke2fs(32 * MIB, options);
-        let mount = Mount::new(&image.path, None);
+        let mount = Mount::of_image(&image.path, None, "").unwrap();
         let held = std::fs::File::create(mount.path().join("orphan")).unwrap();
         std::io::Write::write_all(&mut &held, &[1; 100_000]).unwrap();
         for i in 0..200 {

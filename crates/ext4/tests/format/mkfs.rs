@@ -9,8 +9,9 @@ use steadfast_ext4::mkfs::{
     Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
 use steadfast_ext4::ondisk::Features;
+use steadfast_host::Mount;
 
-use crate::sparse_image::{Image, Mount, can_mount, e2fsck, run_ok, uuid};
+use crate::sparse_image::{Image, can_mount, e2fsck, run_ok, uuid};
 
 /// 2026-01-01.
 const TIME: u64 = 1_767_225_600;
@@ -392,7 +393,7 @@ fn the_kernel_mounts_what_we_make() {
             o.features = Options::upstream_features();
         }
         make(&image.device(), &o).unwrap();
-        let mount = Mount::new(&image.path, None);
+        let mount = Mount::of_image(&image.path, None, "").unwrap();
         for i in 0..100 {
             let dir = mount.path().join(format!("d{i}"));
             std::fs::create_dir(&dir).unwrap();
@@ -415,7 +416,7 @@ fn the_kernel_mounts_with_our_external_journal() {
         o.block_size = Some(bs);
         o.journal = external(&journal);
         make(&image.device(), &o).unwrap();
-        let mount = Mount::new(&image.path, Some(&journal.path));
+        let mount = Mount::of_image(&image.path, Some(&journal.path), "").unwrap();
         std::fs::write(mount.path().join("file"), vec![7; 100_000]).unwrap();
         drop(mount);
         let (status, text) = e2fsck(&image.path, Some(&journal.path));

@@ -149,54 +149,6 @@ pub fn can_mount() -> bool {
         && Command::new("id").arg("-u").output().is_ok_and(|o| o.stdout == b"0\n")
 }
 
-/// A mount that is undone also when the test fails.
-pub struct Mount {
-    pub dir: tempfile::TempDir,
-    loops: Vec<String>,
-}
-
-impl Mount {
-    /// Mounts an image, with an external journal if there is one.
-    pub fn new(image: &Path, journal: Option<&Path>) -> Mount {
-        let mut mount = Mount { dir: tempfile::tempdir().unwrap(), loops: Vec::new() };
-        let attach = |path: &Path| {
-            run_ok("losetup", &["--find", "--show", path.to_str().unwrap()]).trim().to_string()
-        };
-        let device = attach(image);
-        mount.loops.push(device.clone());
-        let mut options = "rw".to_string();
-        if let Some(path) = journal {
-            let device = attach(path);
-            options = format!("journal_path={device}");
-            mount.loops.push(device);
-        }
-        let dir = mount.dir.path().to_str().unwrap().to_string();
-        run_ok("mount", &["-t", "ext4", "-o", &options, &device, &dir]);
-        mount
-    }
-
-    pub fn path(&self) -> &Path {
-        self.dir.path()
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        // A process that another test is just starting may hold on to it for a moment.
-        let gone = (0..100).any(|_| {
-            let done = run("umount", &[self.dir.path().to_str().unwrap()]).status.success();
-            if !done {
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            done
-        });
-        assert!(gone || std::thread::panicking(), "cannot unmount {:?}", self.dir.path());
-        for device in &self.loops {
-            run("losetup", &["-d", device]);
-        }
-    }
-}
-
 pub fn uuid(n: u128) -> Uuid {
     let bits = n.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     uuid::Builder::from_random_bytes(bits.to_le_bytes()).into_uuid()

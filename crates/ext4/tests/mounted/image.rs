@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 use tempfile::TempDir;
 
@@ -55,51 +56,26 @@ impl Image {
 
     /// Mounts it with the kernel.
     pub fn mount(&self, options: &str) -> KernelMount {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new("mount");
-        command.args(["-t", "ext4", "-o", &format!("loop,{options}")]);
-        let mounted = output(command.arg(self.path()).arg(folder.path()));
-        assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
-        // Made first, so that it unmounts whatever happens.
-        let mut mount = KernelMount { folder, fs: None };
-        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
-        mount
+        let mount = Mount::of_image(&self.path(), None, options).unwrap();
+        KernelMount { fs: HostFs::open(mount.path()).unwrap(), mount }
     }
 }
 
 /// A mounted image; unmounted when dropped.
 pub struct KernelMount {
-    folder: TempDir,
-    fs: Option<HostFs>,
+    // Goes first: its open folder would keep the mount busy.
+    fs: HostFs,
+    mount: Mount,
 }
 
 impl KernelMount {
     /// Where it is mounted.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.mount.path()
     }
 
     /// The kernel's file system.
     pub fn fs(&self) -> &HostFs {
-        self.fs.as_ref().expect("mounted")
-    }
-}
-
-impl Drop for KernelMount {
-    fn drop(&mut self) {
-        // Its open folder would keep the mount busy.
-        self.fs = None;
-        let umount = || output(Command::new("umount").arg(self.folder.path()));
-        let mut unmounted = umount();
-        // A process that another test is just starting has our files open until it is running.
-        for _ in 0..100 {
-            if unmounted.status.success() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            unmounted = umount();
-        }
-        output(Command::new("umount").arg("-l").arg(self.folder.path()));
-        assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
+        &self.fs
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::check::check;
+use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 use tempfile::TempDir;
 
@@ -86,19 +87,9 @@ impl Image {
 
     /// Mounts it with the kernel.
     pub fn mount(&self, options: &str) -> KernelMount {
-        let folder = tempfile::tempdir().unwrap();
-        let mut command = Command::new("mount");
-        command.args(["-t", "ext4", "-o", &format!("loop,{options}")]);
-        let mounted = output(command.arg(self.path()).arg(folder.path()));
-        assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
-        // Made first, so that it unmounts whatever happens.
-        let mut mount = KernelMount { folder, image: self.path(), fs: None };
-        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
-        mount
+        KernelMount::of(Mount::of_image(&self.path(), None, options).unwrap())
     }
-}
 
-impl Image {
     /// Lets fuse2fs mount it for reading: blocks that the kernel here cannot have.
     pub fn mount_by_fuse2fs(&self) -> KernelMount {
         let folder = tempfile::tempdir().unwrap();
@@ -106,61 +97,29 @@ impl Image {
         command.arg(self.path()).arg(folder.path()).args(["-o", "ro,use_ino"]);
         let mounted = output(&mut command);
         assert!(mounted.status.success(), "{command:?}: {}", text(&mounted));
-        let mut mount = KernelMount { folder, image: self.path(), fs: None };
-        mount.fs = Some(HostFs::open(mount.folder()).unwrap());
-        mount
+        KernelMount::of(Mount::adopt(folder))
     }
-}
-
-/// Asks again and again for two seconds, until the answer is yes.
-fn patiently(mut done: impl FnMut() -> bool) -> bool {
-    for _ in 0..100 {
-        if done() {
-            return true;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    false
 }
 
 /// A mounted image; unmounted when dropped.
 pub struct KernelMount {
-    folder: TempDir,
-    image: PathBuf,
-    fs: Option<HostFs>,
+    // Goes first: its open folder would keep the mount busy.
+    fs: HostFs,
+    mount: Mount,
 }
 
 impl KernelMount {
+    fn of(mount: Mount) -> KernelMount {
+        KernelMount { fs: HostFs::open(mount.path()).unwrap(), mount }
+    }
+
     /// Where it is mounted.
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.mount.path()
     }
 
     /// The kernel's file system.
     pub fn fs(&self) -> &HostFs {
-        self.fs.as_ref().expect("mounted")
-    }
-}
-
-impl Drop for KernelMount {
-    fn drop(&mut self) {
-        // Its open folder would keep the mount busy.
-        self.fs = None;
-        let folder = self.folder.path();
-        let unmount = || output(Command::new("umount").arg(folder));
-        // A child that another test has just started may still hold what it inherited: the mount
-        // or, after that, the loop device.
-        let mut unmounted = unmount();
-        if !patiently(|| {
-            unmounted.status.success() || {
-                unmounted = unmount();
-                false
-            }
-        }) {
-            output(Command::new("umount").arg("-l").arg(folder));
-            assert!(std::thread::panicking(), "umount: {}", text(&unmounted));
-        }
-        let attached = || output(Command::new("losetup").arg("-j").arg(&self.image)).stdout;
-        patiently(|| attached().is_empty());
+        &self.fs
     }
 }

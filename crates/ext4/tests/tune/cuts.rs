@@ -1,8 +1,6 @@
 //! The power goes while a journal is attached, detached or moved: with the old journal or the
 //! new one the file system mounts, everything is in it, and e2fsck finds nothing wrong.
 
-use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
@@ -11,6 +9,7 @@ use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{CacheSettings, Record, RecordLog, Recording, WriteCache};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_host::Mount;
 use steadfast_runtime::Sim;
 
 use crate::losses::{dirty, repair};
@@ -96,50 +95,14 @@ fn judge(images: &Images, machine: &[Ram; 3], card: Option<usize>, tidy: bool, w
     images.e2fsck(&disk, card.as_deref(), tidy, what);
 }
 
-fn ok(program: &str, args: &[&str]) -> String {
-    let out = Command::new(program).args(args).output().unwrap();
-    let said = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.success(), "{program} {args:?}: {said}");
-    String::from_utf8_lossy(&out.stdout).trim().to_string()
-}
-
-/// Attached to a loop device until dropped.
-struct Loop(String);
-
-// Detaching a device that is still in use takes effect when it no longer is.
-
-impl Loop {
-    fn of(path: &Path) -> Loop {
-        Loop(ok("losetup", &["--show", "-f", path.to_str().unwrap()]))
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["-d", &self.0]).status();
-    }
-}
-
 /// The kernel mounts it too.
 fn kernel(images: &Images, machine: &[Ram; 3], card: Option<usize>, what: &str) {
     let disk = images.dump(&machine[0].store(), "kernel-disk");
     let card = card.map(|i| images.dump(&machine[i].store(), "kernel-card"));
-    {
-        let disk = Loop::of(&disk);
-        let card = card.as_deref().map(Loop::of);
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().to_str().unwrap();
-        let options = card.as_ref().map_or("rw".into(), |c| format!("rw,journal_path={}", c.0));
-        ok("mount", &["-t", "ext4", "-o", &options, &disk.0, at]);
-        let read = std::fs::read(folder.path().join("file2")).map(|d| d.len());
-        // A child that another test has just started may still hold the mount.
-        let gone = (0..200).any(|_| {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-            Command::new("umount").arg(at).output().unwrap().status.success()
-        });
-        assert!(gone, "{what}: cannot unmount {at}");
-        assert_eq!(read.unwrap(), 21_000, "{what}");
-    }
+    let mount = Mount::of_image(&disk, card.as_deref(), "").unwrap();
+    let read = std::fs::read(mount.path().join("file2")).map(|d| d.len());
+    mount.unmount().unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(read.unwrap(), 21_000, "{what}");
     // The kernel's journal is given as a loop device: e2fsck would mend its number first.
     images.e2fsck(&disk, card.as_deref(), true, what);
 }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use steadfast_host::Mount;
 use steadfast_journal::external::{
     ExternalOptions, Owner, attach, format_device, open_device, open_for,
 };
@@ -244,7 +245,7 @@ fn a_journal_that_we_made_with_async_commit() {
     assert!(report.range.unwrap().1.0 < 1000, "{report:?}");
     let after_e2fsck = image.bytes();
     image.put(&dirty);
-    drop(Mount::new(&image.path(), "data=writeback,journal_async_commit"));
+    drop(mount(&image.path(), "data=writeback,journal_async_commit"));
     let range = 7000 * 1024..7700 * 1024;
     assert!(image.bytes()[range.clone()] == after_e2fsck[range], "kernel replay");
 }
@@ -275,7 +276,7 @@ fn our_journals_replayed_by_e2fsck_and_the_kernel() {
         tool_with("", &[0], &["e2fsck", "-fn", &image.text()]);
         if kernel {
             image.put(&dirty);
-            drop(Mount::new(&image.path(), ""));
+            drop(mount(&image.path(), ""));
             let range = 7000 * block_size..7700 * block_size;
             assert!(image.bytes()[range.clone()] == after_e2fsck[range], "kernel replay");
             tool_with("", &[0], &["e2fsck", "-fn", &image.text()]);
@@ -283,33 +284,8 @@ fn our_journals_replayed_by_e2fsck_and_the_kernel() {
     }
 }
 
-/// A loop mount that ends with the value.
-struct Mount {
-    at: TempDir,
-}
-
-impl Mount {
-    fn new(image: &Path, options: &str) -> Mount {
-        let at = TempDir::new().unwrap();
-        let options = format!("loop,{options}");
-        let options = options.trim_end_matches(',');
-        let (image, dir) = (image.to_str().unwrap(), at.path().to_str().unwrap());
-        tool(&["mount", "-t", "ext4", "-o", options, image, dir]);
-        Mount { at }
-    }
-
-    fn path(&self) -> &Path {
-        self.at.path()
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let done = Command::new("umount").arg(self.at.path()).status();
-        if !done.is_ok_and(|s| s.success()) {
-            let _ = Command::new("umount").arg("-l").arg(self.at.path()).status();
-        }
-    }
+fn mount(image: &Path, options: &str) -> Mount {
+    Mount::of_image(image, None, options).unwrap()
 }
 
 /// Creates, rewrites and removes files and folders, with many fsyncs.
@@ -344,7 +320,7 @@ fn journals_written_by_the_kernel() {
         (2048, "^64bit,^metadata_csum", ""),
     ] {
         let image = Image::make(block_size, &[feature]);
-        let mount = Mount::new(&image.path(), options);
+        let mount = mount(&image.path(), options);
         work_in(mount.path(), 120);
         let dirty = image.bytes();
         drop(mount);
@@ -431,7 +407,7 @@ fn external_round(block_size: usize, device_by_us: bool) {
         let fs = Loop::new(&image.path());
         tool(&["tune2fs", "-O", "has_journal", "-J", &device, &fs.path]);
     }
-    let mount = Mount::new(&image.path(), "");
+    let mount = mount(&image.path(), "");
     work_in(mount.path(), 100);
     let (dirty_fs, dirty_journal) = (image.bytes(), journal.bytes());
     drop(mount);

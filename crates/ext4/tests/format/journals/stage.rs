@@ -9,6 +9,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
+use steadfast_host::{LoopDevice, Mount};
 use tempfile::TempDir;
 
 use crate::sparse_image::{run, run_ok};
@@ -53,16 +54,10 @@ pub fn with_card(card: Option<&Ram>, options: MountOptions) -> MountOptions {
 /// device throughout: were its number another one than the file system remembers, e2fsck would
 /// first mend that. Kept open, so that nobody detaches it.
 struct Card {
-    device: String,
-    file: PathBuf,
+    // Closed before the device is let go of.
     open: File,
-}
-
-impl Drop for Card {
-    fn drop(&mut self) {
-        // Takes effect when `open` is closed, just after this.
-        run("losetup", &["-d", &self.device]);
-    }
+    device: LoopDevice,
+    file: PathBuf,
 }
 
 /// The image files.
@@ -84,14 +79,14 @@ impl Stage {
             File::create(&file).unwrap().set_len((journal_mib + 1) * MIB).unwrap();
             let path = file.to_str().unwrap();
             run_ok("mke2fs", &["-q", "-F", "-O", "journal_dev", "-b", &block_size, path]);
-            let device = run_ok("losetup", &["--show", "-f", path]).trim().to_string();
-            let open = File::options().read(true).write(true).open(&device).unwrap();
-            Card { device, file, open }
+            let device = LoopDevice::attach(&file).unwrap();
+            let open = File::options().read(true).write(true).open(device.path()).unwrap();
+            Card { open, device, file }
         });
         let stage = Stage { folder, card, shape };
         File::create(stage.disk()).unwrap().set_len(DISK_BYTES).unwrap();
         let journal = match &stage.card {
-            Some(card) => format!("device={}", card.device),
+            Some(card) => format!("device={}", card.device.name()),
             None => format!("size={journal_mib}"),
         };
         let disk = stage.disk();
@@ -144,7 +139,7 @@ impl Stage {
         let disk = self.disk();
         let mut args = options.to_vec();
         if let Some(card) = &self.card {
-            args.extend(["-j", &card.device]);
+            args.extend(["-j", card.device.name()]);
         }
         args.push(disk.to_str().unwrap());
         let out = run("e2fsck", &args);
@@ -195,55 +190,11 @@ impl Stage {
 
     /// Mounts with the kernel.
     pub fn mount(&self, options: &str) -> Mount {
-        let at = TempDir::new().unwrap();
         let mut options = options.to_string();
         if let Some(card) = &self.card {
-            options += &format!(",journal_path={}", card.device);
+            options += &format!(",journal_path={}", card.device.name());
         }
-        // Not mount's own loop device: that is read-only for a read-only mount, and then nothing
-        // is replayed.
-        let device = run_ok("losetup", &["--show", "-f", self.disk().to_str().unwrap()]);
-        let mount = Mount { at, device: device.trim().to_string() };
-        let dir = mount.at.path().to_str().unwrap();
-        run_ok("mount", &["-t", "ext4", "-o", &options, &mount.device, dir]);
-        mount
-    }
-}
-
-/// A mount by the kernel, undone when dropped.
-pub struct Mount {
-    at: TempDir,
-    device: String,
-}
-
-impl Mount {
-    pub fn path(&self) -> &Path {
-        self.at.path()
-    }
-}
-
-/// Asks again and again for some seconds, until the answer is yes.
-fn patiently(mut done: impl FnMut() -> bool) -> bool {
-    (0..200).any(|_| {
-        let yes = done();
-        if !yes {
-            std::thread::sleep(std::time::Duration::from_millis(25));
-        }
-        yes
-    })
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        // A child that another test has just started may still hold the mount or the device.
-        let dir = self.at.path().to_str().unwrap();
-        let gone = patiently(|| run("umount", &[dir]).status.success());
-        if !gone {
-            run("umount", &["-l", dir]);
-        }
-        run("losetup", &["-d", &self.device]);
-        let free = patiently(|| run("losetup", &[&self.device]).stdout.is_empty());
-        assert!(gone && free || std::thread::panicking(), "cannot unmount {dir}");
+        Mount::of_image(&self.disk(), None, &options).unwrap()
     }
 }
 

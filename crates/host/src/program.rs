@@ -1,0 +1,39 @@
+//! Running the host's tools.
+
+use std::ffi::OsStr;
+use std::process::{Command, Stdio};
+
+/// Seconds after which a tool is killed: a mount that hangs must not hang its judge.
+const LIMIT_SECONDS: &str = "120";
+
+/// A tool of the host that did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{command}: {said}")]
+pub struct Failed {
+    /// The command line.
+    pub command: String,
+    /// How it ended and what it printed.
+    pub said: String,
+}
+
+/// Runs a tool; what it printed to its standard output.
+pub(crate) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Result<String, Failed> {
+    let failed = |said: String| {
+        let words = arguments.iter().map(|a| a.as_ref().to_string_lossy().into_owned());
+        let command = std::iter::once(program.to_owned()).chain(words);
+        Failed { command: command.collect::<Vec<_>>().join(" "), said }
+    };
+    let output = Command::new("timeout")
+        .args(["-s", "KILL", LIMIT_SECONDS, program])
+        .args(arguments)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| failed(format!("cannot be run: {e}")))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(printed);
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(failed(format!("{}: {}", output.status, [printed.trim(), errors.trim()].join(" ").trim())))
+}

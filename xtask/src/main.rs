@@ -39,6 +39,7 @@ Usage: cargo xtask COMMAND
   stress    random operations with a model by four tasks, remounts, e2fsck, as root
               --ops N      operations in each mode (default 1000000)
               --seed N     another beginning (default 1)
+              --mke2fs W   arguments of mke2fs, such as '-b 1024 -O ^extents'
               --mode M     writeback, ordered, journal, transact (default: all); several times
               --journal P  internal, external (default: both)
               --on KIND    steadfast (default), fuse2fs, kernel

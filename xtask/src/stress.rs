@@ -18,6 +18,7 @@ const MODES: [&str; 4] = ["writeback", "ordered", "journal", "transact"];
 /// Runs the operations; whether nothing was wrong in any mode.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let (mut operations, mut seed, mut on) = (OPERATIONS, 1u64, "steadfast");
+    let mut mke2fs = Vec::new();
     let (mut modes, mut journals) = (Vec::new(), vec![Journal::Internal, Journal::External]);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -25,6 +26,10 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             "--ops" => operations = value("--ops", &mut args)?.parse()?,
             "--seed" => seed = value("--seed", &mut args)?.parse()?,
             "--on" => on = value("--on", &mut args)?,
+            "--mke2fs" => {
+                let words = value("--mke2fs", &mut args)?;
+                mke2fs.extend(words.split_whitespace().map(str::to_owned));
+            }
             "--mode" => {
                 let mode = value("--mode", &mut args)?;
                 let known = MODES.contains(&mode);
@@ -54,6 +59,9 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     }
     step("packages", || packages::install(&[]));
     anyhow::ensure!(!modes.is_empty(), "no such mode on {on}");
+    let mut stress = Stress::new(operations, seed);
+    // What is wrong is found soon after it was done.
+    stress.remounts = (operations / 20_000).max(1);
     let mut rows = Vec::new();
     for mode in &modes {
         for journal in &journals {
@@ -61,7 +69,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             let begun = Instant::now();
             let mut report = Report::default();
             let is_good = step(&name, || {
-                report = one(&kind, mode, *journal, operations, seed)?;
+                report = one(&kind, mode, *journal, &mke2fs, &stress)?;
                 Ok(report.refused_for_no_reason(&kind).is_empty())
             });
             let seconds = begun.elapsed().as_secs_f64();
@@ -105,18 +113,16 @@ fn one(
     kind: &Kind,
     mode: &str,
     journal: Journal,
-    operations: u64,
-    seed: u64,
+    mke2fs: &[String],
+    stress: &Stress,
 ) -> anyhow::Result<Report> {
     let mut setup = Setup::new(IMAGE_BYTES);
     if !mode.is_empty() {
         setup.options = format!("data={mode}");
     }
     setup.journal = journal;
+    setup.mke2fs = mke2fs.to_vec();
     let mut target = Target::new(kind.clone(), &setup)?;
-    let mut stress = Stress::new(operations, seed);
-    // What is wrong is found soon after it was done.
-    stress.remounts = (operations / 20_000).max(1);
     let begun = Instant::now();
     let report = stress.run(&mut target, &mut |_| ())?;
     let rate = report.operations as f64 / begun.elapsed().as_secs_f64();

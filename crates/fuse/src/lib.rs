@@ -25,6 +25,7 @@
 
 mod bridge;
 mod error;
+mod fusermount;
 mod mounted;
 mod options;
 

@@ -8,16 +8,19 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fuser::{Config, INodeNo, MountOption, Notifier, Session, SessionACL};
-use rustix::fs::{Mode, OFlags};
+use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
+use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags};
 use steadfast_vfs::FileSystem;
 
 use crate::bridge::{Bridge, Opened};
 use crate::error::{MountError, Result};
+use crate::fusermount;
 use crate::options::Options;
 
+/// Where the kernel's FUSE is.
+const DEVICE: &str = "/dev/fuse";
 /// How the table of mounts calls our mounts.
 const KIND: &str = "fuse.steadfast";
 
@@ -56,18 +59,25 @@ impl Mounted {
         let bridge = Bridge::new(fs, options.clone());
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
-        if !Path::new("/dev/fuse").metadata().is_ok_and(|m| m.file_type().is_char_device()) {
+        if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {
             return Err(failed(std::io::Error::other(
                 "there is no /dev/fuse: load the module (modprobe fuse) and install fuse3",
             )));
         }
         let notifier = Arc::clone(&bridge.notifier);
-        let session = if rustix::process::geteuid().is_root() {
-            by_system_call(bridge, &mountpoint, options)
+        let connection = if rustix::process::geteuid().is_root() {
+            by_system_call(&mountpoint, options)
         } else {
-            Session::new(bridge, &mountpoint, &config(options))
+            fusermount::mount(&mountpoint, options)
         };
-        let session = session.map_err(failed)?;
+        let connection = connection.map_err(failed)?;
+        let config = config(options);
+        let session = Session::from_fd(bridge, connection, config.acl, config);
+        let session = session.map_err(|e| {
+            // The first error says more than what comes of taking it away again.
+            let _ = unmount_lazily(&mountpoint);
+            failed(e)
+        })?;
         // OK to ignore: it was empty.
         let _ = notifier.set(session.notifier());
         Ok(Mounted { session, mountpoint, opened, down })
@@ -163,14 +173,10 @@ impl std::fmt::Debug for Invalidator {
     }
 }
 
-/// Mounts as root. The library would do it too, but then the table of mounts does not say that it
-/// is ours.
-fn by_system_call(
-    bridge: Bridge,
-    mountpoint: &Path,
-    options: &Options,
-) -> std::io::Result<Session<Bridge>> {
-    let device = rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+/// Mounts as root; the connection. The library would do it too, but then the table of mounts does
+/// not say that it is ours.
+fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<OwnedFd> {
+    let device = rustix::fs::open(DEVICE, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     let mut data = format!(
         "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
         device.as_raw_fd()
@@ -186,32 +192,17 @@ fn by_system_call(
     let data = CString::new(data)?;
     let data = Some(data.as_c_str());
     rustix::mount::mount(options.source.as_str(), mountpoint, KIND, flags, data)?;
-    let config = config(options);
-    Session::from_fd(bridge, device, config.acl, config.clone()).inspect_err(|_| {
-        // The first error says more than what comes of taking it away again.
-        let _ = rustix::mount::unmount(mountpoint, UnmountFlags::DETACH);
-    })
+    Ok(device)
 }
 
 fn config(options: &Options) -> Config {
     let mut config = Config::default();
-    let source = options.source.replace(',', "_");
-    config.mount_options = vec![
-        MountOption::FSName(source),
-        MountOption::Subtype("steadfast".into()),
-        MountOption::DefaultPermissions,
-        if options.dev { MountOption::Dev } else { MountOption::NoDev },
-        if options.suid { MountOption::Suid } else { MountOption::NoSuid },
-    ];
-    if options.read_only {
-        config.mount_options.push(MountOption::RO);
-    }
-    if options.no_atime {
-        config.mount_options.push(MountOption::NoAtime);
-    }
     config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(options.threads.max(1));
-    config.clone_fd = options.threads > 1;
+    // Each thread opens the device anew, which an ordinary user may not be allowed to: without,
+    // the threads share one connection.
+    let may_open = || rustix::fs::access(DEVICE, Access::READ_OK | Access::WRITE_OK).is_ok();
+    config.clone_fd = options.threads > 1 && may_open();
     config
 }
 

@@ -13,3 +13,5 @@ mod programs;
 mod transact;
 #[path = "mount/trouble.rs"]
 mod trouble;
+#[path = "mount/user.rs"]
+mod user;

@@ -1,0 +1,149 @@
+//! Mounting as an ordinary user: fusermount3(1), which has the right to, mounts and hands over the
+//! connection to the kernel through a socket.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketFlags, SocketType,
+    recvmsg, socketpair,
+};
+
+use crate::options::Options;
+
+/// Where fusermount3 finds the number of its end of the socket.
+const SOCKET: &str = "_FUSE_COMMFD";
+
+/// Mounts at `mountpoint`; the connection.
+///
+/// # Errors
+/// What only root may ask for; what fusermount3 says; fusermount3 is not there.
+pub(crate) fn mount(mountpoint: &Path, options: &Options) -> io::Result<OwnedFd> {
+    if options.dev || options.suid {
+        let what = if options.dev { "dev" } else { "suid" };
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("only root may mount with the option {what}: leave it out"),
+        ));
+    }
+    let (ours, theirs) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // It is to be inherited. What another thread starts this very moment inherits it too; no harm,
+    // it is closed there with the program's end.
+    fcntl_setfd(&theirs, FdFlags::empty())?;
+    let child = Command::new("fusermount3")
+        .args(["-o", &words(options), "--"])
+        .arg(mountpoint)
+        .env(SOCKET, theirs.as_raw_fd().to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let child = child.map_err(|e| {
+        let why = format!("fusermount3 cannot be run: {e}; install fuse3, or mount as root");
+        io::Error::new(e.kind(), why)
+    })?;
+    drop(theirs);
+    let received = receive(&ours);
+    let output = child.wait_with_output()?;
+    match received? {
+        Some(connection) if output.status.success() => Ok(connection),
+        _ => Err(io::Error::other(explained(&String::from_utf8_lossy(&output.stderr)))),
+    }
+}
+
+/// The options as fusermount3 takes them.
+fn words(options: &Options) -> String {
+    let source = options.source.replace(['\\', ','], "_");
+    let mut words = format!("fsname={source},subtype=steadfast,default_permissions,nodev,nosuid");
+    for (is_asked, word) in [
+        (options.read_only, ",ro"),
+        (options.no_atime, ",noatime"),
+        (options.allow_other, ",allow_other"),
+    ] {
+        if is_asked {
+            words.push_str(word);
+        }
+    }
+    words
+}
+
+/// The connection; none if the other end was closed without one.
+fn receive(socket: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+    let (mut byte, mut space) = ([0], [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))]);
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    loop {
+        let mut bytes = [IoSliceMut::new(&mut byte)];
+        match recvmsg(socket.as_fd(), &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let connection = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok(connection)
+}
+
+/// What fusermount3 said, with what to do about it.
+fn explained(said: &str) -> String {
+    let said = said.trim();
+    let said = said.strip_prefix("fusermount3: ").unwrap_or(said);
+    if said.contains("user_allow_other") {
+        format!("{said}: mount without allow_other, or have root allow it there")
+    } else if said.is_empty() {
+        "fusermount3 did not say why: it must belong to root and be set-user-id".to_owned()
+    } else {
+        said.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_in_its_words() {
+        let options = Options {
+            source: "/a,b\\c".into(),
+            read_only: true,
+            allow_other: true,
+            ..Options::default()
+        };
+        let expected = "fsname=/a_b_c,subtype=steadfast,default_permissions,nodev,nosuid,ro,\
+                        allow_other";
+        assert_eq!(words(&options), expected);
+    }
+
+    #[test]
+    fn what_only_root_may_ask_for_is_refused() {
+        let options = Options { suid: true, ..Options::default() };
+        let error = mount(Path::new("/nowhere"), &options).unwrap_err();
+        assert!(error.to_string().contains("suid"), "{error}");
+    }
+
+    #[test]
+    fn it_says_what_to_do() {
+        let said = "fusermount3: option allow_other only allowed if 'user_allow_other' is set in \
+                    /etc/fuse.conf\n";
+        assert!(
+            explained(said).ends_with("mount without allow_other, or have root allow it there")
+        );
+        assert_eq!(explained("fusermount3: mount failed\n"), "mount failed");
+    }
+
+    #[test]
+    fn a_closed_socket_gives_nothing() {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        drop(theirs);
+        assert!(receive(&ours).unwrap().is_none());
+    }
+}

@@ -17,8 +17,8 @@ pub enum MountError {
         /// What is wrong, and what to do.
         why: String,
     },
-    /// The kernel or fusermount3 refused.
-    #[error("mounting at {} failed: {source}", path.display())]
+    /// The kernel or fusermount3 refused; the source says why.
+    #[error("mounting at {} failed", path.display())]
     Mount {
         /// The mount point.
         path: PathBuf,
@@ -39,8 +39,8 @@ pub enum MountError {
         /// In words.
         why: String,
     },
-    /// The connection to the kernel broke.
-    #[error("serving {} ended: {source}", path.display())]
+    /// The connection to the kernel broke; the source says how.
+    #[error("serving {} ended", path.display())]
     Connection {
         /// The mount point.
         path: PathBuf,

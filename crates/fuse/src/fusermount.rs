@@ -97,6 +97,8 @@ fn explained(said: &str) -> String {
     let said = said.strip_prefix("fusermount3: ").unwrap_or(said);
     if said.contains("user_allow_other") {
         format!("{said}: mount without allow_other, or have root allow it there")
+    } else if said.contains("/dev/fuse: Permission denied") {
+        format!("{said}: have root allow it to all users (chmod 666 /dev/fuse)")
     } else if said.is_empty() {
         "fusermount3 did not say why: it must belong to root and be set-user-id".to_owned()
     } else {
@@ -136,6 +138,8 @@ mod tests {
             explained(said).ends_with("mount without allow_other, or have root allow it there")
         );
         assert_eq!(explained("fusermount3: mount failed\n"), "mount failed");
+        let said = "fusermount3: failed to open /dev/fuse: Permission denied\n";
+        assert!(explained(said).contains("chmod 666"), "{}", explained(said));
     }
 
     #[test]

@@ -74,7 +74,8 @@ impl Stress {
             let folder = root.join(format!("task{i}"));
             std::fs::create_dir(&folder).map_err(Error::host(&folder))?;
             let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(i as u64);
-            tasks.push(Task::new(folder, Shared::new(&root, i, self.tasks), seed));
+            let shared = Shared::new(&root, i, self.tasks);
+            tasks.push(Task::new(folder, shared, seed).map_err(of)?);
         }
         let rounds = self.remounts + 1;
         let each = self.operations.div_ceil(rounds * self.tasks as u64).max(1);

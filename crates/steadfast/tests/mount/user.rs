@@ -1,103 +1,96 @@
-//! Mounts of an ordinary user, through fusermount3.
+//! Mounts of an ordinary user, through fusermount3: in a mount namespace of their own, where
+//! everybody may open /dev/fuse (as where udev has set it up), also if that is not so here.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Command, Output};
 
 use super::bench::{Bench, text};
 
 /// The user "nobody" and its group.
 const USER: u32 = 65_534;
 
-/// Somebody who is not root, with an image and a mount point of his own.
-struct User {
-    bench: Bench,
+/// Where his commands run: as him, a failing one ends the script. $s is the program, and
+/// `refused STATUS COMMAND...` wants it to fail so, and prints what it says.
+const PROLOGUE: &str = r#"
+set -eu
+refused() {
+    want=$1; shift
+    status=0
+    said=$(timeout -s KILL 60 "$@" 2>&1) || status=$?
+    [ $status = $want ] || { echo "$*: status $status: $said" >&2; exit 1; }
+    echo "$said"
 }
+s=./steadfast
+"#;
 
-impl User {
-    /// `None`, said aloud: no FUSE, not root, or no fusermount3 with the right to mount.
-    #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
-    fn new() -> Option<User> {
-        let bench = Bench::with_image("32m")?;
-        let status = fs::read_to_string("/proc/self/status").unwrap();
-        let is_set_id = |folder: &str| {
-            let program = Path::new(folder).join("fusermount3");
-            fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o4000 != 0)
-        };
-        let path = std::env::var("PATH").unwrap_or_default();
-        if status.contains("NoNewPrivs:\t1") || !path.split(':').any(is_set_id) {
-            println!("SKIPPED: needs a set-user-id fusermount3");
-            return None;
-        }
-        fs::set_permissions(bench.path(""), fs::Permissions::from_mode(0o755)).unwrap();
-        // The build's folder may be closed to others.
-        fs::copy(env!("CARGO_BIN_EXE_steadfast"), bench.path("steadfast")).unwrap();
-        for name in ["", "disk.img", "m", "run"] {
-            chown(bench.path(name), Some(USER), Some(USER)).unwrap();
-        }
-        Some(User { bench })
+/// Runs a script as an ordinary user who has disk.img and m; its output. `None`, said aloud: no
+/// FUSE, not root, or no fusermount3 with the right to mount.
+#[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+fn as_user(script: &str) -> Option<String> {
+    let bench = Bench::with_image("32m")?;
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let is_set_id = |folder: &str| {
+        let program = std::path::Path::new(folder).join("fusermount3");
+        fs::metadata(program).is_ok_and(|m| m.permissions().mode() & 0o4000 != 0)
+    };
+    let path = std::env::var("PATH").unwrap_or_default();
+    if status.contains("NoNewPrivs:\t1") || !path.split(':').any(is_set_id) {
+        println!("SKIPPED: needs a set-user-id fusermount3");
+        return None;
     }
-
-    /// Has him run a program in his folder.
-    fn run(&self, program: &str, line: &str) -> Output {
-        Command::new("timeout")
-            .args(["-s", "KILL", "60", program])
-            .args(line.split_whitespace())
-            .env("STEADFAST_RUNTIME_DIR", self.bench.path("run"))
-            .current_dir(self.bench.path(""))
-            .uid(USER)
-            .gid(USER)
-            .output()
-            .unwrap()
+    fs::set_permissions(bench.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    // The build's folder may be closed to others.
+    fs::copy(env!("CARGO_BIN_EXE_steadfast"), bench.path("steadfast")).unwrap();
+    fs::write(bench.path("script"), format!("{PROLOGUE}{script}")).unwrap();
+    for name in ["", "disk.img", "m", "run"] {
+        chown(bench.path(name), Some(USER), Some(USER)).unwrap();
     }
-
-    fn good(&self, line: &str) {
-        let out = self.run("./steadfast", line);
-        assert!(out.status.success(), "{line}: {:?}\n{}", out.status, text(&out.stderr));
-    }
-
-    fn bad(&self, line: &str) -> String {
-        let out = self.run("./steadfast", line);
-        assert_eq!(out.status.code(), Some(1), "{line}\n{}", text(&out.stderr));
-        text(&out.stderr)
-    }
+    let outer = format!(
+        "mknod fuse c 10 229 && chmod 666 fuse && mount --bind fuse /dev/fuse && \
+         exec setpriv --reuid={USER} --regid={USER} --clear-groups sh script"
+    );
+    let out = bench.command("unshare", &["--mount", "sh", "-c", &outer]);
+    let said = text(&out.stdout);
+    assert!(out.status.success(), "{:?}\n{said}{}", out.status, text(&out.stderr));
+    bench.e2fsck_is_clean("disk.img");
+    Some(said)
 }
 
 #[test]
 fn an_ordinary_user_mounts_what_is_his() {
-    let Some(user) = User::new() else { return };
-    // The root of an image made by root is root's.
-    let made = user.run("mke2fs", &format!("-q -F -t ext4 -E root_owner={USER}:{USER} disk.img"));
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    user.good("mount disk.img m");
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    let line = table.lines().find(|l| l.contains(user.bench.at().to_str().unwrap())).unwrap();
-    assert!(line.contains("nosuid,nodev") && line.contains("fuse.steadfast"), "{line}");
-    assert!(user.run("sh", "-c echo>m/file").status.success());
-    assert!(user.run("test", "-O m/file").status.success());
-    // It is not even root's to look at.
-    assert!(fs::metadata(user.bench.at().join("file")).is_err());
-    user.good("umount m");
-    user.bench.e2fsck_is_clean("disk.img");
+    // The root of an image made by root would be root's.
+    let said = as_user(
+        "mke2fs -q -F -t ext4 -E root_owner=65534:65534 disk.img
+        $s mount disk.img m
+        grep ' fuse.steadfast ' /proc/self/mountinfo
+        echo text > m/file
+        test -O m/file
+        $s umount m
+        $s mount disk.img m -o ro
+        cat m/file
+        $s umount m",
+    );
+    let Some(said) = said else { return };
+    assert!(said.contains("nosuid,nodev") && said.contains("user_id=65534"), "{said}");
+    assert!(said.ends_with("text\n"), "{said}");
 }
 
 #[test]
 fn what_is_not_his_to_ask_for_is_refused_in_words() {
-    let Some(user) = User::new() else { return };
-    let said = user.bad("mount disk.img m -o dev");
-    assert!(said.contains("only root may mount with the option dev"), "{said}");
-    let said = user.bad("mount disk.img /usr");
-    assert!(said.contains("/usr"), "{said}");
-    let conf = fs::read_to_string("/etc/fuse.conf").unwrap_or_default();
-    if conf.lines().any(|l| l.trim() == "user_allow_other") {
-        user.good("mount disk.img m -o allow_other");
-        assert!(fs::metadata(user.bench.at()).is_ok());
-        user.good("umount m");
-    } else {
-        let said = user.bad("mount disk.img m -o allow_other");
-        assert!(said.contains("user_allow_other") && said.contains("without"), "{said}");
+    let said = as_user(
+        "refused 1 $s mount disk.img m -o dev
+        refused 1 $s mount disk.img /usr
+        if grep -qx user_allow_other /etc/fuse.conf; then
+            $s mount disk.img m -o allow_other
+            $s umount m
+        else
+            refused 1 $s mount disk.img m -o allow_other
+        fi",
+    );
+    let Some(said) = said else { return };
+    assert!(said.contains("only root may mount with the option dev: leave it out"), "{said}");
+    assert!(said.contains("no write access to mountpoint"), "{said}");
+    if said.contains("allow_other") {
+        assert!(said.contains("mount without allow_other, or have root allow it"), "{said}");
     }
-    user.bench.e2fsck_is_clean("disk.img");
 }

@@ -28,6 +28,8 @@ pub(super) struct Task {
     /// Calls refused as not supported, by name: not faults, but to be told.
     pub(super) refused: BTreeMap<&'static str, u64>,
     recent: VecDeque<String>,
+    /// Bytes of a block, as the file system says.
+    block_size: usize,
     pub(super) done: u64,
     /// Of these, on its own files: with O_DIRECT, and through a map.
     pub(super) direct: u64,
@@ -35,8 +37,10 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(root: PathBuf, shared: Shared, seed: u64) -> Task {
-        Task {
+    pub(super) fn new(root: PathBuf, shared: Shared, seed: u64) -> Result<Task, Fault> {
+        let block_size = call("statvfs", rustix::fs::statvfs(&root))?.f_bsize as usize;
+        Ok(Task {
+            block_size,
             root,
             random: Random::new(seed),
             model: Model::default(),
@@ -46,7 +50,7 @@ impl Task {
             done: 0,
             direct: 0,
             mapped: 0,
-        }
+        })
     }
 
     /// Does so many calls; each is one call or a few that belong together.
@@ -166,6 +170,8 @@ impl Task {
         }
         let name = self.new_name();
         let len = [1, 59, 60, 200, 3000][self.random.below(5)];
+        // It must fit into a block.
+        let len = len.min(self.block_size - 1);
         let target = "t".repeat(len);
         self.note(format!("symlink of {len} bytes {name}"));
         call("symlink", rustix::fs::symlink(&target, self.path(&name)))?;
@@ -280,7 +286,8 @@ impl Task {
 
     fn attribute(&mut self) -> Result<(), Fault> {
         let Some((path, id)) = self.model.pick_file(&mut self.random) else { return Ok(()) };
-        let len = [0, 10, 300, 3000][self.random.below(4)];
+        // So must all attributes of a file.
+        let len = [0, 10, 300, 3000][self.random.below(4)].min(self.block_size * 3 / 4 - 32);
         let value = self.random.bytes(len);
         self.note(format!("attribute of {len} bytes, {path}"));
         let file = self.path(&path);

@@ -1,4 +1,5 @@
-//! Taking and freeing blocks.
+//! Taking and freeing blocks: whole clusters, which are what the bitmaps have bits for. Without
+//! `bigalloc` a cluster is a block.
 
 use std::sync::PoisonError;
 
@@ -32,13 +33,22 @@ pub(crate) enum Purpose {
 pub(crate) struct BlockRequest {
     /// Where they should be.
     pub goal: u64,
-    /// How many; fewer may be given, at least one.
+    /// How many; fewer may be given, at least one. With clusters, more: whole ones are given.
     pub want: u32,
     /// The file they are for.
     pub owner: InodeNo,
     pub purpose: Purpose,
     /// Blocks after them that the file will probably want next.
     pub window: u32,
+}
+
+/// A request in clusters.
+struct Wish {
+    /// One of the volume's blocks.
+    goal: u64,
+    want: u32,
+    window: u32,
+    owner: InodeNo,
 }
 
 /// Whose windows to respect.
@@ -64,7 +74,7 @@ impl Volume {
 }
 
 impl Txn<'_> {
-    /// Takes a run of blocks.
+    /// Takes a run of blocks: whole clusters.
     ///
     /// # Errors
     /// No space.
@@ -73,24 +83,42 @@ impl Txn<'_> {
         let layout = &self.volume.layout;
         let goal =
             if layout.contains(request.goal, 1) { request.goal } else { layout.first_data_block };
-        let want = request.want.min(layout.blocks_per_group).min(self.space_for(request.purpose)?);
-        let request = BlockRequest { goal, want, ..request };
-        let found = match self.search(&request, Respect::Windows)? {
+        let ratio = layout.blocks_per_cluster;
+        let wish = Wish {
+            goal,
+            want: request
+                .want
+                .div_ceil(ratio)
+                .min(layout.clusters_per_group())
+                .min(self.space_for(request.purpose)?),
+            window: request.window / ratio,
+            owner: request.owner,
+        };
+        let found = match self.search(&wish, Respect::Windows)? {
             Some(found) => Some(found),
             None if self.meta.alloc.windows.is_empty() => None,
             None => {
                 self.meta.alloc.windows.clear();
-                self.search(&request, Respect::Nothing)?
+                self.search(&wish, Respect::Nothing)?
             }
         };
         let (group, run) = found.ok_or(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }))?;
+        let (start, end) = self.blocks_of(group, run);
         self.take(group, run)?;
-        let start = self.volume.layout.group_start(group) + u64::from(run.start);
-        self.set_window(&request, group, run)?;
-        Ok((start, run.len))
+        self.set_window(&wish, group, run)?;
+        // OK to cast: at most a group.
+        Ok((start, (end - start) as u32))
     }
 
-    /// How many blocks a request may take at most.
+    /// The blocks, start to end, that bits of a group's bitmap stand for.
+    fn blocks_of(&self, group: GroupNo, run: Run) -> (u64, u64) {
+        let layout = &self.volume.layout;
+        let ratio = u64::from(layout.blocks_per_cluster);
+        let start = layout.group_start(group) + u64::from(run.start) * ratio;
+        (start, start + u64::from(run.len) * ratio)
+    }
+
+    /// How many clusters a request may take at most.
     fn space_for(&self, purpose: Purpose) -> Result<u32> {
         let space = *self.volume.space();
         let free = space.free_blocks.saturating_sub(space.resting_blocks + self.taken.len());
@@ -98,22 +126,24 @@ impl Txn<'_> {
             Purpose::Data => space.available().saturating_sub(self.taken.len()),
             Purpose::DelayedData | Purpose::Metadata => free,
         };
+        let left = left / u64::from(self.volume.layout.blocks_per_cluster);
         if left == 0 {
             return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
         }
         Ok(u32::try_from(left).unwrap_or(u32::MAX))
     }
 
-    fn search(&self, request: &BlockRequest, respect: Respect) -> Result<Option<(GroupNo, Run)>> {
+    fn search(&self, request: &Wish, respect: Respect) -> Result<Option<(GroupNo, Run)>> {
         let layout = &self.volume.layout;
         // OK to unwrap: the goal is one of the volume's blocks.
-        let (goal_group, goal_bit) = layout.group_of_block(request.goal).unwrap();
+        let (goal_group, goal_block) = layout.group_of_block(request.goal).unwrap();
+        let goal_bit = goal_block / layout.blocks_per_cluster;
         let groups = layout.groups;
         let in_order = || (0..groups).map(move |i| GroupNo((goal_group.0 + i) % groups));
         if self.group(goal_group).free_blocks() > 0 {
             let map = self.usable(goal_group, request, respect)?;
-            let bits = layout.blocks_in_group(goal_group);
-            let enough = request.want.min(GOAL_RUN_MIN);
+            let bits = layout.clusters_in_group(goal_group);
+            let enough = request.want.min(GOAL_RUN_MIN.div_ceil(layout.blocks_per_cluster));
             if !bitmap::is_set(&map, goal_bit)
                 && let Some(run) = bitmap::next_run(&map, goal_bit, bits, request.want)
                 && run.len >= enough
@@ -129,7 +159,7 @@ impl Txn<'_> {
             }
             let map = self.usable(group, request, respect)?;
             let from = if group == goal_group { goal_bit } else { 0 };
-            let bits = layout.blocks_in_group(group);
+            let bits = layout.clusters_in_group(group);
             let Some(run) = bitmap::best_run(&map, bits, from, request.want) else { continue };
             if run.len >= request.want {
                 return Ok(Some((group, run)));
@@ -146,14 +176,20 @@ impl Txn<'_> {
     }
 
     /// A group's bitmap with everything set that this request must not take.
-    fn usable(&self, group: GroupNo, request: &BlockRequest, respect: Respect) -> Result<Vec<u8>> {
+    fn usable(&self, group: GroupNo, request: &Wish, respect: Respect) -> Result<Vec<u8>> {
         let mut map = self.block_bitmap(group)?.to_vec();
         let layout = &self.volume.layout;
+        let ratio = u64::from(layout.blocks_per_cluster);
         let start = layout.group_start(group);
         let end = start + u64::from(layout.blocks_in_group(group));
         let mut hide = |(s, e): (u64, u64)| {
-            bitmap::set(&mut map, (s - start) as u32, (e - s) as u32);
+            let (first, end) = ((s - start) / ratio, (e - start).div_ceil(ratio));
+            bitmap::set(&mut map, first as u32, (end - first) as u32);
         };
+        if !(end - start).is_multiple_of(ratio) {
+            // Part of the last cluster would lie beyond the end.
+            hide((end - 1, end));
+        }
         self.meta.alloc.resting.within(start, end).for_each(&mut hide);
         self.freed.within(start, end).for_each(&mut hide);
         if respect == Respect::Windows {
@@ -173,17 +209,15 @@ impl Txn<'_> {
             return Err(Ext4Error::corrupt("more free blocks in the bitmap than counted", place));
         }
         edit.desc.set_free_blocks(free - run.len);
-        let start = self.volume.layout.group_start(group) + u64::from(run.start);
-        self.taken.insert(start, start + u64::from(run.len));
+        let (start, end) = self.blocks_of(group, run);
+        self.taken.insert(start, end);
         Ok(())
     }
 
     /// Keeps the blocks after a run for its file.
-    fn set_window(&mut self, request: &BlockRequest, group: GroupNo, run: Run) -> Result<()> {
-        let layout = &self.volume.layout;
-        let start = layout.group_start(group);
+    fn set_window(&mut self, request: &Wish, group: GroupNo, run: Run) -> Result<()> {
         let next = run.start + run.len;
-        let after = start + u64::from(next);
+        let (_, after) = self.blocks_of(group, run);
         if let Some((s, e)) = self.meta.alloc.windows.of(request.owner)
             && s < after
             && after < e
@@ -194,11 +228,11 @@ impl Txn<'_> {
         if request.window == 0 {
             return Ok(());
         }
-        let bits = layout.blocks_in_group(group);
+        let bits = self.volume.layout.clusters_in_group(group);
         let map = self.usable(group, request, Respect::Windows)?;
         match bitmap::next_run(&map, next, bits, request.window) {
             Some(free) if free.start == next => {
-                let end = after + u64::from(free.len);
+                let (_, end) = self.blocks_of(group, free);
                 self.meta.alloc.windows.set(request.owner, after, end);
             }
             _ => self.meta.alloc.windows.remove(request.owner),
@@ -206,30 +240,36 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Gives blocks back. They rest until this transaction has committed.
+    /// Gives blocks back, with all others of the clusters that they lie in. They rest until this
+    /// transaction has committed. Returns how many that are.
     ///
     /// # Errors
     /// Corrupt: they are not a file's, or are free already.
-    pub(crate) fn free_blocks(&mut self, start: u64, len: u64) -> Result<()> {
+    pub(crate) fn free_blocks(&mut self, start: u64, len: u64) -> Result<u64> {
         let place = || format!("blocks {start}+{len}");
+        let layout = &self.volume.layout;
+        let ratio = layout.blocks_per_cluster;
         if !self.volume.valid_file_blocks(start, len) {
             return Err(Ext4Error::corrupt("freeing blocks that no file may own", place()));
         }
-        let (mut at, end) = (start, start + len);
+        let (start, end) = layout.whole_clusters(start, start + len);
+        let mut at = start;
         while at < end {
             // OK to unwrap: the blocks are the volume's.
-            let (group, bit) = self.volume.layout.group_of_block(at).unwrap();
-            let left_in_group = self.volume.layout.blocks_in_group(group) - bit;
-            let n = left_in_group.min(u32::try_from(end - at).unwrap_or(u32::MAX));
+            let (group, block) = self.volume.layout.group_of_block(at).unwrap();
+            let bit = block / ratio;
+            let left_in_group = self.volume.layout.clusters_in_group(group) - bit;
+            let clusters = (end - at) / u64::from(ratio);
+            let n = left_in_group.min(u32::try_from(clusters).unwrap_or(u32::MAX));
             let already = self.modify_block_bitmap(group, |map| bitmap::clear(map, bit, n))?;
             if already > 0 {
                 return Err(Ext4Error::corrupt("freeing blocks that are free", place()));
             }
             let edit = self.group_mut(group);
             edit.desc.set_free_blocks(edit.desc.free_blocks() + n);
-            at += u64::from(n);
+            at += u64::from(n) * u64::from(ratio);
         }
         self.freed.insert(start, end);
-        Ok(())
+        Ok(end - start)
     }
 }

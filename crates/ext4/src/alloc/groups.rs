@@ -24,7 +24,7 @@ impl Txn<'_> {
         let desc: &GroupDesc = self.group(group);
         let layout = &self.volume.layout;
         self.read_checked(desc.block_bitmap(), &|map| {
-            if layout.checksums.verify_block_bitmap(map, layout.blocks_per_group, desc) {
+            if layout.checksums.verify_block_bitmap(map, layout.clusters_per_group(), desc) {
                 return Ok(());
             }
             Err(Ext4Error::corrupt("wrong checksum", format!("block bitmap of group {group}")))
@@ -37,10 +37,13 @@ impl Txn<'_> {
         let layout = &volume.layout;
         let mut map = vec![0; layout.block_size as usize];
         let (start, blocks) = (layout.group_start(group), layout.blocks_in_group(group));
+        let ratio = u64::from(layout.blocks_per_cluster);
         for (s, e) in volume.group_metadata.within(start, start + u64::from(blocks)) {
-            bitmap::set(&mut map, (s - start) as u32, (e - s) as u32);
+            let (first, end) = ((s - start) / ratio, (e - start).div_ceil(ratio));
+            bitmap::set(&mut map, first as u32, (end - first) as u32);
         }
-        bitmap::set(&mut map, blocks, layout.block_size * 8 - blocks);
+        let clusters = layout.clusters_in_group(group);
+        bitmap::set(&mut map, clusters, layout.block_size * 8 - clusters);
         map
     }
 

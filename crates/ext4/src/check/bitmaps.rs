@@ -6,10 +6,10 @@ use crate::check::{Checker, FindingKind};
 use crate::error::Result;
 use crate::ondisk::{GroupFlags, GroupNo};
 
-/// Free blocks, free inodes and directories of a group, as counted.
+/// Free clusters (blocks without `bigalloc`), free inodes and directories of a group, as counted.
 #[derive(Default)]
 struct Counted {
-    free_blocks: u32,
+    free_clusters: u32,
     free_inodes: u32,
     directories: u32,
 }
@@ -52,13 +52,15 @@ impl Checker<'_> {
             self.check_block_bitmap(group, &mut counted)?;
             self.check_inode_bitmap(group, &mut counted)?;
             self.check_group_counts(group, &counted);
-            free_blocks += u64::from(counted.free_blocks);
+            free_blocks += u64::from(counted.free_clusters);
             free_inodes += u64::from(counted.free_inodes);
         }
+        free_blocks *= u64::from(self.layout.blocks_per_cluster);
         self.counts.free_blocks = free_blocks;
         self.counts.free_inodes = free_inodes;
         let all = self.layout.blocks_count - self.layout.first_data_block;
-        self.counts.blocks = all - free_blocks;
+        // The last cluster may reach beyond the end.
+        self.counts.blocks = all.saturating_sub(free_blocks);
         // While mounted the superblock's counters are only brought up to date now and then.
         if self.in_use {
             return Ok(());
@@ -84,11 +86,12 @@ impl Checker<'_> {
     /// The words that a block bitmap marked as uninitialised stands for.
     fn implied_blocks(&self, group: GroupNo) -> Vec<u64> {
         let l = &self.layout;
-        let bits = l.blocks_in_group(group);
-        let start = l.group_start(group);
+        let bits = l.clusters_in_group(group);
+        let (start, ratio) = (l.group_start(group), u64::from(l.blocks_per_cluster));
         let mut words = vec![0u64; (bits as usize).div_ceil(64)];
         let mut set = |block: u64| {
-            if let Some(i) = block.checked_sub(start).filter(|i| *i < u64::from(bits)) {
+            if let Some(i) = block.checked_sub(start).map(|i| i / ratio).filter(|i| *i < bits.into())
+            {
                 words[(i / 64) as usize] |= 1 << (i % 64);
             }
         };
@@ -102,10 +105,10 @@ impl Checker<'_> {
     }
 
     fn check_block_bitmap(&mut self, group: GroupNo, counted: &mut Counted) -> Result<()> {
-        let bits = self.layout.blocks_in_group(group);
+        let bits = self.layout.clusters_in_group(group);
         let uninit = self.group_flags(group).contains(GroupFlags::BLOCK_UNINIT);
         if uninit && self.claims.group(group).is_none() {
-            counted.free_blocks = bits;
+            counted.free_clusters = bits;
             return Ok(());
         }
         let d = self.groups[group.0 as usize];
@@ -113,8 +116,8 @@ impl Checker<'_> {
             self.implied_blocks(group)
         } else if self.layout.contains(d.block_bitmap(), 1) {
             let bytes = self.source.block(d.block_bitmap())?;
-            let bpg = self.layout.blocks_per_group;
-            if !self.layout.checksums.verify_block_bitmap(&bytes, bpg, &d) {
+            let cpg = self.layout.clusters_per_group();
+            if !self.layout.checksums.verify_block_bitmap(&bytes, cpg, &d) {
                 let text = format_args!("the block bitmap's checksum is wrong");
                 self.bitmap_finding(group, FindingKind::BlockBitmapChecksum, text);
             }
@@ -135,11 +138,13 @@ impl Checker<'_> {
             }
         };
         let used: u32 = claimed.iter().map(|w| w.count_ones()).sum();
-        counted.free_blocks = bits.saturating_sub(used);
+        counted.free_clusters = bits.saturating_sub(used);
         if let Some((first, count)) = differences(&on_disk, claimed) {
-            let block = self.layout.group_start(group) + u64::from(first);
+            let ratio = u64::from(self.layout.blocks_per_cluster);
+            let block = self.layout.group_start(group) + u64::from(first) * ratio;
+            let what = if ratio == 1 { "blocks" } else { "clusters" };
             let text = format_args!(
-                "the block bitmap is wrong for {count} blocks, the first is block {block}"
+                "the block bitmap is wrong for {count} {what}, the first is block {block}"
             );
             self.bitmap_finding(group, FindingKind::BlockBitmap, text);
         }
@@ -187,8 +192,10 @@ impl Checker<'_> {
 
     fn check_group_counts(&mut self, group: GroupNo, counted: &Counted) {
         let d = self.groups[group.0 as usize];
+        let free = if self.layout.blocks_per_cluster == 1 { "blocks" } else { "clusters" };
+        let free = format!("free {free}");
         for (kind, what, said, counted) in [
-            (FindingKind::FreeBlocks, "free blocks", d.free_blocks(), counted.free_blocks),
+            (FindingKind::FreeBlocks, free.as_str(), d.free_blocks(), counted.free_clusters),
             (FindingKind::FreeInodes, "free inodes", d.free_inodes(), counted.free_inodes),
             (FindingKind::UsedDirectories, "directories", d.used_dirs(), counted.directories),
         ] {

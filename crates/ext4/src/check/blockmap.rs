@@ -16,6 +16,8 @@ struct Walk {
     ino: InodeNo,
     keep_runs: bool,
     mapped: Mapped,
+    /// The cluster of the block before.
+    cluster: Option<u64>,
 }
 
 /// The pointer at an index of a block of pointers.
@@ -28,7 +30,7 @@ impl Checker<'_> {
     /// Walks through the map of an inode without extents.
     pub(super) fn walk_block_map(&mut self, ino: InodeNo, inode: &RawInode) -> Result<Mapped> {
         let keep_runs = self.needs_runs(ino, inode);
-        let mut walk = Walk { ino, keep_runs, mapped: Mapped::default() };
+        let mut walk = Walk { ino, keep_runs, mapped: Mapped::default(), cluster: None };
         let root = inode.block();
         let per_block = u64::from(self.layout.block_size / 4);
         let mut at = 0;
@@ -65,7 +67,11 @@ impl Checker<'_> {
             self.findings.add(FindingKind::BlockMap, format_args!("inode {ino}"), text);
             return false;
         }
-        walk.mapped.blocks += 1;
+        let ratio = u64::from(self.layout.blocks_per_cluster);
+        if walk.cluster.replace(block / ratio) == Some(block / ratio) && ratio > 1 {
+            return true;
+        }
+        walk.mapped.blocks += ratio;
         !self.claim_for_inode(ino, block, 1)
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Walk {
     mapped: Mapped,
     /// The file block behind the last extent.
     next: u64,
+    /// The cluster of the file in which the last extent ends, and of the device.
+    cluster: Option<(u64, u64)>,
 }
 
 impl Checker<'_> {
@@ -38,6 +40,7 @@ impl Checker<'_> {
             size_blocks: inode.size().div_ceil(bs),
             mapped: Mapped::default(),
             next: 0,
+            cluster: None,
         };
         let root = inode.block();
         if let Some(header) = self.node_header(&walk, root, None, 0)? {
@@ -133,7 +136,7 @@ impl Checker<'_> {
             self.extent_finding(ino, FindingKind::ExtentRange, text);
             return Ok(());
         }
-        walk.mapped.blocks += 1;
+        walk.mapped.blocks += u64::from(self.layout.blocks_per_cluster);
         if !self.claims.claim_one(block) {
             let text = format_args!("extent node at block {block}, which has another owner");
             self.extent_finding(ino, FindingKind::BlockShared, text);
@@ -187,14 +190,27 @@ impl Checker<'_> {
             bad(FindingKind::DirectoryHole, "follows a hole in a directory");
         }
         walk.next = e.end();
+        let ratio = u64::from(self.layout.blocks_per_cluster);
+        let begins = (u64::from(first) / ratio, start / ratio);
+        let same = walk.cluster == Some(begins);
+        let torn = walk.cluster.is_some_and(|(of_file, _)| of_file == begins.0 && !same);
+        if u64::from(first) % ratio != start % ratio || torn {
+            bad(FindingKind::Cluster, "does not lie in clusters as in the file");
+        }
+        let end = start + u64::from(len);
+        walk.cluster = Some(((e.end() - 1) / ratio, (end - 1) / ratio));
+        // A cluster that the last extent ended in is the file's already.
+        let new = if same { (begins.1 + 1) * ratio } else { start };
+        let clusters = end.div_ceil(ratio).saturating_sub(new / ratio);
         let mapped = &mut walk.mapped;
-        mapped.blocks += u64::from(len);
+        mapped.blocks += clusters * ratio;
         mapped.end = mapped.end.max(e.end());
         if !e.unwritten {
             mapped.written_end = mapped.written_end.max(e.end());
         }
         // What somebody else has claimed is left out, so that no block is read for two.
-        if !self.claim_for_inode(ino, start, u64::from(len)) && walk.keep_runs {
+        let shared = new < end && self.claim_for_inode(ino, new, end - new);
+        if !shared && walk.keep_runs {
             walk.mapped.runs.push((first, start, len));
         }
     }

@@ -77,6 +77,9 @@ pub enum FindingKind {
     ExtentOrder,
     /// An extent or a node lies outside the file system.
     ExtentRange,
+    /// With `bigalloc`: a cluster of a file does not lie in one cluster of the device, block for
+    /// block.
+    Cluster,
     /// A block map points outside the file system.
     BlockMap,
     /// A block has two owners.

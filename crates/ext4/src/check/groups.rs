@@ -60,7 +60,7 @@ impl Checker<'_> {
                 bad(format_args!("the {what} is at block {block}, outside the group"));
             }
         }
-        if d.free_blocks() > l.blocks_in_group(group) {
+        if d.free_blocks() > l.clusters_in_group(group) {
             bad(format_args!("{} free blocks", d.free_blocks()));
         }
         if d.free_inodes() > l.inodes_per_group {
@@ -139,7 +139,7 @@ impl Checker<'_> {
             return;
         }
         let findings = &mut self.findings;
-        self.claims.claim(start, len, |block, n| {
+        self.claims.claim_metadata(start, len, |block, n| {
             findings.add(
                 FindingKind::MetadataPlace,
                 format_args!("group {group}"),

@@ -96,12 +96,15 @@ impl Info {
             ("Inode count", self.inodes.to_string()),
             ("Block count", self.blocks.to_string()),
             ("Reserved block count", self.reserved_blocks.to_string()),
-            ("Overhead clusters", sb.overhead_blocks.to_string()),
+            ("Overhead clusters", sb.overhead_clusters.to_string()),
             ("Free blocks", self.free_blocks.to_string()),
             ("Free inodes", self.free_inodes.to_string()),
             ("First block", sb.first_data_block.to_string()),
             ("Block size", self.block_size.to_string()),
         ];
+        if has_clusters(sb) {
+            rows.push(("Cluster size", (1024u64 << sb.log_cluster_size.get().min(32)).to_string()));
+        }
         rows.extend(self.layout_rows());
         rows.extend(self.journal_rows());
         rows
@@ -118,6 +121,9 @@ impl Info {
             rows.push(("Reserved GDT blocks", sb.reserved_gdt_blocks.to_string()));
         }
         rows.push(("Blocks per group", sb.blocks_per_group.to_string()));
+        if has_clusters(sb) {
+            rows.push(("Clusters per group", sb.clusters_per_group.to_string()));
+        }
         rows.push(("Inodes per group", sb.inodes_per_group.to_string()));
         if f.incompat.contains(Incompat::FLEX_BG) && sb.log_groups_per_flex < 32 {
             rows.push(("Flex block group size", (1u64 << sb.log_groups_per_flex).to_string()));
@@ -233,6 +239,10 @@ fn errors(sb: &Superblock) -> String {
         ErrorsBehaviour::Panic => "Panic".into(),
         ErrorsBehaviour::Unknown(code) => format!("Unknown ({code})"),
     }
+}
+
+fn has_clusters(sb: &Superblock) -> bool {
+    sb.features().ro_compat.contains(RoCompat::BIGALLOC)
 }
 
 #[cfg(test)]

@@ -32,7 +32,8 @@ impl Checker<'_> {
             return Ok(());
         }
         let blocks = self.walk_reserved(double)?;
-        let unit = u64::from(self.layout.block_size / 512);
+        // Each of them counts as a whole cluster.
+        let unit = self.layout.cluster_size() / 512;
         if inode.blocks_field() != blocks * unit {
             let text =
                 format_args!("storage used is {}, counted {}", inode.blocks_field(), blocks * unit);
@@ -52,7 +53,7 @@ impl Checker<'_> {
         let per_block = pointers.len() / 4;
         let bpg = u64::from(self.layout.blocks_per_group);
         let desc_blocks = self.layout.desc_blocks as usize;
-        let first = self.layout.first_data_block + 1 + desc_blocks as u64;
+        let first = self.layout.superblock_place().0 + 1 + desc_blocks as u64;
         let backups: Vec<u64> = self.layout.backup_groups().map(|g| u64::from(g.0)).collect();
         for i in 0..self.layout.reserved_gdt_blocks as usize {
             let primary = first + i as u64;

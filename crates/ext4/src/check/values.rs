@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::check::{Checker, FindingKind};
-use crate::ondisk::{Incompat, InodeFlags, InodeNo, RawInode, XattrEntry, xattr_entry_hash};
+use crate::ondisk::{Incompat, InodeFlags, InodeNo, Layout, RawInode, XattrEntry, xattr_entry_hash};
 
 /// An attribute whose value is in an inode.
 #[derive(Debug, Clone, Copy)]
@@ -17,9 +17,10 @@ pub(super) struct ValueUse {
 }
 
 impl ValueUse {
-    /// Blocks that the owner is charged for.
-    pub(super) fn blocks(&self, block_size: u32) -> u64 {
-        u64::from(self.size).div_ceil(u64::from(block_size))
+    /// Blocks that the owner is charged for: whole clusters.
+    pub(super) fn blocks(&self, layout: &Layout) -> u64 {
+        let clusters = u64::from(self.size).div_ceil(layout.cluster_size());
+        clusters * u64::from(layout.blocks_per_cluster)
     }
 
     pub(super) fn of(entry: &XattrEntry, name: &[u8]) -> Self {
@@ -60,7 +61,7 @@ impl Checker<'_> {
 
     /// Gives the blocks that an owner of these is charged for.
     pub(super) fn note_values(&mut self, by: InodeNo, uses: Vec<ValueUse>) -> u64 {
-        let blocks = uses.iter().map(|u| u.blocks(self.layout.block_size)).sum();
+        let blocks = uses.iter().map(|u| u.blocks(&self.layout)).sum();
         self.values.uses.extend(uses.into_iter().map(|u| (by, u)));
         blocks
     }

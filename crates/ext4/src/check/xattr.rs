@@ -131,12 +131,13 @@ impl Checker<'_> {
             }
             return Ok(0);
         }
+        let own = u64::from(self.layout.blocks_per_cluster);
         if let Some(known) = self.xattr_blocks.get_mut(&block) {
             known.found += 1;
-            return Ok(1 + known.values);
+            return Ok(own + known.values);
         }
         if self.claim_for_inode(ino, block, 1) {
-            return Ok(1);
+            return Ok(own);
         }
         let bytes = self.source.block(block)?;
         let place = format_args!("attribute block {block} of inode {ino}");
@@ -144,7 +145,7 @@ impl Checker<'_> {
             self.findings.add(FindingKind::XattrChecksum, place, format_args!("wrong checksum"));
         }
         let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
-            return Ok(1);
+            return Ok(own);
         };
         let mut charged = 0;
         let problem = if header.magic.get() != XATTR_MAGIC {
@@ -167,7 +168,7 @@ impl Checker<'_> {
         }
         self.xattr_blocks
             .insert(block, Use { says: header.refcount.get(), found: 1, values: charged });
-        Ok(1 + charged)
+        Ok(own + charged)
     }
 
     /// Blocks of attributes are shared by as many inodes as they say.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use steadfast_vfs::FileType;
 
+use super::clusters::Placed;
 use super::{FILE_END, Lookup, Node, NodeRead, NodeStore, Tree};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
@@ -85,15 +86,15 @@ impl NodeStore for Writer<'_, '_> {
         let goal = self.txn.block_goal(self.no, None);
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
-        let (block, _) = self.txn.allocate_blocks(request)?;
-        self.txn.add_blocks(self.no, 1)?;
+        let (block, taken) = self.txn.allocate_blocks(request)?;
+        self.txn.add_blocks(self.no, taken.into())?;
         Ok(block)
     }
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        self.txn.free_blocks(block, 1)?;
-        self.txn.add_blocks(self.no, -1)
+        let freed = self.txn.free_blocks(block, 1)?;
+        self.txn.add_blocks(self.no, -freed.cast_signed())
     }
 }
 
@@ -233,11 +234,12 @@ impl<'v> Txn<'v> {
         })
     }
 
-    /// Maps a hole of the file to blocks that were allocated for it.
+    /// Maps a hole of the file to blocks that were allocated for it; the inode counts `taken`
+    /// blocks more.
     ///
     /// # Errors
     /// Unsupported: unwritten blocks in a file with a block map, which cannot mark them.
-    pub(crate) fn map_extent(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
+    pub(crate) fn map_extent(&mut self, no: InodeNo, extent: Extent, taken: u32) -> Result<()> {
         if has_extents(&self.raw_inode(no)?) {
             self.change_tree(no, |tree| tree.insert(extent))?;
         } else if extent.unwritten {
@@ -246,7 +248,7 @@ impl<'v> Txn<'v> {
         } else {
             self.change_map(no, |map| map.insert(extent))?;
         }
-        self.add_blocks(no, extent.len.into())?;
+        self.add_blocks(no, taken.into())?;
         self.edit_inode(no)?.map_changes.push(MapChange::Mapped(extent));
         Ok(())
     }
@@ -259,13 +261,10 @@ impl<'v> Txn<'v> {
         } else {
             self.change_map(no, |map| map.remove(from, to))?
         };
-        for e in removed {
-            if revoke {
-                (e.start..e.start + u64::from(e.len)).for_each(|block| self.forget(block));
-            }
-            self.free_blocks(e.start, e.len.into())?;
-            self.add_blocks(no, -i64::from(e.len))?;
+        for e in removed.iter().filter(|_| revoke) {
+            (e.start..e.start + u64::from(e.len)).for_each(|block| self.forget(block));
         }
+        self.free_extents(no, &removed, from, to)?;
         self.edit_inode(no)?.map_changes.push(MapChange::Unmapped { from, to });
         Ok(())
     }
@@ -302,8 +301,8 @@ impl<'v> Txn<'v> {
         let (goal, _) = self.prepare_map(no, logical)?;
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-        let (start, _) = self.allocate_blocks(request)?;
-        self.map_extent(no, Extent { logical, len: 1, start, unwritten: false })?;
+        let Placed { start, taken, .. } = self.place(request, logical)?;
+        self.map_extent(no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
         self.modify_inode(no, |raw| raw.set_size(size + block_size))?;
         Ok((logical, start))
     }

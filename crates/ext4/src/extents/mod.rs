@@ -11,6 +11,7 @@
 //! * A parent's key equals the first file block of the child after every change.
 //! * No index node and, below the root, no leaf is empty.
 
+mod clusters;
 mod file;
 mod node;
 mod remove;
@@ -20,6 +21,7 @@ mod tests;
 
 use bytes::Bytes;
 
+pub(crate) use clusters::Placed;
 pub(crate) use node::Node;
 use node::{Child, Entries, child_for};
 

@@ -174,7 +174,8 @@ impl Ext4 {
             let (place, len) =
                 txn.allocate_blocks(BlockRequest { goal, want, owner, purpose, window })?;
             txn.unmap(inode.no, at, at + u64::from(len), false)?;
-            txn.map_extent(inode.no, Extent { logical, len, start: place, unwritten: false })?;
+            let extent = Extent { logical, len, start: place, unwritten: false };
+            txn.map_extent(inode.no, extent, len)?;
             at += u64::from(len);
         }
         Ok(at)

@@ -5,8 +5,9 @@ use steadfast_vfs::FsError;
 use super::pieces::Place;
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
-use crate::inode::Inode;
+use crate::extents::FILE_END;
+use crate::fs::{Ext4, key};
+use crate::inode::{Inode, InodeState};
 use crate::meta::Txn;
 
 impl Ext4 {
@@ -20,9 +21,12 @@ impl Ext4 {
             return self.reserve_elsewhere(inode, from, to);
         }
         let size = self.volume.block_size();
+        let mut allowed = self.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
+        if self.volume.layout.blocks_per_cluster > 1 {
+            return self.reserve_clusters(inode, from, to, allowed);
+        }
         let holes = self.holes(inode, from / size, to.div_ceil(size))?;
         let mut new = RangeSet::new();
-        let mut allowed = self.quota_left(inode)?.map_or(u64::MAX, |bytes| bytes / size);
         let mut state = inode.state();
         let mut space = self.volume.space();
         for (start, end) in holes {
@@ -48,6 +52,73 @@ impl Ext4 {
             }
         }
         Ok((to, new))
+    }
+
+    /// [`reserve`](Self::reserve) with clusters: what is reserved is those that the file does not
+    /// have yet. `allowed`: blocks that quotas leave.
+    fn reserve_clusters(
+        &self,
+        inode: &Inode,
+        from: u64,
+        to: u64,
+        mut allowed: u64,
+    ) -> Result<(u64, RangeSet)> {
+        let layout = &self.volume.layout;
+        let size = self.volume.block_size();
+        let ratio = u64::from(layout.blocks_per_cluster);
+        let (first, last) = (from / size, to.div_ceil(size));
+        let (start, end) = layout.whole_clusters(first, last);
+        let (mut holes, mut mapped) = (Vec::new(), RangeSet::new());
+        for p in self.volume.pieces(inode, start * size, end * size, None)? {
+            let (a, b) = (p.offset / size, (p.offset + p.len) / size);
+            if p.place == Place::Hole {
+                holes.push((a.max(first), b.min(last)));
+            } else {
+                mapped.insert(a / ratio, b.div_ceil(ratio));
+            }
+        }
+        let mut new = RangeSet::new();
+        let mut state = inode.state();
+        let mut space = self.volume.space();
+        for block in holes.into_iter().flat_map(|(a, b)| a..b) {
+            if state.delayed.contains(block) {
+                continue;
+            }
+            let cluster = block / ratio;
+            if !mapped.contains(cluster) && !state.promised.contains(cluster) {
+                if space.available().min(allowed) < ratio {
+                    let end = block * size;
+                    if end > from {
+                        return Ok((end, new));
+                    }
+                    let quota = space.available() >= ratio;
+                    let full = FsError::NoSpace { what: "blocks" };
+                    return Err(if quota { FsError::QuotaExceeded } else { full }.into());
+                }
+                state.promised.insert(cluster, cluster + 1);
+                space.delayed_blocks += ratio;
+                allowed = allowed.saturating_sub(ratio);
+                self.volume.quotas.add_delayed(&state.raw, ratio * size);
+            }
+            state.delayed.insert(block, block + 1);
+            new.insert(block, block + 1);
+        }
+        Ok((to, new))
+    }
+
+    /// Writes out what is delayed in the clusters that `edges`, file blocks, cut in two: they may
+    /// be about to lose all that is mapped, and such data may count on them.
+    pub(super) fn place_beside(&self, inode: &Inode, edges: [u64; 2]) -> Result<()> {
+        let layout = &self.volume.layout;
+        let size = self.volume.block_size();
+        for edge in edges {
+            let (start, end) = layout.whole_clusters(edge, edge);
+            let waiting = inode.state().delayed.within(start, end).next().is_some();
+            if waiting {
+                self.pages.flush_range(key(inode.no), start * size..end * size)?;
+            }
+        }
+        Ok(())
     }
 
     /// Ranges of file blocks within `[from, to)` that have no place.
@@ -77,7 +148,12 @@ impl Ext4 {
             let count = |set: &RangeSet, (from, to)| -> u64 {
                 set.within(from, to).map(|(start, end)| end - start).sum()
             };
-            placed.iter().map(|r| count(&state.delayed, *r) + count(&state.moving, *r)).collect()
+            let ratio = u64::from(self.volume.layout.blocks_per_cluster);
+            let reserved = |(from, to): (u64, u64)| match ratio {
+                1 => count(&state.delayed, (from, to)),
+                n => count(&state.promised, (from / n, to.div_ceil(n))) * n,
+            };
+            placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
         };
         txn.settles = counts.iter().sum();
         txn.finish()?;
@@ -90,11 +166,38 @@ impl Ext4 {
     /// `settled` blocks of the reservations are counted as taken already.
     fn end_reservations(&self, inode: &Inode, from: u64, to: u64, settled: u64) {
         let mut state = inode.state();
-        let delayed = state.delayed.remove(from, to);
+        let delayed = match u64::from(self.volume.layout.blocks_per_cluster) {
+            1 => state.delayed.remove(from, to),
+            ratio => end_promises(&mut state, from, to, ratio, settled > 0),
+        };
         self.volume.quotas.remove_delayed(&state.raw, delayed * self.volume.block_size());
         let count = delayed + state.moving.remove(from, to);
         let mut space = self.volume.space();
         space.delayed_blocks = space.delayed_blocks.saturating_sub(count);
         space.settled_blocks = space.settled_blocks.saturating_sub(settled);
     }
+}
+
+/// Takes delayed file blocks `[from, to)` out, and the promises of the clusters they lie in:
+/// of all if they are placed, else of those in which nothing is delayed any more. Returns how
+/// many blocks are not reserved any more.
+fn end_promises(state: &mut InodeState, from: u64, to: u64, ratio: u64, placed: bool) -> u64 {
+    state.delayed.remove(from, to);
+    let to = to.min(FILE_END);
+    if from >= to {
+        return 0;
+    }
+    let (mut first, mut end) = (from / ratio, to.div_ceil(ratio));
+    if !placed {
+        let waits = |cluster: u64, state: &InodeState| {
+            state.delayed.within(cluster * ratio, (cluster + 1) * ratio).next().is_some()
+        };
+        if waits(first, state) {
+            first += 1;
+        }
+        if first < end && waits(end - 1, state) {
+            end -= 1;
+        }
+    }
+    state.promised.remove(first, end) * ratio
 }

@@ -78,6 +78,8 @@ impl Ext4 {
 
     /// Frees the blocks beyond the size on disk; the inode is no orphan then.
     pub(crate) fn cut_to_size(&self, inode: &Inode) -> Result<()> {
+        let end = inode.state().raw.size().div_ceil(self.volume.block_size());
+        self.place_beside(inode, [end, end])?;
         loop {
             let mut txn = self.volume.begin_promised()?;
             let size = txn.raw_inode(inode.no)?.size();
@@ -100,7 +102,7 @@ impl Ext4 {
 
     /// Bytes that are allocated and freed as one.
     pub(super) fn allocation_unit(&self) -> u64 {
-        self.volume.block_size()
+        self.volume.layout.cluster_size()
     }
 
     /// Unmaps file blocks from the end down to `from`, as many as the transaction can take.

@@ -12,7 +12,7 @@ use super::elsewhere::Need;
 use super::pieces::{Piece, Place};
 use crate::alloc::{BlockRequest, Purpose, RangeSet};
 use crate::error::Result;
-use crate::extents::Lookup;
+use crate::extents::{Lookup, Placed};
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::meta::Txn;
@@ -213,8 +213,8 @@ impl Ext4 {
             let (goal, room) = txn.prepare_map(inode.no, logical)?;
             let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1).min(room) as u32;
             let request = BlockRequest { goal, want, owner: inode.no, purpose, window };
-            let (start, len) = txn.allocate_blocks(request)?;
-            txn.map_extent(inode.no, Extent { logical, len, start, unwritten })?;
+            let Placed { start, len, taken } = txn.place(request, logical)?;
+            txn.map_extent(inode.no, Extent { logical, len, start, unwritten }, taken)?;
             at += u64::from(len);
         }
         Ok(at)

@@ -34,7 +34,7 @@ fn written_bits(file: &OpenFile) -> TransactMask {
 
 impl Ext4 {
     fn attr(&self, inode: &Inode) -> Attr {
-        inode.attr(self.volume.layout.block_size)
+        inode.attr(&self.volume.layout)
     }
 
     /// The beginning of every call, which takes this much simulated processor time.
@@ -477,7 +477,8 @@ impl FileSystem for Ext4 {
 impl Ext4 {
     /// Blocks that can never hold data, as the kernel counts them for `statfs`.
     fn overhead(&self) -> u64 {
-        let kept = u64::from(self.volume.lock_meta().superblock.overhead_blocks.get());
+        let clusters = self.volume.lock_meta().superblock.overhead_clusters.get();
+        let kept = u64::from(clusters) * u64::from(self.volume.layout.blocks_per_cluster);
         if kept > 0 && kept < self.volume.layout.blocks_count {
             return kept;
         }

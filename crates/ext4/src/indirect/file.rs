@@ -74,8 +74,8 @@ impl PointerStore for Writer<'_, '_> {
 
     fn free(&mut self, block: u64) -> Result<()> {
         self.txn.forget(block);
-        self.txn.free_blocks(block, 1)?;
-        self.txn.add_blocks(self.no, -1)
+        let freed = self.txn.free_blocks(block, 1)?;
+        self.txn.add_blocks(self.no, -freed.cast_signed())
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) use orphans::{OrphanFile, Orphans};
 
 use crate::alloc::RangeSet;
 use crate::meta::Tid;
-use crate::ondisk::{InodeNo, RawInode};
+use crate::ondisk::{InodeNo, Layout, RawInode};
 
 /// An inode in memory.
 pub struct Inode {
@@ -51,6 +51,10 @@ pub(crate) struct InodeState {
     pub map: ExtentCache,
     /// File blocks that have dirty data and a reservation, but no place yet.
     pub delayed: RangeSet,
+    /// With clusters (`bigalloc`): the clusters of the file for which `delayed` blocks have a
+    /// reservation. The others of them lie in clusters that the file has, and keeps until they
+    /// have been written back. Empty without `bigalloc`: each delayed block is reserved itself.
+    pub promised: RangeSet,
     /// File blocks that a transaction point holds and dirty data will replace: space for their
     /// new places is reserved. Only with data=transact.
     pub moving: RangeSet,
@@ -75,6 +79,14 @@ pub(crate) struct InodeState {
 }
 
 impl InodeState {
+    /// Blocks that are reserved for `delayed` ones, given how many a cluster has.
+    pub fn reserved_blocks(&self, per_cluster: u32) -> u64 {
+        match per_cluster {
+            1 => self.delayed.len(),
+            n => self.promised.len() * u64::from(n),
+        }
+    }
+
     /// The size that write-back goes by.
     pub fn size_written(&self) -> u64 {
         self.size.max(self.write_end)
@@ -88,6 +100,7 @@ impl Inode {
             raw,
             map: ExtentCache::default(),
             delayed: RangeSet::new(),
+            promised: RangeSet::new(),
             moving: RangeSet::new(),
             sync_tid: tid,
             datasync_tid: tid,
@@ -106,13 +119,15 @@ impl Inode {
     }
 
     /// What `stat` says. An inode whose type makes no sense was refused when it was read.
-    pub(crate) fn attr(&self, block_size: u32) -> Attr {
+    pub(crate) fn attr(&self, layout: &Layout) -> Attr {
+        let block_size = layout.block_size;
         let state = self.state();
         let raw = &state.raw;
         // The kernel says so, lest programs take the file for a hole.
         let inline = raw.is_inline() && raw.file_type() == Some(FileType::Regular);
         let inline_512 = if inline { state.size.div_ceil(512) } else { 0 };
-        let delayed_512 = state.delayed.len() * u64::from(block_size / 512);
+        let reserved = state.reserved_blocks(layout.blocks_per_cluster);
+        let delayed_512 = reserved * u64::from(block_size / 512);
         Attr {
             ino: Ino(self.no.0.into()),
             kind: raw.file_type().unwrap_or(FileType::Regular),

@@ -291,7 +291,7 @@ impl<'v> Txn<'v> {
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
         self.volume.names.change(std::mem::take(&mut self.names));
         for (_, edit) in std::mem::take(&mut self.inodes) {
-            self.volume.quotas.owner_changes(&edit, self.volume.block_size());
+            self.volume.quotas.owner_changes(&edit, &self.volume.layout);
             edit.publish(&self.volume.inodes, tid);
         }
     }
@@ -302,7 +302,7 @@ impl<'v> Txn<'v> {
         for (group, edit) in &mut edited {
             if edit.blocks_changed {
                 let bitmap = self.read(edit.desc.block_bitmap())?;
-                let bits = layout.blocks_per_group;
+                let bits = layout.clusters_per_group();
                 layout.checksums.set_block_bitmap(&bitmap, bits, &mut edit.desc);
             }
             if edit.inodes_changed {

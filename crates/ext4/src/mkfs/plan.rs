@@ -132,6 +132,6 @@ impl Plan {
         let backups: u64 = l.all_groups().map(|g| u64::from(l.group_overhead(g))).sum();
         let journal: u64 = self.journal.iter().map(|(_, len)| len).sum();
         let overhead = l.first_data_block + tables + backups + journal;
-        self.sb.overhead_blocks.set(overhead.min(u64::from(u32::MAX)) as u32);
+        self.sb.overhead_clusters.set(overhead.min(u64::from(u32::MAX)) as u32);
     }
 }

@@ -66,7 +66,7 @@ fn check(layout: &Layout, group: GroupNo, desc: &GroupDesc) -> Result<()> {
             return bad(format!("the {name} is said to be at block {block}"));
         }
     }
-    if desc.free_blocks() > layout.blocks_in_group(group)
+    if desc.free_blocks() > layout.clusters_in_group(group)
         || desc.free_inodes() > layout.inodes_per_group
         || desc.itable_unused() > layout.inodes_per_group
     {

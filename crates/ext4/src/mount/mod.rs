@@ -208,6 +208,7 @@ fn assemble(
         let block = superblock.mmp_block.get();
         system_blocks.insert(block, block.saturating_add(1));
     }
+    let system_blocks = whole_clusters(&layout, system_blocks);
     let (free_blocks, free_inodes) = count_free(&layout, &groups);
     let space = Space {
         free_blocks,
@@ -216,7 +217,8 @@ fn assemble(
         delayed_blocks: 0,
         settled_blocks: 0,
         reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
-        cushion_blocks: (layout.blocks_count / CUSHION_FRACTION).min(CUSHION_MAX),
+        cushion_blocks: (layout.blocks_count / CUSHION_FRACTION)
+            .min(CUSHION_MAX * u64::from(layout.blocks_per_cluster)),
     };
     let transacts = options.data == DataMode::Transact && matches!(log, MetaLog::Journal(_));
     let meta = MetaState {
@@ -247,6 +249,19 @@ fn assemble(
         quotas: Quotas::default(),
         protection: None,
     }
+}
+
+/// No file may have a block of a cluster that has one of these.
+fn whole_clusters(layout: &Layout, blocks: RangeSet) -> RangeSet {
+    if layout.blocks_per_cluster == 1 {
+        return blocks;
+    }
+    let mut whole = RangeSet::new();
+    for (start, end) in blocks.iter() {
+        let (start, end) = layout.whole_clusters(start, end);
+        whole.insert(start, end);
+    }
+    whole
 }
 
 /// Free blocks and inodes of all groups.

@@ -118,7 +118,7 @@ impl Checksums {
         }
     }
 
-    /// The checksum of a bitmap: `bits` (blocks or inodes a group) of `bitmap`.
+    /// The checksum of a bitmap: `bits` (clusters or inodes a group) of `bitmap`.
     fn bitmap(&self, bitmap: &[u8], bits: u32, desc: &GroupDesc) -> Option<u32> {
         let len = (bits as usize / 8).min(bitmap.len());
         let sum = crc32c(self.seed()?, &bitmap[..len]);
@@ -126,13 +126,13 @@ impl Checksums {
     }
 
     /// Whether a block bitmap is the one that its group's descriptor means.
-    pub fn verify_block_bitmap(&self, bitmap: &[u8], blocks_per_group: u32, d: &GroupDesc) -> bool {
-        self.bitmap(bitmap, blocks_per_group, d).is_none_or(|sum| sum == d.block_bitmap_csum())
+    pub fn verify_block_bitmap(&self, bitmap: &[u8], clusters_per_group: u32, d: &GroupDesc) -> bool {
+        self.bitmap(bitmap, clusters_per_group, d).is_none_or(|sum| sum == d.block_bitmap_csum())
     }
 
     /// Puts a block bitmap's checksum into its group's descriptor (whose own is not renewed).
-    pub fn set_block_bitmap(&self, bitmap: &[u8], blocks_per_group: u32, d: &mut GroupDesc) {
-        if let Some(sum) = self.bitmap(bitmap, blocks_per_group, d) {
+    pub fn set_block_bitmap(&self, bitmap: &[u8], clusters_per_group: u32, d: &mut GroupDesc) {
+        if let Some(sum) = self.bitmap(bitmap, clusters_per_group, d) {
             d.set_block_bitmap_csum(sum);
         }
     }

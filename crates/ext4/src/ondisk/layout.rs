@@ -240,6 +240,27 @@ impl Layout {
         left.min(u64::from(self.blocks_per_group)) as u32
     }
 
+    /// Clusters a group: what its block bitmap has bits for. The last group may have fewer.
+    pub fn clusters_per_group(&self) -> u32 {
+        self.blocks_per_group / self.blocks_per_cluster
+    }
+
+    /// Clusters of a group: fewer in the last, whose last cluster may reach beyond the end.
+    pub fn clusters_in_group(&self, group: GroupNo) -> u32 {
+        self.blocks_in_group(group).div_ceil(self.blocks_per_cluster)
+    }
+
+    /// Bytes a cluster.
+    pub fn cluster_size(&self) -> u64 {
+        u64::from(self.block_size) * u64::from(self.blocks_per_cluster)
+    }
+
+    /// `[start, end)`, blocks of the volume or of a file, widened to whole clusters.
+    pub fn whole_clusters(&self, start: u64, end: u64) -> (u64, u64) {
+        let ratio = u64::from(self.blocks_per_cluster);
+        (start - start % ratio, end.checked_next_multiple_of(ratio).unwrap_or(u64::MAX))
+    }
+
     /// Group of a block and its number in the group. `None` if the block is in no group.
     pub fn group_of_block(&self, block: u64) -> Option<(GroupNo, u32)> {
         if !self.contains(block, 1) {

@@ -187,8 +187,8 @@ pub struct Superblock {
     pub user_quota_inode: U32,
     /// `s_grp_quota_inum`.
     pub group_quota_inode: U32,
-    /// Blocks of metadata; 0 if not counted (`s_overhead_clusters`).
-    pub overhead_blocks: U32,
+    /// Clusters of metadata; 0 if not counted (`s_overhead_clusters`).
+    pub overhead_clusters: U32,
     /// Groups with backups, with `sparse_super2` (`s_backup_bgs`).
     pub backup_groups: [U32; 2],
     /// `s_encrypt_algos`.
@@ -246,7 +246,7 @@ const _: () = {
     assert!(offset_of!(Superblock, kbytes_written) == 0x178);
     assert!(offset_of!(Superblock, error_count) == 0x194);
     assert!(offset_of!(Superblock, mount_options) == 0x200);
-    assert!(offset_of!(Superblock, overhead_blocks) == 0x248);
+    assert!(offset_of!(Superblock, overhead_clusters) == 0x248);
     assert!(offset_of!(Superblock, lost_found_inode) == 0x268);
     assert!(offset_of!(Superblock, checksum_seed) == 0x270);
     assert!(offset_of!(Superblock, orphan_file_inode) == 0x280);

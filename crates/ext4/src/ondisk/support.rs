@@ -78,10 +78,9 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
 /// As that.
 pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
     check_supported_filesystem(sb)?;
-    if sb.features().ro_compat.contains(RoCompat::BIGALLOC) {
-        return Err(unsupported(
-            "writing to or checking a file system that uses bigalloc: mount it read-only (ro)",
-        ));
+    let f = sb.features();
+    if f.ro_compat.contains(RoCompat::BIGALLOC) && !f.incompat.contains(Incompat::EXTENT) {
+        return Err(unsupported("writing with bigalloc but without extents: mount it with ro"));
     }
     Ok(())
 }

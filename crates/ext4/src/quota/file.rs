@@ -5,6 +5,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
+use crate::extents::Placed;
 use crate::ondisk::{
     Extent, InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_ROOT, QuotaBlockHeader,
     QuotaEntry, QuotaInfo, quota_index,
@@ -47,8 +48,8 @@ impl Txn<'_> {
                 let goal = self.block_goal(no, Some(logical));
                 let purpose = Purpose::Metadata;
                 let request = BlockRequest { goal, want: 1, owner: no, purpose, window: 0 };
-                let (start, _) = self.allocate_blocks(request)?;
-                self.map_extent(no, Extent { logical, len: 1, start, unwritten: false })?;
+                let Placed { start, taken, .. } = self.place(request, logical)?;
+                self.map_extent(no, Extent { logical, len: 1, start, unwritten: false }, taken)?;
                 // OK to cast: a block is at most 64 KiB.
                 self.create(start, vec![0; self.volume.block_size() as usize]);
                 start

@@ -17,7 +17,7 @@ use std::sync::{self, PoisonError};
 use crate::error::{Ext4Error, Result};
 use crate::inode::InodeEdit;
 use crate::meta::Volume;
-use crate::ondisk::{InodeFlags, InodeNo, QuotaInfo, RawInode, RoCompat, Superblock};
+use crate::ondisk::{InodeFlags, InodeNo, Layout, QuotaInfo, RawInode, RoCompat, Superblock};
 use crate::ondisk::{QUOTA_MAGIC, QUOTA_VERSION};
 use steadfast_vfs::FileType;
 
@@ -153,12 +153,13 @@ impl Quotas {
     }
 
     /// An inode is about to be published with other owners: what is reserved for it goes with it.
-    pub fn owner_changes(&self, edit: &InodeEdit, block_size: u64) {
+    pub fn owner_changes(&self, edit: &InodeEdit, layout: &Layout) {
         if !self.is_on() {
             return;
         }
         let state = edit.inode.state();
-        let bytes = state.delayed.len() * block_size;
+        let blocks = state.reserved_blocks(layout.blocks_per_cluster);
+        let bytes = blocks * u64::from(layout.block_size);
         let same = KINDS.iter().all(|kind| owner(&state.raw, *kind) == owner(&edit.raw, *kind));
         if bytes > 0 && !same {
             self.remove_delayed(&state.raw, bytes);

@@ -61,6 +61,7 @@ pub(super) fn plan_new(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Re
     let raw = txn.raw_inode(InodeNo::JOURNAL)?;
     let taken = txn.taken.len();
     let free = volume.space().free_blocks.saturating_sub(taken);
+    let ratio = u64::from(layout.blocks_per_cluster);
     let sb = txn.superblock_mut();
     forget_journal(sb);
     let mut f = sb.features();
@@ -70,7 +71,7 @@ pub(super) fn plan_new(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Re
     sb.journal_inode.set(InodeNo::JOURNAL.0);
     sb.set_journal_backup(&raw);
     sb.set_free_blocks(free);
-    add_overhead(sb, taken.cast_signed());
+    add_overhead(sb, (taken / ratio).cast_signed());
     let inode_block = inode_block(&txn)?;
     let (images, superblock) = finish(txn)?;
     let tree = images.keys().filter(|b| !volume.group_metadata.contains(**b));
@@ -111,7 +112,9 @@ fn take_blocks(txn: &mut Txn<'_>, volume: &Volume, len: u32) -> Result<Vec<LogEx
             purpose: Purpose::Metadata,
             window: 0,
         };
-        let (start, n) = txn.allocate_blocks(request)?;
+        let (start, taken) = txn.allocate_blocks(request)?;
+        // Of whole clusters the last may be more than the rest of the log.
+        let n = taken.min(len - at);
         extents.push(LogExtent { log_block: LogBlock(at), device_block: start, len: n });
         (at, goal) = (at + n, start + u64::from(n));
     }
@@ -141,7 +144,10 @@ fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Resu
     txn.inodes.insert(no, InodeEdit::new(inode, Life::GoesOn));
     for e in extents {
         let (logical, len, start) = (e.log_block.0, e.len, e.device_block);
-        txn.map_extent(no, Extent { logical, len, start, unwritten: false })?;
+        let (_, end) = layout.whole_clusters(start, start + u64::from(len));
+        // OK to cast: little more than the extent.
+        let taken = (end - start) as u32;
+        txn.map_extent(no, Extent { logical, len, start, unwritten: false }, taken)?;
     }
     Ok(())
 }
@@ -160,10 +166,11 @@ pub(super) fn plan_free(
     txn.edit_inode(no)?.raw = RawInode::from_bytes(&vec![0; size]);
     let freed = txn.freed.len();
     let free = volume.space().free_blocks + freed;
+    let ratio = u64::from(volume.layout.blocks_per_cluster);
     let sb = txn.superblock_mut();
     sb_change(sb);
     sb.set_free_blocks(free);
-    add_overhead(sb, -freed.cast_signed());
+    add_overhead(sb, -(freed / ratio).cast_signed());
     let first = vec![inode_block(&txn)?];
     let (images, superblock) = finish(txn)?;
     Ok(Plan { images, superblock, extents: Vec::new(), first, blocks: freed })
@@ -192,12 +199,12 @@ pub(super) fn plan_without_orphan_file(device: &Arc<dyn BlockDevice>) -> Result<
     Ok(Plan { images, superblock, extents: Vec::new(), first: Vec::new(), blocks: freed })
 }
 
-/// The count of blocks that files cannot have, where it is kept, has the journal's among them.
-fn add_overhead(sb: &mut Superblock, blocks: i64) {
-    let old = sb.overhead_blocks.get();
+/// The count of clusters that files cannot have, where it is kept, has the journal's among them.
+fn add_overhead(sb: &mut Superblock, clusters: i64) {
+    let old = sb.overhead_clusters.get();
     if old != 0 {
-        let new = i64::from(old).saturating_add(blocks);
-        sb.overhead_blocks.set(u32::try_from(new).unwrap_or(0));
+        let new = i64::from(old).saturating_add(clusters);
+        sb.overhead_clusters.set(u32::try_from(new).unwrap_or(0));
     }
 }
 

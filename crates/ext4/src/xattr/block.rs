@@ -114,7 +114,7 @@ impl Txn<'_> {
             self.leave_xattr_block(no, block)?;
         }
         self.modify_inode(no, |raw| raw.set_file_acl(number))?;
-        self.add_blocks(no, 1)?;
+        self.add_blocks(no, self.volume.layout.blocks_per_cluster.into())?;
         let mut features = self.superblock().features();
         if !features.compat.contains(Compat::EXT_ATTR) {
             features.compat.insert(Compat::EXT_ATTR);
@@ -174,7 +174,7 @@ impl Txn<'_> {
             Change::Copied
         };
         self.modify_inode(no, |raw| raw.set_file_acl(0))?;
-        self.add_blocks(no, -1)?;
+        self.add_blocks(no, -i64::from(self.volume.layout.blocks_per_cluster))?;
         Ok(change)
     }
 }

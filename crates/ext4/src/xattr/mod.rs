@@ -194,7 +194,11 @@ impl Txn<'_> {
     fn blocks_charged(&self, entry: &Entry) -> u64 {
         match entry.value {
             Value::Here(_) => 0,
-            Value::Inode { size, .. } => u64::from(size).div_ceil(self.volume.block_size()),
+            Value::Inode { size, .. } => {
+                let layout = &self.volume.layout;
+                let clusters = u64::from(size).div_ceil(layout.cluster_size());
+                clusters * u64::from(layout.blocks_per_cluster)
+            }
         }
     }
 

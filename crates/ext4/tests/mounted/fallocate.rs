@@ -46,7 +46,7 @@ impl Model {
 }
 
 fn step(fs: &Ext4, fh: Fh, model: &mut Model, rng: &mut Rng, setup: Setup) {
-    let (size, block) = (model.0.len() as u64, setup.block);
+    let (size, block) = (model.0.len() as u64, setup.cluster);
     let (at, len) = (rng.below(300_000), 1 + rng.below(60_000));
     let kinds = [KEEP, GROW, Fallocate::PunchHole, Fallocate::PunchHole, ZERO];
     match rng.below(11) {
@@ -92,11 +92,13 @@ struct Setup {
     block: u64,
     /// Without extents a file can only be punched.
     extents: bool,
+    /// Bytes a cluster, in which ranges are shifted: the block, or more with bigalloc.
+    cluster: u64,
 }
 
 impl Setup {
     const fn new(data: DataMode, block: u64) -> Setup {
-        Setup { data, delayed_allocation: true, block, extents: true }
+        Setup { data, delayed_allocation: true, block, extents: true, cluster: block }
     }
 
     fn options(self) -> MountOptions {
@@ -110,7 +112,7 @@ impl Setup {
     }
 }
 
-const SETUPS: [Setup; 15] = [
+const SETUPS: [Setup; 21] = [
     Setup::new(DataMode::Ordered, 4096),
     Setup::new(DataMode::Ordered, 1024),
     Setup { delayed_allocation: false, ..Setup::new(DataMode::Ordered, 1024) },
@@ -126,15 +128,28 @@ const SETUPS: [Setup; 15] = [
     Setup { extents: false, ..Setup::new(DataMode::Ordered, 1024) },
     Setup { extents: false, ..Setup::new(DataMode::Ordered, 4096) },
     Setup { extents: false, ..Setup::new(DataMode::Journal, 1024) },
+    Setup { cluster: 16384, ..Setup::new(DataMode::Ordered, 1024) },
+    Setup { cluster: 16384, ..Setup::new(DataMode::Ordered, 4096) },
+    Setup { cluster: 65536, ..Setup::new(DataMode::Ordered, 4096) },
+    Setup { cluster: 65536, ..Setup::new(DataMode::Writeback, 1024) },
+    Setup { cluster: 16384, ..Setup::new(DataMode::Journal, 1024) },
+    Setup {
+        cluster: 4096,
+        delayed_allocation: false,
+        ..Setup::new(DataMode::Ordered, 1024)
+    },
 ];
 
 /// One sequence, judged after every step, also with nothing in memory now and then.
 fn sequence(setup: Setup, seed: u64) {
-    let block = setup.block.to_string();
+    let (block, cluster) = (setup.block.to_string(), setup.cluster.to_string());
     let journal = if setup.block > 4096 { "size=64" } else { "size=4" };
     let mut args = vec!["-b", &block, "-J", journal];
     if !setup.extents {
         args.extend(["-O", "^extents,^64bit,^flex_bg"]);
+    }
+    if setup.cluster > setup.block {
+        args.extend(["-O", "bigalloc", "-C", &cluster]);
     }
     let image = Image::mke2fs(if setup.block > 4096 { 160 } else { 48 } << 20, &args);
     let mut fs = mount(&image, setup.options());

@@ -11,6 +11,12 @@ fn tiny(block_size: &str) -> Image {
     Image::mke2fs(16 << 20, &["-b", block_size, "-J", "size=4", "-m", "0"])
 }
 
+/// As [`tiny`], in clusters of 16 KiB.
+fn tiny_in_clusters(block_size: &str) -> Image {
+    let options = ["-b", block_size, "-J", "size=4", "-m", "0", "-O", "bigalloc", "-C", "16384"];
+    Image::mke2fs(16 << 20, &options)
+}
+
 /// Writes until there is no space; how many bytes went in.
 fn fill(fs: &dyn FileSystem, name: &str, flags: OpenFlags) -> u64 {
     let (_, fh) = create(fs, name, flags);
@@ -39,8 +45,12 @@ fn a_full_file_system_keeps_what_it_took() {
         (DataMode::Transact, true, RW | OpenFlags::DIRECT),
     ];
     for (data, delayed_allocation, flags) in modes {
-        for block_size in ["1024", "4096"] {
-            let image = tiny(block_size);
+        let makers = [(tiny as fn(&str) -> Image, "1024"), (tiny, "4096")];
+        let clustered = [(tiny_in_clusters as fn(&str) -> Image, "1024"), (tiny_in_clusters, "4096")];
+        // data=transact does without clusters.
+        let clustered = clustered.into_iter().filter(|_| data != DataMode::Transact);
+        for (make, block_size) in makers.into_iter().chain(clustered) {
+            let image = make(block_size);
             let options = || MountOptions { data, delayed_allocation, ..MountOptions::default() };
             let fs = mount(&image, options());
             let size = fill(&*fs, "full", flags);

@@ -2,6 +2,7 @@
 
 mod acls;
 mod block_maps;
+mod clusters;
 mod concurrent;
 mod directories;
 mod encrypted;

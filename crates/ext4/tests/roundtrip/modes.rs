@@ -12,7 +12,7 @@ use steadfast_vfs::FileSystem;
 
 use crate::image::Image;
 use crate::sequence::{assert_same, run, sequence, tree_of};
-use crate::stage::{Kernel, Stage};
+use crate::stage::Stage;
 
 const IMAGE_BYTES: u64 = 48 << 20;
 
@@ -222,34 +222,5 @@ fn other_places_of_descriptors_and_backups() {
         vec!["-I", "4096", "-b", "4096", "-N", "1024"],
     ] {
         check(6, || Image::mke2fs(IMAGE_BYTES, &options), MountOptions::default, true);
-    }
-}
-
-/// Clusters are read, not written.
-#[test]
-fn what_the_kernel_writes_in_clusters_is_read() {
-    let runner_config =
-        Config { cases: 12, failure_persistence: None, max_shrink_iters: 0, ..Config::default() };
-    let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let variants = [
-        vec!["-O", "bigalloc", "-b", "4096", "-C", "65536"],
-        vec!["-O", "bigalloc,^metadata_csum,uninit_bg", "-b", "1024", "-C", "16384"],
-    ];
-    let input = (0..variants.len(), sequence(60, false));
-    let outcome = TestRunner::new_with_rng(runner_config, rng).run(&input, |(variant, ops)| {
-        let mut kernel = Kernel::mount(Image::mke2fs(IMAGE_BYTES, &variants[variant]));
-        let model = run(&mut kernel, &ops);
-        kernel.remount();
-        let free = kernel.fs().statfs().unwrap().blocks_free;
-        let image = kernel.unmount();
-        assert!(Ext4::mount(open(&image), MountOptions::default()).is_err());
-        let options = MountOptions { read_only: true, ..MountOptions::default() };
-        let ours = Ext4::mount(open(&image), options).unwrap();
-        assert_same(&tree_of(&*ours), &model.tree(), "we");
-        assert_eq!(ours.statfs().unwrap().blocks_free, free);
-        Ok(())
-    });
-    if let Err(e) = outcome {
-        panic!("{e}");
     }
 }

@@ -65,6 +65,7 @@ impl Ext4 {
                 self.pages.flush_range(key(inode.no), page..page + PAGE as u64)?;
             }
         }
+        self.place_beside(inode, [from, to])?;
         Ok(from..to)
     }
 

@@ -42,7 +42,7 @@ impl Ext4 {
     fn check_aligned(&self, offset: u64, len: u64) -> Result<()> {
         let unit = self.allocation_unit();
         if !offset.is_multiple_of(unit) || !len.is_multiple_of(unit) {
-            return invalid("a range that is shifted must consist of whole blocks");
+            return invalid("a range that is shifted must consist of whole blocks (or clusters)");
         }
         Ok(())
     }
@@ -107,8 +107,14 @@ impl Ext4 {
         by: u64,
     ) -> Result<Progress> {
         let budget = self.volume.log.update_blocks_max();
+        let layout = &self.volume.layout;
         while let Some(e) = txn.next_extent(inode.no, at)? {
-            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max() {
+            // What is mapped of a cluster moves in one transaction: it has one place in a file.
+            let (_, clusters_end) = layout.whole_clusters(at, at);
+            let between = at.max(e.logical.into()) >= clusters_end;
+            let full =
+                txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
+            if full && between {
                 return Ok(Progress::At(at));
             }
             let part = e.clipped(at, e.end());
@@ -167,13 +173,18 @@ impl Ext4 {
         by: u64,
     ) -> Result<Progress> {
         let budget = self.volume.log.update_blocks_max();
+        let layout = &self.volume.layout;
         while below > from {
             // OK to cast: below the largest block number.
             let Some(e) = txn.extent_at_or_before(inode.no, (below - 1) as u32)? else { break };
             if e.end() <= from {
                 break;
             }
-            if txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max() {
+            let (cluster, _) = layout.whole_clusters(below, below);
+            let between = below == cluster || e.end() <= cluster;
+            let full =
+                txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
+            if full && between {
                 return Ok(Progress::At(below));
             }
             let part = e.clipped(from.max(e.logical.into()), e.end().min(below));

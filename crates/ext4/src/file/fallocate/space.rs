@@ -75,10 +75,19 @@ impl Ext4 {
         Ok(at)
     }
 
-    /// How far from file block `at` on, at most to `until`, blocks have a reservation or have
-    /// none, and for which purpose that lets them be allocated.
+    /// How far from file block `at` on, at most to `until`, blocks (or their clusters) have a
+    /// reservation or have none, and for which purpose that lets them be allocated.
     fn promised(&self, inode: &Inode, at: u64, until: u64) -> (u64, Purpose) {
         let state = inode.state();
+        let ratio = u64::from(self.volume.layout.blocks_per_cluster);
+        if ratio > 1 {
+            let clusters = state.promised.within(at / ratio, until.div_ceil(ratio)).next();
+            return match clusters.map(|(start, end)| (start * ratio, end * ratio)) {
+                Some((start, end)) if start <= at => (end.min(until), Purpose::DelayedData),
+                Some((start, _)) => (start, Purpose::Data),
+                None => (until, Purpose::Data),
+            };
+        }
         match state.delayed.within(at, until).next() {
             Some((start, end)) if start == at => (end, Purpose::DelayedData),
             Some((start, _)) => (start, Purpose::Data),

@@ -90,7 +90,8 @@ impl Checker<'_> {
         let (start, ratio) = (l.group_start(group), u64::from(l.blocks_per_cluster));
         let mut words = vec![0u64; (bits as usize).div_ceil(64)];
         let mut set = |block: u64| {
-            if let Some(i) = block.checked_sub(start).map(|i| i / ratio).filter(|i| *i < bits.into())
+            if let Some(i) =
+                block.checked_sub(start).map(|i| i / ratio).filter(|i| *i < bits.into())
             {
                 words[(i / 64) as usize] |= 1 << (i % 64);
             }

@@ -12,7 +12,7 @@ impl Checker<'_> {
     pub(super) fn load_groups(&mut self) -> Result<()> {
         let size = usize::from(self.layout.desc_size);
         let behind = u64::from(self.layout.first_meta_bg);
-        let first = self.layout.first_data_block + 1;
+        let first = self.layout.superblock_place().0 + 1;
         let mut runs: Vec<(u64, u64)> = (0..behind)
             .step_by(BATCH as usize)
             .map(|at| (first + at, BATCH.min(behind - at)))

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::check::{Checker, FindingKind};
-use crate::ondisk::{Incompat, InodeFlags, InodeNo, Layout, RawInode, XattrEntry, xattr_entry_hash};
+use crate::ondisk::{
+    Incompat, InodeFlags, InodeNo, Layout, RawInode, XattrEntry, xattr_entry_hash,
+};
 
 /// An attribute whose value is in an inode.
 #[derive(Debug, Clone, Copy)]

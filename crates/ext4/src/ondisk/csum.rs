@@ -126,7 +126,12 @@ impl Checksums {
     }
 
     /// Whether a block bitmap is the one that its group's descriptor means.
-    pub fn verify_block_bitmap(&self, bitmap: &[u8], clusters_per_group: u32, d: &GroupDesc) -> bool {
+    pub fn verify_block_bitmap(
+        &self,
+        bitmap: &[u8],
+        clusters_per_group: u32,
+        d: &GroupDesc,
+    ) -> bool {
         self.bitmap(bitmap, clusters_per_group, d).is_none_or(|sum| sum == d.block_bitmap_csum())
     }
 

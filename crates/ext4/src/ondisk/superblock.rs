@@ -31,7 +31,7 @@ pub struct Superblock {
     pub free_blocks_lo: U32,
     /// Free inodes (`s_free_inodes_count`).
     pub free_inodes: U32,
-    /// First block of group 0: 1 with 1 KiB blocks, else 0 (`s_first_data_block`).
+    /// First block of group 0: 1 with 1 KiB blocks and no clusters, else 0 (`s_first_data_block`).
     pub first_data_block: U32,
     /// Block size is 1024 << this (`s_log_block_size`).
     pub log_block_size: U32,

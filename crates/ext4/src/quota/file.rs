@@ -4,8 +4,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
-use crate::meta::Txn;
 use crate::extents::Placed;
+use crate::meta::Txn;
 use crate::ondisk::{
     Extent, InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_ROOT, QuotaBlockHeader,
     QuotaEntry, QuotaInfo, quota_index,

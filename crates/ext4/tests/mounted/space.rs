@@ -46,7 +46,8 @@ fn a_full_file_system_keeps_what_it_took() {
     ];
     for (data, delayed_allocation, flags) in modes {
         let makers = [(tiny as fn(&str) -> Image, "1024"), (tiny, "4096")];
-        let clustered = [(tiny_in_clusters as fn(&str) -> Image, "1024"), (tiny_in_clusters, "4096")];
+        let clustered =
+            [(tiny_in_clusters as fn(&str) -> Image, "1024"), (tiny_in_clusters, "4096")];
         // data=transact does without clusters.
         let clustered = clustered.into_iter().filter(|_| data != DataMode::Transact);
         for (make, block_size) in makers.into_iter().chain(clustered) {

@@ -112,8 +112,7 @@ impl Ext4 {
             // What is mapped of a cluster moves in one transaction: it has one place in a file.
             let (_, clusters_end) = layout.whole_clusters(at, at);
             let between = at.max(e.logical.into()) >= clusters_end;
-            let full =
-                txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
+            let full = txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
             if full && between {
                 return Ok(Progress::At(at));
             }
@@ -182,8 +181,7 @@ impl Ext4 {
             }
             let (cluster, _) = layout.whole_clusters(below, below);
             let between = below == cluster || e.end() <= cluster;
-            let full =
-                txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
+            let full = txn.changed_blocks() >= budget || txn.revoked_blocks() >= self.revokes_max();
             if full && between {
                 return Ok(Progress::At(below));
             }

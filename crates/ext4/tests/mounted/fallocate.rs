@@ -133,11 +133,7 @@ const SETUPS: [Setup; 21] = [
     Setup { cluster: 65536, ..Setup::new(DataMode::Ordered, 4096) },
     Setup { cluster: 65536, ..Setup::new(DataMode::Writeback, 1024) },
     Setup { cluster: 16384, ..Setup::new(DataMode::Journal, 1024) },
-    Setup {
-        cluster: 4096,
-        delayed_allocation: false,
-        ..Setup::new(DataMode::Ordered, 1024)
-    },
+    Setup { cluster: 4096, delayed_allocation: false, ..Setup::new(DataMode::Ordered, 1024) },
 ];
 
 /// One sequence, judged after every step, also with nothing in memory now and then.

@@ -218,6 +218,7 @@ impl Checker<'_> {
                 let verity = inode.flags().contains(InodeFlags::VERITY);
                 (written > 0 && size < (written - 1) * bs && !verity)
                     || (extents && size >= EXTENT_BLOCKS * bs)
+                    || (!extents && size > block_map_bytes(bs))
             }
         };
         if wrong {
@@ -255,4 +256,12 @@ fn looks_like_extents(block: &[u8; 60]) -> bool {
     let (entries, max) = (word(2), word(4));
     let room = ExtentHeader::capacity(block.len());
     word(0) == EXTENT_MAGIC && entries <= max && max <= room && max + 2 >= room
+}
+
+/// Largest file that a block map reaches: twelve blocks, and those behind one, two and three levels
+/// of indirect blocks.
+fn block_map_bytes(block_size: u64) -> u64 {
+    let pointers = block_size / 4;
+    let blocks = 12 + pointers + pointers.pow(2) + pointers.pow(3);
+    blocks.saturating_mul(block_size)
 }

@@ -23,7 +23,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::Incompat;
+use steadfast_ext4::ondisk::{Incompat, RoCompat};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 
@@ -45,6 +45,8 @@ pub(crate) struct Setup {
     pub(crate) block_maps: bool,
     /// Large attributes may have inodes for their values.
     pub(crate) value_inodes: bool,
+    /// Bytes a cluster, with bigalloc.
+    pub(crate) cluster_size: Option<u32>,
 }
 
 const PLAIN: Setup = Setup {
@@ -56,6 +58,7 @@ const PLAIN: Setup = Setup {
     delayed_allocation: true,
     block_maps: false,
     value_inodes: false,
+    cluster_size: None,
 };
 
 impl Setup {
@@ -133,6 +136,10 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             }
             if setup.value_inodes {
                 options.features.incompat |= Incompat::EA_INODE;
+            }
+            if setup.cluster_size.is_some() {
+                options.features.ro_compat |= RoCompat::BIGALLOC;
+                options.cluster_size = setup.cluster_size;
             }
             options.block_size = Some(setup.block_size);
             options.journal = JournalChoice::InternalOf(2048);
@@ -260,4 +267,20 @@ fn block_maps_with_journalled_data() {
 #[test]
 fn blocks_larger_than_a_page() {
     explore(Setup { block_size: 16384, ..PLAIN }, 12);
+}
+
+#[test]
+fn clusters() {
+    explore(Setup { cluster_size: Some(16384), block_size: 1024, orphan_file: true, ..PLAIN }, 14);
+}
+
+#[test]
+fn clusters_with_journalled_data() {
+    explore(Setup { cluster_size: Some(65536), data: DataMode::Journal, ..PLAIN }, 15);
+}
+
+#[test]
+fn clusters_on_an_external_journal_without_delayed_allocation() {
+    let (external, delayed_allocation) = (true, false);
+    explore(Setup { cluster_size: Some(16384), external, delayed_allocation, ..PLAIN }, 16);
 }

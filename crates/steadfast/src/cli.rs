@@ -447,6 +447,9 @@ pub struct Mkfs {
     /// Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to 4096)
     #[arg(short = 'b', value_name = "BYTES")]
     pub block_size: Option<u32>,
+    /// Cluster size in bytes, with -O bigalloc: a power of two, more than a block (16 blocks)
+    #[arg(short = 'C', value_name = "BYTES")]
+    pub cluster_size: Option<u32>,
     /// Features to add or (with ^) to leave out; journal_dev makes a journal device
     #[arg(short = 'O', value_name = "FEATURE,...")]
     pub features: Vec<String>,

@@ -10,8 +10,13 @@ use crate::ondisk::{
     SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
 };
 
-/// Most blocks a group: their number has 16 bits in short descriptors.
-const BLOCKS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
+/// Most clusters (blocks without `bigalloc`) a group: their number has 16 bits in short
+/// descriptors.
+const CLUSTERS_PER_GROUP_MAX: u32 = (1 << 16) - 8;
+/// Blocks a cluster with `bigalloc`, as mke2fs.
+const CLUSTER_BLOCKS: u32 = 16;
+/// Largest cluster, bytes: the blocks of a group stay below 2^32.
+const CLUSTER_MAX: u32 = 256 << 20;
 
 /// The features that can be made.
 fn possible() -> Features {
@@ -19,7 +24,7 @@ fn possible() -> Features {
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
     all.compat |= Compat::SPARSE_SUPER2;
     all.incompat |= Incompat::META_BG | Incompat::EA_INODE;
-    all.ro_compat |= RoCompat::GDT_CSUM;
+    all.ro_compat |= RoCompat::GDT_CSUM | RoCompat::BIGALLOC;
     all
 }
 
@@ -53,6 +58,24 @@ fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
     Ok(size)
 }
 
+/// Blocks a cluster: 1 without `bigalloc`.
+fn blocks_per_cluster(options: &Options, block_size: u32) -> Result<u32> {
+    if !options.features.ro_compat.contains(RoCompat::BIGALLOC) {
+        return match options.cluster_size {
+            None => Ok(1),
+            Some(_) => Err(refused("a size of clusters needs the bigalloc feature (-O bigalloc)")),
+        };
+    }
+    let size = options.cluster_size.unwrap_or(block_size * CLUSTER_BLOCKS);
+    if !size.is_power_of_two() || size <= block_size || size > CLUSTER_MAX {
+        return Err(refused(format!(
+            "clusters of {size} bytes: choose a power of two, more than a block ({block_size}) and \
+             at most {CLUSTER_MAX}"
+        )));
+    }
+    Ok(size / block_size)
+}
+
 fn features(options: &Options) -> Result<Features> {
     let mut f = options.features;
     f.compat.set(Compat::HAS_JOURNAL, options.has_journal());
@@ -63,6 +86,9 @@ fn features(options: &Options) -> Result<Features> {
     let has_extents = f.incompat.contains(Incompat::EXTENT);
     if f.incompat.contains(Incompat::BIT64) && !has_extents {
         return Err(refused("64bit needs extent: pointers of block maps have 32 bits"));
+    }
+    if f.ro_compat.contains(RoCompat::BIGALLOC) && !has_extents {
+        return Err(refused("bigalloc needs extent: block maps do not know of clusters"));
     }
     let sparse = f.ro_compat.contains(RoCompat::SPARSE_SUPER);
     let resize = f.compat.contains(Compat::RESIZE_INODE);
@@ -125,6 +151,7 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
 /// Counts that depend on each other.
 struct Counts {
     blocks: u64,
+    blocks_per_cluster: u32,
     blocks_per_group: u32,
     inodes_per_group: u32,
     groups: u32,
@@ -164,7 +191,8 @@ fn counts(
 ) -> Result<Counts> {
     let too_small = || refused(format!("{}: too small for a file system", info.name));
     let bs = u64::from(block_size);
-    let first = u64::from(block_size == 1024);
+    let per_cluster = blocks_per_cluster(options, block_size)?;
+    let first = u64::from(block_size == 1024 && per_cluster == 1);
     // As mke2fs: whole pages of a device, exactly what was asked for otherwise.
     let whole_pages = (info.size / bs) & !((4096 / bs).max(1) - 1);
     let wanted = options.blocks.unwrap_or(whole_pages);
@@ -172,7 +200,12 @@ fn counts(
     if !wide && wanted > u64::from(u32::MAX) {
         return Err(refused("more than 2^32 blocks need the 64bit feature"));
     }
-    let ratio = options.inode_ratio.unwrap_or_else(|| default_inode_ratio(wanted * bs));
+    let wanted = wanted - wanted % u64::from(per_cluster);
+    let cluster_size = block_size * per_cluster;
+    let ratio = options.inode_ratio.unwrap_or_else(|| {
+        let ratio = default_inode_ratio(wanted * bs);
+        if per_cluster > 1 { ratio.max(cluster_size) } else { ratio }
+    });
     let inodes = match options.inodes {
         Some(n) => u64::from(n),
         None => (wanted * bs / u64::from(ratio)).min(u64::from(u32::MAX)),
@@ -180,7 +213,8 @@ fn counts(
     let inodes = inodes.max(12);
     let descs_per_block = block_size / if wide { 64 } else { 32 };
     let inode_size = u64::from(options.inode_size);
-    let (mut blocks, mut bpg) = (wanted, (block_size * 8).min(BLOCKS_PER_GROUP_MAX));
+    let cpg = (block_size * 8).min(CLUSTERS_PER_GROUP_MAX);
+    let (mut blocks, mut bpg) = (wanted, cpg * per_cluster);
     // As mke2fs: reckoned anew when blocks are left out, not when they come back because groups
     // became smaller.
     let mut reserved = (wanted as f64 * options.reserved_percent / 100.0) as u64;
@@ -196,7 +230,7 @@ fn counts(
         let per_block = bs / inode_size;
         if ipg > u64::from(block_size * 8).min((1 << 16) - per_block) {
             // More inodes than a bitmap can hold: smaller groups, hence more of them.
-            if bpg < 256 {
+            if bpg < 256 || per_cluster > 1 {
                 return Err(refused(format!("{inodes} inodes are too many for its size")));
             }
             (bpg, blocks) = (bpg - 8, wanted);
@@ -242,6 +276,7 @@ fn counts(
         }
         return Ok(Counts {
             blocks,
+            blocks_per_cluster: per_cluster,
             blocks_per_group: bpg,
             inodes_per_group: ipg,
             groups: groups32,
@@ -271,12 +306,12 @@ pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superbl
     sb.revision.set(1);
     let log = block_size.trailing_zeros() - 10;
     sb.log_block_size.set(log);
-    sb.log_cluster_size.set(log);
-    sb.first_data_block.set(u32::from(block_size == 1024));
+    sb.log_cluster_size.set(log + c.blocks_per_cluster.trailing_zeros());
+    sb.first_data_block.set(u32::from(block_size == 1024 && c.blocks_per_cluster == 1));
     sb.set_blocks_count(c.blocks);
     sb.set_reserved_blocks(c.reserved);
     sb.blocks_per_group.set(c.blocks_per_group);
-    sb.clusters_per_group.set(c.blocks_per_group);
+    sb.clusters_per_group.set(c.blocks_per_group / c.blocks_per_cluster);
     sb.inodes_per_group.set(c.inodes_per_group);
     sb.inodes_count.set(c.inodes_per_group * c.groups);
     sb.reserved_gdt_blocks.set(c.reserved_gdt as u16);

@@ -53,9 +53,18 @@ impl Plan {
 
     /// Takes `len` blocks, near the beginning of the file system.
     pub(super) fn take(&mut self, len: u64) -> Result<Vec<(u64, u64)>> {
-        self.space
-            .take(self.layout.first_data_block, self.layout.blocks_count, len)
+        self.take_from(self.layout.first_data_block, len)
             .ok_or_else(|| refused("the device is too small: no room for lost+found"))
+    }
+
+    /// Takes `len` blocks from `goal` on, and the rest of the last one's cluster.
+    pub(super) fn take_from(&mut self, goal: u64, len: u64) -> Option<Vec<(u64, u64)>> {
+        let whole = len.next_multiple_of(self.layout.blocks_per_cluster.into());
+        let mut runs = self.space.take(goal, self.layout.blocks_count, whole)?;
+        if let Some((_, last)) = runs.last_mut() {
+            *last -= whole - len;
+        }
+        Some(runs)
     }
 
     /// The root directory and lost+found.
@@ -137,7 +146,8 @@ impl Plan {
         };
         let bs = self.layout.block_size;
         inode.set_size(u64::from(logical) * u64::from(bs));
-        let blocks = u64::from(logical) + tree_blocks;
+        let ratio = u64::from(self.layout.blocks_per_cluster);
+        let blocks = u64::from(logical).next_multiple_of(ratio) + tree_blocks * ratio;
         inode.set_sectors(blocks * u64::from(bs / 512), bs);
         self.inodes.insert(ino, inode);
         Ok(())
@@ -184,10 +194,11 @@ impl Plan {
         }
         let bs = layout.block_size as usize;
         let per_block = bs / 4;
-        let first = layout.first_data_block as u32 + 1 + layout.desc_blocks;
+        let first = layout.superblock_place().0 as u32 + 1 + layout.desc_blocks;
         let backups: Vec<u32> = layout.backup_groups().map(|g| g.0).collect();
         let (reserved, desc_blocks) = (layout.reserved_gdt_blocks, layout.desc_blocks as usize);
         let bpg = layout.blocks_per_group;
+        let ratio = u64::from(layout.blocks_per_cluster);
         let double = self.take(1)?[0].0;
         let mut pointers = vec![0u8; bs];
         for i in 0..reserved {
@@ -208,7 +219,8 @@ impl Plan {
         let n = per_block as u64;
         inode.set_size((n * n + n + 12) * bs as u64);
         let blocks = 1 + u64::from(reserved) * (1 + backups.len() as u64);
-        inode.set_sectors(blocks * (bs as u64 / 512), bs as u32);
+        // Each counts as a whole cluster.
+        inode.set_sectors(blocks * ratio * (bs as u64 / 512), bs as u32);
         self.inodes.insert(InodeNo::RESIZE, inode);
         Ok(())
     }

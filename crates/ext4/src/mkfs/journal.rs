@@ -53,18 +53,18 @@ pub(super) fn place_internal(plan: &mut Plan, options: &Options) -> Result<Vec<(
     let goal = plan.layout.group_start(middle(plan));
     let len = u64::from(len);
     let first = plan.layout.first_data_block;
+    let clusters = len.next_multiple_of(plan.layout.blocks_per_cluster.into());
     let whole = plan
         .space
-        .find(goal, blocks, len)
+        .find(goal, blocks, clusters)
         // In one piece near the goal, if that does not lead far away.
         .filter(|at| at - goal <= u64::from(plan.layout.blocks_per_group));
-    let near = |plan: &mut Plan| plan.space.take(goal, blocks, len);
     let runs = match whole {
         Some(at) => {
-            plan.space.mark(at, len);
+            plan.space.mark(at, clusters);
             Some(vec![(at, len)])
         }
-        None => near(plan).or_else(|| plan.space.take(first, blocks, len)),
+        None => plan.take_from(goal, len).or_else(|| plan.take_from(first, len)),
     };
     runs.ok_or_else(|| refused(format!("no room for a journal of {len} blocks")))
 }

@@ -64,6 +64,9 @@ pub struct Options {
     pub time: u64,
     /// Bytes a block: a power of two from 1024 to 65536.
     pub block_size: Option<u32>,
+    /// Bytes a cluster (`-C`), with `bigalloc` only: a power of two, more than a block and at most
+    /// 256 MiB; by default 16 blocks.
+    pub cluster_size: Option<u32>,
     /// Blocks in all; by default the whole device.
     pub blocks: Option<u64>,
     /// Bytes of space for each inode (`-i`).
@@ -127,6 +130,7 @@ impl Options {
             hash_seed,
             time,
             block_size: None,
+            cluster_size: None,
             blocks: None,
             inode_ratio: None,
             inodes: None,

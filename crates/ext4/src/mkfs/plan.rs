@@ -16,6 +16,8 @@ pub(super) struct Plan {
     pub(super) layout: Layout,
     pub(super) time: u64,
     pub(super) space: Space,
+    /// Blocks of superblocks, descriptors and tables, with all of their clusters.
+    group_metadata: u64,
     pub(super) tables: Vec<Tables>,
     /// All inodes in use, reserved ones included.
     pub(super) inodes: BTreeMap<InodeNo, RawInode>,
@@ -33,10 +35,12 @@ impl Plan {
     pub(super) fn new(sb: Superblock, layout: Layout, options: &Options) -> Result<Plan> {
         let mut space = Space::default();
         let tables = tables::place(&layout, &mut space)?;
+        space.fill_clusters(layout.blocks_per_cluster.into());
         let mut plan = Plan {
             sb,
             layout,
             time: options.time,
+            group_metadata: space.used(),
             space,
             tables,
             inodes: BTreeMap::new(),
@@ -103,7 +107,8 @@ impl Plan {
                 d.set_block_bitmap(t.block_bitmap);
                 d.set_inode_bitmap(t.inode_bitmap);
                 d.set_inode_table(t.inode_table);
-                d.set_free_blocks(self.layout.blocks_in_group(group) - used_blocks);
+                let free = self.layout.blocks_in_group(group) - used_blocks;
+                d.set_free_blocks(free / self.layout.blocks_per_cluster);
                 d.set_free_inodes(ipg - used.len() as u32);
                 let dirs = self.directories.iter().filter(|i| (first..=last).contains(i)).count();
                 d.set_used_dirs(dirs as u32);
@@ -114,7 +119,10 @@ impl Plan {
                     flags.set(GroupFlags::INODE_ZEROED, zeroed);
                     flags.set(GroupFlags::INODE_UNINIT, used.is_empty());
                     let last_group = group.0 + 1 == self.layout.groups;
-                    let blank = used_blocks == self.implied_blocks(group) && !last_group;
+                    // With clusters all bitmaps are written.
+                    let blank = used_blocks == self.implied_blocks(group)
+                        && self.layout.blocks_per_cluster == 1
+                        && !last_group;
                     flags.set(GroupFlags::BLOCK_UNINIT, blank && group.0 != 0);
                     d.set_flags(flags);
                 }
@@ -124,14 +132,12 @@ impl Plan {
     }
 
     fn count(&mut self) {
+        let ratio = u64::from(self.layout.blocks_per_cluster);
         let free: u64 = self.groups.iter().map(|d| u64::from(d.free_blocks())).sum();
-        self.sb.set_free_blocks(free);
+        self.sb.set_free_blocks(free * ratio);
         self.sb.free_inodes.set(self.groups.iter().map(GroupDesc::free_inodes).sum());
-        let l = &self.layout;
-        let tables = u64::from(l.groups) * (2 + u64::from(l.inode_table_blocks));
-        let backups: u64 = l.all_groups().map(|g| u64::from(l.group_overhead(g))).sum();
-        let journal: u64 = self.journal.iter().map(|(_, len)| len).sum();
-        let overhead = l.first_data_block + tables + backups + journal;
+        let journal: u64 = self.journal.iter().map(|(_, len)| len.div_ceil(ratio)).sum();
+        let overhead = self.layout.first_data_block + self.group_metadata / ratio + journal;
         self.sb.overhead_clusters.set(overhead.min(u64::from(u32::MAX)) as u32);
     }
 }

@@ -32,6 +32,28 @@ impl Space {
         self.used.insert(from, to);
     }
 
+    /// Widens what is used to whole clusters of so many blocks: from here on all runs that are
+    /// found begin with a cluster.
+    pub(super) fn fill_clusters(&mut self, per_cluster: u64) {
+        let mut whole: BTreeMap<u64, u64> = BTreeMap::new();
+        for (start, end) in &self.used {
+            let (start, end) = (start - start % per_cluster, end.next_multiple_of(per_cluster));
+            match whole.last_entry() {
+                Some(mut last) if *last.get() >= start => {
+                    let reached = end.max(*last.get());
+                    last.insert(reached);
+                }
+                _ => drop(whole.insert(start, end)),
+            }
+        }
+        self.used = whole;
+    }
+
+    /// All that is used.
+    pub(super) fn used(&self) -> u64 {
+        self.used.iter().map(|(start, end)| end - start).sum()
+    }
+
     /// The end of the used range that covers `block`.
     fn used_until(&self, block: u64) -> Option<u64> {
         let (_, end) = self.used.range(..=block).next_back()?;

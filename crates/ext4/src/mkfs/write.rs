@@ -84,7 +84,12 @@ pub(super) fn write(
     let bs = layout.block_size as usize;
     let behind = descs.slice(..layout.first_meta_bg as usize * bs);
     for group in layout.all_groups() {
-        let (start, has_superblock) = (layout.group_start(group), layout.has_superblock(group));
+        let has_superblock = layout.has_superblock(group);
+        // With clusters and blocks of 1 KiB the first group begins before its superblock.
+        let start = match group.0 {
+            0 => layout.superblock_place().0,
+            _ => layout.group_start(group),
+        };
         if let Some(n) = layout.meta_desc_block(group) {
             let place = start + u64::from(has_superblock);
             w.put(place, descs.slice(n as usize * bs..(n as usize + 1) * bs).into())?;
@@ -142,12 +147,14 @@ fn write_bitmaps(w: &mut Writer, plan: &mut Plan) -> Result<()> {
         let desc = &mut plan.groups[group.0 as usize];
         if !desc.flags().contains(GroupFlags::BLOCK_UNINIT) {
             let start = layout.group_start(group);
-            let blocks = layout.blocks_in_group(group);
-            let mut bits = padded_bitmap(layout.block_size, blocks);
-            for (from, to) in plan.space.used_in(start, start + u64::from(blocks)) {
-                set_bits(&mut bits, (from - start) as u32, (to - start) as u32);
+            let blocks = u64::from(layout.blocks_in_group(group));
+            let ratio = u64::from(layout.blocks_per_cluster);
+            let mut bits = padded_bitmap(layout.block_size, layout.clusters_in_group(group));
+            for (from, to) in plan.space.used_in(start, start + blocks) {
+                let (from, to) = ((from - start) / ratio, (to - start).div_ceil(ratio));
+                set_bits(&mut bits, from as u32, to as u32);
             }
-            layout.checksums.set_block_bitmap(&bits, layout.blocks_per_group, desc);
+            layout.checksums.set_block_bitmap(&bits, layout.clusters_per_group(), desc);
             w.put(desc.block_bitmap(), bits.into())?;
         }
         if !desc.flags().contains(GroupFlags::INODE_UNINIT) {

@@ -196,6 +196,44 @@ fn the_same_as_mke2fs_with_other_options() {
     compare(512 * MIB, 4096, |o| o.groups_per_flex = 4, &["-G", "4"]);
 }
 
+/// In clusters.
+fn bigalloc(cluster_size: Option<u32>, upstream: bool) -> impl Fn(&mut Options) {
+    move |o: &mut Options| {
+        if upstream {
+            o.features = Options::upstream_features();
+        }
+        o.features = o.features.union(Features::by_name("bigalloc").unwrap());
+        o.cluster_size = cluster_size;
+    }
+}
+
+#[test]
+fn clusters_as_mke2fs() {
+    for (mib, bs, cluster) in [
+        (200, 4096, 65536),
+        (200, 1024, 16384),
+        (64, 4096, 16384),
+        (300, 1024, 2048),
+        (3000, 4096, 8192),
+        (64, 2048, 1 << 20),
+    ] {
+        let size = cluster.to_string();
+        // Where mke2fs puts tables, and so how many share a cluster, differs.
+        let args = ["-O", "bigalloc", "-C", &size];
+        compare_parts(mib * MIB, bs, bigalloc(Some(cluster), false), &args, false);
+    }
+    let args = ["-O", "bigalloc,metadata_csum_seed,orphan_file"];
+    compare_parts(100 * MIB + 7000, 4096, bigalloc(None, true), &args, false);
+    let old = |o: &mut Options| {
+        bigalloc(Some(16384), false)(o);
+        for name in ["flex_bg", "64bit", "resize_inode", "metadata_csum"] {
+            o.features = o.features.without(Features::by_name(name).unwrap());
+        }
+    };
+    let off = "bigalloc,^flex_bg,^64bit,^resize_inode,^metadata_csum";
+    compare_parts(300 * MIB, 1024, old, &["-O", off, "-C", "16384"], false);
+}
+
 #[test]
 fn unknown_contents_are_overwritten_where_it_matters() {
     for contents in [Contents::Unknown, Contents::UnknownZeroTables] {
@@ -227,7 +265,7 @@ fn the_same_options_make_the_same_bytes() {
 #[test]
 fn what_cannot_be_is_refused_and_nothing_is_written() {
     type Spoil = fn(&mut Options);
-    let cases: [(u64, &str, Spoil); 10] = [
+    let cases: [(u64, &str, Spoil); 13] = [
         (64 * MIB, "blocks of 3000", |o| o.block_size = Some(3000)),
         (64 * MIB, "longer than 16", |o| o.label = "seventeen letters".into()),
         (64 * MIB, "do not fit", |o| o.blocks = Some(1 << 40)),
@@ -237,8 +275,16 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         (64 * MIB, "inodes of 100", |o| o.inode_size = 100),
         (64 * 1024, "too small", |_| {}),
         (0, "too small", |_| {}),
-        (64 * MIB, "bigalloc", |o| {
+        (64 * MIB, "bigalloc", |o| o.cluster_size = Some(65536)),
+        (64 * MIB, "clusters of 1024", |o| {
+            o.cluster_size = Some(1024);
             o.features = o.features.union(Features::by_name("bigalloc").unwrap());
+        }),
+        (64 * MIB, "bigalloc needs extent", |o| {
+            o.features = Options::ext2_features().union(Features::by_name("bigalloc").unwrap());
+        }),
+        (64 * MIB, "casefold", |o| {
+            o.features = o.features.union(Features::by_name("casefold").unwrap());
         }),
     ];
     for (size, part, spoil) in cases {
@@ -385,12 +431,21 @@ fn the_kernel_mounts_what_we_make() {
     if !can_mount() {
         return;
     }
-    for (size, bs, upstream) in [(8, 1024, false), (64, 2048, true), (300, 4096, true)] {
+    for (size, bs, upstream, cluster) in [
+        (8, 1024, false, None),
+        (64, 2048, true, None),
+        (300, 4096, true, None),
+        (64, 1024, false, Some(16384)),
+        (300, 4096, true, Some(65536)),
+    ] {
         let image = Image::new(size * MIB);
         let mut o = options();
         o.block_size = Some(bs);
         if upstream {
             o.features = Options::upstream_features();
+        }
+        if cluster.is_some() {
+            bigalloc(cluster, upstream)(&mut o);
         }
         make(&image.device(), &o).unwrap();
         let mount = Mount::of_image(&image.path, None, "").unwrap();

@@ -133,8 +133,9 @@ impl After<'_> {
         }
         let shaped = self.read(shaped::NAME);
         let may_show_others = self.setup.data == DataMode::Writeback;
-        let Setup { block_size, block_maps, .. } = self.setup;
-        let ground = shaped::Ground { block: block_size.into(), block_maps };
+        let Setup { block_size, cluster_size, block_maps, .. } = self.setup;
+        let unit = cluster_size.unwrap_or(block_size).into();
+        let ground = shaped::Ground { unit, block_maps };
         shaped::check(shaped.as_deref(), notes, ground, may_show_others, self.what);
         if let Some(note) = newest(REPLACED) {
             self.check_replaced(note.detail[0]);

@@ -22,17 +22,17 @@ enum Operation {
     Shape(Fallocate, u64, u64),
 }
 
-/// What the file system is like: bytes a block, and whether files have block maps, which can
-/// only be punched.
+/// What the file system is like: bytes a block or cluster, and whether files have block maps,
+/// which can only be punched.
 #[derive(Clone, Copy)]
 pub struct Ground {
-    pub block: u64,
+    pub unit: u64,
     pub block_maps: bool,
 }
 
 /// The operation number `i` on a file that is `size` bytes long.
 fn operation(i: u64, size: u64, ground: Ground) -> Operation {
-    match any_operation(i, size, ground.block) {
+    match any_operation(i, size, ground.unit) {
         Operation::Shape(_, at, len) if ground.block_maps => {
             Operation::Shape(Fallocate::PunchHole, at, len)
         }
@@ -109,7 +109,7 @@ fn model(steps: u64, ground: Ground) -> Vec<u8> {
 pub fn run(fs: &Ext4, log: &RecordLog) {
     let features = fs.volume().layout.features;
     let ground = Ground {
-        block: fs.volume().block_size(),
+        unit: fs.volume().layout.cluster_size(),
         block_maps: !features.incompat.contains(Incompat::EXTENT),
     };
     let flags = OpenFlags::READ | OpenFlags::WRITE;

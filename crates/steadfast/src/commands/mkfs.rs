@@ -38,6 +38,7 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     }
     options.contents = if fresh { Contents::Zeros } else { Contents::Unknown };
     options.block_size = args.block_size;
+    options.cluster_size = args.cluster_size;
     options.inodes = args.inodes.map(whole_u32).transpose()?;
     options.inode_ratio = args.bytes_per_inode.map(whole_u32).transpose()?;
     if let Some(percent) = args.reserved_percent {
@@ -189,6 +190,7 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
         "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
         "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
+        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
         "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
         _ => return Err(Usage(format!("-O {word}: this version cannot make that feature")).into()),
     }

@@ -138,6 +138,15 @@ pub enum Form {
     Plain,
     /// Without checksums and without extents.
     BlockMaps,
+    /// Without checksums, in clusters of four blocks.
+    Clusters,
+}
+
+impl Form {
+    /// Block groups of the image.
+    fn groups(self) -> u64 {
+        if self == Form::Clusters { 1 } else { 2 }
+    }
 }
 
 fn options_of_mkfs(form: Form) -> Options {
@@ -150,6 +159,10 @@ fn options_of_mkfs(form: Form) -> Options {
     }
     if form == Form::BlockMaps {
         options.features.incompat.remove(Incompat::EXTENT | Incompat::BIT64);
+    }
+    if form == Form::Clusters {
+        options.features.ro_compat |= RoCompat::BIGALLOC;
+        options.cluster_size = Some(BLOCK as u32 * 4);
     }
     options.block_size = Some(BLOCK as u32);
     options.inodes = Some(256);
@@ -187,7 +200,7 @@ impl Population {
             assert_eq!(errors, 0);
             tree
         });
-        let metadata = metadata(&store, log);
+        let metadata = metadata(&store, log, form.groups());
         let checksums = form == Form::Checksums;
         Population { checksums, store, log, metadata, tree: tree.unwrap() }
     }
@@ -199,13 +212,13 @@ fn is_data(bytes: &[u8]) -> bool {
     begun == DATA.len() || bytes[begun..].iter().all(|b| *b == 0)
 }
 
-/// Blocks that are neither empty, nor data, nor of the log. The bitmaps of both groups follow each
+/// Blocks that are neither empty, nor data, nor of the log. The bitmaps of the groups follow each
 /// other, then come the inodes, then the log; extent trees have a magic
 /// number.
-fn metadata(store: &Store, log: (u64, u64)) -> [Vec<u64>; 4] {
+fn metadata(store: &Store, log: (u64, u64), groups: u64) -> [Vec<u64>; 4] {
     // The first group's descriptor begins with where its bitmap is.
     let bitmaps = store.read(2 * BLOCK, 4).iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
-    let inodes = bitmaps + 4;
+    let inodes = bitmaps + 2 * groups;
     let mut kinds = [const { Vec::new() }; 4];
     for block in (bitmaps..IMAGE_BYTES / BLOCK).filter(|b| !(log.0..log.1).contains(b)) {
         let bytes = store.read(block * BLOCK, BLOCK);

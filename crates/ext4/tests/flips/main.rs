@@ -85,3 +85,8 @@ fn without_checksums_and_a_log_to_replay() {
 fn block_maps_and_a_log_to_replay() {
     run(Form::BlockMaps, true);
 }
+
+#[test]
+fn clusters() {
+    run(Form::Clusters, false);
+}

@@ -8,13 +8,16 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{CacheSettings, Record, RecordLog, Recording, WriteCache};
 use steadfast_devices::source::Ram;
+use steadfast_ext4::mkfs::Options;
+use steadfast_ext4::ondisk::{Features, RoCompat};
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
 use steadfast_host::Mount;
 use steadfast_runtime::Sim;
 
 use crate::losses::{dirty, repair};
 use crate::machine::{
-    Images, Start, Stores, assert_files, build, devices, dynamic, journal, mount, named_card,
+    Images, Start, Stores, assert_files, build, build_with, devices, dynamic, journal, mount,
+    named_card,
 };
 
 type Change = fn(&Arc<dyn BlockDevice>, &[JournalDevice; 2]);
@@ -57,7 +60,10 @@ fn cuts(recording: &Recording) -> Vec<u64> {
 
 /// `tidy`: a moment is left in which e2fsck has something to do, without asking.
 fn explore(start: Start, upstream: bool, tidy: bool, change: Change) {
-    let stores = Sim::new(1).run(move || build(start, upstream)).unwrap();
+    explore_on(Sim::new(1).run(move || build(start, upstream)).unwrap(), start, tidy, change);
+}
+
+fn explore_on(stores: Stores, start: Start, tidy: bool, change: Change) {
     let recording = run(&stores, change);
     let images = Images::new();
     let mut rng = Rng::new(7);
@@ -114,6 +120,29 @@ fn attach_inside(disk: &Arc<dyn BlockDevice>, _: &[JournalDevice; 2]) {
 #[test]
 fn an_internal_journal_is_attached() {
     explore(Start::None, false, true, attach_inside);
+}
+
+/// In clusters of 16 blocks, of which a journal takes whole ones: 1100 blocks are 68 and a part.
+fn clustered(start: Start) -> Stores {
+    let features = Options::upstream_features().union(Features::by_name("bigalloc").unwrap());
+    Sim::new(1).run(move || build_with(start, features)).unwrap()
+}
+
+#[test]
+fn an_internal_journal_is_attached_in_clusters() {
+    // Without a journal there is no orphan file.
+    let mut features = Options::debian_features();
+    features.ro_compat |= RoCompat::BIGALLOC;
+    let stores = Sim::new(1).run(move || build_with(Start::None, features)).unwrap();
+    explore_on(stores, Start::None, true, attach_inside);
+}
+
+#[test]
+fn the_journal_moves_out_of_clusters() {
+    explore_on(clustered(Start::Internal), Start::Internal, false, |disk, cards| {
+        let moved = move_to(disk, None, &NewJournal::External(cards[0].clone())).unwrap();
+        assert_eq!(moved.freed_blocks, 1200);
+    });
 }
 
 #[test]

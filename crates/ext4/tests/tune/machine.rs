@@ -13,6 +13,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
+use steadfast_ext4::ondisk::Features;
 use steadfast_ext4::tune::JournalDevice;
 use steadfast_ext4::{Ext4, MountOptions, check};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags};
@@ -35,6 +36,12 @@ pub type Stores = [Store; 3];
 
 /// The devices, empty of everything but files and the journal that is asked for.
 pub fn build(start: Start, upstream: bool) -> Stores {
+    let features = if upstream { Options::upstream_features() } else { Options::debian_features() };
+    build_with(start, features)
+}
+
+/// As [`build`], with these features.
+pub fn build_with(start: Start, features: Features) -> Stores {
     let disk = Ram::new("disk", DISK_BYTES).persistent();
     let cards = [0, 1].map(|_| Ram::new("card", CARD_BYTES).persistent());
     for card in &cards {
@@ -42,9 +49,7 @@ pub fn build(start: Start, upstream: bool) -> Stores {
         make_journal_device(&device, &JournalDeviceOptions::random(1_700_000_000)).unwrap();
     }
     let mut options = Options::random(1_700_000_000);
-    if upstream {
-        options.features = Options::upstream_features();
-    }
+    options.features = features;
     options.block_size = Some(4096);
     options.journal = match start {
         Start::None => JournalChoice::None,

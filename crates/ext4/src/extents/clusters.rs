@@ -109,8 +109,10 @@ impl Txn<'_> {
                 end -= 1;
             }
             if first < end {
-                let blocks = (end - first) * ratio;
-                let freed = self.free_blocks(place(first) * ratio, blocks)?;
+                // Not the whole clusters: the last one may reach beyond the end of the volume.
+                let from = e.start.max(place(first) * ratio);
+                let to = (e.start + u64::from(e.len)).min(place(end) * ratio);
+                let freed = self.free_blocks(from, to - from)?;
                 self.add_blocks(no, -freed.cast_signed())?;
                 freed_before = Some(place(end - 1));
             }

@@ -140,6 +140,9 @@ fn misuse_and_damage_have_their_own_statuses() {
     d.good("mkfs disk.img --size 16m");
     assert!(d.bad("mkfs disk.img", 2).contains("-F"));
     assert!(d.bad("mkfs -F -O magic disk.img", 2).contains("magic"));
+    assert!(d.bad("mkfs -F -C 65536 disk.img", 2).contains("bigalloc"));
+    d.good("mkfs -F -b 4096 -O bigalloc -C 65536 disk.img");
+    assert!(d.good("info disk.img").contains("Cluster size"));
     assert!(d.bad("cat disk.img /none", 1).contains("no such file"));
     assert!(d.bad("cat disk.img /lost+found", 1).contains("is a directory"));
     assert!(d.bad("put disk.img missing.txt /x", 2).contains("missing.txt"));

@@ -38,13 +38,11 @@ impl Space {
         let mut whole: BTreeMap<u64, u64> = BTreeMap::new();
         for (start, end) in &self.used {
             let (start, end) = (start - start % per_cluster, end.next_multiple_of(per_cluster));
-            match whole.last_entry() {
-                Some(mut last) if *last.get() >= start => {
-                    let reached = end.max(*last.get());
-                    last.insert(reached);
-                }
-                _ => drop(whole.insert(start, end)),
-            }
+            let before = whole.last_key_value().map(|(from, to)| (*from, *to));
+            match before.filter(|(_, to)| *to >= start) {
+                Some((from, to)) => whole.insert(from, to.max(end)),
+                None => whole.insert(start, end),
+            };
         }
         self.used = whole;
     }

@@ -7,6 +7,7 @@
 //!   [`inode`] work inside a transaction;
 //! * [`dir`] and [`namespace`]: names; [`xattr`]: extended attributes and ACLs;
 //! * [`mod@file`]: the data of files, through the page cache and past it;
+//! * `fastcommit`: what the journal holds in words of the file system's own;
 //! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes; [`tune`]: another journal.
 
 pub mod alloc;
@@ -14,6 +15,7 @@ pub mod check;
 pub mod dir;
 pub mod error;
 pub mod extents;
+mod fastcommit;
 pub mod file;
 pub mod fs;
 mod indirect;

@@ -296,7 +296,7 @@ impl<'a> Commit<'a> {
 }
 
 /// The tag of a block, and the block as it goes to the log.
-fn tag_of(layout: &Layout, tid: Tid, block: FsBlock, image: &Bytes) -> (Tag, Bytes) {
+pub(crate) fn tag_of(layout: &Layout, tid: Tid, block: FsBlock, image: &Bytes) -> (Tag, Bytes) {
     let mut image = image.clone();
     let mut flags = 0;
     if image[..4] == MAGIC.to_be_bytes() {

@@ -44,6 +44,7 @@ pub use number::{FsBlock, LogBlock, Tid};
 pub use ondisk::features::{Checksums, Features};
 pub use ondisk::superblock::Superblock;
 pub use recovery::{
-    Finding, Overlay, RecoveryReport, clear_errno, discard_contents, recover, recover_dry,
+    FastCommits, FastTag, Finding, Overlay, Recovery, RecoveryReport, clear_errno,
+    discard_contents, recover, recover_dry,
 };
 pub use transaction::{OnCommit, Update};

@@ -100,7 +100,12 @@ impl Txn<'_> {
         Ok(near.into_iter().find(acceptable).unwrap_or(home))
     }
 
-    fn take_inode(&mut self, group: GroupNo, index: u32, directory: bool) -> Result<InodeNo> {
+    pub(crate) fn take_inode(
+        &mut self,
+        group: GroupNo,
+        index: u32,
+        directory: bool,
+    ) -> Result<InodeNo> {
         // The block bitmap is written first: a group with inodes in use counts as initialised.
         if self.group(group).flags().contains(GroupFlags::BLOCK_UNINIT) {
             self.modify_block_bitmap(group, |_| ())?;

@@ -25,7 +25,7 @@ pub(super) struct Reader<'t, 'v> {
 }
 
 /// The nodes of an inode's tree, to be changed.
-pub(super) struct Writer<'t, 'v> {
+pub(crate) struct Writer<'t, 'v> {
     txn: &'t mut Txn<'v>,
     no: InodeNo,
     seed: InodeSeed,
@@ -128,7 +128,7 @@ impl<'v> Txn<'v> {
         look(&Tree::open(raw.block(), Reader { txn: self, no, seed })?)
     }
 
-    pub(super) fn change_tree<R>(
+    pub(crate) fn change_tree<R>(
         &mut self,
         no: InodeNo,
         change: impl FnOnce(&mut Tree<Writer<'_, 'v>>) -> Result<R>,

@@ -12,7 +12,7 @@
 //! * No index node and, below the root, no leaf is empty.
 
 mod clusters;
-mod file;
+pub(crate) mod file;
 mod node;
 mod remove;
 mod shift;

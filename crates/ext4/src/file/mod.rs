@@ -43,6 +43,8 @@ mod writeback;
 
 use std::time::Duration;
 
+pub(crate) use truncate::is_mapped;
+
 /// Simulated processor time of a system call that reads or writes, without the copying, which
 /// the page cache accounts for: about what `lmbench` shows for a pread on a 3 GHz processor.
 pub(crate) const CALL: Duration = Duration::from_nanos(2_000);

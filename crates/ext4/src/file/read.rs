@@ -78,7 +78,9 @@ impl Ext4 {
     fn may_be_in_log(&self, inode: &Inode) -> bool {
         match &self.volume.log {
             MetaLog::ReadOnly(_) => self.volume.log.may_hold_images(),
-            MetaLog::Journal(_) | MetaLog::Direct(_) => self.journals_data(inode),
+            MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => {
+                self.journals_data(inode)
+            }
         }
     }
 }

@@ -138,7 +138,7 @@ impl Ext4 {
 
 /// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices, nor
 /// where it holds contents.
-fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
+pub(crate) fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
     match raw.file_type() {
         _ if raw.is_inline() => false,
         Some(FileType::Regular | FileType::Directory) => true,

@@ -73,7 +73,7 @@ impl Ext4 {
     pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
         match &self.volume.log {
             MetaLog::Journal(journal) => Some(journal),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => None,
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
         }
     }
 

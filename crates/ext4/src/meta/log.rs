@@ -32,6 +32,14 @@ pub(crate) enum MetaLog {
     Direct(DirectLog),
     /// A read-only mount: what the log would replay, and nothing more.
     ReadOnly(Overlay),
+    /// Of a volume that is only staged over what a log would replay: changes stay here until they
+    /// are taken.
+    Staged {
+        /// What the log would replay.
+        base: Overlay,
+        /// What has changed since.
+        changed: Mutex<BTreeMap<u64, Bytes>>,
+    },
 }
 
 /// What ran out when a transaction that is committed on demand only has filled the log.
@@ -59,6 +67,12 @@ impl MetaLog {
         match self {
             MetaLog::Journal(journal) => journal.submit(update.into()).map_err(no_space_if_full),
             MetaLog::Direct(log) => log.submit(update),
+            MetaLog::Staged { changed, .. } => {
+                let mut changed = changed.lock();
+                update.revokes.iter().for_each(|block| drop(changed.remove(block)));
+                changed.extend(update.writes);
+                Ok(Tid(1))
+            }
             MetaLog::ReadOnly(_) => {
                 let why = "mounted read-only".into();
                 Err(Ext4Error::Fs(FsError::ReadOnly { why }))
@@ -96,6 +110,10 @@ impl MetaLog {
             MetaLog::Journal(journal) => journal.image(FsBlock(block)),
             MetaLog::Direct(log) => log.state.lock().dirty.get(&block).cloned(),
             MetaLog::ReadOnly(overlay) => overlay.get(&FsBlock(block)).cloned(),
+            MetaLog::Staged { base, changed } => {
+                let newer = changed.lock().get(&block).cloned();
+                newer.or_else(|| base.get(&FsBlock(block)).cloned())
+            }
         }
     }
 
@@ -103,7 +121,7 @@ impl MetaLog {
     pub fn aborted(&self) -> Option<String> {
         match self {
             MetaLog::Journal(journal) => journal.aborted().map(|e| e.to_string()),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => None,
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
         }
     }
 
@@ -111,7 +129,7 @@ impl MetaLog {
     pub fn may_hold_images(&self) -> bool {
         match self {
             MetaLog::ReadOnly(overlay) => !overlay.is_empty(),
-            MetaLog::Journal(_) | MetaLog::Direct(_) => true,
+            MetaLog::Journal(_) | MetaLog::Direct(_) | MetaLog::Staged { .. } => true,
         }
     }
 
@@ -119,7 +137,7 @@ impl MetaLog {
     pub fn running_tid(&self) -> Tid {
         match self {
             MetaLog::Journal(journal) => journal.running_tid(),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => Tid(1),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => Tid(1),
         }
     }
 
@@ -128,7 +146,7 @@ impl MetaLog {
         match self {
             MetaLog::Journal(journal) => Ok(journal.commit(tid)?),
             MetaLog::Direct(log) => log.write_home(),
-            MetaLog::ReadOnly(_) => Ok(()),
+            MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => Ok(()),
         }
     }
 
@@ -137,7 +155,7 @@ impl MetaLog {
         match self {
             MetaLog::Journal(journal) => Ok(journal.checkpoint_all()?),
             MetaLog::Direct(log) => log.write_home(),
-            MetaLog::ReadOnly(_) => Ok(()),
+            MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => Ok(()),
         }
     }
 
@@ -157,6 +175,7 @@ impl MetaLog {
     pub fn take_images(&self) -> BTreeMap<u64, Bytes> {
         match self {
             MetaLog::Direct(log) => std::mem::take(&mut log.state.lock().dirty),
+            MetaLog::Staged { changed, .. } => std::mem::take(&mut changed.lock()),
             MetaLog::Journal(_) | MetaLog::ReadOnly(_) => BTreeMap::new(),
         }
     }
@@ -165,7 +184,7 @@ impl MetaLog {
     pub fn update_blocks_max(&self) -> usize {
         match self {
             MetaLog::Journal(journal) => (journal.max_update_blocks() / 2).min(UPDATE_BLOCKS_MAX),
-            MetaLog::Direct(_) | MetaLog::ReadOnly(_) => UPDATE_BLOCKS_MAX,
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => UPDATE_BLOCKS_MAX,
         }
     }
 }

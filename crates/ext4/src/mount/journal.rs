@@ -5,7 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_journal::external::{self, Owner};
-use steadfast_journal::{Checksums, Journal, Log, LogBlock, LogExtent, Overlay};
+use steadfast_journal::{
+    Checksums, Journal, Log, LogBlock, LogExtent, Overlay, Recovery, RecoveryReport,
+};
 use uuid::Uuid;
 
 use super::options::{DataMode, MountOptions};
@@ -14,6 +16,7 @@ use super::{groups, needs_recovery, stale, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::extents::{NodeRead, Tree};
+use crate::fastcommit;
 use crate::indirect::{BlockMap, has_extents};
 use crate::inode::Clock;
 use crate::meta::MetaLog;
@@ -32,6 +35,25 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn log(&self) -> &Log {
         &self.log
+    }
+
+    /// Replays the log, fast commits too, and marks it clean.
+    pub(super) fn replay(&self, device: &Arc<dyn BlockDevice>) -> Result<RecoveryReport> {
+        let recovery = Recovery::read(&self.log, &**device)?;
+        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
+        Ok(recovery.finish(&self.log, &**device, &changes)?)
+    }
+
+    /// What [`replay`](Self::replay) would do, and the blocks that it would write home.
+    pub(super) fn replay_dry(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+    ) -> Result<(RecoveryReport, Overlay)> {
+        let recovery = Recovery::read(&self.log, &**device)?;
+        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
+        let mut overlay = recovery.overlay;
+        overlay.extend(changes);
+        Ok((recovery.report, overlay))
     }
 }
 
@@ -221,8 +243,8 @@ pub(super) fn is_to_be_replayed(
         }
         return Ok(needed);
     }
-    let dry = steadfast_journal::recover_dry(log, &**device);
-    Ok(dry.is_ok_and(|(_, overlay)| superblock::is_mended(superblock, layout, &overlay)))
+    let dry = Recovery::read(log, &**device);
+    Ok(dry.is_ok_and(|dry| superblock::is_mended(superblock, layout, &dry.overlay)))
 }
 
 /// Replays the log if the file system needs it. A log of a file system that does not is never
@@ -234,9 +256,8 @@ pub(super) fn recover(
     found: Option<&Found>,
     options: &MountOptions,
 ) -> Result<Recovered> {
-    let Some(Found { log, .. }) = found else {
-        return Ok(Recovered::default());
-    };
+    let Some(found) = found else { return Ok(Recovered::default()) };
+    let log = &found.log;
     if !is_to_be_replayed(device, bootstrap, layout, log)? {
         if bootstrap.whole && !options.read_only && log.read_superblock()?.start().is_some() {
             steadfast_journal::discard_contents(log)?;
@@ -246,10 +267,10 @@ pub(super) fn recover(
     // An error that the journal remembers stays there until the file system, cleanly unmounted,
     // says the same.
     if options.read_only {
-        let (report, overlay) = steadfast_journal::recover_dry(log, &**device)?;
+        let (report, overlay) = found.replay_dry(device)?;
         return Ok(Recovered { overlay, had_error: report.errno != 0 });
     }
-    let report = steadfast_journal::recover(log, &**device)?;
+    let report = found.replay(device)?;
     Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })
 }
 

@@ -29,6 +29,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex as StdMutex, Weak};
 
 use steadfast_block::BlockDevice;
+use steadfast_journal::Overlay;
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
@@ -179,16 +180,41 @@ impl Ext4 {
 /// The metadata of a clean file system, to plan a change with: what transactions change stays in
 /// its log until it is taken from there.
 pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
-    let nothing = steadfast_journal::Overlay::new();
-    let superblock = superblock::read(&**device, &nothing)?;
+    let loaded = load(device, &Overlay::new(), RangeSet::new())?;
+    let log = MetaLog::direct(Arc::clone(device), loaded.layout.block_size);
+    Ok(assemble_staged(device, loaded, log))
+}
+
+/// The metadata of a file system as it is with the blocks of `overlay` in place, to plan what
+/// follows from fast commits: orphans and quotas are loaded, and nothing is ever written.
+pub(crate) fn stage_over(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Volume> {
+    let loaded = load(device, overlay, journal_blocks)?;
+    let log = MetaLog::Staged { base: overlay.clone(), changed: Mutex::default() };
+    let mut volume = orphans::load(assemble_staged(device, loaded, log))?;
+    volume.quotas = Quotas::load(&volume)?;
+    Ok(volume)
+}
+
+fn load(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Loaded> {
+    let superblock = superblock::read(&**device, overlay)?;
     check_supported_filesystem(&superblock)?;
     let layout = Layout::new(&superblock, device.info().size)?;
-    let groups = groups::read(&**device, &layout, &nothing)?;
+    let groups = groups::read(&**device, &layout, overlay)?;
+    Ok(Loaded { superblock, layout, groups, journal_blocks })
+}
+
+fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Volume {
     let options = MountOptions { use_reserved: true, ..MountOptions::default() };
-    let log = MetaLog::direct(Arc::clone(device), layout.block_size);
-    let loaded = Loaded { superblock, layout, groups, journal_blocks: RangeSet::new() };
     let clock = Clock::new(options.simulated_epoch);
-    Ok(assemble(Arc::clone(device), loaded, log, clock, &options))
+    assemble(Arc::clone(device), loaded, log, clock, &options)
 }
 
 fn assemble(

@@ -23,11 +23,10 @@ pub fn replay(
     options: &MountOptions,
 ) -> Result<Option<RecoveryReport>> {
     let Some(found) = log_to_be_replayed(device, options)? else { return Ok(None) };
-    let log = found.log();
     if options.read_only {
-        return Ok(Some(steadfast_journal::recover_dry(log, &**device)?.0));
+        return Ok(Some(found.replay_dry(device)?.0));
     }
-    let report = steadfast_journal::recover(log, &**device)?;
+    let report = found.replay(device)?;
     let mut after = superblock::read(&**device, &Overlay::new())?;
     if report.errno != 0 {
         after.state.set(after.state.get() | StateFlags::ERROR.bits());
@@ -38,7 +37,7 @@ pub fn replay(
     superblock::write(&**device, &mut after)?;
     if report.errno != 0 {
         // Only now that the file system itself says so.
-        steadfast_journal::clear_errno(log)?;
+        steadfast_journal::clear_errno(found.log())?;
     }
     Ok(Some(report))
 }
@@ -50,7 +49,7 @@ pub fn replay(
 /// As for a mount.
 pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Overlay> {
     let Some(found) = log_to_be_replayed(device, options)? else { return Ok(Overlay::new()) };
-    Ok(steadfast_journal::recover_dry(found.log(), &**device)?.1)
+    Ok(found.replay_dry(device)?.1)
 }
 
 /// What the journal holds and nobody has replayed, for an owner that will do without.
@@ -63,7 +62,7 @@ pub(crate) fn discardable(
     let Some(found) = journal::find(device, &bootstrap.superblock, &layout, options)? else {
         return Err(Ext4Error::Refused { what: "the file system has no journal".into() });
     };
-    Ok(steadfast_journal::recover_dry(found.log(), &**device)?)
+    found.replay_dry(device)
 }
 
 fn log_to_be_replayed(

@@ -14,7 +14,7 @@
 //! What cannot be told: a log that was put back as it was earlier in the same mount.
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::{FsBlock, Log};
+use steadfast_journal::{FsBlock, Log, Recovery};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{Layout, Superblock};
@@ -33,7 +33,7 @@ pub(super) fn refuse(
     layout: &Layout,
     log: &Log,
 ) -> Result<()> {
-    let (report, overlay) = steadfast_journal::recover_dry(log, device)?;
+    let Recovery { report, overlay, .. } = Recovery::read(log, device)?;
     let Some(newest) = report.newest_commit else { return Ok(()) };
     let mounted = mounted_at(superblock);
     let (block, offset) = layout.superblock_place();

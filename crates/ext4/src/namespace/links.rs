@@ -27,7 +27,7 @@ pub(super) fn check_subdirectory(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
 }
 
 /// Counts a new subdirectory, after [`check_subdirectory`].
-pub(super) fn add_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()> {
+pub(crate) fn add_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()> {
     txn.modify_inode(dir, |raw| {
         raw.set_links(match raw.links() {
             1 => 1,
@@ -38,7 +38,7 @@ pub(super) fn add_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()> {
 }
 
 /// Counts a subdirectory out.
-pub(super) fn remove_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()> {
+pub(crate) fn remove_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()> {
     txn.modify_inode(dir, |raw| {
         if raw.links() > 2 {
             raw.set_links(raw.links() - 1);

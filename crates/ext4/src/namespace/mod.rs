@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 pub use add::{create, link, mkdir, mknod, symlink, tmpfile};
 pub(crate) use known::{Change, NameCache};
+pub(crate) use links::{add_subdirectory, remove_subdirectory};
 pub use remove::{rmdir, unlink};
 pub use rename::rename;
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};

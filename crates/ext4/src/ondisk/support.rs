@@ -11,6 +11,7 @@ const COMPAT: Compat = Compat::DIR_PREALLOC
     .union(Compat::DIR_INDEX)
     .union(Compat::STABLE_INODES)
     .union(Compat::SPARSE_SUPER2)
+    .union(Compat::FAST_COMMIT)
     .union(Compat::ORPHAN_FILE);
 
 const INCOMPAT: Incompat = Incompat::FILETYPE
@@ -128,7 +129,7 @@ mod tests {
     fn features_are_refused_by_name() {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
-        for name in ["casefold", "compression", "fast_commit"] {
+        for name in ["casefold", "compression"] {
             let mut with = base.to_vec();
             with.push(name);
             let error = check_supported_filesystem(&sb(&with)).unwrap_err();

@@ -135,8 +135,8 @@ fn device_status(device: &Arc<dyn BlockDevice>) -> Result<JournalStatus> {
     let found = external::open_device(Arc::clone(device))?;
     let (mut waits, mut problem) = (None, None);
     // The file system is not here: numbers of its blocks cannot be held against its size.
-    match jbd2::recover_dry(&found.log, &**device) {
-        Ok((report, overlay)) => waits = Some(pending(&report, &overlay)),
+    match jbd2::Recovery::read(&found.log, &**device) {
+        Ok(found) => waits = Some(pending(&found.report, &found.overlay)),
         Err(jbd2::JournalError::Corrupt { what, .. }) if what.contains("beyond") => {}
         Err(e) => problem = Some(e.to_string()),
     }

@@ -82,7 +82,7 @@ fn options_that_contradict() {
 
 #[test]
 fn features_by_name() {
-    for feature in ["casefold", "fast_commit"] {
+    for feature in ["casefold"] {
         let options = ["-O", feature];
         let image = Image::mke2fs(16 << 20, &options);
         assert_says(&refusal(&open(&image), MountOptions::default()), &[feature]);

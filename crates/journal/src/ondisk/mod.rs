@@ -4,6 +4,7 @@
 
 pub(crate) mod commit_block;
 pub(crate) mod descriptor;
+pub(crate) mod fast_commit;
 pub(crate) mod features;
 pub(crate) mod layout;
 pub(crate) mod revoke;

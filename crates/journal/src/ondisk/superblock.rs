@@ -256,6 +256,13 @@ impl Superblock {
         }
     }
 
+    /// Blocks of the fast-commit area, from the first that is used (kernel: `j_fc_first`, one past
+    /// `j_last`: a block in between belongs to nobody) on. Empty without one.
+    pub(crate) fn fast_blocks(&self) -> std::ops::Range<u32> {
+        let max_len = self.max_len();
+        self.end().0.saturating_add(1).min(max_len)..max_len
+    }
+
     /// Blocks that transactions can use.
     pub fn capacity(&self) -> u32 {
         self.end().0.saturating_sub(self.first().0)

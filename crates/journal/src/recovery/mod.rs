@@ -9,10 +9,12 @@
 //! Where the kernel writes what it can and reports an error at the end, we check every image
 //! first and, if the log is damaged, write nothing: the file system stays as it was found.
 
+mod fast;
 mod read;
 mod replay;
 mod revoke;
 mod scan;
+mod settle;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +24,9 @@ use steadfast_block::BlockDevice;
 
 use crate::ondisk::superblock::Superblock;
 use crate::writer::Writer;
-use crate::{Features, FsBlock, JournalError, Log, LogBlock, Result, Tid};
+use crate::{FsBlock, JournalError, Log, Result, Tid};
+
+pub use fast::{FastCommits, FastTag};
 
 /// The newest contents of blocks that the log holds: home block to contents.
 pub type Overlay = BTreeMap<FsBlock, Bytes>;
@@ -42,6 +46,8 @@ pub struct RecoveryReport {
     pub blocks_replayed: u64,
     /// Images not replayed because the block was revoked later.
     pub revoked: u64,
+    /// Fast commits found after the last whole transaction.
+    pub fast_commits: u32,
     /// Number of the next transaction.
     pub next_tid: Tid,
     /// Time of the newest commit, in seconds since 1970, as its commit block has it.
@@ -98,27 +104,89 @@ impl fmt::Display for Finding {
     }
 }
 
+/// What a log holds, read and checked; nothing is written yet.
+#[derive(Debug, Clone)]
+pub struct Recovery {
+    /// What recovery would do.
+    pub report: RecoveryReport,
+    /// The blocks that whole transactions would write home.
+    pub overlay: Overlay,
+    /// What the file system did after the last whole transaction. Only it knows what that means:
+    /// it works out which blocks change, over `overlay`, and hands them to
+    /// [`finish`](Self::finish).
+    pub fast_commits: Option<FastCommits>,
+}
+
+impl Recovery {
+    /// Reads the log. `fs` is the file system's device: of an internal log the log's own.
+    ///
+    /// # Errors
+    /// [`JournalError::Corrupt`] if a committed transaction is damaged; [`JournalError::Block`] if
+    /// a device failed.
+    pub fn read(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
+        examine(log, fs)
+    }
+
+    /// Writes everything home and marks the log clean; `changes` is what the fast commits do
+    /// beyond `overlay`. A power cut in between leaves a log that recovers to the same state, by
+    /// whomever: `changes` are logged as one transaction first. Does nothing to a clean log.
+    ///
+    /// # Errors
+    /// [`JournalError::Refused`] if the changes do not fit the log; nothing has been written then.
+    /// [`JournalError::Block`] if a device failed: recovery can be tried again.
+    pub fn finish(
+        self,
+        log: &Log,
+        fs: &dyn BlockDevice,
+        changes: &Overlay,
+    ) -> Result<RecoveryReport> {
+        let mut report = self.report;
+        if report.was_clean {
+            return Ok(report);
+        }
+        settle::check_fits(&log.read_superblock()?, changes)?;
+        write_home(log, fs, &self.overlay)?;
+        if let Some(fast) = &self.fast_commits
+            && !changes.is_empty()
+        {
+            let unix_ns = report.newest_commit.unwrap_or(0).saturating_mul(1_000_000_000);
+            settle::log_transaction(log, fast.tid, changes, unix_ns)?;
+            write_home(log, fs, changes)?;
+            report.next_tid = fast.tid.plus(2);
+        }
+        mark_clean(log, report.next_tid)?;
+        Ok(report)
+    }
+
+    fn without_fast_commits(self) -> Result<Recovery> {
+        if self.fast_commits.is_some() {
+            let what = "fast_commit: only the file system knows what the journal's fast commits \
+                        mean; mount it, or let e2fsck replay it";
+            return Err(JournalError::Unsupported { what: what.into() });
+        }
+        Ok(self)
+    }
+}
+
 /// Recovers the log and marks it clean. `fs` is the file system's device: of an internal log the
 /// log's own. Does nothing to a clean log.
 ///
 /// # Errors
 /// [`JournalError::Corrupt`] if a committed transaction is damaged, [`JournalError::Unsupported`]
-/// if the log holds fast commits; then nothing has been written. [`JournalError::Block`] if a
-/// device failed; then the log is as it was and recovery can be tried again.
+/// if the log holds fast commits (see [`Recovery`]); then nothing has been written.
+/// [`JournalError::Block`] if a device failed; then the log is as it was and recovery can be tried
+/// again.
 pub fn recover(log: &Log, fs: &dyn BlockDevice) -> Result<RecoveryReport> {
-    let found = examine(log, fs)?;
-    if found.report.was_clean {
-        return Ok(found.report);
-    }
-    write_home(log, fs, &found.overlay)?;
-    mark_clean(log, found.report.next_tid)?;
-    Ok(found.report)
+    examine(log, fs)?.without_fast_commits()?.finish(log, fs, &Overlay::new())
 }
 
 /// What [`recover`] would do, without writing anything: the report, and the contents of the
 /// blocks that it would write. For mounting read-only and for checking.
+///
+/// # Errors
+/// As [`recover`].
 pub fn recover_dry(log: &Log, fs: &dyn BlockDevice) -> Result<(RecoveryReport, Overlay)> {
-    let found = examine(log, fs)?;
+    let found = examine(log, fs)?.without_fast_commits()?;
     Ok((found.report, found.overlay))
 }
 
@@ -137,12 +205,7 @@ pub fn discard_contents(log: &Log) -> Result<()> {
     mark_clean(log, sb.sequence().plus(log.blocks()))
 }
 
-struct Found {
-    report: RecoveryReport,
-    overlay: Overlay,
-}
-
-fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
+fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
     let sb = log.read_superblock()?;
     let mut report = RecoveryReport {
         was_clean: true,
@@ -151,6 +214,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
         images: 0,
         blocks_replayed: 0,
         revoked: 0,
+        fast_commits: 0,
         next_tid: sb.sequence().plus(1),
         newest_commit: None,
         errno: sb.errno(),
@@ -160,11 +224,10 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
         report.findings.push(Finding::TornSuperblock);
     }
     let Some(start) = sb.start() else {
-        return Ok(Found { report, overlay: Overlay::new() });
+        return Ok(Recovery { report, overlay: Overlay::new(), fast_commits: None });
     };
     let mut reader = read::Reader::new(log, &sb);
     let mut scanned = scan::scan(&mut reader, start, sb.sequence())?;
-    refuse_fast_commits(&mut reader, &sb, scanned.end)?;
     if reader.layout.async_commit {
         replay::drop_unwritten_end(&mut reader, &mut scanned)?;
     }
@@ -182,7 +245,9 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Found> {
     report.next_tid = scanned.end.plus(1);
     report.findings.append(&mut scanned.findings);
     report.blocks_replayed = overlay.len() as u64;
-    Ok(Found { report, overlay })
+    let fast_commits = fast::find(&mut reader, &sb, scanned.end)?;
+    report.fast_commits = fast_commits.as_ref().map_or(0, |f| f.commits.len() as u32);
+    Ok(Recovery { report, overlay, fast_commits })
 }
 
 fn write_home(log: &Log, fs: &dyn BlockDevice, overlay: &Overlay) -> Result<()> {
@@ -210,25 +275,4 @@ fn rewrite(log: &Log, change: impl FnOnce(&mut Superblock)) -> Result<()> {
     let mut block = block.to_vec();
     block[..Superblock::BYTES].copy_from_slice(&sb.encode());
     log.write_block(log.superblock_at(), block.into(), true)
-}
-
-/// Fast commits (kernel: `fs/ext4/fast_commit.c`) hold changes that only ext4 can replay. They
-/// count if the area's first block names the transaction that would come next.
-fn refuse_fast_commits(reader: &mut read::Reader<'_>, sb: &Superblock, end: Tid) -> Result<()> {
-    /// `EXT4_FC_TAG_HEAD`
-    const HEAD: u16 = 9;
-    if !sb.features().has_incompat(Features::FAST_COMMIT) {
-        return Ok(());
-    }
-    // The kernel leaves out the area's first block.
-    for at in [sb.end().0, sb.end().0 + 1].into_iter().filter(|at| *at < sb.max_len()) {
-        let block = reader.block(LogBlock(at))?;
-        let tag = u16::from_le_bytes([block[0], block[1]]);
-        let tid = u32::from_le_bytes([block[8], block[9], block[10], block[11]]);
-        if tag == HEAD && Tid(tid) == end {
-            let what = "fast_commit: the journal holds fast commits; let e2fsck replay it first";
-            return Err(JournalError::Unsupported { what: what.into() });
-        }
-    }
-    Ok(())
 }

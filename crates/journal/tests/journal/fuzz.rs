@@ -160,7 +160,11 @@ fn mark_dirty(disk: &Arc<Disk>, options: &FormatOptions) {
 
 /// CRC-32C the slow way: the tests have no business with the crate's own.
 fn crc32c(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0u32, |crc, b| {
+    !crc32c_from(!0, bytes)
+}
+
+fn crc32c_from(seed: u32, bytes: &[u8]) -> u32 {
+    bytes.iter().fold(seed, |crc, b| {
         (0..8).fold(crc ^ u32::from(*b), |c, _| c >> 1 ^ if c & 1 != 0 { 0x82f6_3b78 } else { 0 })
     })
 }
@@ -190,8 +194,15 @@ fn fast_commits_are_refused_by_name() {
     let (report, _) = recover_dry(&log, &*fs).unwrap();
     // A head tag that names the transaction after the last.
     let next = Tid(report.range.unwrap().1.0 + 1);
-    let mut head = [9, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut head = vec![9, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     head[8..].copy_from_slice(&next.0.to_le_bytes());
+    disk.poke(1745 * BLOCK, &head);
+    // Without the end of a fast commit there is none.
+    assert_eq!(recover_dry(&log, &*fs).unwrap().0.fast_commits, 0);
+    head.extend([8, 0, 8, 0]);
+    head.extend(next.0.to_le_bytes());
+    // Their checksum starts from 0, and is not inverted.
+    head.extend(crc32c_from(0, &head).to_le_bytes());
     disk.poke(1745 * BLOCK, &head);
     let before = fs.bytes();
     let e = recover(&log, &*fs).unwrap_err();

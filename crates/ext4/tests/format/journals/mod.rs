@@ -7,5 +7,8 @@
 mod by_the_kernel;
 mod by_us;
 mod compare;
+mod fast_commits;
+mod fast_cuts;
+mod fast_work;
 mod refusals;
 mod stage;

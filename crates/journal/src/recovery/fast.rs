@@ -1,0 +1,127 @@
+//! Fast commits: what the file system did after the last whole transaction, in its own words.
+//!
+//! They lie in the last part of the log, from its first block on in every transaction, and belong
+//! to the transaction that would come next: when that one is whole they are void. Each ends with a
+//! tag that holds the transaction's number and a checksum over the tags since the last such end;
+//! one counts if all before it do.
+//!
+//! Where the kernel refuses a log whose first fast commit was torn by the power cut, we take it
+//! for none: nobody was told that it was durable.
+
+use bytes::Bytes;
+
+use super::read::Reader;
+use crate::checksum::crc32c;
+use crate::ondisk::fast_commit::{HEAD, PAD, RawTag, TAG_HEAD_BYTES, TAIL, tag_at, words};
+use crate::ondisk::superblock::Superblock;
+use crate::{JournalError, LogBlock, Result, Tid};
+
+/// Bytes of fast commits that are taken at most. The kernel's area has 1 MiB, unless asked.
+const BYTES_MAX: usize = 64 << 20;
+
+/// One thing that a fast commit says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FastTag {
+    /// What it is (kernel: `EXT4_FC_TAG_*`); none of those that only structure the log.
+    pub tag: u16,
+    /// Its value, not looked at.
+    pub value: Bytes,
+}
+
+/// The fast commits after the last whole transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FastCommits {
+    /// The transaction that was running: what they say is part of what it would have done.
+    pub tid: Tid,
+    /// Their tags in order, commit by commit; at least one commit.
+    pub commits: Vec<Vec<FastTag>>,
+}
+
+/// What is known while the tags are walked.
+struct Walk {
+    tid: Tid,
+    sum: u32,
+    current: Vec<FastTag>,
+    done: Vec<Vec<FastTag>>,
+    bytes: usize,
+    /// The first tag has been seen to be a head of this transaction.
+    begun: bool,
+}
+
+/// Finds the fast commits of transaction `tid`, the first that is not whole; `None` if there are
+/// none.
+pub(super) fn find(
+    reader: &mut Reader<'_>,
+    sb: &Superblock,
+    tid: Tid,
+) -> Result<Option<FastCommits>> {
+    let begun = false;
+    let mut walk = Walk { tid, sum: 0, current: Vec::new(), done: Vec::new(), bytes: 0, begun };
+    for at in sb.fast_blocks() {
+        let block = reader.block(LogBlock(at))?;
+        if !walk.block(&block)? {
+            break;
+        }
+    }
+    let commits = walk.done;
+    Ok((!commits.is_empty()).then_some(FastCommits { tid, commits }))
+}
+
+impl Walk {
+    /// Whether it goes on in the next block.
+    fn block(&mut self, block: &Bytes) -> Result<bool> {
+        let mut at = 0;
+        while at + TAG_HEAD_BYTES <= block.len() {
+            let Some(tag) = tag_at(block, at) else { return Ok(false) };
+            if !self.tag(block, tag)? {
+                return Ok(false);
+            }
+            at = tag.end;
+        }
+        Ok(true)
+    }
+
+    /// Whether it goes on after this tag.
+    fn tag(&mut self, block: &Bytes, tag: RawTag) -> Result<bool> {
+        if !self.begun && tag.tag != HEAD {
+            return Ok(false);
+        }
+        let value = &block[tag.value_at()..tag.end];
+        match tag.tag {
+            HEAD => {
+                let (features, tid) = words(value);
+                if Tid(tid) != self.tid {
+                    return Ok(false);
+                }
+                if features != 0 {
+                    let what = format!("fast_commit with features {features:#x}");
+                    return Err(JournalError::Unsupported { what });
+                }
+                self.begun = true;
+                self.sum = crc32c(self.sum, &block[tag.at..tag.end]);
+            }
+            TAIL => {
+                let (tid, sum) = words(value);
+                // The checksum covers the tail up to itself.
+                let covered = crc32c(self.sum, &block[tag.at..tag.value_at() + 4]);
+                if Tid(tid) != self.tid || sum != covered {
+                    return Ok(false);
+                }
+                self.sum = 0;
+                self.done.push(std::mem::take(&mut self.current));
+            }
+            PAD => self.sum = crc32c(self.sum, &block[tag.at..tag.end]),
+            _ => {
+                self.sum = crc32c(self.sum, &block[tag.at..tag.end]);
+                self.bytes += tag.end - tag.at;
+                if self.bytes > BYTES_MAX {
+                    let what = format!("more than {BYTES_MAX} bytes of fast commits");
+                    return Err(JournalError::Unsupported { what });
+                }
+                let value = block.slice(tag.value_at()..tag.end);
+                self.current.push(FastTag { tag: tag.tag, value });
+            }
+        }
+        Ok(true)
+    }
+}

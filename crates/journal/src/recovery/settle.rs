@@ -1,0 +1,101 @@
+//! What fast commits say becomes a transaction like others.
+//!
+//! Replaying them in place, as the kernel does, leaves a file system half changed when the power
+//! fails in the middle, and hopes that a second replay makes it whole. Here their outcome is
+//! worked out in memory, as images of blocks, and logged as the very transaction that was
+//! running when they were written. Until its commit block is there, a recovery (anybody's) finds the
+//! log as it was; afterwards, a whole transaction, and the fast commits are void because they
+//! belong to it.
+//!
+//! # Order
+//!
+//! 1. What the log holds is home and flushed (the caller). The log is not needed any more.
+//! 2. The place of the new transaction is filled with zeros, flushed: nothing that an
+//!    interrupted transaction of the same number left there is taken for a part of it.
+//! 3. The superblock says that the log begins there, with that number: an empty log that is not
+//!    clean. Durable before anything is written over.
+//! 4. Descriptors and images; flush; the commit block.
+//! 5. The images go home, and the log is marked clean (the caller).
+
+use bytes::Bytes;
+
+use super::Overlay;
+use crate::checksum::crc32_be;
+use crate::commit::tag_of;
+use crate::ondisk::layout::Layout;
+use crate::ondisk::superblock::Superblock;
+use crate::ondisk::{commit_block, descriptor};
+use crate::writer::Writer;
+use crate::{JournalError, Log, LogBlock, Result, Tid};
+
+/// Refuses changes that do not fit the log at once.
+pub(super) fn check_fits(sb: &Superblock, changes: &Overlay) -> Result<()> {
+    let wanted = Layout::of(sb).log_blocks(changes.len(), 0);
+    if wanted > sb.capacity() as usize {
+        return Err(JournalError::refused(format!(
+            "replaying the fast commits takes {wanted} log blocks, and the log has {}: let e2fsck \
+             replay the journal",
+            sb.capacity()
+        )));
+    }
+    Ok(())
+}
+
+/// Logs `changes` as transaction `tid`, committed at `unix_ns`. The log holds nothing else that
+/// is needed, but fast commits.
+pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u64) -> Result<()> {
+    let sb = log.read_superblock()?;
+    check_fits(&sb, changes)?;
+    let layout = Layout::of(&sb);
+    let first = sb.first();
+    let cached = log.device().info().volatile_cache;
+    let flush = || -> Result<()> { if cached { Ok(log.device().flush()?) } else { Ok(()) } };
+    let mut out = Out { log, layout, writer: new_writer(log), at: first.0, v1_sum: !0 };
+    let zeros = Bytes::from(vec![0; layout.block_size]);
+    for _ in 0..layout.log_blocks(changes.len(), 0) {
+        out.push(zeros.clone());
+    }
+    out.writer.finish()?;
+    flush()?;
+    super::rewrite(log, |sb| sb.set_tail(Some(first), tid))?;
+    out.at = first.0;
+    let images: Vec<_> = changes.iter().collect();
+    for group in images.chunks(layout.tags_per_descriptor()) {
+        let (tags, images): (Vec<_>, Vec<_>) =
+            group.iter().map(|(block, image)| tag_of(&layout, tid, **block, image)).unzip();
+        out.push_summed(descriptor::encode(&layout, tid, sb.uuid().as_bytes(), &tags).into());
+        images.into_iter().for_each(|image| out.push_summed(image));
+    }
+    out.writer.finish()?;
+    flush()?;
+    let commit = commit_block::encode(&layout, tid, unix_ns, out.v1_sum);
+    log.write_block(LogBlock(out.at), commit.into(), true)
+}
+
+fn new_writer(log: &Log) -> Writer<'_> {
+    Writer::new(&**log.device(), 1 << 20, 32)
+}
+
+/// Where the next block goes.
+struct Out<'a> {
+    log: &'a Log,
+    layout: Layout,
+    writer: Writer<'a>,
+    at: u32,
+    v1_sum: u32,
+}
+
+impl Out<'_> {
+    fn push(&mut self, block: Bytes) {
+        let (offset, _) = self.log.place(LogBlock(self.at), 1);
+        self.writer.push(offset, block);
+        self.at += 1;
+    }
+
+    fn push_summed(&mut self, block: Bytes) {
+        if self.layout.checksums == crate::Checksums::V1 {
+            self.v1_sum = crc32_be(self.v1_sum, &block);
+        }
+        self.push(block);
+    }
+}

@@ -28,7 +28,11 @@ impl Checker<'_> {
         let dirty = match log.and_then(|log| log.read_superblock()) {
             Ok(sb) => sb.start().is_some(),
             Err(e) => {
-                let text = as_finding(e.into())?;
+                let mut text = as_finding(e.into())?;
+                let found = crate::mount::find_internal(self.device, &self.sb, &self.layout);
+                if found.is_ok_and(|found| found.by_backup.is_some()) {
+                    text += "; the superblock's copy of the inode is good: e2fsck restores it";
+                }
                 self.bad_journal(&text);
                 return Ok(());
             }

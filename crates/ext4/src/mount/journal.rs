@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{
-    Checksums, Journal, Log, LogBlock, LogExtent, Overlay, Recovery, RecoveryReport,
+    Checksums, Journal, JournalError, Log, LogBlock, LogExtent, Overlay, Recovery, RecoveryReport,
 };
 use uuid::Uuid;
 
@@ -26,10 +26,13 @@ use crate::ondisk::{
 };
 
 /// A file system's log.
-pub(super) struct Found {
+pub(crate) struct Found {
     log: Log,
     /// Blocks of the file system that it takes: none if it is external.
     pub blocks: RangeSet,
+    /// What is wrong with the journal's inode, if the log was found by the superblock's copy of
+    /// it.
+    pub by_backup: Option<String>,
 }
 
 impl Found {
@@ -121,7 +124,7 @@ fn find_external(
         block_size: layout.block_size,
     };
     let found = external::open_for(Arc::clone(device), &owner)?;
-    Ok(Found { log: found.log, blocks: RangeSet::new() })
+    Ok(Found { log: found.log, blocks: RangeSet::new(), by_backup: None })
 }
 
 /// Reads the nodes of the journal inode's map before anything is mounted.
@@ -178,11 +181,43 @@ impl NodeRead for DeviceNodes<'_> {
     }
 }
 
-fn find_internal(
+/// Finds the log by the journal's inode; if that leads nowhere, by the superblock's copy of it
+/// (`s_jnl_blocks`), as e2fsck does.
+pub(crate) fn find_internal(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     layout: &Layout,
 ) -> Result<Found> {
+    let leads_to_a_log = |found: Found| {
+        found.log.read_superblock()?;
+        Ok(found)
+    };
+    let no = InodeNo(superblock.journal_inode.get());
+    let by_inode = read_journal_inode(device, superblock, layout)
+        .and_then(|raw| map_log(device, layout, no, &raw))
+        .and_then(leads_to_a_log);
+    let error = match by_inode {
+        Ok(found) => return Ok(found),
+        Err(
+            e @ (Ext4Error::Corrupt { .. }
+            | Ext4Error::Journal(JournalError::Corrupt { .. } | JournalError::Refused { .. })),
+        ) => e,
+        Err(e) => return Err(e),
+    };
+    let Some(raw) = superblock.journal_backup() else { return Err(error) };
+    match map_log(device, layout, no, &raw).and_then(leads_to_a_log) {
+        Ok(found) => Ok(Found { by_backup: Some(error.to_string()), ..found }),
+        // What is wrong with the inode is what there is to say.
+        Err(e @ Ext4Error::Block(_)) => Err(e),
+        Err(_) => Err(error),
+    }
+}
+
+fn read_journal_inode(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    layout: &Layout,
+) -> Result<RawInode> {
     let no = InodeNo(superblock.journal_inode.get());
     let corrupt = |what: &str| Err(Ext4Error::corrupt(what, format!("journal inode {no}")));
     let place = layout.inode_place(no)?;
@@ -199,12 +234,22 @@ fn find_internal(
     if raw.links() == 0 {
         return corrupt("it is deleted");
     }
+    Ok(raw)
+}
+
+/// The log that the journal's inode maps.
+fn map_log(
+    device: &Arc<dyn BlockDevice>,
+    layout: &Layout,
+    no: InodeNo,
+    raw: &RawInode,
+) -> Result<Found> {
     let nodes = DeviceNodes {
         device: &**device,
         layout,
-        seed: has_extents(&raw).then(|| layout.checksums.inode_seed(no, raw.generation())),
+        seed: has_extents(raw).then(|| layout.checksums.inode_seed(no, raw.generation())),
     };
-    let map = Mapping::open(&raw, layout, nodes)?;
+    let map = Mapping::open(raw, layout, nodes)?;
     let length = raw.size() / u64::from(layout.block_size);
     let (mut extents, mut blocks, mut at) = (Vec::new(), RangeSet::new(), 0);
     while let Some(e) = map.next_extent(at)?.filter(|e| u64::from(e.logical) < length) {
@@ -215,7 +260,7 @@ fn find_internal(
         at = e.end();
     }
     let log = Log::internal(Arc::clone(device), layout.block_size, extents)?;
-    Ok(Found { log, blocks })
+    Ok(Found { log, blocks, by_backup: None })
 }
 
 /// The log inside a file system.

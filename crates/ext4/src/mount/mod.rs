@@ -33,7 +33,7 @@ use steadfast_journal::Overlay;
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
-pub(crate) use journal::internal_log;
+pub(crate) use journal::{find_internal, internal_log};
 pub(crate) use mmp::Protection;
 pub(crate) use options::INODE_COST;
 pub use options::{AccessTimes, DataMode, MountOptions};
@@ -119,7 +119,9 @@ impl Ext4 {
         options: MountOptions,
         protection: Option<Arc<mmp::Protection>>,
     ) -> Result<Arc<Ext4>> {
-        let read_only = options.read_only;
+        let by_backup = found.as_ref().and_then(|found| found.by_backup.clone());
+        // What is damaged is not written to; only the log is replayed.
+        let read_only = options.read_only || by_backup.is_some();
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         let recovered = journal::recover(&device, bootstrap, &layout, found.as_ref(), &options)?;
         let mut superblock = superblock::read(&*device, &recovered.overlay)?;
@@ -162,6 +164,12 @@ impl Ext4 {
             let pages = PageCache::new(options.page_cache.clone(), store);
             Ext4::new(volume, pages, options)
         });
+        if let Some(damage) = by_backup {
+            fs.volume.status.set_read_only(format!(
+                "the journal was found by the superblock's copy of its inode only ({damage}): \
+                 read-only until e2fsck -f has restored the inode"
+            ));
+        }
         if read_only {
             fs.volume.status.set_read_only("mounted read-only");
             return Ok(fs);

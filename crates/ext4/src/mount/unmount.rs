@@ -61,8 +61,11 @@ impl Ext4 {
     /// # Errors
     /// What could not be written; the file system then stays marked as needing recovery.
     pub fn unmount(&self) -> Result<()> {
-        if self.options.read_only {
-            return Ok(());
+        if matches!(self.volume.log, MetaLog::ReadOnly(_)) {
+            return match &self.volume.protection {
+                Some(protection) => protection.release(),
+                None => Ok(()),
+            };
         }
         if self.volume.status.is_unmounted() {
             return Err(Ext4Error::Refused { what: "already unmounted".into() });

@@ -5,7 +5,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::csum::crc32c;
-use crate::ondisk::{Compat, Features, Incompat, InodeNo, RawInode, RoCompat};
+use crate::ondisk::{
+    Compat, EXTENT_MAGIC, Features, GOOD_OLD_INODE_SIZE, Incompat, InodeFlags, InodeNo, RawInode,
+    RoCompat,
+};
 
 /// Where the primary superblock lies, in bytes.
 pub const SUPERBLOCK_OFFSET: u64 = 1024;
@@ -396,6 +399,26 @@ impl Superblock {
         self.journal_blocks[15].set((inode.size() >> 32) as u32);
         self.journal_blocks[16].set(inode.size() as u32);
         self.journal_backup_type = 1;
+    }
+
+    /// The journal's inode as the superblock keeps a copy of it: its map and its size, and from
+    /// the map whether it is a tree of extents. `None` if there is no copy.
+    pub fn journal_backup(&self) -> Option<RawInode> {
+        let words = &self.journal_blocks;
+        if self.journal_backup_type != 1 || words[0].get() == 0 {
+            return None;
+        }
+        let mut inode = RawInode::new(GOOD_OLD_INODE_SIZE, 0);
+        inode.set_mode(steadfast_vfs::FileType::Regular, 0o600);
+        inode.set_links(1);
+        inode.set_size(u64::from(words[15].get()) << 32 | u64::from(words[16].get()));
+        for (bytes, word) in inode.block_mut().chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.get().to_le_bytes());
+        }
+        if words[0].get() & 0xffff == u32::from(EXTENT_MAGIC) {
+            inode.set_flags(InodeFlags::EXTENTS);
+        }
+        Some(inode)
     }
 
     /// What the checksum should be.

@@ -1,6 +1,7 @@
 //! Mounting with all options, full file systems, crashes seen from outside, and what is refused.
 //! Needs root, for loop mounts.
 
+mod backup;
 mod concurrent;
 mod data;
 mod fallocate;

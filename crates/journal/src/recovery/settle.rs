@@ -10,10 +10,11 @@
 //! # Order
 //!
 //! 1. What the log holds is home and flushed (the caller). The log is not needed any more.
-//! 2. The place of the new transaction is filled with zeros, flushed: nothing that an
+//! 2. The superblock says that the log begins, with that number, at a block that holds nothing of
+//!    a transaction of this number: an empty log that is not clean. Durable before anything is
+//!    written over.
+//! 3. The place of the new transaction is filled with zeros, flushed: nothing that an
 //!    interrupted transaction of the same number left there is taken for a part of it.
-//! 3. The superblock says that the log begins there, with that number: an empty log that is not
-//!    clean. Durable before anything is written over.
 //! 4. Descriptors and images; flush; the commit block.
 //! 5. The images go home, and the log is marked clean (the caller).
 
@@ -24,7 +25,7 @@ use crate::checksum::crc32_be;
 use crate::commit::tag_of;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
-use crate::ondisk::{commit_block, descriptor};
+use crate::ondisk::{Header, commit_block, descriptor};
 use crate::writer::Writer;
 use crate::{JournalError, Log, LogBlock, Result, Tid};
 
@@ -47,18 +48,20 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     let sb = log.read_superblock()?;
     check_fits(&sb, changes)?;
     let layout = Layout::of(&sb);
-    let first = sb.first();
+    let start = free_block(log, &sb, tid)?;
     let cached = log.device().info().volatile_cache;
     let flush = || -> Result<()> { if cached { Ok(log.device().flush()?) } else { Ok(()) } };
-    let mut out = Out { log, layout, writer: new_writer(log), at: first.0, v1_sum: !0 };
+    super::rewrite(log, |sb| sb.set_tail(Some(start), tid))?;
+    let writer = Writer::new(&**log.device(), 1 << 20, 32);
+    let round = (sb.first().0, sb.end().0);
+    let mut out = Out { log, layout, writer, at: start.0, round, v1_sum: !0 };
     let zeros = Bytes::from(vec![0; layout.block_size]);
     for _ in 0..layout.log_blocks(changes.len(), 0) {
         out.push(zeros.clone());
     }
     out.writer.finish()?;
     flush()?;
-    super::rewrite(log, |sb| sb.set_tail(Some(first), tid))?;
-    out.at = first.0;
+    out.at = start.0;
     let images: Vec<_> = changes.iter().collect();
     for group in images.chunks(layout.tags_per_descriptor()) {
         let (tags, images): (Vec<_>, Vec<_>) =
@@ -72,8 +75,15 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     log.write_block(LogBlock(out.at), commit.into(), true)
 }
 
-fn new_writer(log: &Log) -> Writer<'_> {
-    Writer::new(&**log.device(), 1 << 20, 32)
+/// A block of the log that is none of transaction `tid`.
+fn free_block(log: &Log, sb: &Superblock, tid: Tid) -> Result<LogBlock> {
+    for at in (sb.first().0..sb.end().0).map(LogBlock) {
+        let header = Header::of(&log.read(at, 1)?);
+        if header.is_none_or(|header| header.tid() != tid) {
+            return Ok(at);
+        }
+    }
+    Err(JournalError::corrupt("one transaction takes the whole log", format!("transaction {tid}")))
 }
 
 /// Where the next block goes.
@@ -82,6 +92,8 @@ struct Out<'a> {
     layout: Layout,
     writer: Writer<'a>,
     at: u32,
+    /// First and end of the blocks that go round.
+    round: (u32, u32),
     v1_sum: u32,
 }
 
@@ -90,6 +102,9 @@ impl Out<'_> {
         let (offset, _) = self.log.place(LogBlock(self.at), 1);
         self.writer.push(offset, block);
         self.at += 1;
+        if self.at == self.round.1 {
+            self.at = self.round.0;
+        }
     }
 
     fn push_summed(&mut self, block: Bytes) {

@@ -91,8 +91,8 @@ fn allocate(file: &File, mode: &str, at: u64, len: u64) {
     assert!(command.status().unwrap().success());
 }
 
-/// A row of operations, each of which may be followed by an fsync. At the end one makes all of
-/// them durable.
+/// A row of operations. One that writes is followed by an fsync: others do not make its data
+/// durable. At the end one makes all of them durable.
 pub fn work(root: &Path, seed: u64, operations: u64) {
     let mut rng = Rng::new(seed);
     for n in 0..operations {
@@ -104,11 +104,17 @@ pub fn work(root: &Path, seed: u64, operations: u64) {
         let folder = root.join(format!("d{}", rng.below(3)));
         let new = folder.join(format!("n{n}-{}", "x".repeat(rng.below(60) as usize)));
         let some = random_file(&mut rng, &names);
-        let mut touched = new.clone();
+        let (mut touched, mut durable) = (new.clone(), true);
         match (rng.below(9), some) {
             (0, _) | (_, None) => fs::write(&new, bytes(n, rng.below(40_000) as usize)).unwrap(),
-            (1, Some(old)) => fs::rename(old, &new).unwrap(),
-            (2, Some(old)) => fs::hard_link(old, &new).unwrap(),
+            (1, Some(old)) => {
+                fs::rename(old, &new).unwrap();
+                durable = rng.percent(50);
+            }
+            (2, Some(old)) => {
+                fs::hard_link(old, &new).unwrap();
+                durable = rng.percent(50);
+            }
             (3, Some(old)) => {
                 fs::remove_file(old).unwrap();
                 fs::write(&new, bytes(n, 100)).unwrap();
@@ -138,9 +144,10 @@ pub fn work(root: &Path, seed: u64, operations: u64) {
                 let mode = 0o600 + rng.below(64) as u32;
                 fs::set_permissions(&old, fs::Permissions::from_mode(mode)).unwrap();
                 touched = old;
+                durable = rng.percent(50);
             }
         }
-        if rng.percent(60) {
+        if durable {
             sync(&touched);
         }
     }

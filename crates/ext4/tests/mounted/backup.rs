@@ -17,7 +17,8 @@ use crate::{RW, contents, create, mount, open, read_all};
 fn journal_inode(image: &Image) -> u64 {
     let out = Command::new("debugfs").args(["-R", "imap <8>"]).arg(image.path()).output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
-    let words: Vec<&str> = said.split_whitespace().collect();
+    // "Inode 8 is part of block group 0", then "located at block 37, offset 0x0700".
+    let words: Vec<&str> = said.split_whitespace().skip_while(|w| *w != "located").collect();
     let after = |word: &str| words[words.iter().position(|w| *w == word).unwrap() + 1];
     let block: u64 = after("block").trim_end_matches(',').parse().unwrap();
     let offset = u64::from_str_radix(after("offset").trim_start_matches("0x"), 16).unwrap();

@@ -170,7 +170,7 @@ impl<'v> Replay<'v> {
         let told = RawInode::from_bytes(&bytes);
         let Some(kind) = told.file_type() else { return bad("no valid file type") };
         let extra = told.extra().map_or(0, |e| usize::from(e.extra_isize.get()));
-        if GOOD_OLD_INODE_SIZE + extra > size || extra % 4 != 0 {
+        if GOOD_OLD_INODE_SIZE + extra > size || !extra.is_multiple_of(4) {
             return bad("impossible size of its extra fields");
         }
         if told.size() > layout.max_file_size() {

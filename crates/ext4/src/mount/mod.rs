@@ -119,11 +119,15 @@ impl Ext4 {
         options: MountOptions,
         protection: Option<Arc<mmp::Protection>>,
     ) -> Result<Arc<Ext4>> {
-        let by_backup = found.as_ref().and_then(|found| found.by_backup.clone());
-        // What is damaged is not written to; only the log is replayed.
-        let read_only = options.read_only || by_backup.is_some();
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         let recovered = journal::recover(&device, bootstrap, &layout, found.as_ref(), &options)?;
+        let mut by_backup = found.as_ref().and_then(|found| found.by_backup.clone());
+        if by_backup.is_some() && !options.read_only {
+            // The log may have held the inode as it was.
+            by_backup = find_internal(&device, &bootstrap.superblock, &layout)?.by_backup;
+        }
+        // What is damaged is not written to; only the log is replayed.
+        let read_only = options.read_only || by_backup.is_some();
         let mut superblock = superblock::read(&*device, &recovered.overlay)?;
         if options.read_only {
             check_supported_filesystem(&superblock)?;

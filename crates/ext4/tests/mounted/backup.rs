@@ -14,7 +14,7 @@ use crate::image::Image;
 use crate::{RW, contents, create, mount, open, read_all};
 
 /// Where the inode of the journal stands.
-fn journal_inode(image: &Image) -> u64 {
+fn journal_inode(image: &Image, block_size: u64) -> u64 {
     let out = Command::new("debugfs").args(["-R", "imap <8>"]).arg(image.path()).output().unwrap();
     let said = String::from_utf8_lossy(&out.stdout).into_owned();
     // "Inode 8 is part of block group 0", then "located at block 37, offset 0x0700".
@@ -22,12 +22,13 @@ fn journal_inode(image: &Image) -> u64 {
     let after = |word: &str| words[words.iter().position(|w| *w == word).unwrap() + 1];
     let block: u64 = after("block").trim_end_matches(',').parse().unwrap();
     let offset = u64::from_str_radix(after("offset").trim_start_matches("0x"), 16).unwrap();
-    block * 4096 + offset
+    block * block_size + offset
 }
 
 /// Leaves a dirty journal and its inode damaged.
-fn damaged(features: &str, at: u64, bytes: &[u8]) -> Image {
-    let image = Image::mke2fs(48 << 20, &["-b", "4096", "-O", features]);
+fn damaged(block_size: u64, features: &str, at: u64, bytes: &[u8]) -> Image {
+    let size = block_size.to_string();
+    let image = Image::mke2fs(48 << 20, &["-b", &size, "-I", "256", "-O", features]);
     let fs = mount(&image, MountOptions::default());
     for i in 0..5u64 {
         let (_, fh) = create(&*fs, &format!("kept{i}"), RW);
@@ -37,7 +38,7 @@ fn damaged(features: &str, at: u64, bytes: &[u8]) -> Image {
     }
     drop(fs);
     let file = OpenOptions::new().write(true).open(image.path()).unwrap();
-    file.write_all_at(bytes, journal_inode(&image) + at).unwrap();
+    file.write_all_at(bytes, journal_inode(&image, block_size) + at).unwrap();
     image
 }
 
@@ -59,7 +60,8 @@ fn the_log_is_found_by_the_copy_of_its_inode() {
         (old, 40, &[0xff; 60]),
         (old, 26, &[0; 2]),
     ] {
-        let image = damaged(features, at, bytes);
+        // In small blocks the log does not happen to hold the journal's inode.
+        let image = damaged(1024, features, at, bytes);
         let before = fs::read(image.path()).unwrap();
         let device = open(&image);
         let overlay = replayed_blocks(&device, &MountOptions::default()).unwrap();
@@ -95,4 +97,15 @@ fn the_log_is_found_by_the_copy_of_its_inode() {
         assert_eq!(fs.read_only_because(), None);
         fs.unmount().unwrap();
     }
+}
+
+#[test]
+fn a_log_that_holds_the_inode_restores_it() {
+    // In large blocks it stands beside the root directory's, and so in the log.
+    let image = damaged(4096, "metadata_csum,64bit", 0, &[0; 256]);
+    let fs = mount(&image, MountOptions::default());
+    assert_kept(&*fs);
+    assert_eq!(fs.read_only_because(), None);
+    fs.unmount().unwrap();
+    image.assert_clean();
 }

@@ -12,6 +12,7 @@ mod stress;
 mod tally;
 mod test;
 mod tidy;
+mod traps;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -55,6 +56,13 @@ Usage: cargo xtask COMMAND
               --mounted    leaves out the comparison in one process
               --json       figures instead of a table
               --quick      next to nothing, to try it
+  traps     what becomes of an external journal that is lost, swapped, shared or of another time:
+            e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
+            what docs/external-journals.md says
+              --filter S   only traps whose name contains S
+              --json       what was run and seen, as JSON
+              --markdown   the rows of the document
+              --on steadfast:PATH  a program that is there
   help      this text";
 
 fn main() -> ExitCode {
@@ -71,6 +79,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
+        "traps" => traps::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

@@ -223,9 +223,17 @@ Everything since the last point is lost. Refused while files are open.")]
 pub struct Image {
     /// Image file or block device
     pub image: PathBuf,
-    /// Image file or block device of the external journal
+    /// The external journal: image file, block device, or a folder to look for it in
+    /// [default: the block device that has its UUID]
     #[arg(long, value_name = "JOURNAL_IMAGE")]
     pub journal: Option<PathBuf>,
+}
+
+impl Image {
+    /// The paths that were given for the journal: none or one.
+    pub fn given(&self) -> &[PathBuf] {
+        self.journal.as_slice()
+    }
 }
 
 /// How to mount.
@@ -241,7 +249,8 @@ Mount options (-o, separated by commas):
   data=writeback|ordered|journal|transact
                                    what the journal promises about contents
   transact=WORDS                   with data=transact: what makes a transaction point
-  journal=PATH                     external journal; of several the one that fits is taken
+  journal=PATH                     external journal, or a folder to look for it in; of several
+                                   the one with the right UUID; none: any block device with it
   commit=SECONDS                   how long changes may stay unwritten (5); contents too, because
                                    sync(2) does not reach a mount of this kind (fsync does)
   journal_async_commit             commit without waiting for the blocks before the commit block

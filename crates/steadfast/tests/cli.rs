@@ -129,6 +129,18 @@ fn an_external_journal_is_made_used_and_asked_for() {
     let text = d.bad("ls disk.img --journal another.img /", 2);
     assert!(text.contains("UUID"), "{text}");
     assert!(d.good("check disk.img --journal journal.img").contains("clean"));
+    // A folder is looked through; a copy is not chosen by chance.
+    assert!(d.good("ls disk.img --journal . /").contains("made"));
+    std::fs::copy(d.path().join("journal.img"), d.path().join("copy.img")).unwrap();
+    let text = d.bad("ls disk.img --journal . /", 2);
+    assert!(text.contains("more than once") && text.contains("copy.img"), "{text}");
+    d.good("mkdir disk.img --journal journal.img /more");
+    // A journal in use is overwritten only with force, and the way out is said.
+    let text = d.bad("mkfs -b 4096 -O journal_dev journal.img", 2);
+    assert!(text.contains("journal detach IMAGE --journal journal.img"), "{text}");
+    assert!(d.bad("mkfs -b 4096 journal.img", 2).contains("it is the journal of"));
+    d.good("mkfs -b 4096 -O journal_dev --force journal.img");
+    assert!(d.bad("mkdir disk.img --journal journal.img /lost", 2).contains("UUID"));
 }
 
 #[test]

@@ -3,7 +3,8 @@
 //! A [`Target`] is an ext4 image mounted by the kernel, by `steadfast mount` or by fuse2fs. The
 //! [`conformance`] cases run on a mounted folder and leave transcripts, which are compared between
 //! two targets: the kernel's ext4 is the measure, not our reading of POSIX. [`stress`] does random
-//! operations and knows what must come of them. Nothing here prints.
+//! operations and knows what must come of them; [`traps`] are those of external journals. Nothing
+//! here prints.
 
 pub mod bench;
 pub mod conformance;
@@ -13,6 +14,7 @@ pub mod programs;
 mod raw;
 pub mod stress;
 mod target;
+pub mod traps;
 
 pub use error::{Error, Result};
 pub use program::{run, run_ok};

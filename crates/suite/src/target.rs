@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+pub(crate) use kernel::LoopDevice;
+
 use crate::program::{run, run_ok};
 use crate::{Error, Result};
 
@@ -263,7 +265,7 @@ fn open_to_all(folder: &Path) -> Result<()> {
 }
 
 /// `umount`, again while something that another thread has just started holds on to it.
-fn umount(mountpoint: &Path) -> Result<()> {
+pub(crate) fn umount(mountpoint: &Path) -> Result<()> {
     let mut last = String::new();
     for _ in 0..100 {
         let (status, output) = run(LIMIT, Command::new("umount").arg(mountpoint))?;

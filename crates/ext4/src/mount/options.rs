@@ -46,6 +46,10 @@ pub struct MountOptions {
     pub transact: TransactPolicy,
     /// The external journal's device, if the file system has one.
     pub journal_device: Option<Arc<dyn BlockDevice>>,
+    /// The number of that device as the kernel encodes it (`new_encode_dev`), which the mount
+    /// puts into the superblock (`s_journal_dev`): a kernel finds the journal by it. 0: it is no
+    /// block device, and the superblock keeps what it has.
+    pub journal_number: u32,
     /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
     /// when checkpoints happen. `checksums`, `wide` and `unix_ns_at_zero` are set by the mount.
     pub journal: steadfast_journal::Config,
@@ -82,6 +86,7 @@ impl Default for MountOptions {
             data: DataMode::Ordered,
             transact: TransactPolicy::default(),
             journal_device: None,
+            journal_number: 0,
             journal: steadfast_journal::Config::default(),
             read_only: false,
             no_load: false,

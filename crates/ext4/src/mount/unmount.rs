@@ -11,10 +11,14 @@ impl Ext4 {
     pub(super) fn mark_mounted(&self) -> Result<()> {
         let seconds = self.volume.clock.seconds();
         let journalled = matches!(self.volume.log, MetaLog::Journal(_));
+        let journal_number = self.options.journal_number;
         self.rewrite_superblock(|sb| {
             sb.mount_count.set(sb.mount_count.get().saturating_add(1));
             sb.mount_time.set(seconds as u32);
             sb.mount_time_hi = (seconds >> 32) as u8;
+            if journal_number != 0 && sb.has_external_journal() {
+                sb.journal_device.set(journal_number);
+            }
             let mut features = sb.features();
             if journalled {
                 features.incompat.insert(Incompat::NEEDS_RECOVERY);

@@ -11,6 +11,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::Options;
 use steadfast_ext4::ondisk::{Features, RoCompat};
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_ext4::{Ext4, MountOptions, check};
 use steadfast_host::Mount;
 use steadfast_runtime::Sim;
 
@@ -187,6 +188,27 @@ fn the_journal_moves_in() {
 fn the_journal_moves_to_another_device() {
     explore(Start::External, true, false, |disk, cards| {
         move_to(disk, Some(&cards[0]), &NewJournal::External(cards[1].clone())).unwrap();
+    });
+}
+
+/// A mount tells the superblock the number of the device that the journal was found on.
+#[test]
+fn a_mount_finds_the_journal_elsewhere() {
+    explore(Start::External, true, true, |disk, cards| {
+        let mut options = MountOptions {
+            journal_device: Some(Arc::clone(&cards[0].device)),
+            journal_number: 0x0702,
+            ..MountOptions::default()
+        };
+        options.page_cache.memory_bytes = 4 << 20;
+        let fs = Ext4::mount(Arc::clone(disk), options).unwrap();
+        let number = || check::info(disk).unwrap().superblock.journal_device.get();
+        assert_eq!(number(), 0x0702);
+        fs.unmount().unwrap();
+        assert_eq!(number(), 0x0702);
+        // Who does not know the number leaves it alone.
+        mount(disk, Some(Arc::clone(&cards[0].device))).unwrap().unmount().unwrap();
+        assert_eq!(number(), 0x0702);
     });
 }
 

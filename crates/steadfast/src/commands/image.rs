@@ -15,6 +15,7 @@ use steadfast_ext4::mount::{MountOptions, replay as replay_journal, replayed_blo
 use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
 
+use super::journal_device::of_image;
 use crate::cli::Image;
 use crate::{Outcome, Usage, terminal};
 
@@ -32,9 +33,10 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
 }
 
 fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
-    let journal_device = image.journal.as_ref().map(|p| open(p, read_only)).transpose()?;
+    let journal = of_image(&image.image, image.given(), read_only)?;
     let mut options = MountOptions {
-        journal_device,
+        journal_number: journal.as_ref().map_or(0, |j| j.number),
+        journal_device: journal.map(|j| j.device),
         read_only,
         // Whoever works on an image may use all of it.
         use_reserved: true,

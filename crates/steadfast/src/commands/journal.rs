@@ -13,9 +13,9 @@ use steadfast_ext4::tune::{
 use uuid::Uuid;
 
 use super::image::open;
-use super::journal_device::{find, open_journal};
+use super::journal_device::{of_image, open_journal};
 use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
-use crate::{Outcome, Usage, terminal};
+use crate::{Outcome, Usage};
 
 /// Does what was asked for.
 pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -52,16 +52,7 @@ fn name(path: &Path) -> String {
 
 /// The present journal's device: the one that was named, else the one with the right UUID.
 fn old_journal(image: &Image, read_only: bool) -> Result<Option<JournalDevice>> {
-    if let Some(path) = &image.journal {
-        return open_journal(path, read_only, true).map(Some);
-    }
-    let device = open(&image.image, true)?;
-    let info = check::info(&device).with_context(|| name(&image.image))?;
-    drop(device);
-    let Some(uuid) = info.external_journal else { return Ok(None) };
-    let Some(path) = find(uuid, info.superblock.journal_device.get()) else { return Ok(None) };
-    terminal::note(&format!("note: the journal {uuid} is {}", path.display()));
-    open_journal(&path, read_only, true).map(Some)
+    of_image(&image.image, image.given(), read_only)
 }
 
 fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {

@@ -9,6 +9,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
+use steadfast_ext4::tune;
 
 use crate::Usage;
 use crate::cli::{FsKind, Mkfs};
@@ -117,16 +118,35 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
-    if let Ok(info) = steadfast_ext4::check::info(device) {
-        let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-        let what = format!(
-            "{}: holds {kind} (UUID {}); -F overwrites it, and what it holds is lost",
-            path.display(),
-            info.uuid
-        );
-        return Err(Usage(what).into());
-    }
-    Ok(())
+    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
+    let path = path.display();
+    let what = match journal_in_use(device, info.is_journal_device) {
+        Some(used) => format!(
+            "{path}: {used}; take it from there first with `steadfast journal detach IMAGE \
+             --journal {path}`, or -F overwrites it, and what it holds is lost"
+        ),
+        None => {
+            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+            let uuid = info.uuid;
+            format!(
+                "{path}: holds {kind} (UUID {uuid}); -F overwrites it, and what it holds is lost"
+            )
+        }
+    };
+    Err(Usage(what).into())
+}
+
+/// Whose journal a journal device is, and what waits in it.
+fn journal_in_use(device: &Arc<dyn BlockDevice>, is_journal: bool) -> Option<String> {
+    let status = is_journal.then(|| tune::status(device, None).ok()).flatten()?;
+    let users: Vec<String> = status.users().iter().map(ToString::to_string).collect();
+    let waits = status.pending.map_or(0, |p| p.transactions);
+    let waiting = match waits {
+        0 => String::new(),
+        n => format!(", which needs the {n} transactions in it"),
+    };
+    (!users.is_empty())
+        .then(|| format!("it is the journal of the file system {}{waiting}", users.join(", ")))
 }
 
 fn make_journal(

@@ -1,6 +1,6 @@
 //! Mounting, and serving until it is unmounted.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use steadfast_block::BlockDevice;
 use steadfast_ext4::fs::Ext4;
 use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
@@ -18,6 +17,7 @@ use super::options::{self, Wanted};
 use super::{background, control, log, place, stack};
 use crate::cli::Mount;
 use crate::commands::image;
+use crate::commands::journal_device::of_image;
 use crate::{Outcome, Usage};
 
 /// How long open files are waited for when the process is told to end.
@@ -145,43 +145,16 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
     }
     let path = &args.device;
     let device = image::open(path, wanted.ext4.read_only)?;
-    wanted.ext4.journal_device = journal(path, wanted)?;
+    if !wanted.ext4.no_load {
+        let journal = of_image(path, &wanted.journals, wanted.ext4.read_only)?;
+        wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
+        wanted.ext4.journal_device = journal.map(|j| j.device);
+    }
     let fs = Ext4::mount(device, wanted.ext4.clone());
     let fs = fs.with_context(|| path.display().to_string())?;
     let source = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     wanted.fuse.source.clone_from(&source);
     Ok((fs, source))
-}
-
-/// The journal among the paths given: the only one, or the one whose UUID the file system has.
-fn journal(disk: &Path, wanted: &Wanted) -> Result<Option<Arc<dyn BlockDevice>>> {
-    let chosen = match &wanted.journals[..] {
-        [] => return Ok(None),
-        [only] => only,
-        several => {
-            let needed = uuid_at(disk, JOURNAL_UUID)?;
-            let found = several.iter().find(|p| uuid_at(p, OWN_UUID).is_ok_and(|u| u == needed));
-            found.ok_or_else(|| {
-                let id = uuid::Uuid::from_bytes(needed);
-                Usage(format!("none of the journals given has the UUID {id} that is needed"))
-            })?
-        }
-    };
-    image::open(chosen, wanted.ext4.read_only).map(Some)
-}
-
-/// Where a superblock (at byte 1024) keeps its own UUID and its journal's.
-const OWN_UUID: u64 = 1024 + 0x68;
-const JOURNAL_UUID: u64 = 1024 + 0xd0;
-
-fn uuid_at(path: &Path, at: u64) -> Result<[u8; 16]> {
-    let read = || {
-        let mut file = std::fs::File::open(path)?;
-        file.seek(SeekFrom::Start(at))?;
-        let mut uuid = [0; 16];
-        file.read_exact(&mut uuid).map(|()| uuid)
-    };
-    read().with_context(|| path.display().to_string())
 }
 
 impl Served {

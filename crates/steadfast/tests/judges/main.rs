@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use steadfast_suite::conformance::{KnownDifferences, cases, compare, run_cases};
 use steadfast_suite::programs::PROGRAMS;
 use steadfast_suite::stress::Stress;
+use steadfast_suite::traps::{Sides, TRAPS, documented};
 use steadfast_suite::{Journal, Kind, Setup, Target};
 
 fn steadfast() -> Kind {
@@ -82,5 +83,16 @@ fn real_programs() {
             panic!("{name}, data={mode}: {error}");
         }
         done(target);
+    }
+}
+
+/// What docs/external-journals.md says of the traps of external journals is what happens.
+#[test]
+fn external_journals_do_not_bite() {
+    let document = include_str!("../../../../docs/external-journals.md");
+    for trap in TRAPS {
+        let row = trap.run(Path::new(env!("CARGO_BIN_EXE_steadfast")), Sides::Ours).unwrap();
+        assert!(row.ours.outcome.is_good(), "{row:?}");
+        assert_eq!(documented(document, row.trap), Some(row.ours.cell().as_str()), "{}", row.trap);
     }
 }

@@ -121,7 +121,7 @@ impl Superblock {
                 let what = format!("checksum type {}", sb.raw.checksum_type);
                 return Err(JournalError::Unsupported { what });
             }
-            if !sb.checksum_matches() && !checksum_may_differ {
+            if !sb.checksum_matches() && !checksum_may_differ && !sb.is_sealed_for_other_users() {
                 return Err(JournalError::corrupt("the checksum does not match", PLACE));
             }
         }
@@ -210,6 +210,18 @@ impl Superblock {
 
     pub(crate) fn checksum_matches(&self) -> bool {
         !self.has_block_checksums() || self.raw.checksum.get() == self.computed_checksum()
+    }
+
+    /// Whether the checksum is right but for the list of users: mke2fs and tune2fs enter and
+    /// remove a file system there and leave the old checksum. Whose journal it is does not hang on
+    /// it: that is compared with the file system.
+    fn is_sealed_for_other_users(&self) -> bool {
+        (0..=self.nr_users().min(USERS_MAX)).any(|n| {
+            let mut before = *self;
+            before.set_nr_users(n);
+            before.raw.users[n as usize..].fill([0; 16]);
+            before.checksum_matches()
+        })
     }
 
     fn computed_checksum(&self) -> u32 {
@@ -332,5 +344,39 @@ impl Superblock {
     /// Seed of all block checksums (kernel: `j_csum_seed`).
     pub(crate) fn checksum_seed(&self) -> u32 {
         crc32c(!0, &self.raw.uuid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(sb: Superblock) -> Result<Superblock> {
+        let bytes: [u8; Superblock::BYTES] = zerocopy::transmute!(sb.raw);
+        Superblock::decode(&bytes, 4096, 2048, false)
+    }
+
+    /// What mke2fs and tune2fs do to the users of a journal with a checksum.
+    #[test]
+    fn users_entered_without_a_new_checksum() {
+        let mut sb = Superblock::new(4096, 2048, 2, Tid(1));
+        let checksums = Features { incompat: Features::CSUM_V3, ..Features::default() };
+        sb.set_features(checksums);
+        sb.set_users(&[Uuid::from_bytes([1; 16])]);
+        sb.encode();
+        let mut entered = sb;
+        entered.raw.users[1] = [2; 16];
+        entered.set_nr_users(2);
+        assert_eq!(decoded(entered).unwrap().nr_users(), 2);
+        let mut taken_out = entered;
+        taken_out.set_nr_users(1);
+        assert_eq!(decoded(taken_out).unwrap().users(), [Uuid::from_bytes([1; 16])]);
+        // Anything else that does not go with the checksum is damage.
+        let mut other = entered;
+        other.raw.sequence = U32::new(7);
+        assert!(matches!(decoded(other), Err(JournalError::Corrupt { .. })));
+        let mut other = sb;
+        other.raw.users[0] = [3; 16];
+        assert!(matches!(decoded(other), Err(JournalError::Corrupt { .. })));
     }
 }

@@ -247,11 +247,12 @@ fn comes_back_ours(stage: &Stage) -> Result<Seen> {
     if let Some(mounted) = stage.our_mount("disk", "journal=journal")? {
         mounted.unmount()?;
     }
-    // Lies in memory here; a battery is not what is judged.
-    stage.ours("journal attach disk --device journal --accept-volatile")?;
+    stage.ours("journal attach disk --device journal")?;
     let journal = stage.attach("journal")?;
     stage.tool(&format!("e2fsck -fy -j {} disk", journal.path()))?;
-    let mounted = stage.our_mount("disk", "accept_volatile,journal=journal")?;
+    drop(journal);
+    let mounted = stage.our_mount("disk", "journal=journal")?;
+    let journal = stage.attach("journal")?;
     stage.judge("disk", Some(&journal), mounted, &[KEPT, NEW], false)
 }
 

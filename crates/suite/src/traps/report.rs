@@ -65,7 +65,7 @@ impl Seen {
         for step in &self.steps {
             let exit = step.exit.map_or("killed".into(), |code| format!("exit {code}"));
             let colon = if step.said.is_empty() { "" } else { ": " };
-            lines.push(format!("`{}`: {exit}{colon}{}", step.command, step.said));
+            lines.push(format!("`{}`: {exit}{colon}{}", step.command, short(&step.said)));
         }
         let clean = if self.e2fsck_clean { "clean" } else { "errors" };
         lines.push(format!(
@@ -81,6 +81,17 @@ impl Seen {
     pub fn cell(&self) -> String {
         self.lines().join("<br>").replace('|', "/")
     }
+}
+
+/// The beginning of a long message.
+fn short(said: &str) -> String {
+    const WIDTH: usize = 150;
+    if said.chars().count() <= WIDTH {
+        return said.to_owned();
+    }
+    let cut: String = said.chars().take(WIDTH).collect();
+    let whole_words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
+    format!("{whole_words} ...")
 }
 
 /// A trap and what came of it.

@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-pub(crate) use kernel::LoopDevice;
-
 use crate::program::{run, run_ok};
 use crate::{Error, Result};
 
@@ -265,7 +263,7 @@ fn open_to_all(folder: &Path) -> Result<()> {
 }
 
 /// `umount`, again while something that another thread has just started holds on to it.
-pub(crate) fn umount(mountpoint: &Path) -> Result<()> {
+fn umount(mountpoint: &Path) -> Result<()> {
     let mut last = String::new();
     for _ in 0..100 {
         let (status, output) = run(LIMIT, Command::new("umount").arg(mountpoint))?;

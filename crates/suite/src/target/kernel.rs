@@ -9,18 +9,18 @@ use crate::program::{run, run_ok};
 
 /// A loop device over a file; detached when dropped.
 #[derive(Debug)]
-pub(crate) struct LoopDevice {
+pub(super) struct LoopDevice {
     path: String,
 }
 
 impl LoopDevice {
-    pub(crate) fn new(file: &Path) -> Result<LoopDevice> {
+    pub(super) fn new(file: &Path) -> Result<LoopDevice> {
         let mut losetup = Command::new("losetup");
         let path = run_ok(LIMIT, losetup.args(["--find", "--show"]).arg(file))?;
         Ok(LoopDevice { path: path.trim().to_owned() })
     }
 
-    pub(crate) fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         &self.path
     }
 }

@@ -261,8 +261,7 @@ fn theft(stage: &Stage) -> Result<()> {
     let journal = stage.attach("journal")?;
     stage.must("truncate -s 48M second")?;
     stage.tool(&format!("mke2fs -q -F -t ext4 -b 4096 -J device={} second", journal.path()))?;
-    // The device is let go whole.
-    stage.must(&format!("blockdev --flushbufs {}", journal.path())).map(drop)
+    journal.flush()
 }
 
 fn second_mkfs_stock(stage: &Stage) -> Result<Seen> {

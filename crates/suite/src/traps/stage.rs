@@ -10,11 +10,12 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use steadfast_host::{Failed, LoopDevice};
 use tempfile::TempDir;
 
 use super::report::{Outcome, Seen, Step};
 use crate::program::{run, run_ok};
-use crate::target::{LIMIT, LoopDevice};
+use crate::target::LIMIT;
 use crate::{Error, Result};
 
 /// A folder of image files, and what has been done with them.
@@ -29,30 +30,16 @@ pub(super) struct Stage {
 }
 
 /// A loop device of an image. Dropped, it is gone: nobody finds the image by it any more.
-pub(super) struct Loop {
-    device: Option<LoopDevice>,
-    path: String,
-    image: PathBuf,
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        drop(self.device.take());
-        let backing = format!("/sys/block/{}/loop/backing_file", self.path.replace("/dev/", ""));
-        // Who looks for a free loop device has them all open for a moment.
-        for _ in 0..1000 {
-            let image = std::fs::read_to_string(&backing).unwrap_or_default();
-            if Path::new(image.trim_end()) != self.image {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
+pub(super) struct Loop(LoopDevice);
 
 impl Loop {
     pub(super) fn path(&self) -> &str {
-        &self.path
+        self.0.name()
+    }
+
+    /// Writes out what it has in its cache.
+    pub(super) fn flush(&self) -> Result<()> {
+        self.0.flush().map_err(told)
     }
 
     /// Its device number, as the kernel writes it (`MAJOR:MINOR`).
@@ -87,11 +74,9 @@ impl Mounted {
                 let mut umount = Command::new(program);
                 run_ok(LIMIT, umount.arg("umount").arg(&self.at))?;
             }
-            None => crate::target::umount(&self.at)?,
+            None => umount(&self.at)?,
         }
-        if let Some(disk) = self.disk.take() {
-            flush(disk.path())?;
-        }
+        drop(self.disk.take());
         self.at = PathBuf::new();
         Ok(())
     }
@@ -107,10 +92,21 @@ impl Drop for Mounted {
     }
 }
 
-/// Closing a loop device writes out what was written to it only if nobody else has it open, and
-/// whoever looks for a free loop device opens them all.
-fn flush(device: &str) -> Result<()> {
-    run_ok(LIMIT, Command::new("blockdev").args(["--flushbufs", device])).map(drop)
+fn told(failed: Failed) -> Error {
+    Error::Target(failed.to_string())
+}
+
+/// `umount`, again while something that another thread has just started holds on to it.
+fn umount(at: &Path) -> Result<()> {
+    let mut last = Ok(String::new());
+    for _ in 0..500 {
+        last = run_ok(LIMIT, Command::new("umount").arg(at));
+        if last.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    last.map(drop)
 }
 
 impl Stage {
@@ -230,11 +226,7 @@ impl Stage {
 
     /// A loop device of an image.
     pub(super) fn attach(&self, image: &str) -> Result<Loop> {
-        let file = self.path(image);
-        let device = LoopDevice::new(&file)?;
-        let path = device.path().to_owned();
-        let image_file = file.canonicalize().map_err(Error::host(file))?;
-        let device = Loop { device: Some(device), path, image: image_file };
+        let device = Loop(LoopDevice::attach(&self.path(image)).map_err(told)?);
         let mut loops = self.loops.borrow_mut();
         loops.retain(|(path, _)| path != device.path());
         loops.push((device.path().to_owned(), image.to_owned()));
@@ -254,7 +246,7 @@ impl Stage {
             "mke2fs -q -F -t ext4 -b 4096 -E lazy_itable_init=0 -J device={} {disk}",
             journal.path()
         ))?;
-        flush(journal.path())
+        journal.flush()
     }
 
     fn mountpoint(&self, disk: &str) -> Result<PathBuf> {

@@ -1,4 +1,5 @@
-//! Bits of a group, one a cluster: search and change. Bit `i` is bit `i % 8` of byte `i / 8`; set means in use.
+//! Bits of a group, one a cluster: search and change. Bit `i` is bit `i % 8` of byte `i / 8`; set
+//! means in use.
 
 /// A run of free bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

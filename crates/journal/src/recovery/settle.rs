@@ -3,8 +3,8 @@
 //! Replaying them in place, as the kernel does, leaves a file system half changed when the power
 //! fails in the middle, and hopes that a second replay makes it whole. Here their outcome is
 //! worked out in memory, as images of blocks, and logged as the very transaction that was
-//! running when they were written. Until its commit block is there, a recovery (anybody's) finds the
-//! log as it was; afterwards, a whole transaction, and the fast commits are void because they
+//! running when they were written. Until its commit block is there, a recovery (anybody's) finds
+//! the log as it was; afterwards, a whole transaction, and the fast commits are void because they
 //! belong to it.
 //!
 //! # Order

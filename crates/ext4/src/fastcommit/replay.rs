@@ -269,7 +269,8 @@ impl<'v> Replay<'v> {
         }
         self.unmap_blocks(no, extent.logical.into(), extent.end())?;
         self.txn.claim_blocks(extent.start, extent.len.into())?;
-        self.txn.map_extent(no, extent)
+        // No clusters here: file systems that have them are refused.
+        self.txn.map_extent(no, extent, extent.len)
     }
 
     fn unmap(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {

@@ -82,11 +82,8 @@ fn options_that_contradict() {
 
 #[test]
 fn features_by_name() {
-    for feature in ["casefold"] {
-        let options = ["-O", feature];
-        let image = Image::mke2fs(16 << 20, &options);
-        assert_says(&refusal(&open(&image), MountOptions::default()), &[feature]);
-    }
+    let image = Image::mke2fs(16 << 20, &["-O", "casefold"]);
+    assert_says(&refusal(&open(&image), MountOptions::default()), &["casefold"]);
 }
 
 #[test]

@@ -165,6 +165,11 @@ impl Findings {
         }
     }
 
+    /// Whether something was found at this place.
+    pub(super) fn any_at(&self, place: &str) -> bool {
+        self.list.iter().any(|f| f.place == place)
+    }
+
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -8,6 +8,8 @@ use crate::check::{Checker, FindingKind, as_finding};
 use crate::error::Result;
 use crate::ondisk::{Compat, Incompat};
 
+const COPY_IS_GOOD: &str = "the superblock's copy of the inode is good: e2fsck restores it";
+
 impl Checker<'_> {
     pub(super) fn check_journal(&mut self, has_overlay: bool) -> Result<()> {
         let features = self.layout.features;
@@ -26,12 +28,18 @@ impl Checker<'_> {
             .collect();
         let log = Log::internal(Arc::clone(self.device), self.layout.block_size, extents);
         let dirty = match log.and_then(|log| log.read_superblock()) {
-            Ok(sb) => sb.start().is_some(),
+            Ok(sb) => {
+                // On the device: what the log holds may have restored it.
+                let place = format!("inode {}", self.sb.journal_inode);
+                if self.findings.any_at(&place) && self.copy_is_better() {
+                    self.bad_journal(&format!("its inode is damaged; {COPY_IS_GOOD}"));
+                }
+                sb.start().is_some()
+            }
             Err(e) => {
                 let mut text = as_finding(e.into())?;
-                let found = crate::mount::find_internal(self.device, &self.sb, &self.layout);
-                if found.is_ok_and(|found| found.by_backup.is_some()) {
-                    text += "; the superblock's copy of the inode is good: e2fsck restores it";
+                if self.copy_is_better() {
+                    text += &format!("; {COPY_IS_GOOD}");
                 }
                 self.bad_journal(&text);
                 return Ok(());
@@ -42,6 +50,12 @@ impl Checker<'_> {
             self.bad_journal("holds transactions, but the superblock does not need recovery");
         }
         Ok(())
+    }
+
+    /// Whether a mount would go by the superblock's copy of the journal's inode.
+    fn copy_is_better(&self) -> bool {
+        let found = crate::mount::find_internal(self.device, &self.sb, &self.layout);
+        found.is_ok_and(|found| found.by_backup.is_some())
     }
 
     fn bad_journal(&mut self, text: &str) {

@@ -231,7 +231,8 @@ mod tests {
         assert!(matches!(log.read_superblock(), Err(JournalError::Corrupt { .. })));
         crate::format(&log, &crate::FormatOptions::new(uuid::Uuid::from_u128(1))).unwrap();
         log.read_superblock().unwrap();
-        disk.poke(2048 + 0x40, &[0, 0, 0, 9]);
+        // Its sequence number.
+        disk.poke(2048 + 0x18, &[0, 0, 0, 9]);
         let err = log.read_superblock().unwrap_err().to_string();
         assert!(err.contains("checksum"), "{err}");
     }

@@ -179,7 +179,8 @@ impl Checker<'_> {
                 )
             }
             InodeNo::JOURNAL if self.is_named(ino) => {
-                (kind != Some(FileType::Regular), "the journal is no regular file")
+                let file = kind == Some(FileType::Regular) && core.links.get() > 0;
+                (!file, "the journal is no regular file with a link")
             }
             USER_QUOTA | GROUP_QUOTA if self.is_named(ino) => {
                 (kind != Some(FileType::Regular), "the quota file is no regular file")

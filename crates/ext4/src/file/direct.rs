@@ -129,9 +129,13 @@ impl Ext4 {
         let mut txn = self.volume.begin()?;
         written.into_iter().for_each(|w| txn.wait_for(w));
         txn.mark_written(inode.no, offset / block, end / block)?;
-        if end > size {
+        // Also inside the file, where delayed data has made it longer than it is on disk: written
+        // blocks beyond the size on disk would be damage.
+        if end > txn.raw_inode(inode.no)?.size() {
             txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
-            txn.orphan_remove(inode.no)?;
+        }
+        if end > size {
+            txn.orphan_whole(inode.no)?;
         }
         txn.finish()?;
         let mut state = inode.state();

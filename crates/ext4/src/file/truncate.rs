@@ -86,7 +86,7 @@ impl Ext4 {
             let from = size.div_ceil(self.volume.block_size());
             let done = self.free_blocks_from(&mut txn, inode, from)?;
             if done {
-                txn.orphan_remove(inode.no)?;
+                txn.orphan_whole(inode.no)?;
             }
             txn.finish()?;
             if done {

@@ -103,6 +103,15 @@ impl Txn<'_> {
         Ok(())
     }
 
+    /// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
+    /// be deleted.
+    pub fn orphan_whole(&mut self, no: InodeNo) -> Result<()> {
+        if self.raw_inode(no)?.links() == 0 {
+            return Ok(());
+        }
+        self.orphan_remove(no)
+    }
+
     /// The inode is whole again, or gone.
     pub fn orphan_remove(&mut self, no: InodeNo) -> Result<()> {
         if let Some(slot) = self.orphans().slot_of.get(&no).copied() {

@@ -3,7 +3,7 @@
 use std::fs;
 
 use steadfast_ext4::{DataMode, MountOptions};
-use steadfast_vfs::{FileSystem, FsError};
+use steadfast_vfs::{FileSystem, FsError, OpenFlags, SetAttr};
 
 use crate::image::Image;
 use crate::{RW, contents, create, mount, read_all};
@@ -107,4 +107,46 @@ fn the_kernels_journal_is_replayed_by_us() {
         ours.unmount().unwrap();
         copy.assert_clean();
     }
+}
+
+/// Delayed data makes a file longer than it is on disk. What is written directly before that data
+/// must not lie beyond the size on disk when the power goes.
+#[test]
+fn a_direct_write_before_delayed_data() {
+    let image = Image::mke2fs(16 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 65536, contents(1, 0, 4096)).unwrap();
+    let direct = fs.open(attr.ino, RW | OpenFlags::DIRECT).unwrap();
+    fs.write(direct, 0, contents(2, 0, 28672)).unwrap();
+    // Another file's fsync commits what happened to this one.
+    let (_, other) = create(&*fs, "other", RW);
+    fs.fsync(other, false).unwrap();
+    drop(fs);
+    let fs = mount(&image, MountOptions::default());
+    let found = read_all(&*fs, "file");
+    assert!(found.len() >= 28672 && found[..28672] == contents(2, 0, 28672));
+    fs.unmount().unwrap();
+    image.assert_clean();
+}
+
+/// A file without a name that is cut or written to is still to be deleted after a crash.
+#[test]
+fn a_nameless_file_stays_an_orphan() {
+    let image = Image::mke2fs(16 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let free = fs.statfs().unwrap().inodes_free;
+    let (attr, fh) = create(&*fs, "file", RW | OpenFlags::DIRECT);
+    fs.write(fh, 0, contents(1, 0, 16384)).unwrap();
+    fs.unlink(fs.root(), b"file").unwrap();
+    fs.write(fh, 16384, contents(1, 0, 16384)).unwrap();
+    let set = SetAttr { size: Some(4096), ..SetAttr::default() };
+    fs.setattr(attr.ino, set).unwrap();
+    let (_, other) = create(&*fs, "other", RW);
+    fs.fsync(other, false).unwrap();
+    drop(fs);
+    let fs = mount(&image, MountOptions::default());
+    assert_eq!(fs.statfs().unwrap().inodes_free, free - 1);
+    fs.unmount().unwrap();
+    image.assert_clean();
 }

@@ -206,6 +206,7 @@ fn fio(folder: &Path, how: &[&str]) -> Result<()> {
     fio.args(["--name=verify", "--size=16m", "--numjobs=2", "--group_reporting", "--thread"]);
     fio.args(["--bsrange=4k-64k", "--blockalign=4k", "--verify=crc32c", "--do_verify=1"]);
     fio.args(["--verify_fatal=1", "--verify_state_save=0", "--randseed=1", "--eta=never"]);
-    fio.arg("--directory").arg(folder).args(how);
+    // What fio leaves beside its files belongs into the folder too.
+    fio.arg("--directory").arg(folder).args(how).current_dir(folder);
     run_ok(LIMIT, &mut fio).map(drop)
 }

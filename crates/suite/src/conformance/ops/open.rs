@@ -1,7 +1,9 @@
 //! Open files: opening, reading, writing, mapping, running.
 
+use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
@@ -128,21 +130,38 @@ fn direct(w: &World, what: &str, handle: &str, at: &str, len: &str, shift: &str)
 
 /// Runs a copy of true(1) of this name.
 fn execute(w: &World, path: &str) -> Outcome {
-    let status = Command::new(w.path(path))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()?;
+    let status = start(w, Command::new(w.path(path)))?.wait()?;
     Ok(status.code().map_or_else(|| "killed".to_owned(), |c| format!("exit {c}")))
 }
 
 /// Starts a copy of sleep(1) of this name and leaves it running.
 fn execute_long(w: &mut World, path: &str) -> Outcome {
     let mut command = Command::new(w.path(path));
-    command.arg("1000").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = command.spawn()?;
+    command.arg("1000");
+    let child = start(w, command)?;
     w.children.push(child);
     Ok("ok".to_owned())
+}
+
+/// Starts a program. Another thread of this process that starts one of its own takes a copy of
+/// every open file along, for the moment before its exec closes them: a file that was just written
+/// and closed here is then still "busy". It is waited for, unless the case itself has files open.
+fn start(w: &World, mut command: Command) -> std::io::Result<Child> {
+    const PATIENCE: Duration = Duration::from_secs(20);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let begun = Instant::now();
+    loop {
+        match command.spawn() {
+            Err(e)
+                if e.kind() == ErrorKind::ExecutableFileBusy
+                    && w.handles.is_empty()
+                    && begun.elapsed() < PATIENCE =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Bytes in short: short text as it is, else runs of the same byte.

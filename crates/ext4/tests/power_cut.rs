@@ -3,6 +3,8 @@
 
 #[path = "power_cut/attributes.rs"]
 mod attributes;
+#[path = "power_cut/casefold.rs"]
+mod casefold;
 #[path = "power_cut/judge.rs"]
 mod judge;
 #[path = "power_cut/shaped.rs"]
@@ -47,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) value_inodes: bool,
     /// Bytes a cluster, with bigalloc.
     pub(crate) cluster_size: Option<u32>,
+    /// There is a directory that ignores case.
+    pub(crate) casefold: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -59,6 +63,7 @@ const PLAIN: Setup = Setup {
     block_maps: false,
     value_inodes: false,
     cluster_size: None,
+    casefold: false,
 };
 
 impl Setup {
@@ -141,6 +146,9 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
                 options.features.ro_compat |= RoCompat::BIGALLOC;
                 options.cluster_size = setup.cluster_size;
             }
+            if setup.casefold {
+                options.features.incompat |= Incompat::CASEFOLD;
+            }
             options.block_size = Some(setup.block_size);
             options.journal = JournalChoice::InternalOf(2048);
             if setup.external {
@@ -165,7 +173,11 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             ];
             let journal = setup.external.then(|| recorded[1].clone());
             let fs = Ext4::mount(recorded[0].clone(), setup.options(journal)).unwrap();
-            workload::run(&fs, &log);
+            if setup.casefold {
+                casefold::run(&fs, &log);
+            } else {
+                workload::run(&fs, &log);
+            }
             fs.unmount().unwrap();
             Run { recording: log.take(), bases }
         })
@@ -221,6 +233,11 @@ fn ordered_with_an_orphan_file_and_small_blocks() {
 #[test]
 fn ordered_with_values_in_inodes_and_small_blocks() {
     explore(Setup { value_inodes: true, block_size: 1024, orphan_file: true, ..PLAIN }, 13);
+}
+
+#[test]
+fn ordered_with_a_directory_that_ignores_case() {
+    explore(Setup { casefold: true, block_size: 1024, ..PLAIN }, 14);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fuser::{Config, INodeNo, Notifier, Session, SessionACL};
 use rustix::fs::{Access, Mode, OFlags};
@@ -56,7 +57,12 @@ impl Mounted {
     /// The mount point is not a directory, or a dead mount; FUSE is not there or not allowed.
     pub fn new(fs: Arc<dyn FileSystem>, mountpoint: &Path, options: &Options) -> Result<Mounted> {
         let mountpoint = usable(mountpoint)?;
-        let bridge = Bridge::new(fs, options.clone());
+        let mut kept = options.clone();
+        if !fs.names_have_one_spelling() {
+            // The kernel would go on finding a file by one spelling after another was removed.
+            (kept.entry_timeout, kept.negative_timeout) = (Duration::ZERO, Duration::ZERO);
+        }
+        let bridge = Bridge::new(fs, kept);
         let (down, opened) = (Arc::clone(&bridge.down), Arc::clone(&bridge.opened));
         let failed = |source| MountError::Mount { path: mountpoint.clone(), source };
         if !Path::new(DEVICE).metadata().is_ok_and(|m| m.file_type().is_char_device()) {

@@ -5,6 +5,8 @@
 mod basics;
 #[path = "mount/bench.rs"]
 mod bench;
+#[path = "mount/casefold.rs"]
+mod casefold;
 #[path = "mount/damage.rs"]
 mod damage;
 #[path = "mount/programs.rs"]

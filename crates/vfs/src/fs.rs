@@ -20,6 +20,12 @@ pub trait FileSystem: Send + Sync {
     /// The root directory.
     fn root(&self) -> Ino;
 
+    /// Whether a name is found by its very bytes only. Where it is not, nobody above may remember
+    /// names: a change of one spelling changes them all.
+    fn names_have_one_spelling(&self) -> bool {
+        true
+    }
+
     /// Finds `name` in `dir`; "." and ".." work.
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr>;
 

@@ -7,6 +7,7 @@ use steadfast_vfs::FileType;
 
 use crate::check::index::Index;
 use crate::check::{Checker, FindingKind};
+use crate::dir::STRICT_NAMES;
 use crate::dir::hash::hash_name;
 use crate::error::Result;
 use crate::ondisk::csum::InodeSeed;
@@ -28,6 +29,8 @@ pub(super) struct Directory {
     pub(super) blocks: u32,
     /// Its names are encrypted: any bytes.
     pub(super) encrypted: bool,
+    /// Its names are one if they are equal after folding.
+    pub(super) casefold: bool,
     /// The contents, if they are in the inode.
     pub(super) inline: Option<Vec<u8>>,
 }
@@ -189,6 +192,14 @@ impl Checker<'_> {
             let text = format_args!("the name {shown:?} holds a slash or a zero byte");
             self.dir_finding(dir, number, FindingKind::EntryName, text);
         }
+        let casefold = reading.directory.casefold;
+        let folded = casefold.then(|| crate::dir::casefold::fold(name));
+        if folded == Some(None) && self.sb.encoding_flags.get() & STRICT_NAMES != 0 {
+            let text = format_args!("the name {shown:?} is no text of Unicode 12.1");
+            self.dir_finding(dir, number, FindingKind::EntryName, text);
+        }
+        let folded = folded.flatten();
+        let name = folded.as_deref().unwrap_or(name);
         if !reading.names.insert(name.into()) {
             let text = format_args!("the name {shown:?} is there twice");
             self.dir_finding(dir, number, FindingKind::DuplicateName, text);

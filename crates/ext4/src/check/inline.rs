@@ -50,6 +50,7 @@ impl Checker<'_> {
                 runs: Vec::new(),
                 blocks: 0,
                 encrypted: inode.flags().contains(InodeFlags::ENCRYPTED),
+                casefold: inode.flags().contains(InodeFlags::CASEFOLD),
                 inline: Some(contents),
             });
         }

@@ -39,7 +39,11 @@ impl Checker<'_> {
             self.findings.add(FindingKind::InodeFlags, place, format_args!("{text}"));
         };
         if flags.contains(InodeFlags::CASEFOLD) {
-            bad("it ignores case, but the casefold feature is off");
+            if !features.incompat.contains(Incompat::CASEFOLD) {
+                bad("it ignores case, but the casefold feature is off");
+            } else if kind != Some(FileType::Directory) {
+                bad("it ignores case, but is no directory");
+            }
         }
         let may_be_inline = features.incompat.contains(Incompat::INLINE_DATA);
         if flags.contains(InodeFlags::INLINE_DATA) && !may_be_inline {

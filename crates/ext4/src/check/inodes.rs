@@ -250,6 +250,7 @@ impl Checker<'_> {
                 runs: mapped.runs,
                 blocks: mapped.end as u32,
                 encrypted: inode.flags().contains(InodeFlags::ENCRYPTED),
+                casefold: inode.flags().contains(InodeFlags::CASEFOLD),
                 inline: None,
             });
         } else {

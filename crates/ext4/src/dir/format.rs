@@ -11,6 +11,9 @@ const SMALL_DIR_MAX: u32 = 1 << 31;
 /// An index entry's block number has 28 bits.
 const INDEX_BLOCKS_MAX: u32 = 1 << 28;
 
+/// `EXT4_ENC_STRICT_MODE_FL`
+pub(crate) const STRICT_NAMES: u16 = 1;
+
 /// How a file system keeps its directories: the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirFormat {
@@ -30,6 +33,8 @@ pub struct DirFormat {
     pub hash_version: HashVersion,
     /// How names are hashed.
     pub hash_seed: HashSeed,
+    /// In a directory that ignores case, names must be text (`s_encoding_flags`).
+    pub strict_names: bool,
 }
 
 impl DirFormat {
@@ -43,6 +48,7 @@ impl DirFormat {
         // Neither flag: written by x86 before there were flags, where bytes are signed.
         let unsigned =
             SuperFlags::from_bits_retain(sb.flags.get()).contains(SuperFlags::UNSIGNED_HASH);
+        let strict_names = sb.encoding_flags.get() & STRICT_NAMES != 0;
         let large = features.incompat.contains(Incompat::LARGE_DIR);
         let small_max = SMALL_DIR_MAX >> (10 + sb.log_block_size.get().min(6));
         Ok(DirFormat {
@@ -54,6 +60,7 @@ impl DirFormat {
             blocks_max: if large { INDEX_BLOCKS_MAX } else { small_max },
             hash_version,
             hash_seed: HashSeed { words: sb.hash_seed.map(|word| word.get()), unsigned },
+            strict_names,
         })
     }
 }
@@ -67,6 +74,8 @@ pub struct DirContext {
     pub seed: InodeSeed,
     /// Names are encrypted, and the key is not known.
     pub encrypted: bool,
+    /// Names are found in any spelling: case and composition do not count.
+    pub casefold: bool,
     /// What holds for all directories.
     pub format: DirFormat,
 }
@@ -75,7 +84,7 @@ impl DirContext {
     /// The directory with this inode number and generation (`i_generation`).
     pub fn new(format: DirFormat, ino: InodeNo, generation: u32) -> Self {
         let seed = format.checksums.inode_seed(ino, generation);
-        DirContext { ino, seed, encrypted: false, format }
+        DirContext { ino, seed, encrypted: false, casefold: false, format }
     }
 
     pub(super) fn corrupt(&self, block: u32, what: impl Into<String>) -> Ext4Error {

@@ -13,9 +13,6 @@ use crate::inode::INLINE_MIN;
 use crate::meta::Txn;
 use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 
-/// Forms of a directory that belong to features which are refused at mount.
-const STRANGE_FORMS: InodeFlags = InodeFlags::CASEFOLD;
-
 /// Most blocks that are read with one that was asked for, if they lie behind it.
 const READ_AHEAD: u32 = 15;
 
@@ -44,11 +41,13 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
             return Err(FsError::NotDirectory.into());
         }
         let corrupt = |what: &str| Ext4Error::corrupt(what, format!("directory inode {no}"));
-        if raw.flags().intersects(STRANGE_FORMS) {
+        let incompat = look.volume().layout.features.incompat;
+        let casefold = raw.flags().contains(InodeFlags::CASEFOLD);
+        if casefold && !incompat.contains(Incompat::CASEFOLD) {
             return Err(corrupt("casefolded, but the file system is not"));
         }
         let inline = raw.is_inline();
-        if inline && !look.volume().layout.features.incompat.contains(Incompat::INLINE_DATA) {
+        if inline && !incompat.contains(Incompat::INLINE_DATA) {
             return Err(corrupt("inline, but the inline_data feature is off"));
         }
         let block_size = look.volume().layout.block_size;
@@ -56,6 +55,7 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
         let count = u32::try_from(blocks).map_err(|_| corrupt("impossible size"))?;
         let indexed = raw.flags().contains(InodeFlags::INDEX);
         let mut context = DirContext::new(DirFormat::of(look.superblock())?, no, raw.generation());
+        context.casefold = casefold;
         context.encrypted = raw.flags().contains(InodeFlags::ENCRYPTED);
         let volume = PhantomData;
         let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context, volume };

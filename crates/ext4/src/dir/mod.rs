@@ -19,6 +19,7 @@
 //!   that are there all the time are listed exactly once.
 
 mod block;
+pub(crate) mod casefold;
 mod format;
 mod grow;
 pub mod hash;
@@ -38,6 +39,7 @@ use bytes::Bytes;
 use steadfast_vfs::{FileType, FsError};
 
 pub use block::is_dot_name;
+pub(crate) use format::STRICT_NAMES;
 pub use format::{DirContext, DirFormat};
 pub use hash::HashSeed;
 pub(crate) use inline::rows as inline_rows;
@@ -45,6 +47,7 @@ pub(crate) use inode::InodeBlocks;
 
 use crate::error::Result;
 use crate::ondisk::{InodeNo, NAME_MAX, file_type_code};
+use casefold::CaselessName;
 use nokey::NokeyName;
 use search::Wanted;
 
@@ -133,7 +136,8 @@ impl<D: DirBlocks> Directory<D> {
                 (true, None) => self.find_indexed(&|_| shown.hash, &is),
             };
         }
-        let is = Wanted::Name(name);
+        let caseless = self.context.casefold.then(|| CaselessName::new(name));
+        let is = caseless.as_ref().map_or(Wanted::Name(name), Wanted::Caseless);
         if self.indexed()? {
             self.find_indexed(&|function| self.hash(function, name).major, &is)
         } else {
@@ -184,11 +188,17 @@ impl<D: DirBlocksMut> Directory<D> {
     /// Adds a name that is not there, neither "." nor "..".
     ///
     /// Errors: EEXIST if it is met on the way (a full check is [`lookup`](Self::lookup)'s);
-    /// ENOENT in a removed directory; ENOSPC when the index is full or no block is to be had.
+    /// ENOENT in a removed directory; ENOSPC when the index is full or no block is to be had;
+    /// EINVAL for what is no text, where the directory ignores case and the file system is strict.
     pub fn insert(&mut self, name: &[u8], ino: InodeNo, kind: FileType) -> Result<()> {
         debug_assert!(!name.is_empty() && name.len() <= NAME_MAX && !is_dot_name(name));
         if self.blocks.block_count() == 0 {
             return Err(FsError::NotFound.into());
+        }
+        let strict = self.context.casefold && self.context.format.strict_names;
+        if strict && casefold::fold(name).is_none() {
+            let what = "a name that is no UTF-8 text of Unicode 12.1";
+            return Err(FsError::Invalid { what }.into());
         }
         let entry = block::NewEntry { name, ino, kind: self.kind_on_disk(kind) };
         if self.indexed()? { self.insert_indexed(&entry) } else { self.insert_linear(&entry) }

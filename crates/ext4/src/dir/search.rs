@@ -1,6 +1,7 @@
 //! Finding a name.
 
 use super::block::{self, DOT, DOT_DOT, is_dot_name};
+use super::casefold::{self, CaselessName};
 use super::hash::{NameHash, hash_name};
 use super::nokey::NokeyName;
 use super::{DirBlocks, Directory, Found};
@@ -11,8 +12,20 @@ use crate::ondisk::{DirentRef, HashVersion, file_type_from_code};
 pub(super) enum Wanted<'n> {
     /// A name as it is on disk.
     Name(&'n [u8]),
+    /// A name in a directory that ignores case.
+    Caseless(&'n CaselessName<'n>),
     /// An encrypted name as it is shown.
     Shown(&'n NokeyName),
+}
+
+impl Wanted<'_> {
+    fn is(&self, on_disk: &[u8]) -> bool {
+        match self {
+            Wanted::Name(name) => *name == on_disk,
+            Wanted::Caseless(name) => name.is(on_disk),
+            Wanted::Shown(name) => name.is(on_disk),
+        }
+    }
 }
 
 impl Found {
@@ -77,16 +90,13 @@ impl<D: DirBlocks> Directory<D> {
 
     fn find_in_leaf(&self, number: u32, wanted: &Wanted<'_>) -> Result<Option<Found>> {
         let contents = self.read_leaf(number)?;
-        let shown = match wanted {
-            Wanted::Name(name) => {
-                let found = block::find(&self.context, number, &contents, name)?;
-                return Ok(found.map(|entry| Found::new(number, &entry)));
-            }
-            Wanted::Shown(shown) => shown,
-        };
+        if let Wanted::Name(name) = wanted {
+            let found = block::find(&self.context, number, &contents, name)?;
+            return Ok(found.map(|entry| Found::new(number, &entry)));
+        }
         for entry in block::entries(&self.context, number, &contents) {
             let entry = entry?;
-            if block::in_use(&entry) && !is_dot_name(entry.name) && shown.is(entry.name) {
+            if block::in_use(&entry) && !is_dot_name(entry.name) && wanted.is(entry.name) {
                 return Ok(Some(Found::new(number, &entry)));
             }
         }
@@ -94,7 +104,11 @@ impl<D: DirBlocks> Directory<D> {
     }
 
     pub(super) fn hash(&self, function: HashVersion, name: &[u8]) -> NameHash {
-        hash_name(function, &self.context.format.hash_seed, name)
+        let seed = &self.context.format.hash_seed;
+        match self.context.casefold.then(|| casefold::fold(name)).flatten() {
+            Some(folded) => hash_name(function, seed, &folded),
+            None => hash_name(function, seed, name),
+        }
     }
 
     /// The entries of a block that are in use.

@@ -3,9 +3,10 @@
 use steadfast_vfs::{FileType, FsError, Ino, Result};
 
 use super::{Ext4, key};
+use crate::dir::InodeBlocks;
 use crate::inode::Inode;
 use crate::meta::MetaLog;
-use crate::ondisk::InodeFlags;
+use crate::ondisk::{Incompat, InodeFlags};
 
 /// What may be changed (`EXT4_FL_USER_MODIFIABLE`).
 const CHANGEABLE: InodeFlags = InodeFlags::SECURE_DELETE
@@ -44,9 +45,8 @@ const FOR_DIRECTORIES: InodeFlags = InodeFlags::DIR_SYNC
 const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 /// What cannot be changed here: it would mean to build the inode anew.
-const FIXED: [(InodeFlags, &str); 3] = [
+const FIXED: [(InodeFlags, &str); 2] = [
     (InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)"),
-    (InodeFlags::CASEFOLD, "changing whether a directory ignores case (chattr F)"),
     (InodeFlags::DAX, "direct access (chattr x)"),
 ];
 
@@ -82,6 +82,11 @@ impl Ext4 {
         if let Some((_, what)) = FIXED.iter().find(|(flag, _)| changed.intersects(*flag)) {
             return Err(FsError::Unsupported { what: (*what).into() });
         }
+        let casefold = self.volume.layout.features.incompat.contains(Incompat::CASEFOLD);
+        if changed.contains(InodeFlags::CASEFOLD) && !casefold {
+            let what = "ignoring case (chattr F): the file system lacks casefold".into();
+            return Err(FsError::Unsupported { what });
+        }
         if changed.is_empty() {
             return Ok(());
         }
@@ -107,6 +112,12 @@ impl Ext4 {
             self.pages.flush(key(inode.no))?;
         }
         let mut txn = self.volume.begin()?;
+        if changed.contains(InodeFlags::CASEFOLD)
+            && !InodeBlocks::directory(&txn, inode.no)?.is_empty()?
+        {
+            // Names that are there may become equal, and their hashes others.
+            return Err(FsError::NotEmpty.into());
+        }
         txn.modify_inode(inode.no, |raw| raw.set_flags(raw.flags() ^ changed))?;
         txn.touch(inode.no, false)?;
         txn.finish().map(drop)

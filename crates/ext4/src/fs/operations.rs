@@ -15,7 +15,7 @@ use super::{Ext4, OpenFile, key};
 use crate::file::{CALL, NAME_CALL};
 use crate::inode::Inode;
 use crate::namespace;
-use crate::ondisk::{InodeFlags, InodeNo};
+use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 
 /// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
 pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";
@@ -413,6 +413,10 @@ impl FileSystem for Ext4 {
             self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;
         }
         Ok(())
+    }
+
+    fn names_have_one_spelling(&self) -> bool {
+        !self.volume.layout.features.incompat.contains(Incompat::CASEFOLD)
     }
 
     fn inode_flags(&self, ino: Ino) -> Result<u32> {

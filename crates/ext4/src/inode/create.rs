@@ -24,7 +24,8 @@ const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
     .union(InodeFlags::NO_ATIME)
     .union(InodeFlags::JOURNAL_DATA)
     .union(InodeFlags::NO_TAIL)
-    .union(InodeFlags::DIR_SYNC);
+    .union(InodeFlags::DIR_SYNC)
+    .union(InodeFlags::CASEFOLD);
 
 /// Of those, what makes sense for anything (`EXT4_OTHER_FLMASK`).
 const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
@@ -80,7 +81,7 @@ impl Txn<'_> {
         }
         match kind {
             FileType::Directory => {}
-            FileType::Regular => flags.remove(InodeFlags::DIR_SYNC),
+            FileType::Regular => flags.remove(InodeFlags::DIR_SYNC | InodeFlags::CASEFOLD),
             _ => flags = flags.intersection(FOR_ALL),
         }
         let mapped = matches!(kind, FileType::Regular | FileType::Directory);

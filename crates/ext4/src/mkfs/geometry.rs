@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::mkfs::options::{JournalChoice, Options};
 use crate::mkfs::refused;
 use crate::ondisk::{
-    Checksums, Compat, DefaultMountOptions, Features, HashVersion, Incompat, RoCompat,
-    SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
+    Checksums, Compat, DefaultMountOptions, ENCODING_UTF8_12_1, Features, HashVersion, Incompat,
+    RoCompat, SUPERBLOCK_MAGIC, StateFlags, SuperFlags, Superblock,
 };
 
 /// Most clusters (blocks without `bigalloc`) a group: their number has 16 bits in short
@@ -23,7 +23,7 @@ fn possible() -> Features {
     let mut all = Options::upstream_features();
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
     all.compat |= Compat::SPARSE_SUPER2;
-    all.incompat |= Incompat::META_BG | Incompat::EA_INODE;
+    all.incompat |= Incompat::META_BG | Incompat::EA_INODE | Incompat::CASEFOLD;
     all.ro_compat |= RoCompat::GDT_CSUM | RoCompat::BIGALLOC;
     all
 }
@@ -331,6 +331,9 @@ pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superbl
     }
     if features.incompat.contains(Incompat::FLEX_BG) {
         sb.log_groups_per_flex = options.groups_per_flex.trailing_zeros() as u8;
+    }
+    if features.incompat.contains(Incompat::CASEFOLD) {
+        sb.encoding.set(ENCODING_UTF8_12_1);
     }
     set_identity(&mut sb, options);
     set_times(&mut sb, options.time);

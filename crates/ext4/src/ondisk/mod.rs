@@ -64,7 +64,8 @@ pub use quota::{
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
 pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
 pub use support::{
-    check_supported_filesystem, check_supported_journal_device, check_writable_filesystem,
+    ENCODING_UTF8_12_1, check_supported_filesystem, check_supported_journal_device,
+    check_writable_filesystem,
 };
 pub use xattr::{
     XATTR_MAGIC, XattrBlockHeader, XattrEntry, XattrInodeHeader, xattr_block_hash, xattr_entry_hash,

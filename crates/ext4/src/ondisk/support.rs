@@ -25,7 +25,11 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::LARGE_DIR)
     .union(Incompat::INLINE_DATA)
     .union(Incompat::ENCRYPT)
+    .union(Incompat::CASEFOLD)
     .union(Incompat::MMP);
+
+/// `EXT4_ENC_UTF8_12_1`
+pub const ENCODING_UTF8_12_1: u16 = 1;
 
 const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::LARGE_FILE)
@@ -66,9 +70,25 @@ pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
         let names = missing.names().join(", ");
         return Err(unsupported(format!("the file system uses {names}")));
     }
+    if f.incompat.contains(Incompat::CASEFOLD) {
+        check_encoding(sb)?;
+    }
     if f.incompat.contains(Incompat::EA_INODE) && f.ro_compat.contains(RoCompat::QUOTA) {
         // Each user of a shared value is charged for it: not counted here yet.
         return Err(unsupported("quota together with ea_inode"));
+    }
+    Ok(())
+}
+
+/// Refuses character sets that are not known, and names that are folded and encrypted: their
+/// hashes stand beside them in the directory.
+fn check_encoding(sb: &Superblock) -> Result<()> {
+    let encoding = sb.encoding.get();
+    if encoding != ENCODING_UTF8_12_1 {
+        return Err(unsupported(format!("casefold with the character set {encoding}")));
+    }
+    if sb.features().incompat.contains(Incompat::ENCRYPT) {
+        return Err(unsupported("casefold together with encrypt"));
     }
     Ok(())
 }
@@ -129,13 +149,21 @@ mod tests {
     fn features_are_refused_by_name() {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
         assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
-        for name in ["casefold", "compression"] {
+        for name in ["compression", "dirdata"] {
             let mut with = base.to_vec();
             with.push(name);
             let error = check_supported_filesystem(&sb(&with)).unwrap_err();
             assert!(matches!(error, Ext4Error::Unsupported { .. }));
             assert!(error.to_string().contains(name), "{error}");
         }
+        let mut casefold = sb(&["filetype", "casefold"]);
+        let error = check_supported_filesystem(&casefold).unwrap_err();
+        assert!(error.to_string().contains("casefold"), "{error}");
+        casefold.encoding.set(ENCODING_UTF8_12_1);
+        assert_eq!(check_supported_filesystem(&casefold), Ok(()));
+        let mut both = sb(&["filetype", "casefold", "encrypt"]);
+        both.encoding.set(ENCODING_UTF8_12_1);
+        assert!(check_supported_filesystem(&both).unwrap_err().to_string().contains("encrypt"));
         assert_eq!(check_supported_filesystem(&sb(&["has_journal", "filetype"])), Ok(()));
         assert_eq!(check_supported_filesystem(&sb(&[])), Ok(()));
         let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();

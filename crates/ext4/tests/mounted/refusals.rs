@@ -82,8 +82,9 @@ fn options_that_contradict() {
 
 #[test]
 fn features_by_name() {
-    let image = Image::mke2fs(16 << 20, &["-O", "casefold"]);
-    assert_says(&refusal(&open(&image), MountOptions::default()), &["casefold"]);
+    let image = Image::mke2fs(16 << 20, &["-O", "casefold,encrypt"]);
+    let text = refusal(&open(&image), MountOptions::default());
+    assert_says(&text, &["casefold together with encrypt"]);
 }
 
 #[test]

@@ -54,6 +54,9 @@ impl Judge {
                 after.check_promises(&notes);
                 after.check_foreign();
                 crate::attributes::judge(&fs, &notes, &context);
+                if setup.casefold {
+                    crate::casefold::judge(&fs, &notes, &context);
+                }
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
                 first.flush().unwrap();
                 (log.take(), disk.store(), card.store())

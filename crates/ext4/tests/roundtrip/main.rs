@@ -2,6 +2,7 @@
 
 mod acls;
 mod block_maps;
+mod casefold;
 mod clusters;
 mod concurrent;
 mod directories;

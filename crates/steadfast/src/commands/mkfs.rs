@@ -203,6 +203,7 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "extent" | "extents" => f.incompat.set(Incompat::EXTENT, on),
         "64bit" => f.incompat.set(Incompat::BIT64, on),
         "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
+        "casefold" => f.incompat.set(Incompat::CASEFOLD, on),
         "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
         "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
         "uninit_bg" => f.ro_compat.set(RoCompat::GDT_CSUM, on),

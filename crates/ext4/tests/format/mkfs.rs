@@ -296,8 +296,8 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         (64 * MIB, "bigalloc needs extent", |o| {
             o.features = Options::ext2_features().union(Features::by_name("bigalloc").unwrap());
         }),
-        (64 * MIB, "casefold", |o| {
-            o.features = o.features.union(Features::by_name("casefold").unwrap());
+        (64 * MIB, "verity", |o| {
+            o.features = o.features.union(Features::by_name("verity").unwrap());
         }),
     ];
     for (size, part, spoil) in cases {

@@ -1,7 +1,10 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
 
+mod goals;
+
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Context;
 use steadfast_suite::bench::{Amounts, Figure, Table};
@@ -44,55 +47,100 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if !packages::install(&[])? {
         return Ok(false);
     }
+    // Before anything is timed: the compiler would take the processors from what is.
+    let example = if mounted_only { None } else { Some(example(root)?) };
     let mut setup = Setup::new(IMAGE_BYTES);
     setup.folder = Some(MEMORY.into());
     setup.options = options;
     let mut progress = |what: &str| eprintln!("    {what}");
+    let load_before = load();
     let table = steadfast_suite::bench::run(&kinds, &setup, amounts, &mut progress)?;
-    let in_process = if mounted_only { Vec::new() } else { in_process(root, &setup)? };
+    let in_process = match &example {
+        None => Vec::new(),
+        Some(example) => in_process(example, &setup, &mut progress)?,
+    };
     if json {
         let both = serde_json::json!({ "mounted": table, "in_process": in_process });
         println!("{}", serde_json::to_string_pretty(&both)?);
         return Ok(true);
     }
     print(&table);
-    if in_process.is_empty() {
-        return Ok(true);
+    if !in_process.is_empty() {
+        print_in_process(&in_process);
     }
-    println!();
-    println!("In one process, no FUSE: ext4 on a RAM device; beside it the kernel's, mounted.");
-    println!("{:<28} {:>12} {:>12} {:>9}", "operation", "steadfast", "kernel", "speed");
-    for row in &in_process {
-        let speed = row.kernel_nanos as f64 / row.steadfast_nanos.max(1) as f64;
-        let (ours, kernel) = (time(row.steadfast_nanos), time(row.kernel_nanos));
-        println!("{:<28} {ours:>12} {kernel:>12} {speed:>8.2}x", row.name);
-    }
+    println!("\n{}; load {load_before} before, {} after.", machine(), load());
+    let behind = goals::behind(&table, &in_process);
+    println!("\n{}", goals::sentence(&behind));
+    behind.iter().for_each(|line| println!("* {line}"));
     Ok(true)
 }
 
-fn print(table: &Table) {
-    let widest = table.rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
-    print!("{:<widest$} {:>6}", "time of one", "");
-    for target in &table.targets {
-        print!(" {target:>12}");
-    }
-    println!("   daemon's CPU    speed of the first against the others");
-    for row in &table.rows {
-        print!("{:<widest$} {:>6}", row.name, row.unit);
-        for figure in &row.figures {
-            print!(" {:>12}", time(figure.nanos_each));
+/// A table as Markdown has it, which can be read as it is, too.
+fn table(head: &[String], rows: &[Vec<String>]) {
+    let width = |i: usize| {
+        let cells = rows.iter().chain([&head.to_vec()]).filter_map(|r| r.get(i)).map(String::len);
+        cells.max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let line = |cells: &[String]| {
+        let mut out = String::from("|");
+        for (i, (cell, width)) in cells.iter().zip(&widths).enumerate() {
+            match i {
+                0 => out += &format!(" {cell:<width$} |"),
+                _ => out += &format!(" {cell:>width$} |"),
+            }
         }
-        let cpu = |f: &Figure| f.daemon_cpu_nanos_each.map_or("-".to_owned(), time);
-        let cpus: Vec<String> = row.figures.iter().map(cpu).collect();
-        let first = row.figures[0].nanos_each.max(1) as f64;
-        let speeds: Vec<String> = row.figures[1..]
-            .iter()
-            .map(|f| format!("{:.2}x", f.nanos_each as f64 / first))
-            .collect();
-        println!("   {}   {}", cpus.join(" / "), speeds.join(" "));
-    }
-    let (rounds, options) = (table.amounts.rounds, &table.options);
-    println!("medians of {rounds} rounds; images on {MEMORY}; mount options '{options}'");
+        println!("{out}");
+    };
+    line(head);
+    let rule: Vec<String> = (0..head.len())
+        .map(|i| if i == 0 { "-".repeat(widths[i]) } else { "-".repeat(widths[i] - 1) + ":" })
+        .collect();
+    line(&rule);
+    rows.iter().for_each(|row| line(row));
+}
+
+fn print(measured: &Table) {
+    let mut head = vec!["time of one".to_owned(), "of".to_owned()];
+    head.extend(measured.targets.iter().map(|t| (*t).to_owned()));
+    head.push("daemons' CPU".to_owned());
+    head.extend(measured.targets.iter().skip(1).map(|t| format!("x {t}")));
+    let cpu = |f: &Figure| f.daemon_cpu_nanos_each.map(time);
+    let cells = |row: &steadfast_suite::bench::Row| {
+        let mut cells = vec![row.name.to_owned(), row.unit.to_owned()];
+        cells.extend(row.figures.iter().map(|f| time(f.nanos_each)));
+        cells.push(row.figures.iter().filter_map(cpu).collect::<Vec<_>>().join(" / "));
+        let first = row.figures[0].nanos_each;
+        cells.extend(row.figures[1..].iter().map(|f| times(f.nanos_each, first)));
+        cells
+    };
+    let rows: Vec<Vec<String>> = measured.rows.iter().map(cells).collect();
+    let (rounds, options) = (measured.amounts.rounds, &measured.options);
+    println!("Mounted; medians of {rounds} rounds; images on {MEMORY}; mount options '{options}';");
+    println!("x: how many times as fast as that the first is.\n");
+    table(&head, &rows);
+}
+
+fn print_in_process(rows: &[InProcess]) {
+    println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on the");
+    println!("kernel's mount. CPU: this process and the kernel for it, without its own threads.\n");
+    let head = ["time of one", "steadfast", "kernel", "CPU", "kernel's CPU", "x kernel", "by CPU"];
+    let cells = |row: &InProcess| {
+        vec![
+            row.name.clone(),
+            time(row.steadfast.nanos),
+            time(row.kernel.nanos),
+            time(row.steadfast.cpu_nanos),
+            time(row.kernel.cpu_nanos),
+            times(row.kernel.nanos, row.steadfast.nanos),
+            times(row.kernel.cpu_nanos, row.steadfast.cpu_nanos),
+        ]
+    };
+    table(&head.map(str::to_owned), &rows.iter().map(cells).collect::<Vec<_>>());
+}
+
+fn times(theirs: u64, ours: u64) -> String {
+    format!("{:.2}", theirs as f64 / ours.max(1) as f64)
 }
 
 fn time(nanos: u64) -> String {
@@ -103,52 +151,90 @@ fn time(nanos: u64) -> String {
     }
 }
 
+/// Processors and kernel of this machine.
+fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{processors} processors, Linux {}", kernel.trim())
+}
+
+/// Tasks that wanted to run, on average over the last minute: more than processors means that the
+/// figures say little.
+fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().unwrap_or_default().to_owned()
+}
+
+/// What one side needed for an operation.
+#[derive(serde::Serialize, Default, Clone, Copy)]
+struct Cost {
+    nanos: u64,
+    cpu_nanos: u64,
+}
+
 #[derive(serde::Serialize)]
 struct InProcess {
     name: String,
-    steadfast_nanos: u64,
-    kernel_nanos: u64,
+    steadfast: Cost,
+    kernel: Cost,
 }
 
-/// The example of the bench crate, by turns on our ext4 and on a kernel mount.
-fn in_process(root: &Path, setup: &Setup) -> anyhow::Result<Vec<InProcess>> {
+/// Builds the example of the bench crate and says where it is.
+fn example(root: &Path) -> anyhow::Result<PathBuf> {
+    let args = ["build", "--release", "--package", "steadfast-bench", "--example", "operations"];
+    let mut command = step::cargo(root, &args);
+    command.args(["--message-format", "json"]).stderr(std::process::Stdio::inherit());
+    conformance::executable(&command.output()?).context("building the example of the bench crate")
+}
+
+/// The example, by turns on our ext4 and on a kernel mount.
+fn in_process(
+    example: &Path,
+    setup: &Setup,
+    progress: &mut dyn FnMut(&str),
+) -> anyhow::Result<Vec<InProcess>> {
     let mut target = Target::new(Kind::Kernel, setup)?;
     let folder = target.mountpoint();
-    let folder = folder.to_str().context("a mount point with an odd name")?;
-    let example =
-        ["run", "--release", "--quiet", "--package", "steadfast-bench", "--example", "operations"];
-    let mut times: BTreeMap<String, [Vec<u64>; 2]> = BTreeMap::new();
+    let mut costs: BTreeMap<String, [Vec<Cost>; 2]> = BTreeMap::new();
     let mut names = Vec::new();
-    for _ in 0..TURNS {
-        for (side, rest) in [vec![], vec!["--", folder]].into_iter().enumerate() {
-            let mut command = step::cargo(root, &example);
-            let out = command.args(rest).stderr(std::process::Stdio::inherit()).output()?;
+    for turn in 0..TURNS {
+        progress(&format!("turn {} of {TURNS}: in one process", turn + 1));
+        for (side, folder) in [None, Some(&folder)].into_iter().enumerate() {
+            let mut command = Command::new(example);
+            let out = command.args(folder).stderr(std::process::Stdio::inherit()).output()?;
             anyhow::ensure!(out.status.success(), "the example of the bench crate failed");
-            for (name, nanos) in String::from_utf8_lossy(&out.stdout).lines().filter_map(read) {
+            for (name, cost) in String::from_utf8_lossy(&out.stdout).lines().filter_map(read) {
                 if !names.contains(&name) {
                     names.push(name.clone());
                 }
-                times.entry(name).or_default()[side].push(nanos);
+                costs.entry(name).or_default()[side].push(cost);
             }
         }
     }
     target.unmount()?;
-    let median = |values: &mut Vec<u64>| {
+    let middle = |costs: &[Cost], of: fn(&Cost) -> u64| {
+        let mut values: Vec<u64> = costs.iter().map(of).collect();
         values.sort_unstable();
         values.get(values.len() / 2).copied().unwrap_or(0)
     };
+    let median = |costs: &[Cost]| Cost {
+        nanos: middle(costs, |c| c.nanos),
+        cpu_nanos: middle(costs, |c| c.cpu_nanos),
+    };
     let row = |name: String| {
-        let [ours, kernels] = times.get_mut(&name).context("a row that was seen")?;
-        Ok(InProcess { steadfast_nanos: median(ours), kernel_nanos: median(kernels), name })
+        let [ours, kernels] = costs.get(&name).context("a row that was seen")?;
+        Ok(InProcess { steadfast: median(ours), kernel: median(kernels), name })
     };
     names.into_iter().map(row).collect()
 }
 
-/// A line of the example: name, number, `ns`.
-fn read(line: &str) -> Option<(String, u64)> {
+/// A line of the example: name, time, CPU time, `ns`.
+fn read(line: &str) -> Option<(String, Cost)> {
     let rest = line.trim_end().strip_suffix("ns")?.trim_end();
-    let (name, number) = rest.rsplit_once(' ')?;
-    Some((name.trim_end().to_owned(), number.parse().ok()?))
+    let (rest, cpu) = rest.rsplit_once(' ')?;
+    let (name, nanos) = rest.trim_end().rsplit_once(' ')?;
+    let cost = Cost { nanos: nanos.parse().ok()?, cpu_nanos: cpu.parse().ok()? };
+    Some((name.trim_end().to_owned(), cost))
 }
 
 #[cfg(test)]
@@ -157,9 +243,13 @@ mod tests {
 
     #[test]
     fn lines_of_the_example() {
-        let line = "append 4 KiB + fsync             41234 ns";
-        assert_eq!(read(line), Some(("append 4 KiB + fsync".to_owned(), 41234)));
-        assert_eq!(read("warning: something"), None);
+        let line = "append 4 KiB + fsync             41234       900 ns";
+        let (name, cost) = read(line).unwrap();
+        assert_eq!(
+            (name.as_str(), cost.nanos, cost.cpu_nanos),
+            ("append 4 KiB + fsync", 41234, 900)
+        );
+        assert!(read("warning: something").is_none());
     }
 
     #[test]

@@ -76,8 +76,13 @@ pub fn kind(root: &Path, name: &str) -> anyhow::Result<Kind> {
 fn steadfast_binary(root: &Path) -> anyhow::Result<PathBuf> {
     let args = ["build", "--release", "--package", "steadfast", "--message-format", "json"];
     let out = step::cargo(root, &args).stderr(std::process::Stdio::inherit()).output()?;
-    anyhow::ensure!(out.status.success(), "building steadfast failed");
-    let messages = String::from_utf8_lossy(&out.stdout).into_owned();
+    executable(&out).context("building steadfast")
+}
+
+/// The program that a `cargo build --message-format json` has made.
+pub fn executable(built: &std::process::Output) -> anyhow::Result<PathBuf> {
+    anyhow::ensure!(built.status.success(), "cargo build failed");
+    let messages = String::from_utf8_lossy(&built.stdout).into_owned();
     let executable = messages.lines().rev().find_map(|line| {
         let message: serde_json::Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().map(PathBuf::from)

@@ -28,13 +28,36 @@ pub struct Row {
     pub count: u32,
     /// In all this time.
     pub took: Duration,
+    /// Processor time of this process meanwhile, the kernel's on its behalf with it: less than the
+    /// time if something was waited for, and what counts on a busy machine. What other processes
+    /// and the kernel's own threads did is not in it. `None` where the host does not say.
+    pub cpu: Option<Duration>,
 }
 
 impl Row {
     /// Nanoseconds an operation.
     pub fn nanos_each(&self) -> u64 {
-        u64::try_from(self.took.as_nanos() / u128::from(self.count.max(1))).unwrap_or(u64::MAX)
+        self.each(self.took)
     }
+
+    /// Nanoseconds of processor time an operation.
+    pub fn cpu_nanos_each(&self) -> Option<u64> {
+        self.cpu.map(|cpu| self.each(cpu))
+    }
+
+    fn each(&self, all: Duration) -> u64 {
+        u64::try_from(all.as_nanos() / u128::from(self.count.max(1))).unwrap_or(u64::MAX)
+    }
+}
+
+/// Processor time of all threads of this process that are still there.
+fn cpu_used() -> Option<Duration> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?;
+    let used = threads.flatten().filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+        stat.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    Some(Duration::from_nanos(used.sum())).filter(|cpu| !cpu.is_zero())
 }
 
 fn timed(
@@ -43,9 +66,11 @@ fn timed(
     count: u32,
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    let begun = now();
+    let (begun, cpu_before) = (now(), cpu_used());
     work()?;
-    rows.push(Row { name, count, took: now().since(begun) });
+    let took = now().since(begun);
+    let cpu = cpu_used().zip(cpu_before).map(|(after, before)| after.saturating_sub(before));
+    rows.push(Row { name, count, took, cpu });
     Ok(())
 }
 

@@ -28,6 +28,7 @@ mod error;
 mod fusermount;
 mod mounted;
 mod options;
+mod read_ahead;
 
 pub use error::{MountError, Result};
 pub use mounted::{Invalidator, Mounted, Unmounter, unmount, unmount_lazily};

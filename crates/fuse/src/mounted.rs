@@ -19,6 +19,7 @@ use crate::bridge::{Bridge, Opened};
 use crate::error::{MountError, Result};
 use crate::fusermount;
 use crate::options::Options;
+use crate::read_ahead;
 
 /// Where the kernel's FUSE is.
 const DEVICE: &str = "/dev/fuse";
@@ -45,6 +46,10 @@ pub struct Invalidator {
     device: OwnedFd,
     opened: Arc<Opened>,
 }
+
+/// What the kernel reads ahead of a sequential reader. Its own 128 KiB are meant for disks; here
+/// each request has to come to us and back.
+const READ_AHEAD_KIB: u32 = 512;
 
 /// FUSE_NOTIFY_INC_EPOCH (Linux 6.16): names learnt before are looked up again.
 const NEW_EPOCH: u32 = 8;
@@ -84,6 +89,9 @@ impl Mounted {
             let _ = unmount_lazily(&mountpoint);
             failed(e)
         })?;
+        if let Err(e) = read_ahead::set(&mountpoint, READ_AHEAD_KIB) {
+            tracing::debug!("the kernel keeps its own read-ahead: {e}");
+        }
         // OK to ignore: it was empty.
         let _ = notifier.set(session.notifier());
         Ok(Mounted { session, mountpoint, opened, down })

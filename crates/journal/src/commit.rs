@@ -1,4 +1,12 @@
-//! The commit task: one transaction at a time, from memory to the log.
+//! Commits: one transaction at a time, from memory to the log.
+//!
+//! # Who does it
+//!
+//! Whoever waits for a transaction that nobody is committing commits it himself
+//! ([`Journal::commit`](crate::Journal::commit)): a hand-over to another task and back would take
+//! longer than writing a few blocks to memory or flash. The commit task does what nobody waits for:
+//! transactions that are old enough, or full, or wanted by somebody who went on. `State::commit_busy`
+//! keeps it to one at a time.
 //!
 //! # Order
 //!
@@ -58,21 +66,52 @@ use crate::ondisk::{MAGIC, commit_block, descriptor, revoke};
 use crate::state::State;
 use crate::transaction::{Committing, OnCommit};
 use crate::writer::Writer;
-use crate::{Checksums, FsBlock, LogBlock, Result, Tid};
+use crate::{Checksums, FsBlock, JournalError, LogBlock, Result, Tid};
 
 /// The body of the task.
 pub(crate) fn run(shared: &Arc<Shared>) {
     while let Some(work) = next(shared) {
-        match Commit::new(shared, &work.transaction).write(&work) {
-            Ok(Written::Durable) => finish(shared, work),
-            Ok(Written::Abandoned) => return,
-            Err(e) => return shared.abort(&e),
+        perform(shared, work);
+    }
+}
+
+/// Commits a closed transaction. If that fails the journal is aborted.
+pub(crate) fn perform(shared: &Shared, work: Work) {
+    let busy = Busy { shared };
+    match Commit::new(shared, &work.transaction).write(&work) {
+        Ok(Written::Durable) => finish(shared, work),
+        Ok(Written::Abandoned) => {}
+        Err(e) => shared.abort(&e),
+    }
+    drop(busy);
+}
+
+/// A commit under way; when it ends, however it ends, the next one may begin.
+struct Busy<'a> {
+    shared: &'a Shared,
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut st = self.shared.state.lock();
+        st.commit_busy = false;
+        if std::thread::panicking() && st.aborted.is_none() {
+            // In memory only: the task may be one of a simulation that is being taken down, and
+            // nothing can be waited for any more.
+            let cause = "a fault in the journal's code ended a commit half-way".into();
+            st.aborted = Some(JournalError::Aborted { cause });
+        }
+        let due = due_at(self.shared, &st).is_some_and(|due| due <= now());
+        drop(st);
+        self.shared.progress.notify_all();
+        if due {
+            self.shared.commit_work.notify_all();
         }
     }
 }
 
 /// A closed transaction and what its commit must wait for and do.
-struct Work {
+pub(crate) struct Work {
     transaction: Arc<Committing>,
     wait_for: Vec<Completion>,
     on_commit: Vec<OnCommit>,
@@ -98,6 +137,11 @@ fn next(shared: &Shared) -> Option<Work> {
         if st.ending || st.aborted.is_some() {
             return None;
         }
+        if st.commit_busy {
+            // Its end wakes us if anything is due then.
+            st = shared.commit_work.wait(st);
+            continue;
+        }
         let Some(due) = due_at(shared, &st) else {
             let left = look_again.since(now());
             if shared.config.on_demand || left.is_zero() {
@@ -110,16 +154,25 @@ fn next(shared: &Shared) -> Option<Work> {
         };
         let left = due.since(now());
         if !left.is_zero() {
+            st.commit_timer = true;
             st = shared.commit_work.wait_timeout(st, left).0;
             continue;
         }
-        let log_was_clean = std::mem::take(&mut st.marked_empty);
-        let (transaction, running) = st.close_running()?;
-        // Those who found the transaction full can join the next one.
-        shared.progress.notify_all();
-        let (wait_for, on_commit) = (running.wait_for, running.on_commit);
-        return Some(Work { transaction, wait_for, on_commit, log_was_clean, began: now() });
+        return close(shared, &mut st);
     }
+}
+
+/// Closes the running transaction, if there is one, for the caller to [`perform`] its commit.
+/// None is under way.
+pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
+    debug_assert!(!st.commit_busy);
+    let (transaction, running) = st.close_running()?;
+    st.commit_busy = true;
+    let log_was_clean = std::mem::take(&mut st.marked_empty);
+    // Those who found the transaction full can join the next one.
+    shared.progress.notify_all();
+    let (wait_for, on_commit) = (running.wait_for, running.on_commit);
+    Some(Work { transaction, wait_for, on_commit, log_was_clean, began: now() })
 }
 
 /// When the running transaction is to be committed; `None` if nothing has joined it, or nobody has
@@ -158,7 +211,6 @@ fn finish(shared: &Shared, work: Work) {
     // Not at every commit: a task that is woken for nothing costs whoever waits his processor.
     let checkpoint = checkpoint::wanted(shared, &st);
     drop(st);
-    shared.progress.notify_all();
     if checkpoint {
         shared.checkpoint_work.notify_all();
     }

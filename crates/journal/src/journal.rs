@@ -306,6 +306,13 @@ impl Journal {
             if st.ending {
                 return Err(JournalError::refused("the journal is closed"));
             }
+            let at_once = !st.commit_busy && shared.config.max_batch_time.is_zero();
+            if at_once && let Some(work) = commit::close(shared, &mut st) {
+                drop(st);
+                commit::perform(shared, work);
+                st = shared.state.lock();
+                continue;
+            }
             if target.is_after(st.commit_wanted) {
                 st.want_commit(target);
                 shared.commit_work.notify_all();
@@ -396,6 +403,9 @@ impl Journal {
                 panicked.resume();
             }
         }
+        let shared = &*self.shared;
+        let st = shared.progress.wait_while(shared.state.lock(), |st| st.commit_busy);
+        drop(st);
     }
 
     /// The first failure, if there was one; the journal writes nothing any more.

@@ -46,6 +46,8 @@ pub(crate) struct State {
     /// Somebody waits because the running transaction is full.
     pub running_full: bool,
     pub committing: Option<Arc<Committing>>,
+    /// Somebody performs a commit: no other may begin.
+    pub commit_busy: bool,
     pub committed: VecDeque<Committed>,
     pub newest: HashMap<FsBlock, Newest>,
     /// The commit task will look again by itself, early enough for a transaction that begins now.
@@ -89,6 +91,7 @@ impl State {
             running_full: false,
             commit_timer: false,
             committing: None,
+            commit_busy: false,
             committed: VecDeque::new(),
             newest: HashMap::new(),
             committed_tid: before,

@@ -61,6 +61,12 @@ impl PageCache {
         for load in &plan.starts {
             self.start_load(Arc::clone(load));
         }
+        if let Some(load) = out.is_all_of(&pages, &plan.sources)
+            && let Ok(data) = load.wait()
+        {
+            out.whole = Some(data.slice(out.range_in(load.first)));
+            return Ok(());
+        }
         for (page, source) in pages.zip(plan.sources) {
             match source {
                 Source::Cached(data) => out.push(page, &data, 0),
@@ -211,13 +217,31 @@ struct Out {
     start: u64,
     end: u64,
     bytes: Vec<u8>,
-    /// The one whole page that is all that was asked for: shared, not copied.
-    page: Option<Bytes>,
+    /// All that was asked for, when one page or one load has it: shared, not copied.
+    whole: Option<Bytes>,
 }
 
 impl Out {
     fn new(start: u64, end: u64) -> Out {
-        Out { start, end, bytes: Vec::new(), page: None }
+        Out { start, end, bytes: Vec::new(), whole: None }
+    }
+
+    /// The load that has all the bytes, if these pages are all and come from one, which is not much
+    /// more: the answer keeps all of it in memory.
+    fn is_all_of(&self, pages: &Range<u64>, sources: &[Source]) -> Option<Arc<Load>> {
+        if self.overlap(pages) as u64 != self.end - self.start {
+            return None;
+        }
+        let Some((Source::Loading(first), rest)) = sources.split_first() else { return None };
+        let same = |s: &Source| matches!(s, Source::Loading(load) if Arc::ptr_eq(load, first));
+        let much = u64::from(first.count) * PAGE_U64 > 2 * (self.end - self.start);
+        (!much && rest.iter().all(same)).then(|| Arc::clone(first))
+    }
+
+    /// Where the bytes are in a load that begins at page `first`.
+    fn range_in(&self, first: u64) -> Range<usize> {
+        let at = first * PAGE_U64;
+        (self.start - at) as usize..(self.end - at) as usize
     }
 
     /// How many of the bytes lie in these pages.
@@ -232,7 +256,7 @@ impl Out {
         let from = self.start.max(page_start) - page_start;
         let to = self.end.min(page_start.saturating_add(PAGE_U64)) - page_start;
         if data.len() == PAGE && (page_start, self.end - page_start) == (self.start, PAGE_U64) {
-            self.page = Some(data.clone());
+            self.whole = Some(data.clone());
             return;
         }
         if self.bytes.is_empty() {
@@ -243,6 +267,6 @@ impl Out {
     }
 
     fn finish(self) -> Bytes {
-        self.page.unwrap_or_else(|| Bytes::from(self.bytes))
+        self.whole.unwrap_or_else(|| Bytes::from(self.bytes))
     }
 }

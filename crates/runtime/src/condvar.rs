@@ -1,6 +1,7 @@
 //! Condition variables over [`Mutex`](crate::Mutex).
 
 use std::panic::Location;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{self, PoisonError};
 use std::time::Duration;
 
@@ -9,8 +10,14 @@ use crate::sim::{self, Wait};
 use crate::{MutexGuard, Nanos, now};
 
 /// Lets tasks wait until another says that something has changed.
+///
+/// Whoever notifies has changed what is waited for under the lock that the waiters wait with, as
+/// condition variables need it anyway: then who waits has been counted, and notifying nobody costs
+/// no system call.
 pub struct Condvar {
     queue: Queue,
+    /// Real tasks that wait. Counted under their lock, so that lock orders this too.
+    waiting: AtomicUsize,
     made_at: &'static Location<'static>,
     real: sync::Condvar,
 }
@@ -19,7 +26,12 @@ impl Condvar {
     /// A condition variable on which nobody waits.
     #[track_caller]
     pub const fn new() -> Self {
-        Condvar { queue: Queue::new(), made_at: Location::caller(), real: sync::Condvar::new() }
+        Condvar {
+            queue: Queue::new(),
+            waiting: AtomicUsize::new(0),
+            made_at: Location::caller(),
+            real: sync::Condvar::new(),
+        }
     }
 
     /// Unlocks, waits for a notification, locks again. May return without one: re-check.
@@ -29,7 +41,9 @@ impl Condvar {
             let lock = guard.lock;
             // OK to unwrap: a guard in a caller's hands is always locked.
             let inner = guard.inner.take().unwrap();
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             let inner = self.real.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             return MutexGuard { lock, inner: Some(inner) };
         }
         self.wait_simulated(guard, None, Location::caller())
@@ -46,8 +60,10 @@ impl Condvar {
             let lock = guard.lock;
             // OK to unwrap: a guard in a caller's hands is always locked.
             let inner = guard.inner.take().unwrap();
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             let (inner, timeout) =
                 self.real.wait_timeout(inner, limit).unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
             return (MutexGuard { lock, inner: Some(inner) }, timeout.timed_out());
         }
         let deadline = now() + limit;
@@ -86,7 +102,7 @@ impl Condvar {
 
     /// Wakes one waiting task.
     pub fn notify_one(&self) {
-        if !self.queue.wake_one() {
+        if !self.queue.wake_one() && self.waiting.load(Ordering::Relaxed) > 0 {
             self.real.notify_one();
         }
     }
@@ -94,7 +110,9 @@ impl Condvar {
     /// Wakes all waiting tasks.
     pub fn notify_all(&self) {
         self.queue.wake_all();
-        self.real.notify_all();
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.real.notify_all();
+        }
     }
 }
 

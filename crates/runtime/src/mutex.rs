@@ -39,8 +39,11 @@ impl Queue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Wakes the first task that still waits; false if there is none.
+    /// Wakes the first task that still waits; false if there is none. Real tasks never wait here.
     pub(crate) fn wake_one(&self) -> bool {
+        if !sim::is_simulated() {
+            return false;
+        }
         while let Some(w) = self.pop() {
             if sim::wake(w) {
                 return true;

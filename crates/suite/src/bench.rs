@@ -3,7 +3,7 @@
 //! All targets are mounted at the same time over image files of the same size and take turns: each
 //! row is measured on one after the other, then the whole again, and the medians are compared. So a
 //! machine that is busy for a while is busy for all. A *cold* row begins with a fresh mount and
-//! with the host's caches dropped.
+//! with the host's caches dropped, a *cached* one after what it reads has been read once.
 
 mod rows;
 

@@ -215,7 +215,8 @@ pub(super) fn empty_block(context: &DirContext, block_size: usize) -> Vec<u8> {
     block
 }
 
-/// Adds an entry where there is room; false if there is none. `Exists` if the name is met.
+/// Adds an entry where there is room; false if there is none. `Exists` if the name is met on the
+/// way there.
 pub(super) fn insert(
     context: &DirContext,
     number: u32,
@@ -230,8 +231,9 @@ pub(super) fn insert(
             return Err(FsError::Exists.into());
         }
         let behind_dot = number == 0 && step.at == DOT;
-        if place.is_none() && !behind_dot && step.rec_len - step.needed() >= want {
+        if !behind_dot && step.rec_len - step.needed() >= want {
             place = Some((step.at, step.needed(), step.rec_len));
+            break;
         }
     }
     let Some((at, keep, length)) = place else { return Ok(false) };

@@ -36,27 +36,28 @@ impl<'v, T: Borrow<Txn<'v>>> InodeBlocks<'v, T> {
     /// ENOTDIR if it is something else.
     pub fn directory(txn: T, no: InodeNo) -> Result<Directory<Self>> {
         let look = txn.borrow();
-        let raw = look.raw_inode(no)?;
-        if raw.file_type() != Some(FileType::Directory) {
+        let (kind, flags, inline, size, generation) = look.look_at(no, |raw| {
+            (raw.file_type(), raw.flags(), raw.is_inline(), raw.size(), raw.generation())
+        })?;
+        if kind != Some(FileType::Directory) {
             return Err(FsError::NotDirectory.into());
         }
         let corrupt = |what: &str| Ext4Error::corrupt(what, format!("directory inode {no}"));
         let incompat = look.volume().layout.features.incompat;
-        let casefold = raw.flags().contains(InodeFlags::CASEFOLD);
+        let casefold = flags.contains(InodeFlags::CASEFOLD);
         if casefold && !incompat.contains(Incompat::CASEFOLD) {
             return Err(corrupt("casefolded, but the file system is not"));
         }
-        let inline = raw.is_inline();
         if inline && !incompat.contains(Incompat::INLINE_DATA) {
             return Err(corrupt("inline, but the inline_data feature is off"));
         }
         let block_size = look.volume().layout.block_size;
-        let blocks = if inline { raw.size().min(1) } else { raw.size() / u64::from(block_size) };
+        let blocks = if inline { size.min(1) } else { size / u64::from(block_size) };
         let count = u32::try_from(blocks).map_err(|_| corrupt("impossible size"))?;
-        let indexed = raw.flags().contains(InodeFlags::INDEX);
-        let mut context = DirContext::new(DirFormat::of(look.superblock())?, no, raw.generation());
+        let indexed = flags.contains(InodeFlags::INDEX);
+        let mut context = DirContext::new(DirFormat::of(look.superblock())?, no, generation);
         context.casefold = casefold;
-        context.encrypted = raw.flags().contains(InodeFlags::ENCRYPTED);
+        context.encrypted = flags.contains(InodeFlags::ENCRYPTED);
         let volume = PhantomData;
         let blocks = InodeBlocks { txn, no, block_size, count, indexed, inline, context, volume };
         Ok(Directory::new(blocks, context))

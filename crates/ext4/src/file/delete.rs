@@ -1,11 +1,50 @@
 //! The end of an inode without links.
 
+use std::sync::Arc;
+
 use crate::error::Result;
 use crate::fs::{Ext4, key};
-use crate::inode::Inode;
+use crate::inode::{Ending, Inode, Life};
+use crate::meta::Txn;
+use crate::ondisk::{Incompat, InodeFlags, RawInode};
 use crate::xattr::Unused;
 
 impl Ext4 {
+    /// Deletes a file in the transaction that takes its last name: in half the work, and no crash
+    /// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
+    /// device, and its blocks are few; `None`: it has to become an orphan, for
+    /// [`delete_if_unused`](Self::delete_if_unused).
+    pub(crate) fn end_with_name(
+        &self,
+        txn: &mut Txn<'_>,
+        inode: &Arc<Inode>,
+    ) -> Result<Option<Ending>> {
+        // A transaction point ends between the two, if need be; attributes in inodes of their own
+        // take further transactions.
+        let values = txn.superblock().features().incompat.contains(Incompat::EA_INODE);
+        if self.volume.transacts() || values {
+            return Ok(None);
+        }
+        let Some(ending) = Ending::begin(inode, is_small) else { return Ok(None) };
+        let file = key(inode.no);
+        if self.pages.file_dirty_bytes(file) > 0 {
+            return Ok(None);
+        }
+        // All pages are clean and nobody can make others. They go before the number can become
+        // another file's.
+        self.pages.forget(file);
+        txn.meta.alloc.windows.remove(inode.no);
+        if !self.free_blocks_from(txn, inode, 0)? {
+            return Ok(None);
+        }
+        let Unused(values) = txn.release_xattrs(inode.no)?;
+        debug_assert!(values.is_empty(), "without the feature there are none");
+        txn.touch(inode.no, false)?;
+        txn.delete_inode(inode.no)?;
+        debug_assert!(txn.inodes.get(&inode.no).is_some_and(|edit| edit.life == Life::Ends));
+        Ok(Some(ending))
+    }
+
     /// Deletes the inode if it has no links and nobody has it open; else whoever closes it last
     /// does.
     pub(crate) fn delete_if_unused(&self, inode: &Inode) -> Result<()> {
@@ -49,4 +88,13 @@ impl Ext4 {
     pub(crate) fn delete_values(&self, unused: Unused) -> Result<()> {
         unused.0.iter().try_for_each(|inode| self.delete_if_unused(inode))
     }
+}
+
+/// Whether the inode has no blocks, or only what its own extents lead to.
+fn is_small(raw: &RawInode) -> bool {
+    if raw.flags().contains(InodeFlags::EXTENTS) {
+        // The header's depth: 0 for extents, more for nodes above them.
+        return raw.block()[6..8] == [0, 0];
+    }
+    raw.blocks_field() == 0
 }

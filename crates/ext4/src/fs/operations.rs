@@ -14,6 +14,7 @@ use steadfast_vfs::{
 use super::{Ext4, OpenFile, key};
 use crate::file::{CALL, NAME_CALL};
 use crate::inode::Inode;
+use crate::meta::Txn;
 use crate::namespace;
 use crate::ondisk::{Incompat, InodeFlags, InodeNo};
 
@@ -116,7 +117,9 @@ impl Ext4 {
             let dir = number(dir)?;
             self.volume.with_blocks(|| namespace::lookup(&self.volume, dir, name))
         };
-        let (Ok(source), Ok(_target)) = (find(from), find(to)) else { return Ok(()) };
+        // Mostly there is nothing to be replaced: asked first.
+        let Ok(_target) = find(to) else { return Ok(()) };
+        let Ok(source) = find(from) else { return Ok(()) };
         if source.state().delayed.is_empty() {
             return Ok(());
         }
@@ -221,7 +224,10 @@ impl FileSystem for Ext4 {
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
-        let unlink = || namespace::unlink(&self.volume, number(dir)?, name);
+        let unlink = || {
+            let end = |txn: &mut Txn<'_>, inode: &Arc<Inode>| self.end_with_name(txn, inode);
+            namespace::unlink(&self.volume, number(dir)?, name, end)
+        };
         if let Some(inode) = self.run(unlink)? {
             self.run(|| self.delete_if_unused(&inode))?;
         }

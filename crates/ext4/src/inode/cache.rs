@@ -1,9 +1,9 @@
 //! The inodes in memory, one for each number.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Inode;
 use crate::ondisk::InodeNo;
@@ -96,7 +96,7 @@ impl State {
     /// each once at most.
     fn evict(&mut self, idle_max: usize) {
         let State { inodes, queue } = self;
-        let mut seen = HashSet::new();
+        let mut seen = FxHashSet::default();
         queue.retain(|no| inodes.contains_key(no) && seen.insert(*no));
         for _ in 0..queue.len() {
             if inodes.len() <= idle_max / 8 * 7 {

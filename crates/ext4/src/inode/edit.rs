@@ -14,6 +14,9 @@ use crate::ondisk::{
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 
+/// Inodes that a transaction remembers to have looked at: most operations are about two or three.
+const SEEN_MAX: usize = 4;
+
 /// An inode that a transaction changes.
 pub(crate) struct InodeEdit {
     pub inode: Arc<Inode>,
@@ -77,7 +80,11 @@ impl Txn<'_> {
         if let Some(edit) = self.inodes.get(&no) {
             return Ok(Arc::clone(&edit.inode));
         }
+        if let Some(seen) = self.seen.borrow().iter().find(|inode| inode.no == no) {
+            return Ok(Arc::clone(seen));
+        }
         if let Some(inode) = self.volume.inodes.get(no) {
+            self.note_seen(&inode);
             return Ok(inode);
         }
         let raw = self.load_inode(no)?;
@@ -85,7 +92,15 @@ impl Txn<'_> {
         // take it for durable (the kernel's ext4_iget does the same).
         let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid()));
         self.volume.inodes.insert(Arc::clone(&inode));
+        self.note_seen(&inode);
         Ok(inode)
+    }
+
+    fn note_seen(&self, inode: &Arc<Inode>) {
+        let mut seen = self.seen.borrow_mut();
+        if seen.len() < SEEN_MAX {
+            seen.push(Arc::clone(inode));
+        }
     }
 
     /// The inode's bytes in its table, checksum verified.
@@ -124,6 +139,9 @@ impl Txn<'_> {
     pub(crate) fn look_at<T>(&self, no: InodeNo, look: impl FnOnce(&RawInode) -> T) -> Result<T> {
         if let Some(edit) = self.inodes.get(&no) {
             return Ok(look(&edit.raw));
+        }
+        if let Some(seen) = self.seen.borrow().iter().find(|inode| inode.no == no) {
+            return Ok(look(&seen.state().raw));
         }
         Ok(look(&self.inode(no)?.state().raw))
     }

@@ -4,10 +4,10 @@
 //! always safe. Which one goes is decided by *second chance* (the clock algorithm): the oldest
 //! that was not asked for since it was last passed over. A hit costs one look into a hash table.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 struct Entry {
     contents: Bytes,
@@ -72,7 +72,7 @@ impl BlockCache {
             }
         }
         if self.queue.len() > 2 * self.capacity {
-            let mut seen = HashSet::new();
+            let mut seen = FxHashSet::default();
             self.queue.retain(|b| self.entries.contains_key(b) && seen.insert(*b));
         }
     }

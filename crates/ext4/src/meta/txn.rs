@@ -1,6 +1,8 @@
 //! One operation: an overlay of changes under the metadata lock.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +13,7 @@ use super::volume::{GroupEdit, GroupEdits};
 use super::{MetaState, Miss, Tid, Update, Volume};
 use crate::alloc::RangeSet;
 use crate::error::Result;
-use crate::inode::{InodeEdit, Orphans};
+use crate::inode::{Inode, InodeEdit, Orphans};
 use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
 use crate::xattr::Notes;
 
@@ -24,6 +26,8 @@ pub struct Txn<'v> {
     data: BTreeSet<u64>,
     revokes: BTreeSet<u64>,
     pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
+    /// Inodes that were looked at, a few: they stay what they are while the lock is held.
+    pub(crate) seen: RefCell<Vec<Arc<Inode>>>,
     pub(crate) groups: GroupEdits,
     pub(crate) superblock: Option<Box<Superblock>>,
     pub(crate) orphans: Option<Orphans>,
@@ -54,6 +58,7 @@ impl<'v> Txn<'v> {
             data: BTreeSet::new(),
             revokes: BTreeSet::new(),
             inodes: BTreeMap::new(),
+            seen: RefCell::default(),
             groups: GroupEdits::default(),
             superblock: None,
             orphans: None,
@@ -218,7 +223,8 @@ impl<'v> Txn<'v> {
                 rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
             }));
         }
-        let images = update.writes.clone();
+        let images: Vec<(u64, Bytes)> =
+            update.writes.iter().map(|(block, image)| (*block, image.clone())).collect();
         let revoked = update.revokes.clone();
         let tid = self.volume.log.submit(update).inspect_err(|_| {
             // Sets the reason if the log is no more.
@@ -261,10 +267,14 @@ impl<'v> Txn<'v> {
         space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
     }
 
-    fn publish(&mut self, images: BTreeMap<u64, Bytes>, revoked: &[u64], tid: Tid) {
+    fn publish(&mut self, images: Vec<(u64, Bytes)>, revoked: &[u64], tid: Tid) {
         if !self.meta.fetches.is_empty() {
             let fetches = &mut self.meta.fetches;
-            images.keys().chain(revoked).for_each(|block| fetches.changed(*block));
+            images
+                .iter()
+                .map(|(block, _)| block)
+                .chain(revoked)
+                .for_each(|block| fetches.changed(*block));
         }
         {
             let mut cache = self.meta.cache.borrow_mut();

@@ -96,7 +96,7 @@ impl Default for MountOptions {
             no_directory_access_times: false,
             page_cache: Settings::default(),
             metadata_cache_blocks: 16384,
-            inode_cache: 16384,
+            inode_cache: 32768,
             cache_bytes: None,
             // 2024-01-01.
             simulated_epoch: 1_704_067_200,

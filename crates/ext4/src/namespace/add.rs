@@ -6,8 +6,8 @@ use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use super::{
-    check_changeable, check_key, check_name, check_not_fixed, check_project, find, flags_of,
-    has_one_spelling, is_dots, kind_of, name_changed,
+    check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
+    kind_of, known_absent, name_changed,
 };
 use crate::dir::InodeBlocks;
 use crate::error::Result;
@@ -181,10 +181,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
 /// Refuses a name that cannot be added to `dir`.
 fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
     check_name(txn, dir, name)?;
-    // The caller has the metadata lock, so what is known of the name is true.
-    let known = txn.volume().names.get(dir, name);
-    let is_new = known == Some(None) && has_one_spelling(flags_of(txn, dir)?);
-    if is_dots(name) || (!is_new && find(txn, dir, name)?.is_some()) {
+    if is_dots(name) || (!known_absent(txn, dir, name)? && find(txn, dir, name)?.is_some()) {
         return Err(FsError::Exists.into());
     }
     check_key(txn, dir)?;

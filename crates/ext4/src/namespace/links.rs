@@ -20,7 +20,7 @@ fn may_stop_counting(txn: &Txn<'_>, dir: InodeNo) -> Result<bool> {
 
 /// EMLINK if the directory can take no further subdirectory.
 pub(super) fn check_subdirectory(txn: &Txn<'_>, dir: InodeNo) -> Result<()> {
-    if txn.raw_inode(dir)?.links() >= LINKS_MAX && !may_stop_counting(txn, dir)? {
+    if txn.look_at(dir, |raw| raw.links())? >= LINKS_MAX && !may_stop_counting(txn, dir)? {
         return Err(FsError::TooManyLinks.into());
     }
     Ok(())
@@ -48,7 +48,7 @@ pub(crate) fn remove_subdirectory(txn: &mut Txn<'_>, dir: InodeNo) -> Result<()>
 
 /// Counts a link of a file out; it becomes an orphan with the last. Says whether it was the last.
 pub(super) fn remove_link(txn: &mut Txn<'_>, no: InodeNo) -> Result<bool> {
-    let links = txn.raw_inode(no)?.links().saturating_sub(1);
+    let links = txn.look_at(no, |raw| raw.links())?.saturating_sub(1);
     txn.modify_inode(no, |raw| raw.set_links(links))?;
     txn.touch(no, false)?;
     if links == 0 {

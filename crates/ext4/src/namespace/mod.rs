@@ -19,7 +19,8 @@ use std::sync::Arc;
 pub use add::{create, link, mkdir, mknod, symlink, tmpfile};
 pub(crate) use known::{Change, NameCache};
 pub(crate) use links::{add_subdirectory, remove_subdirectory};
-pub use remove::{rmdir, unlink};
+pub use remove::rmdir;
+pub(crate) use remove::unlink;
 pub use rename::rename;
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
 
@@ -49,6 +50,13 @@ pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> 
 /// Whether only the very bytes of an entry find it.
 fn has_one_spelling(dir: InodeFlags) -> bool {
     !dir.intersects(InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED)
+}
+
+/// Whether it is known without a look into the directory that it has no such name.
+fn known_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<bool> {
+    // The caller has the metadata lock, so what is known of the name is true.
+    let known = txn.volume().names.get(dir, name);
+    Ok(known == Some(None) && has_one_spelling(flags_of(txn, dir)?))
 }
 
 /// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.
@@ -228,9 +236,9 @@ fn check_removable(txn: &Txn<'_>, dir: InodeNo, no: InodeNo) -> Result<()> {
 
 /// Refuses a name in a directory whose project it would leave.
 fn check_project(txn: &Txn<'_>, dir: InodeNo, no: InodeNo) -> Result<()> {
-    let above = txn.raw_inode(dir)?;
-    let inherits = above.flags().contains(InodeFlags::PROJECT_INHERIT);
-    if inherits && above.project() != txn.raw_inode(no)?.project() {
+    let (flags, project) = txn.look_at(dir, |above| (above.flags(), above.project()))?;
+    let inherits = flags.contains(InodeFlags::PROJECT_INHERIT);
+    if inherits && project != txn.look_at(no, |raw| raw.project())? {
         return Err(FsError::CrossDevice { what: "the project" }.into());
     }
     Ok(())

@@ -8,16 +8,23 @@ use super::links::{remove_link, remove_subdirectory, retire_directory};
 use super::{check_name, check_removable, find, is_dots, kind_of, name_changed};
 use crate::dir::InodeBlocks;
 use crate::error::Result;
-use crate::inode::Inode;
-use crate::meta::Volume;
+use crate::inode::{Ending, Inode};
+use crate::meta::{Txn, Volume};
 use crate::ondisk::InodeNo;
 
 /// Removes the name of a file that is not a directory. Returns the inode if this was its last
-/// name: it is an orphan now, to be deleted when nobody has it open.
+/// name: it is an orphan now, to be deleted when nobody has it open. `end` is asked before that: if
+/// it deletes the inode in the same transaction, what it returns is kept until the transaction is
+/// finished, and there is no orphan.
 ///
 /// # Errors
 /// ENOENT, EISDIR, ENOTDIR, EPERM (immutable or append-only).
-pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<Inode>>> {
+pub(crate) fn unlink(
+    volume: &Volume,
+    dir: InodeNo,
+    name: &[u8],
+    end: impl FnOnce(&mut Txn<'_>, &Arc<Inode>) -> Result<Option<Ending>>,
+) -> Result<Option<Arc<Inode>>> {
     let mut txn = volume.begin_yielding()?;
     check_name(&txn, dir, name)?;
     if is_dots(name) {
@@ -32,8 +39,15 @@ pub fn unlink(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Option<Arc<I
     InodeBlocks::directory(&mut txn, dir)?.remove(&found)?;
     name_changed(&mut txn, dir, name, None)?;
     txn.touch(dir, true)?;
-    let last = remove_link(&mut txn, no)?;
     let inode = txn.inode(no)?;
+    if txn.look_at(no, |raw| raw.links())? <= 1
+        && let Some(ending) = end(&mut txn, &inode)?
+    {
+        txn.finish()?;
+        ending.done();
+        return Ok(None);
+    }
+    let last = remove_link(&mut txn, no)?;
     txn.finish()?;
     Ok(last.then_some(inode))
 }

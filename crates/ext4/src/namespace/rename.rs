@@ -10,7 +10,7 @@ use super::links::{
 };
 use super::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, name_changed,
+    kind_of, known_absent, name_changed,
 };
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
@@ -82,7 +82,7 @@ pub fn rename(
     check_name(&txn, to_dir, to)?;
     check_arguments(from, to, flags)?;
     let source = Side::find(&txn, from_dir, from)?.ok_or(FsError::NotFound)?;
-    let target = Side::find(&txn, to_dir, to)?;
+    let target = if known_absent(&txn, to_dir, to)? { None } else { Side::find(&txn, to_dir, to)? };
     let exchange = flags.contains(RenameFlags::EXCHANGE);
     if target.is_some() && flags.contains(RenameFlags::NO_REPLACE) {
         return Err(FsError::Exists.into());

@@ -2,6 +2,7 @@
 
 mod attr;
 mod caller;
+mod copied;
 mod ioctl;
 mod opened;
 mod privileges;

@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use bytes::Bytes;
 use fuser::{
     BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, IoctlFlags,
     KernelConfig, LockOwner, OpenFlags as RawFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -17,6 +16,7 @@ use steadfast_vfs::{
 };
 
 use super::caller::Caller;
+use super::copied::with_copy;
 use super::{Answer, Bridge, attr, name, privileges};
 
 /// FALLOC_FL_* of fallocate(2).
@@ -329,7 +329,7 @@ impl fuser::Filesystem for Bridge {
         let done = self.call("write", || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
-            self.fs.write(Fh(fh.0), offset, Bytes::copy_from_slice(data))
+            with_copy(data, |data| self.fs.write(Fh(fh.0), offset, data))
         });
         match done {
             Ok(written) => reply.written(written as u32),

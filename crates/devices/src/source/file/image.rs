@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 use bytes::Bytes;
+use rustix::buffer::spare_capacity;
 use rustix::fs::{FallocateFlags, FlockOperation};
 use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 use steadfast_block::{BlockError, Payload, Request, Result};
@@ -87,20 +88,43 @@ impl Image {
     }
 
     fn read(&self, offset: u64, len: usize) -> Result<Bytes> {
+        if self.direct.is_none() {
+            // Not filled with zeros first: that would cost as much as the reading.
+            let mut buffer = Vec::with_capacity(len);
+            while buffer.len() < len {
+                let (at, before) = (offset + buffer.len() as u64, buffer.len());
+                let read = || rustix::io::pread(&self.file, spare_capacity(&mut buffer), at);
+                self.has_read(at, offset, retry_on_intr(read))?;
+                debug_assert!(buffer.len() > before);
+            }
+            buffer.truncate(len);
+            return Ok(Bytes::from(buffer));
+        }
         let (mut buffer, start) = self.buffer(len);
         let mut done = 0;
         while done < len {
             let (at, out) = (offset + done as u64, &mut buffer[start + done..start + len]);
-            match retry_on_intr(|| rustix::io::pread(&self.file, &mut *out, at)) {
-                Ok(0) => {
-                    let reason = format!("the file ends at byte {at}: it was cut short meanwhile");
-                    return Err(self.error("read", offset, reason));
-                }
-                Ok(n) => done += n,
-                Err(e) => return Err(self.failure("read", at, e)),
-            }
+            let read = retry_on_intr(|| rustix::io::pread(&self.file, &mut *out, at));
+            done += self.has_read(at, offset, read)?;
         }
         Ok(Bytes::from(buffer).slice(start..start + len))
+    }
+
+    /// What a read at byte `at` has brought, of a request that began at `offset`.
+    fn has_read(
+        &self,
+        at: u64,
+        offset: u64,
+        read: std::result::Result<usize, Errno>,
+    ) -> Result<usize> {
+        match read {
+            Ok(0) => {
+                let reason = format!("the file ends at byte {at}: it was cut short meanwhile");
+                Err(self.error("read", offset, reason))
+            }
+            Ok(n) => Ok(n),
+            Err(e) => Err(self.failure("read", at, e)),
+        }
     }
 
     fn write(&self, offset: u64, data: Payload) -> Result<()> {

@@ -78,8 +78,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
 /// A table as Markdown has it, which can be read as it is, too.
 fn table(head: &[String], rows: &[Vec<String>]) {
     let width = |i: usize| {
-        let cells = rows.iter().chain([&head.to_vec()]).filter_map(|r| r.get(i)).map(String::len);
-        cells.max().unwrap_or(0)
+        let below = rows.iter().filter_map(|row| row.get(i)).map(String::len).max();
+        below.unwrap_or(0).max(head[i].len())
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let line = |cells: &[String]| {

@@ -7,6 +7,8 @@ mod attributes;
 mod casefold;
 #[path = "power_cut/judge.rs"]
 mod judge;
+#[path = "power_cut/removed.rs"]
+mod removed;
 #[path = "power_cut/shaped.rs"]
 mod shaped;
 #[path = "power_cut/workload.rs"]

@@ -57,6 +57,7 @@ impl Judge {
                 if setup.casefold {
                     crate::casefold::judge(&fs, &notes, &context);
                 }
+                crate::removed::judge(&fs, &notes, &context);
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
                 first.flush().unwrap();
                 (log.take(), disk.store(), card.store())

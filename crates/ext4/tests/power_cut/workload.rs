@@ -45,6 +45,7 @@ pub fn run(fs: &Arc<Ext4>, log: &RecordLog) {
         replace,
         names,
         unnamed,
+        crate::removed::run,
         noise,
         noise_big,
         crate::shaped::run,

@@ -5,8 +5,8 @@
 //! Whoever waits for a transaction that nobody is committing commits it himself
 //! ([`Journal::commit`](crate::Journal::commit)): a hand-over to another task and back would take
 //! longer than writing a few blocks to memory or flash. The commit task does what nobody waits for:
-//! transactions that are old enough, or full, or wanted by somebody who went on. `State::commit_busy`
-//! keeps it to one at a time.
+//! transactions that are old enough, or full, or wanted by somebody who went on.
+//! `State::commit_busy` keeps it to one at a time.
 //!
 //! # Order
 //!

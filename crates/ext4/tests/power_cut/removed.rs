@@ -1,5 +1,5 @@
-//! Files that are whole on the disk and closed when they lose their only name: each is there, all of
-//! it, or not there at all.
+//! Files that are whole on the disk and closed when they lose their only name: each is there, all
+//! of it, or not there at all.
 
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;

@@ -13,6 +13,8 @@ const INDEX_BLOCKS_MAX: u32 = 1 << 28;
 
 /// `EXT4_ENC_STRICT_MODE_FL`
 pub(crate) const STRICT_NAMES: u16 = 1;
+/// `SB_ENC_NO_COMPAT_FALLBACK_FL`
+const NO_MISFILED_NAMES: u16 = 2;
 
 /// How a file system keeps its directories: the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,9 @@ pub struct DirFormat {
     pub hash_seed: HashSeed,
     /// In a directory that ignores case, names must be text (`s_encoding_flags`).
     pub strict_names: bool,
+    /// In a directory that ignores case, names may stand where kernel 6.12 filed them, which
+    /// folded some otherwise (`s_encoding_flags` do not exclude it).
+    pub misfiled_names: bool,
 }
 
 impl DirFormat {
@@ -48,7 +53,7 @@ impl DirFormat {
         // Neither flag: written by x86 before there were flags, where bytes are signed.
         let unsigned =
             SuperFlags::from_bits_retain(sb.flags.get()).contains(SuperFlags::UNSIGNED_HASH);
-        let strict_names = sb.encoding_flags.get() & STRICT_NAMES != 0;
+        let encoding_flags = sb.encoding_flags.get();
         let large = features.incompat.contains(Incompat::LARGE_DIR);
         let small_max = SMALL_DIR_MAX >> (10 + sb.log_block_size.get().min(6));
         Ok(DirFormat {
@@ -60,7 +65,8 @@ impl DirFormat {
             blocks_max: if large { INDEX_BLOCKS_MAX } else { small_max },
             hash_version,
             hash_seed: HashSeed { words: sb.hash_seed.map(|word| word.get()), unsigned },
-            strict_names,
+            strict_names: encoding_flags & STRICT_NAMES != 0,
+            misfiled_names: encoding_flags & NO_MISFILED_NAMES == 0,
         })
     }
 }

@@ -83,10 +83,12 @@ impl<D: DirBlocksMut> Directory<D> {
     fn split_leaf(&mut self, mut path: Path, function: HashVersion) -> Result<()> {
         let number = path.leaf();
         let contents = self.read_leaf(number)?;
+        let next = self.next_leaf(&mut path.clone())?;
+        let range = path.lowest()..=next.map_or(u32::MAX, |next| next - 1);
         let mut names: Vec<_> = self
             .used_entries(number, &contents)?
             .into_iter()
-            .map(|e| (self.hash(function, e.name).major, e))
+            .map(|e| (self.hash_in_leaf(&range, function, e.name).major, e))
             .collect();
         names.sort_by_key(|(hash, _)| *hash);
         let at = split_point(&names, contents.len());

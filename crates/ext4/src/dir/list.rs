@@ -129,7 +129,7 @@ impl<D: DirBlocks> Directory<D> {
                 if is_dot_name(entry.name) {
                     continue;
                 }
-                let hash = self.hash(function, entry.name);
+                let hash = self.hash_in_leaf(&range, function, entry.name);
                 if !range.contains(&hash.major) {
                     let what = format!("a name outside its leaf's hashes at byte {}", entry.at);
                     return Err(self.context.corrupt(*number, what));

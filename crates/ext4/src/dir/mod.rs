@@ -119,6 +119,9 @@ impl<D: DirBlocks> Directory<D> {
     }
 
     /// Finds a name; "." and ".." too. `None` if it is not there.
+    ///
+    /// Errors: EINVAL for what is no text, where the directory ignores case and the file system
+    /// is strict.
     pub fn lookup(&self, name: &[u8]) -> Result<Option<Found>> {
         if self.blocks.block_count() == 0 {
             return Ok(None);
@@ -136,13 +139,37 @@ impl<D: DirBlocks> Directory<D> {
                 (true, None) => self.find_indexed(&|_| shown.hash, &is),
             };
         }
-        let caseless = self.context.casefold.then(|| CaselessName::new(name));
-        let is = caseless.as_ref().map_or(Wanted::Name(name), Wanted::Caseless);
+        if self.context.casefold {
+            return self.find_caseless(&CaselessName::new(name));
+        }
+        let is = Wanted::Name(name);
         if self.indexed()? {
             self.find_indexed(&|function| self.hash(function, name).major, &is)
         } else {
             self.find_linear(&is)
         }
+    }
+
+    fn find_caseless(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
+        self.check_text(name)?;
+        let is = Wanted::Caseless(name);
+        if !self.indexed()? {
+            return self.find_linear(&is);
+        }
+        let found = self.find_indexed(&|function| self.hash(function, name.name()).major, &is)?;
+        if found.is_none() && self.context.format.misfiled_names {
+            return self.find_misfiled(name);
+        }
+        Ok(found)
+    }
+
+    /// Refuses what is no text, where names must be.
+    fn check_text(&self, name: &CaselessName<'_>) -> Result<()> {
+        if self.context.format.strict_names && !name.is_text() {
+            let what = "a name that is no UTF-8 text of Unicode 12.1";
+            return Err(FsError::Invalid { what }.into());
+        }
+        Ok(())
     }
 
     /// Whether there is nothing but "." and "..".
@@ -195,10 +222,8 @@ impl<D: DirBlocksMut> Directory<D> {
         if self.blocks.block_count() == 0 {
             return Err(FsError::NotFound.into());
         }
-        let strict = self.context.casefold && self.context.format.strict_names;
-        if strict && casefold::fold(name).is_none() {
-            let what = "a name that is no UTF-8 text of Unicode 12.1";
-            return Err(FsError::Invalid { what }.into());
+        if self.context.casefold {
+            self.check_text(&CaselessName::new(name))?;
         }
         let entry = block::NewEntry { name, ino, kind: self.kind_on_disk(kind) };
         if self.indexed()? { self.insert_indexed(&entry) } else { self.insert_linear(&entry) }

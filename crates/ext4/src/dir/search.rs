@@ -1,5 +1,7 @@
 //! Finding a name.
 
+use std::ops::RangeInclusive;
+
 use super::block::{self, DOT, DOT_DOT, is_dot_name};
 use super::casefold::{self, CaselessName};
 use super::hash::{NameHash, hash_name};
@@ -14,6 +16,8 @@ pub(super) enum Wanted<'n> {
     Name(&'n [u8]),
     /// A name in a directory that ignores case.
     Caseless(&'n CaselessName<'n>),
+    /// Such a name where its hash does not lead.
+    Misfiled(&'n CaselessName<'n>),
     /// An encrypted name as it is shown.
     Shown(&'n NokeyName),
 }
@@ -23,6 +27,7 @@ impl Wanted<'_> {
         match self {
             Wanted::Name(name) => *name == on_disk,
             Wanted::Caseless(name) => name.is(on_disk),
+            Wanted::Misfiled(name) => casefold::has_ignored(on_disk) && name.is(on_disk),
             Wanted::Shown(name) => name.is(on_disk),
         }
     }
@@ -88,6 +93,20 @@ impl<D: DirBlocks> Directory<D> {
         }
     }
 
+    /// Finds a name by looking into every leaf of an indexed directory: one that an older kernel
+    /// filed by another hash ([`casefold::fold_as_6_12`]).
+    pub(super) fn find_misfiled(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
+        let mut path = self.path_to(self.read_root()?, 0)?;
+        // No more leaves than blocks, or the index leads to one twice.
+        for _ in 0..self.blocks.block_count() {
+            let found = self.find_in_leaf(path.leaf(), &Wanted::Misfiled(name))?;
+            if found.is_some() || self.next_leaf(&mut path)?.is_none() {
+                return Ok(found);
+            }
+        }
+        Err(self.context.corrupt(0, "the index has more leaves than the directory has blocks"))
+    }
+
     fn find_in_leaf(&self, number: u32, wanted: &Wanted<'_>) -> Result<Option<Found>> {
         let contents = self.read_leaf(number)?;
         if let Wanted::Name(name) = wanted {
@@ -109,6 +128,22 @@ impl<D: DirBlocks> Directory<D> {
             Some(folded) => hash_name(function, seed, &folded),
             None => hash_name(function, seed, name),
         }
+    }
+
+    /// The hash by which a name stands in a leaf with these hashes.
+    pub(super) fn hash_in_leaf(
+        &self,
+        range: &RangeInclusive<u32>,
+        function: HashVersion,
+        name: &[u8],
+    ) -> NameHash {
+        let hash = self.hash(function, name);
+        let may_differ = self.context.casefold && self.context.format.misfiled_names;
+        if range.contains(&hash.major) || !may_differ || !casefold::has_ignored(name) {
+            return hash;
+        }
+        let folded = casefold::fold_as_6_12(name);
+        hash_name(function, &self.context.format.hash_seed, folded.as_deref().unwrap_or(name))
     }
 
     /// The entries of a block that are in use.

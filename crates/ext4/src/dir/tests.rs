@@ -281,6 +281,45 @@ fn an_index_without_dir_index_is_left_alone() {
     assert!(matches!(refused, Err(Ext4Error::Corrupt { .. })));
 }
 
+/// Kernel 6.12 hashed names with the code points that are to be ignored. Of small letters it kept
+/// those too, so that a directory that heeds case stands for what it has left.
+#[test]
+fn names_filed_by_an_older_kernel_are_found_listed_and_split() {
+    let kept = |i: u32| format!("name-{i:04}-\u{200d}-with-a-joiner").into_bytes();
+    let plain = |i: u32| format!("plain-{i:04}").into_bytes();
+    let asked = |i: u32| format!("NAME-{i:04}--With-a\u{feff}-JOINER").into_bytes();
+    let mut dir = directory(1024, context(true));
+    let mut names = BTreeMap::new();
+    for i in 0..500 {
+        for (name, ino) in [(kept(i), 100 + i), (plain(i), 1100 + i)] {
+            dir.insert(&name, InodeNo(ino), FileType::Regular).unwrap();
+            names.insert(name, ino);
+        }
+    }
+    dir.context.casefold = true;
+    assert_holds(&dir, &names);
+    let found = |dir: &Dir, i| dir.lookup(&asked(i)).unwrap().map(|f| f.ino.0);
+    assert!((0..500).all(|i| found(&dir, i) == Some(100 + i)));
+    dir.context.format.misfiled_names = false;
+    assert!((0..500).filter(|i| found(&dir, *i).is_some()).count() < 100);
+    dir.context.format.misfiled_names = true;
+    // New names divide the leaves; those filed otherwise move along.
+    for i in 500..1500 {
+        for (name, ino) in [(asked(i), 100 + i), (plain(i), 3100 + i)] {
+            assert_eq!(dir.lookup(&name).unwrap(), None);
+            dir.insert(&name, InodeNo(ino), FileType::Regular).unwrap();
+            names.insert(name, ino);
+        }
+    }
+    assert_holds(&dir, &names);
+    for i in 0..500 {
+        let found = dir.lookup(&asked(i)).unwrap().unwrap();
+        dir.remove(&found).unwrap();
+        names.remove(&kept(i));
+    }
+    assert_holds(&dir, &names);
+}
+
 /// With checksums a flip is found or means nothing; without them it may do anything that ends.
 #[test]
 fn flipped_bits_are_errors_or_harmless() {

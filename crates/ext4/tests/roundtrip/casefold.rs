@@ -103,6 +103,12 @@ fn an_index_is_by_folded_names() {
         assert_eq!(make(fs, dir, other(i).as_bytes()), Err(FsError::Exists));
     }
     assert!(fs.inode_flags(dir).unwrap() & InodeFlags::INDEX.bits() != 0);
+    let image = ours.unmount();
+    let index = image.debugfs_says("htree_dump dir");
+    assert!(index.contains("Indirect levels: 1"), "two levels: {}", &index[..400]);
+    assert_clean(&image);
+    let ours = Ours::mount(image);
+    let fs = ours.fs();
     for i in (0..1500).step_by(3) {
         fs.unlink(dir, other(i).as_bytes()).unwrap();
     }
@@ -113,6 +119,52 @@ fn an_index_is_by_folded_names() {
     assert_eq!(names(fs, dir).len(), 1000);
     assert!(fs.lookup(dir, b"MOVED 31").is_ok());
     assert_clean(&ours.unmount());
+}
+
+#[test]
+fn names_change_places_in_any_spelling() {
+    // Small directories stand in their inodes.
+    let options = ["-b", "1024", "-I", "256", "-O", "casefold,inline_data"];
+    let mut ours = Ours::mount(Image::mke2fs(48 << 20, &options));
+    let dir = caseless(ours.fs(), "dir");
+    let other = ours.fs().mkdir(ours.fs().root(), b"other", NewNode::default()).unwrap().ino;
+    let fs = ours.fs();
+    let one = make(fs, dir, "Ä".as_bytes()).unwrap();
+    let two = make(fs, dir, b"Two").unwrap();
+    let three = make(fs, other, b"Three").unwrap();
+    assert_eq!(make(fs, dir, "a\u{308}".as_bytes()), Err(FsError::Exists));
+    let exchange = RenameFlags::EXCHANGE;
+    fs.rename(dir, "ä".as_bytes(), dir, b"TWO", exchange).unwrap();
+    fs.rename(dir, b"two", other, b"Three", exchange).unwrap();
+    let absent = fs.rename(dir, b"two", other, b"THREE", exchange);
+    assert_eq!(absent, Err(FsError::NotFound), "there case counts");
+    ours.remount();
+    let fs = ours.fs();
+    assert_eq!(names(fs, dir), ["Two", "Ä"]);
+    let ino = |dir, name: &str| fs.lookup(dir, name.as_bytes()).unwrap().ino;
+    assert_eq!((ino(dir, "A\u{308}"), ino(dir, "tWO"), ino(other, "Three")), (two, three, one));
+    fs.mkdir(dir, b"Sub", NewNode::default()).unwrap();
+    fs.rmdir(dir, b"SUB").unwrap();
+    fs.rename(dir, b"TWO", other, b"new", RenameFlags::empty()).unwrap();
+    assert_eq!(names(fs, dir), ["Ä"]);
+    assert_clean(&ours.unmount());
+}
+
+#[test]
+fn names_that_are_one_are_found_by_the_check() {
+    let ours = Ours::mount(image("encoding=utf8-12.1"));
+    let fs = ours.fs();
+    let dir = fs.mkdir(fs.root(), b"dir", NewNode::default()).unwrap().ino;
+    for name in ["Größe", "GRÖSSE", "a"] {
+        make(fs, dir, name.as_bytes()).unwrap();
+    }
+    let image = ours.unmount();
+    assert_clean(&image);
+    image.debugfs(&format!("set_inode_field dir flags {:#x}", CASEFOLD | 0x8_0000));
+    let device = FileDevice::open(image.path(), &FileOptions::default()).unwrap();
+    let report = check::check(&(std::sync::Arc::new(device) as _), None).unwrap();
+    let twice = |f: &check::Finding| f.kind == check::FindingKind::DuplicateName;
+    assert_eq!(report.findings.iter().filter(|f| twice(f)).count(), 1, "{:?}", report.findings);
 }
 
 #[test]
@@ -130,7 +182,8 @@ fn a_strict_file_system_takes_only_text() {
         invalid(fs.mkdir(dir, name, NewNode::default()).map(drop));
         invalid(fs.link(file, dir, name).map(drop));
         invalid(fs.rename(dir, b"w\xc3\xb6rter", dir, name, RenameFlags::empty()));
-        assert_eq!(fs.lookup(dir, name).map(drop), Err(FsError::NotFound));
+        invalid(fs.lookup(dir, name).map(drop));
+        invalid(fs.unlink(dir, name));
         make(fs, fs.root(), name).unwrap();
     }
     assert_eq!(names(fs, dir), ["Wörter"]);

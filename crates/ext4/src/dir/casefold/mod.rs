@@ -9,6 +9,10 @@
 //! The tables of the crates used here are of a later Unicode. That changes nothing: decomposition
 //! and folding of a code point never change once it is assigned, and those assigned later are
 //! turned away first. Source: the kernel's fs/unicode; e2fsck and debugfs fold as it does.
+//!
+//! Kernel 6.12 (and others that took over its change) kept the code points that are to be ignored
+//! and so filed names with them elsewhere. As the kernel since, we look through all leaves for a
+//! name that its hash does not lead to, unless the superblock says that there are none of those.
 
 mod unassigned;
 
@@ -31,10 +35,24 @@ impl<'n> CaselessName<'n> {
         CaselessName { name, folded: fold(name) }
     }
 
+    /// The name as it was given.
+    pub fn name(&self) -> &'n [u8] {
+        self.name
+    }
+
+    /// Whether it is text, which has a folding.
+    pub fn is_text(&self) -> bool {
+        self.folded.is_some()
+    }
+
     /// Whether the name on disk is this one.
     pub fn is(&self, other: &[u8]) -> bool {
         if self.name == other {
             return true;
+        }
+        let Some(folded) = &self.folded else { return false };
+        if other.is_ascii() {
+            return folded.eq_ignore_ascii_case(other);
         }
         // Most names differ in the first letter, which costs nothing to see.
         if let (Some(a), Some(b)) = (self.name.first(), other.first())
@@ -44,7 +62,7 @@ impl<'n> CaselessName<'n> {
         {
             return false;
         }
-        self.folded.is_some() && self.folded == fold(other)
+        fold(other).as_ref() == Some(folded)
     }
 }
 
@@ -60,6 +78,29 @@ pub(crate) fn fold(name: &[u8]) -> Option<Vec<u8>> {
     let folded: String =
         text.chars().filter(|c| !is_ignored(*c)).default_case_fold().nfd().collect();
     Some(folded.into_bytes())
+}
+
+/// Whether there are code points in a name that its folding lacks.
+pub(crate) fn has_ignored(name: &[u8]) -> bool {
+    !name.is_ascii() && std::str::from_utf8(name).is_ok_and(|text| text.chars().any(is_ignored))
+}
+
+/// What kernel 6.12 hashed for a name: the folding with what is to be ignored. `None` if that was
+/// no text to it.
+pub(crate) fn fold_as_6_12(name: &[u8]) -> Option<Vec<u8>> {
+    let text = std::str::from_utf8(name).ok()?;
+    if text.chars().any(|c| is_unassigned(c) || is_ignored_unassigned(c)) {
+        return None;
+    }
+    let folded: String = text.chars().default_case_fold().nfd().collect();
+    Some(folded.into_bytes())
+}
+
+/// What will be ignored by default if it is ever assigned.
+fn is_ignored_unassigned(c: char) -> bool {
+    matches!(u32::from(c),
+        0x2065 | 0xfff0..=0xfff8 | 0xe_0000 | 0xe_0002..=0xe_001f | 0xe_0080..=0xe_00ff
+        | 0xe_01f0..=0xe_0fff)
 }
 
 fn is_unassigned(c: char) -> bool {
@@ -110,6 +151,18 @@ mod tests {
             assert_eq!(fold(late.as_bytes()), None);
         }
         assert_eq!(fold(b"\xed\xa0\x80"), None, "a surrogate");
+    }
+
+    #[test]
+    fn what_kernel_6_12_kept() {
+        let name = "A\u{200d}\u{c4}\u{2065}".as_bytes();
+        assert!(has_ignored(name) && !has_ignored("Ä".as_bytes()) && !has_ignored(b"a\xff"));
+        assert_eq!(fold(name).unwrap(), "aa\u{308}".as_bytes());
+        assert_eq!(fold_as_6_12(name), None, "unassigned");
+        let folded = fold_as_6_12("A\u{200d}\u{c4}".as_bytes()).unwrap();
+        assert_eq!(folded, "a\u{200d}a\u{308}".as_bytes());
+        let all = ('\0'..=char::MAX).filter(|c| is_ignored_unassigned(*c));
+        assert_eq!(all.filter(|c| !is_ignored(*c)).count(), 0);
     }
 
     /// debugfs's hash of names; `options` choose whether it folds them.

@@ -194,8 +194,9 @@ impl Checker<'_> {
         }
         let casefold = reading.directory.casefold;
         let folded = casefold.then(|| crate::dir::casefold::fold(name));
-        if folded == Some(None) && self.sb.encoding_flags.get() & STRICT_NAMES != 0 {
-            let text = format_args!("the name {shown:?} is no text of Unicode 12.1");
+        let strict = casefold && self.sb.encoding_flags.get() & STRICT_NAMES != 0;
+        if strict && std::str::from_utf8(name).is_err() {
+            let text = format_args!("the name {shown:?} is no UTF-8 text");
             self.dir_finding(dir, number, FindingKind::EntryName, text);
         }
         let folded = folded.flatten();

@@ -51,6 +51,8 @@ use casefold::CaselessName;
 use nokey::NokeyName;
 use search::Wanted;
 
+const NO_TEXT: &str = "a name that is no UTF-8 text";
+
 /// The blocks of one directory, numbered from 0 as in the file.
 pub trait DirBlocks {
     /// Bytes a block.
@@ -151,7 +153,9 @@ impl<D: DirBlocks> Directory<D> {
     }
 
     fn find_caseless(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
-        self.check_text(name)?;
+        if self.context.format.strict_names && !name.is_folded() {
+            return Err(FsError::Invalid { what: NO_TEXT }.into());
+        }
         let is = Wanted::Caseless(name);
         if !self.indexed()? {
             return self.find_linear(&is);
@@ -161,15 +165,6 @@ impl<D: DirBlocks> Directory<D> {
             return self.find_misfiled(name);
         }
         Ok(found)
-    }
-
-    /// Refuses what is no text, where names must be.
-    fn check_text(&self, name: &CaselessName<'_>) -> Result<()> {
-        if self.context.format.strict_names && !name.is_text() {
-            let what = "a name that is no UTF-8 text of Unicode 12.1";
-            return Err(FsError::Invalid { what }.into());
-        }
-        Ok(())
     }
 
     /// Whether there is nothing but "." and "..".
@@ -222,8 +217,9 @@ impl<D: DirBlocksMut> Directory<D> {
         if self.blocks.block_count() == 0 {
             return Err(FsError::NotFound.into());
         }
-        if self.context.casefold {
-            self.check_text(&CaselessName::new(name))?;
+        let strict = self.context.casefold && self.context.format.strict_names;
+        if strict && std::str::from_utf8(name).is_err() {
+            return Err(FsError::Invalid { what: NO_TEXT }.into());
         }
         let entry = block::NewEntry { name, ino, kind: self.kind_on_disk(kind) };
         if self.indexed()? { self.insert_indexed(&entry) } else { self.insert_linear(&entry) }

@@ -320,6 +320,24 @@ fn names_filed_by_an_older_kernel_are_found_listed_and_split() {
     assert_holds(&dir, &names);
 }
 
+#[test]
+fn names_without_a_folding_are_their_bytes_in_an_index_too() {
+    let mut context = context(true);
+    context.casefold = true;
+    let mut dir = directory(1024, context);
+    let mut names = BTreeMap::new();
+    for i in 0..500 {
+        for (name, ino) in [(b"a\xff", 100 + i), (b"A\xff", 1100 + i)] {
+            let name = [format!("{i}").as_bytes(), name].concat();
+            assert_eq!(dir.lookup(&name).unwrap(), None);
+            dir.insert(&name, InodeNo(ino), FileType::Regular).unwrap();
+            names.insert(name, ino);
+        }
+    }
+    assert!(dir.blocks.indexed);
+    assert_holds(&dir, &names);
+}
+
 /// With checksums a flip is found or means nothing; without them it may do anything that ends.
 #[test]
 fn flipped_bits_are_errors_or_harmless() {
@@ -392,10 +410,11 @@ proptest! {
     fn any_bytes_are_an_error_or_a_directory(
         blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1024), 1..4),
         indexed: bool,
+        casefold: bool,
     ) {
         let blocks = blocks.into_iter().map(Into::into).collect();
         let blocks = MemoryBlocks { size: 1024, blocks, indexed, blocks_max: 8 };
-        let mut dir = Directory::new(blocks, context(false));
+        let mut dir = Directory::new(blocks, DirContext { casefold, ..context(false) });
         let _ = use_all(&mut dir, 3);
     }
 

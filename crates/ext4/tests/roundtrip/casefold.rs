@@ -96,8 +96,13 @@ fn an_index_is_by_folded_names() {
     let other = |i: u32| format!("u\u{308}NDER-{i}-s\u{30c}traSSe-{}", "ω".repeat(i as usize % 50));
     let inos: Vec<Ino> =
         (0..1500).map(|i| make(ours.fs(), dir, name(i).as_bytes()).unwrap()).collect();
+    // No UTF-8 but folded nevertheless. (Of what is not folded e2fsck 1.47 knows no hash.)
+    for i in 0..50 {
+        make(ours.fs(), dir, &[format!("{i} From ").as_bytes(), b"\x96 To"].concat()).unwrap();
+    }
     ours.remount();
     let fs = ours.fs();
+    assert!(fs.lookup(dir, b"7 FROM \x96 TO").is_ok());
     for (i, ino) in (0..).zip(&inos) {
         assert_eq!(fs.lookup(dir, other(i).as_bytes()).unwrap().ino, *ino, "{i}");
         assert_eq!(make(fs, dir, other(i).as_bytes()), Err(FsError::Exists));
@@ -116,7 +121,7 @@ fn an_index_is_by_folded_names() {
         let to = format!("Moved {i}");
         fs.rename(dir, other(i).as_bytes(), dir, to.as_bytes(), RenameFlags::empty()).unwrap();
     }
-    assert_eq!(names(fs, dir).len(), 1000);
+    assert_eq!(names(fs, dir).len(), 1050);
     assert!(fs.lookup(dir, b"MOVED 31").is_ok());
     assert_clean(&ours.unmount());
 }
@@ -176,8 +181,7 @@ fn a_strict_file_system_takes_only_text() {
         assert!(matches!(made, Err(FsError::Invalid { .. })), "{made:?}");
     };
     let file = make(fs, dir, "Wörter".as_bytes()).unwrap();
-    // The last one is of Unicode 13.
-    for name in [&b"a\xff"[..], b"\xc0\x80", "\u{1fad6}".as_bytes()] {
+    for name in [&b"a\xff"[..], b"\xc0\x80", b"\xed\xa0\x80"] {
         invalid(make(fs, dir, name).map(drop));
         invalid(fs.mkdir(dir, name, NewNode::default()).map(drop));
         invalid(fs.link(file, dir, name).map(drop));

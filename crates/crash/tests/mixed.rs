@@ -107,6 +107,18 @@ fn ordered_small_blocks_without_delayed_allocation() {
 }
 
 #[test]
+fn ordered_with_fast_commits() {
+    cut("ordered, internal, fast commits", Setup { fast_commits: true, ..Setup::PLAIN });
+}
+
+#[test]
+fn ordered_external_with_fast_commits() {
+    let setup = Setup { external: true, delayed_allocation: false, ..Setup::PLAIN };
+    let setup = Setup { block_size: 1024, fast_commits: true, ..setup };
+    cut("ordered, external, 1 KiB, nodelalloc, fast", setup);
+}
+
+#[test]
 fn writeback_internal() {
     cut("writeback, internal", Setup { data: DataMode::Writeback, ..Setup::PLAIN });
 }

@@ -27,7 +27,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::{Incompat, RoCompat};
+use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 
@@ -53,6 +53,8 @@ pub(crate) struct Setup {
     pub(crate) cluster_size: Option<u32>,
     /// There is a directory that ignores case.
     pub(crate) casefold: bool,
+    /// An fsync is a fast commit where it can be.
+    pub(crate) fast_commits: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -66,6 +68,7 @@ const PLAIN: Setup = Setup {
     value_inodes: false,
     cluster_size: None,
     casefold: false,
+    fast_commits: false,
 };
 
 impl Setup {
@@ -77,6 +80,7 @@ impl Setup {
             ..MountOptions::default()
         };
         options.journal.async_commit = self.async_commit;
+        options.journal.fast_commits = self.fast_commits;
         options.page_cache.memory_bytes = 16 << 20;
         options
     }
@@ -151,6 +155,9 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             if setup.casefold {
                 options.features.incompat |= Incompat::CASEFOLD;
             }
+            if setup.fast_commits {
+                options.features.compat |= Compat::FAST_COMMIT;
+            }
             options.block_size = Some(setup.block_size);
             options.journal = JournalChoice::InternalOf(2048);
             if setup.external {
@@ -178,8 +185,10 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             if setup.casefold {
                 casefold::run(&fs, &log);
             } else {
-                workload::run(&fs, &log);
+                workload::run(&fs, &log, setup.fast_commits);
             }
+            let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
+            assert!(!setup.fast_commits || made >= 20, "{made} fast commits");
             fs.unmount().unwrap();
             Run { recording: log.take(), bases }
         })
@@ -250,6 +259,16 @@ fn ordered_without_delayed_allocation() {
 #[test]
 fn ordered_on_an_external_journal() {
     explore(Setup { external: true, ..PLAIN }, 4);
+}
+
+#[test]
+fn ordered_with_fast_commits_in_small_blocks() {
+    explore(Setup { fast_commits: true, block_size: 1024, orphan_file: true, ..PLAIN }, 17);
+}
+
+#[test]
+fn ordered_with_fast_commits_on_an_external_journal() {
+    explore(Setup { fast_commits: true, external: true, ..PLAIN }, 18);
 }
 
 #[test]

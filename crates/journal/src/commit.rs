@@ -59,6 +59,7 @@ use steadfast_runtime::{Nanos, now};
 
 use crate::checkpoint;
 use crate::checksum::crc32_be;
+use crate::fast;
 use crate::journal::Shared;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::tag::{ESCAPE, Tag};
@@ -79,7 +80,11 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 pub(crate) fn perform(shared: &Shared, work: Work) {
     let busy = Busy { shared };
     match Commit::new(shared, &work.transaction).write(&work) {
-        Ok(Written::Durable) => finish(shared, work),
+        Ok(Written::Durable) => {
+            let tid = work.transaction.tid;
+            finish(shared, work);
+            fast::retire(shared, tid);
+        }
         Ok(Written::Abandoned) => {}
         Err(e) => shared.abort(&e),
     }
@@ -242,6 +247,7 @@ impl<'a> Commit<'a> {
     fn write(mut self, work: &Work) -> Result<Written> {
         if work.log_was_clean {
             self.shared.anchor.set_tail(self.t.log_start, self.t.tid, false)?;
+            fast::clear(&self.shared.log, &self.shared.anchor.get(), false)?;
         }
         self.push_revokes();
         self.push_images();

@@ -23,6 +23,9 @@ pub struct Config {
     /// `journal_async_commit`). Needs checksums. Must not be combined with data=ordered on one
     /// device: the commit block may reach the medium before the data does. The owner sees to that.
     pub async_commit: bool,
+    /// Keep a part of the log for fast commits (kernel: the `fast_commit` feature), and take them
+    /// (see [`Journal::fast_commit`](crate::Journal::fast_commit)).
+    pub fast_commits: bool,
     /// Change how blocks are protected; `None` keeps what the superblock says.
     pub checksums: Option<Checksums>,
     /// Use 64-bit block numbers from now on, if the journal does not yet.
@@ -57,6 +60,7 @@ impl Default for Config {
             on_demand: false,
             max_batch_time: Duration::ZERO,
             async_commit: false,
+            fast_commits: false,
             checksums: None,
             wide: false,
             accept_volatile: false,

@@ -25,6 +25,9 @@ pub struct FormatOptions {
     /// Overwrite the log with zeros. Without it, transactions of an earlier journal in the same
     /// place are told apart only by checksum (which needs a fresh `uuid`) and commit time.
     pub erase: bool,
+    /// Blocks at its end that are for fast commits once the journal has that feature; 0 for the
+    /// default of 256 (see [`Config::fast_commits`](crate::Config::fast_commits)).
+    pub fast_blocks: u32,
 }
 
 impl FormatOptions {
@@ -37,6 +40,7 @@ impl FormatOptions {
             wide: true,
             sequence: Tid(1),
             erase: true,
+            fast_blocks: 0,
         }
     }
 }
@@ -58,6 +62,7 @@ pub fn format(log: &Log, options: &FormatOptions) -> Result<Superblock> {
     features.set_checksums(options.checksums);
     features.set_incompat(Features::WIDE, options.wide);
     sb.set_features(features);
+    sb.set_fast_blocks(options.fast_blocks);
     sb.set_uuid(options.uuid);
     sb.set_users(&options.users);
     if !log.is_external() && options.users.is_empty() {

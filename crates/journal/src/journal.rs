@@ -8,6 +8,7 @@ use steadfast_block::BlockDevice;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, spawn};
 
 use crate::anchor::Anchor;
+use crate::fast::FastArea;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
 use crate::state::State;
@@ -35,6 +36,10 @@ pub struct JournalStats {
     pub home_writes: u64,
     /// Times that an update had to wait for log space.
     pub space_waits: u64,
+    /// Fast commits.
+    pub fast_commits: u64,
+    /// Log blocks that they took.
+    pub fast_blocks: u64,
 }
 
 /// What the journal's tasks and its owner share.
@@ -51,6 +56,8 @@ pub(crate) struct Shared {
     log_cached: bool,
     fs_cached: bool,
     pub anchor: Anchor,
+    /// Held while a fast commit is made. Taken before the other locks.
+    pub fast_area: Mutex<FastArea>,
     /// Never held across a wait for a device. Taken after the anchor's lock, never before it.
     pub state: Mutex<State>,
     /// The commit task may have something to do.
@@ -138,6 +145,7 @@ impl Journal {
             log_cached: info.volatile_cache,
             fs_cached: fs.info().volatile_cache,
             anchor: Anchor::new(log.clone(), sb, &block),
+            fast_area: Mutex::default(),
             state: Mutex::new(State::new(&sb)),
             commit_work: Condvar::new(),
             checkpoint_work: Condvar::new(),
@@ -475,6 +483,9 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
     }
     f.set_incompat(Features::ASYNC_COMMIT, config.async_commit);
     f.set_incompat(Features::REVOKE, true);
+    if config.fast_commits {
+        f.set_incompat(Features::FAST_COMMIT, true);
+    }
     if config.wide {
         f.set_incompat(Features::WIDE, true);
     }

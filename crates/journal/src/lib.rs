@@ -12,6 +12,7 @@
 //! * Where a log lives: [`Log`], [`external`]. Making one: [`format()`].
 //! * In use: [`Journal`]; the order of writes and flushes and why it is right is argued in the
 //!   sources `commit.rs` and `checkpoint.rs`.
+//! * In between, in the owner's words: [`Journal::fast_commit`].
 //! * After a crash: [`recover`], [`recover_dry`].
 
 mod anchor;
@@ -21,6 +22,7 @@ mod commit;
 mod config;
 mod error;
 pub mod external;
+mod fast;
 mod format;
 mod journal;
 mod log;

@@ -253,6 +253,10 @@ Mount options (-o, separated by commas):
                                    the one with the right UUID; none: any block device with it
   commit=SECONDS                   how long changes may stay unwritten (5); contents too, because
                                    sync(2) does not reach a mount of this kind (fsync does)
+  fast_commit                      an fsync writes what changed, not whole blocks, where that can
+                                   be told; for file systems with this feature. After a crash
+                                   mount first (or steadfast replay): e2fsck (1.47) replays it,
+                                   whoever wrote it, wrongly
   journal_async_commit             commit without waiting for the blocks before the commit block
   ro, noload                       change nothing; do not look at the journal
   nodelalloc                       allocate when written, not when written back

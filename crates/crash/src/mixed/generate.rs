@@ -19,18 +19,27 @@ pub(super) struct Generator {
     names: Names,
     sizes: BTreeMap<Node, u64>,
     next: Index,
-    /// Whether transaction points are asked for.
-    transact: bool,
+    like: Like,
+}
+
+/// What a workload is like.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Like {
+    /// Transaction points are asked for.
+    pub transact: bool,
+    /// Mostly what fast commits can tell: one operation that they cannot makes the next fsyncs of
+    /// all tasks full commits.
+    pub told: bool,
 }
 
 impl Generator {
-    pub fn new(seed: u64, transact: bool) -> Self {
+    pub fn new(seed: u64, like: Like) -> Self {
         Generator {
             rng: Rng::new(seed),
             names: Names::new(),
             sizes: BTreeMap::new(),
             next: 0,
-            transact,
+            like,
         }
     }
 
@@ -68,6 +77,9 @@ impl Generator {
         const FILES: [&str; 6] = ["a", "b", "c", "d", "e", "a-name-that-takes-some-room"];
         const FOLDERS: [&str; 3] = ["p", "q", "r"];
         let kind = self.rng.below(100);
+        if self.like.told && matches!(kind, 44..53 | 67..82) && self.rng.percent(85) {
+            return None;
+        }
         Some(match kind {
             0..30 => return self.write(),
             30..44 => Operation::Create { name: self.new_name(&FILES)? },
@@ -95,7 +107,7 @@ impl Generator {
             85..92 => Operation::Fsync { name: self.pick(Kind::File)?, data_only: kind > 90 },
             92..95 => Operation::FsyncDir { name: self.pick(Kind::Folder)? },
             95 => Operation::Sync,
-            _ if self.transact => Operation::Transact,
+            _ if self.like.transact => Operation::Transact,
             _ => return None,
         })
     }
@@ -107,6 +119,7 @@ impl Generator {
             0..12 => How::Buffered,
             12..14 => How::Sync,
             14..16 => How::DataSync,
+            _ if self.like.told && self.rng.percent(80) => How::Sync,
             _ => How::Direct,
         };
         let align = if how == How::Direct { ALIGN } else { 1 };
@@ -124,6 +137,9 @@ impl Generator {
         let to = self.name(if kind == Kind::File { files } else { &["p", "q", "s"] });
         let into_itself = to == from || to.starts_with(&format!("{from}/"));
         let deep = kind == Kind::Folder && to.len() > 5;
+        if self.like.told && self.names.kind(&to).is_some() && self.rng.percent(85) {
+            return None;
+        }
         let fits = match self.names.kind(&to) {
             None => true,
             Some(Kind::Folder) => kind == Kind::Folder && self.is_empty(&to),

@@ -12,10 +12,12 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
+use steadfast_ext4::ondisk::Compat;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 
+use super::generate::Like;
 use super::judge::{MixedJudge, Promises};
 use super::run::record;
 use crate::explore::{Booted, Machine, Recorded};
@@ -40,6 +42,8 @@ pub struct Setup {
     pub delayed_allocation: bool,
     /// The disk acknowledges flushes without doing them: the control.
     pub lying: bool,
+    /// An fsync is a fast commit where it can be.
+    pub fast_commits: bool,
     /// Which operations make transaction points, with data=transact.
     pub points: Option<TransactMask>,
 }
@@ -53,6 +57,7 @@ impl Setup {
         block_size: 4096,
         delayed_allocation: true,
         lying: false,
+        fast_commits: false,
         points: None,
     };
 
@@ -69,6 +74,7 @@ impl Setup {
             ..MountOptions::default()
         };
         options.journal.async_commit = self.async_commit;
+        options.journal.fast_commits = self.fast_commits;
         options.page_cache.memory_bytes = 8 << 20;
         options
     }
@@ -131,6 +137,9 @@ impl MixedMachine {
         let mut options = Options::random(EPOCH);
         options.block_size = Some(self.setup.block_size);
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
+        if self.setup.fast_commits {
+            options.features.compat |= Compat::FAST_COMMIT;
+        }
         if let Some(card) = devices.get(1) {
             let mut journal = JournalDeviceOptions::random(EPOCH);
             journal.block_size = self.setup.block_size;
@@ -172,8 +181,12 @@ impl MixedMachine {
             log.pause(false);
         };
         let size = (tasks, operations);
-        let transact = self.setup.points.is_some();
-        let history = record(&shared, &log, seed, size, transact, begin)?;
+        let like = Like { transact: self.setup.points.is_some(), told: self.setup.fast_commits };
+        let history = record(&shared, &log, seed, size, like, begin)?;
+        let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
+        if self.setup.fast_commits && made == 0 {
+            return Err("no fast commit was made".into());
+        }
         let recording = log.take();
         drop(shared);
         fs.unmount().map_err(|e| format!("unmounting: {e}"))?;

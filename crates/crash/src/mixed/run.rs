@@ -7,7 +7,7 @@ use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::{spawn, yield_now};
 use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr};
 
-use super::generate::Generator;
+use super::generate::{Generator, Like};
 use super::judge::{Done, History};
 use super::operation::{How, Index, Operation, byte};
 
@@ -29,7 +29,7 @@ pub fn record(
     log: &RecordLog,
     seed: u64,
     (tasks, operations): (usize, usize),
-    transact: bool,
+    like: Like,
     begin: impl FnOnce(),
 ) -> std::result::Result<History, String> {
     let folders: Vec<Ino> = (0..tasks)
@@ -40,7 +40,7 @@ pub fn record(
         .collect::<Result<_>>()
         .map_err(|e| e.to_string())?;
     fs.sync().map_err(|e| e.to_string())?;
-    if transact {
+    if like.transact {
         fs.transact().map_err(|e| e.to_string())?;
     }
     begin();
@@ -51,7 +51,7 @@ pub fn record(
             let worker = Worker { fs: Arc::clone(fs), folder, task };
             let log = log.clone();
             let seed = seed.wrapping_mul(1000).wrapping_add(task as u64);
-            let mut generator = Generator::new(seed, transact);
+            let mut generator = Generator::new(seed, like);
             spawn(format!("task {task}"), move || -> std::result::Result<Vec<Done>, String> {
                 let mut done = Vec::new();
                 for index in 0..operations {

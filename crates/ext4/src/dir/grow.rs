@@ -72,6 +72,9 @@ impl<D: DirBlocksMut> Directory<D> {
             let names = self.used_entries(number, &old)?;
             contents = block::pack(&self.context, old.len(), names.iter());
             fits = block::insert(&self.context, number, &mut contents, new)?;
+            if fits {
+                self.blocks.own_way();
+            }
         }
         if fits {
             self.write_leaf(number, contents)?;

@@ -154,6 +154,10 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
         Ok(())
     }
 
+    fn own_way(&mut self) {
+        self.txn.borrow_mut().cannot_tell();
+    }
+
     fn append(&mut self) -> Result<u32> {
         if self.inline && self.count == 0 {
             self.count = 1;

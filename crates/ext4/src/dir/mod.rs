@@ -77,6 +77,9 @@ pub trait DirBlocksMut: DirBlocks {
     /// Adds a block at the end and returns its number. The caller writes it before it reads it.
     fn append(&mut self) -> Result<u32>;
 
+    /// Room for a name was made otherwise than the kernel makes it.
+    fn own_way(&mut self) {}
+
     /// Sets the inode's INDEX flag.
     fn set_indexed(&mut self) -> Result<()>;
 }

@@ -8,10 +8,17 @@
 //! * [`tags`]: what each tag holds, read and checked.
 //! * [`replay`]: the same changes made in one transaction, in memory.
 //! * [`space`]: blocks and inode numbers that are given, not searched for.
+//! * [`track`]: what the running transaction has done so far, as far as it can be told.
+//! * [`write`]: telling it.
 
 mod replay;
 mod space;
 mod tags;
+mod track;
+mod write;
+
+pub(crate) use tags::NameChange;
+pub(crate) use track::{Named, Track};
 
 use std::sync::Arc;
 

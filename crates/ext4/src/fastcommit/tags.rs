@@ -9,21 +9,21 @@ use crate::error::{Ext4Error, Result};
 use crate::ondisk::{Extent, ExtentLeaf, GOOD_OLD_INODE_SIZE, InodeNo, NAME_MAX};
 
 /// `EXT4_FC_TAG_ADD_RANGE`
-const ADD_RANGE: u16 = 1;
+pub(super) const ADD_RANGE: u16 = 1;
 /// `EXT4_FC_TAG_DEL_RANGE`
-const DEL_RANGE: u16 = 2;
+pub(super) const DEL_RANGE: u16 = 2;
 /// `EXT4_FC_TAG_CREAT`
-const CREATE: u16 = 3;
+pub(super) const CREATE: u16 = 3;
 /// `EXT4_FC_TAG_LINK`
-const LINK: u16 = 4;
+pub(super) const LINK: u16 = 4;
 /// `EXT4_FC_TAG_UNLINK`
-const UNLINK: u16 = 5;
+pub(super) const UNLINK: u16 = 5;
 /// `EXT4_FC_TAG_INODE`
-const INODE: u16 = 6;
+pub(super) const INODE: u16 = 6;
 
 /// What happened to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NameChange {
+pub(crate) enum NameChange {
     /// It is the first of a new inode.
     Created,
     /// It is another of an inode.

@@ -137,6 +137,7 @@ impl Ext4 {
         if end > size {
             txn.orphan_whole(inode.no)?;
         }
+        txn.tell();
         txn.finish()?;
         let mut state = inode.state();
         state.size = state.size.max(end);

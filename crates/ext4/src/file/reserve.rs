@@ -156,6 +156,7 @@ impl Ext4 {
             placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
         };
         txn.settles = counts.iter().sum();
+        txn.tell();
         txn.finish()?;
         for ((from, to), settled) in placed.iter().zip(counts) {
             self.end_reservations(inode, *from, *to, settled);

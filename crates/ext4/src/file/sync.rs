@@ -49,6 +49,12 @@ impl Ext4 {
         if let Some(e) = journal.aborted() {
             return Err(e.into());
         }
+        if tid == journal.running_tid()
+            && !journal.committed_tid().is_at_least(tid)
+            && self.fast_commit(journal, tid)?
+        {
+            return Ok(());
+        }
         // A commit that begins from here on flushes the device that its own log is on; of one
         // that has begun it is not known whether the flush is still to come.
         let begins_later = !journal.log().is_external() && tid == journal.running_tid();
@@ -64,7 +70,7 @@ impl Ext4 {
     }
 
     /// Flushes the file system's device. A failure is final.
-    fn flush_device(&self) -> Result<()> {
+    pub(crate) fn flush_device(&self) -> Result<()> {
         let device = &self.volume.device;
         if !device.info().volatile_cache {
             return Ok(());

@@ -121,6 +121,7 @@ impl Ext4 {
             self.volume.with_blocks(|| {
                 let mut txn = self.volume.begin_yielding()?;
                 txn.touch(inode.no, true)?;
+                txn.tell();
                 txn.finish()
             })?;
         }

@@ -95,6 +95,9 @@ impl Ext4 {
         if set.mode.is_some() {
             unused.0.extend(txn.acl_follows_mode(inode.no)?.0);
         }
+        if body::is_empty(&inode.state().raw) {
+            txn.tell();
+        }
         txn.finish()?;
         self.delete_values(unused)
     }

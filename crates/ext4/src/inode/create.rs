@@ -58,6 +58,7 @@ impl Txn<'_> {
     ) -> Result<InodeNo> {
         let above = self.raw_inode(parent)?;
         let no = self.allocate_inode_number(parent, &above, kind)?;
+        self.prepare_place(no)?;
         let size = usize::from(self.volume.layout.inode_size);
         let superblock = self.superblock();
         let extra = superblock.want_extra_isize.get().max(superblock.min_extra_isize.get());

@@ -13,6 +13,7 @@ use super::volume::{GroupEdit, GroupEdits};
 use super::{MetaState, Miss, Tid, Update, Volume};
 use crate::alloc::RangeSet;
 use crate::error::Result;
+use crate::fastcommit::Named;
 use crate::inode::{Inode, InodeEdit, Orphans};
 use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
 use crate::xattr::Notes;
@@ -45,6 +46,10 @@ pub struct Txn<'v> {
     wait_for: Vec<Completion>,
     /// Names that come and go.
     pub(crate) names: Vec<crate::namespace::Change>,
+    /// The names that came and went, if this can be told in a fast commit.
+    pub(crate) told: Option<Vec<Named>>,
+    /// It cannot, whoever has said so.
+    pub(crate) untold: bool,
     /// A block that is not in memory ends the transaction.
     yields: bool,
 }
@@ -70,6 +75,8 @@ impl<'v> Txn<'v> {
             xattr_notes: Notes::new(),
             wait_for: Vec::new(),
             names: Vec::new(),
+            told: None,
+            untold: false,
             yields: false,
         }
     }
@@ -223,6 +230,7 @@ impl<'v> Txn<'v> {
                 rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
             }));
         }
+        let told = self.take_told(!update.revokes.is_empty());
         let images: Vec<(u64, Bytes)> =
             update.writes.iter().map(|(block, image)| (*block, image.clone())).collect();
         let revoked = update.revokes.clone();
@@ -230,6 +238,9 @@ impl<'v> Txn<'v> {
             // Sets the reason if the log is no more.
             let _ = self.volume.check_writable();
         })?;
+        if let Some(track) = &self.volume.fast {
+            track.note(tid, told);
+        }
         self.count_space(&resting);
         self.publish(images, &revoked, tid);
         Ok(tid)

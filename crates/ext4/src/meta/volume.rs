@@ -14,6 +14,7 @@ use super::fetch::Fetches;
 use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
+use crate::fastcommit::Track;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
 use crate::mount::Protection;
 use crate::namespace::NameCache;
@@ -50,6 +51,8 @@ pub struct Volume {
     pub(crate) orphan_file: Option<OrphanFile>,
     /// Who uses how much, and may.
     pub(crate) quotas: Quotas,
+    /// What the running transaction has done, for fast commits.
+    pub(crate) fast: Option<Track>,
     /// Multiple-mount protection.
     pub(crate) protection: Option<Arc<Protection>>,
 }

@@ -22,7 +22,7 @@ const CLUSTER_MAX: u32 = 256 << 20;
 fn possible() -> Features {
     let mut all = Options::upstream_features();
     all.compat |= Compat::HAS_JOURNAL | Compat::DIR_PREALLOC | Compat::STABLE_INODES;
-    all.compat |= Compat::SPARSE_SUPER2;
+    all.compat |= Compat::SPARSE_SUPER2 | Compat::FAST_COMMIT;
     all.incompat |= Incompat::META_BG | Incompat::EA_INODE | Incompat::CASEFOLD;
     all.ro_compat |= RoCompat::GDT_CSUM | RoCompat::BIGALLOC;
     all
@@ -106,6 +106,9 @@ fn features(options: &Options) -> Result<Features> {
     }
     if f.compat.contains(Compat::ORPHAN_FILE) && !options.has_journal() {
         return Err(refused("orphan_file needs a journal"));
+    }
+    if f.compat.contains(Compat::FAST_COMMIT) && !options.has_journal() {
+        return Err(refused("fast_commit needs a journal"));
     }
     Ok(f)
 }

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::mkfs::options::{Contents, JournalChoice, Options};
 use crate::mkfs::plan::Plan;
 use crate::mkfs::refused;
-use crate::ondisk::{GroupNo, Incompat, Layout};
+use crate::ondisk::{Compat, GroupNo, Incompat, Layout};
 
 /// A journal device that has been found fit and unused.
 pub(super) struct ExternalJournal {
@@ -35,16 +35,29 @@ pub(crate) fn default_blocks(blocks: u64) -> Option<u32> {
     })
 }
 
+/// Blocks of an internal journal for transactions.
+fn log_blocks(plan: &Plan, options: &Options) -> Result<u32> {
+    match options.journal {
+        JournalChoice::InternalOf(n) => Ok(n),
+        _ => default_blocks(plan.layout.blocks_count).ok_or_else(|| {
+            refused("too small for a journal: choose a larger device or no journal")
+        }),
+    }
+}
+
+/// Blocks at the end of an internal journal that are for fast commits, beside so many for
+/// transactions: the kernel's default of 256, less in small journals.
+fn fast_blocks(options: &Options, log_blocks: u32) -> u32 {
+    let wanted = options.features.compat.contains(Compat::FAST_COMMIT);
+    if wanted { (log_blocks / 16).clamp(16, 256) } else { 0 }
+}
+
 /// Takes the blocks of an internal journal: in the middle of the file system, in as few pieces
 /// as there are.
 pub(super) fn place_internal(plan: &mut Plan, options: &Options) -> Result<Vec<(u64, u64)>> {
     let blocks = plan.layout.blocks_count;
-    let len = match options.journal {
-        JournalChoice::InternalOf(n) => n,
-        _ => default_blocks(blocks).ok_or_else(|| {
-            refused("too small for a journal: choose a larger device or no journal")
-        })?,
-    };
+    let len = log_blocks(plan, options)?;
+    let len = len.saturating_add(fast_blocks(options, len));
     if u64::from(len) > blocks / 2 {
         return Err(refused(format!(
             "a journal of {len} blocks would take more than half of the file system's {blocks}"
@@ -151,6 +164,7 @@ pub(super) fn format(
         let v3 = features.metadata_csum();
         how.checksums = if v3 { jbd2::Checksums::V3 } else { jbd2::Checksums::None };
         how.wide = features.incompat.contains(Incompat::BIT64);
+        how.fast_blocks = fast_blocks(options, log_blocks(plan, options)?);
         how.erase = options.contents != Contents::Zeros;
         let mut extents = Vec::new();
         let mut at = 0u32;

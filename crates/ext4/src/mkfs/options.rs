@@ -13,7 +13,8 @@ pub enum JournalChoice {
     /// In the file system, in the middle of it.
     #[default]
     Internal,
-    /// In the file system, with so many blocks (at least 1024).
+    /// In the file system, with so many blocks (at least 1024). With the feature `fast_commit`
+    /// those for fast commits come in addition.
     InternalOf(u32),
     /// On this device, which [`make_journal_device`](super::make_journal_device) or
     /// `mke2fs -O journal_dev` has made and no file system uses yet.

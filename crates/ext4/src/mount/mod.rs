@@ -42,13 +42,14 @@ pub use replay::{replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::{Ext4Error, Result};
+use crate::fastcommit::Track;
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
 use crate::meta::{Fresh, MetaLog, MetaState, Space, Status, Volume};
 use crate::namespace::NameCache;
 use crate::ondisk::{
-    GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
-    check_writable_filesystem,
+    Compat, GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock,
+    check_supported_filesystem, check_writable_filesystem,
 };
 use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
@@ -95,6 +96,9 @@ impl Ext4 {
         if device.info().read_only && !read_only {
             let what = format!("{} is read-only: mount read-only", device.info().name);
             return Err(Ext4Error::Refused { what });
+        }
+        if options.journal.fast_commits && !read_only {
+            check_tellable(superblock)?;
         }
         let options = options.divided(layout.block_size);
         let found = journal::find(&device, superblock, &layout, &options)?;
@@ -159,6 +163,8 @@ impl Ext4 {
         let mut volume = orphans::load(volume)?;
         volume.protection = protection;
         volume.quotas = Quotas::load(&volume)?;
+        let tells = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
+        volume.fast = tells.then(Track::default);
         if volume.transacts() {
             check_transactable(&volume.layout)?;
         }
@@ -284,6 +290,7 @@ fn assemble(
         system_blocks,
         impatient: Default::default(),
         orphan_file: None,
+        fast: None,
         quotas: Quotas::default(),
         protection: None,
     }
@@ -308,6 +315,30 @@ fn count_free(layout: &Layout, groups: &[GroupDesc]) -> (u64, u64) {
     // The descriptors count clusters.
     let clusters = free(GroupDesc::free_blocks);
     (clusters * u64::from(layout.blocks_per_cluster), free(GroupDesc::free_inodes))
+}
+
+/// Refuses `fast_commit` where fast commits cannot be written.
+fn check_tellable(superblock: &Superblock) -> Result<()> {
+    let features = superblock.features();
+    let refused = |what: &str| {
+        let what = format!("fast_commit: {what}: mount without the option");
+        Err(Ext4Error::Refused { what })
+    };
+    if !features.compat.contains(Compat::HAS_JOURNAL) {
+        return refused("the file system has no journal");
+    }
+    if !features.compat.contains(Compat::FAST_COMMIT) {
+        return refused(
+            "the file system does not have this feature (tune2fs -O fast_commit gives it)",
+        );
+    }
+    if features.ro_compat.intersects(RoCompat::QUOTA | RoCompat::PROJECT) {
+        return refused("a replay does not count what quotas count");
+    }
+    if features.ro_compat.contains(RoCompat::BIGALLOC) {
+        return refused("not with bigalloc");
+    }
+    Ok(())
 }
 
 /// Refuses what data=transact cannot do yet.

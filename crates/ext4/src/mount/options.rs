@@ -51,7 +51,9 @@ pub struct MountOptions {
     /// block device, and the superblock keeps what it has.
     pub journal_number: u32,
     /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
-    /// when checkpoints happen. `checksums`, `wide` and `unix_ns_at_zero` are set by the mount.
+    /// when checkpoints happen; fast commits (`fast_commit`), for file systems that have this
+    /// feature and neither quotas nor bigalloc, with data=ordered and data=writeback. `checksums`,
+    /// `wide` and `unix_ns_at_zero` are set by the mount.
     pub journal: steadfast_journal::Config,
     /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
     pub read_only: bool,
@@ -152,6 +154,16 @@ impl MountOptions {
         }
         if self.data == DataMode::Transact && !self.delayed_allocation {
             return refused("data=transact needs delayed allocation: mount without nodelalloc");
+        }
+        let told = matches!(self.data, DataMode::Ordered | DataMode::Writeback);
+        if self.journal.fast_commits && !told {
+            return refused(
+                "fast_commit cannot tell of data that goes through the journal or to new places: \
+                 mount with data=ordered or data=writeback, or without it",
+            );
+        }
+        if self.journal.fast_commits && self.journal.async_commit {
+            return refused("fast_commit and journal_async_commit exclude each other");
         }
         if self.no_load && !self.read_only {
             return refused("noload is for read-only mounts only: add ro, or leave noload out");

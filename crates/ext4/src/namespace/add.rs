@@ -7,11 +7,12 @@ use steadfast_vfs::{FileType, FsError, NewNode};
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use super::{
     check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
-    kind_of, known_absent, name_changed,
+    kind_of, known_absent, name_changed, tell,
 };
 use crate::dir::InodeBlocks;
 use crate::error::Result;
 use crate::extents::{Node, ROOT_BYTES};
+use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
 use crate::ondisk::{InodeFlags, InodeNo};
@@ -30,6 +31,7 @@ pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resu
     check_new(&txn, dir, name)?;
     let no = txn.create_inode(dir, FileType::Regular, node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
+    tell(&mut txn, NameChange::Created, dir, no, name)?;
     finish_new(txn, dir, name, no)
 }
 
@@ -173,6 +175,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
+    tell(&mut txn, NameChange::Linked, dir, no, name)?;
     finish_new(txn, dir, name, no)?;
     inode.state().linkable = false;
     Ok(inode)

@@ -26,6 +26,7 @@ use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
 
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
+use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
 use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
@@ -89,6 +90,14 @@ fn name_changed(
 ) -> Result<()> {
     if has_one_spelling(flags_of(txn, dir)?) {
         txn.names.push((dir, name.into(), names));
+    }
+    Ok(())
+}
+
+/// A name of a regular file comes or goes: that can be told in a fast commit.
+fn tell(txn: &mut Txn<'_>, what: NameChange, dir: InodeNo, no: InodeNo, name: &[u8]) -> Result<()> {
+    if txn.volume().fast.is_some() && kind_of(txn, no)? == FileType::Regular {
+        txn.tell_name(what, dir, no, name);
     }
     Ok(())
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use steadfast_vfs::{FileType, FsError};
 
 use super::links::{remove_link, remove_subdirectory, retire_directory};
-use super::{check_name, check_removable, find, is_dots, kind_of, name_changed};
+use super::{check_name, check_removable, find, is_dots, kind_of, name_changed, tell};
 use crate::dir::InodeBlocks;
 use crate::error::Result;
+use crate::fastcommit::NameChange;
 use crate::inode::{Ending, Inode};
 use crate::meta::{Txn, Volume};
 use crate::ondisk::InodeNo;
@@ -48,6 +49,7 @@ pub(crate) fn unlink(
         return Ok(None);
     }
     let last = remove_link(&mut txn, no)?;
+    tell(&mut txn, NameChange::Unlinked, dir, no, name)?;
     txn.finish()?;
     Ok(last.then_some(inode))
 }

@@ -10,10 +10,11 @@ use super::links::{
 };
 use super::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, known_absent, name_changed,
+    kind_of, known_absent, name_changed, tell,
 };
 use crate::dir::{Found, InodeBlocks};
 use crate::error::{Ext4Error, Result};
+use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
 use crate::ondisk::InodeNo;
@@ -110,7 +111,11 @@ pub fn rename(
     name_changed(&mut txn, from_dir, from, comes)?;
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
-        None => move_to_new(&mut txn, &source, to_dir, to)?,
+        None => {
+            move_to_new(&mut txn, &source, from, to_dir, to)?;
+            tell(&mut txn, NameChange::Linked, to_dir, source.no(), to)?;
+            tell(&mut txn, NameChange::Unlinked, from_dir, source.no(), from)?;
+        }
         Some(target) => {
             check_removable(&txn, to_dir, target.no())?;
             if exchange {
@@ -144,15 +149,30 @@ fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
     Ok(())
 }
 
-fn move_to_new(txn: &mut Txn<'_>, source: &Side, to_dir: InodeNo, to: &[u8]) -> Result<()> {
+/// Moves the name `from` to a directory that does not have the name `to`.
+fn move_to_new(
+    txn: &mut Txn<'_>,
+    source: &Side,
+    from: &[u8],
+    to_dir: InodeNo,
+    to: &[u8],
+) -> Result<()> {
     check_changeable(txn, to_dir)?;
     let changes_parent = source.is_dir() && source.dir != to_dir;
     if changes_parent {
         check_subdirectory(txn, to_dir)?;
     }
-    // First out, then in: the other way the insertion could move the old name.
-    InodeBlocks::directory(&mut *txn, source.dir)?.remove(&source.found)?;
-    InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
+    if txn.volume().fast.is_some() {
+        // As it is replayed: a directory that has no room for both must not seem to have.
+        InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
+        let moved = InodeBlocks::directory(&*txn, source.dir)?.lookup(from)?;
+        let found = moved.ok_or(FsError::NotFound)?;
+        InodeBlocks::directory(&mut *txn, source.dir)?.remove(&found)?;
+    } else {
+        // First out, then in: the other way the insertion could move the old name.
+        InodeBlocks::directory(&mut *txn, source.dir)?.remove(&source.found)?;
+        InodeBlocks::directory(&mut *txn, to_dir)?.insert(to, source.no(), source.kind)?;
+    }
     if changes_parent {
         set_parent(txn, source, to_dir)?;
         remove_subdirectory(txn, source.dir)?;

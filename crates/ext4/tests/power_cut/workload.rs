@@ -36,9 +36,10 @@ pub fn contents(file: u64, from: u64, len: usize) -> Bytes {
     (from..from + len as u64).map(|at| byte(file, at)).collect()
 }
 
-/// Runs everything and returns when all tasks are done.
-pub fn run(fs: &Arc<Ext4>, log: &RecordLog) {
-    let tasks: Vec<fn(&Ext4, &RecordLog)> = vec![
+/// Runs everything and returns when all tasks are done. `told`: only what leaves an fsync a fast
+/// commit most of the time.
+pub fn run(fs: &Arc<Ext4>, log: &RecordLog, told: bool) {
+    let all: Vec<fn(&Ext4, &RecordLog)> = vec![
         crate::attributes::run,
         append,
         direct,
@@ -50,6 +51,8 @@ pub fn run(fs: &Arc<Ext4>, log: &RecordLog) {
         noise_big,
         crate::shaped::run,
     ];
+    let some: Vec<fn(&Ext4, &RecordLog)> = vec![append, replace, names, noise_told];
+    let tasks = if told { some } else { all };
     let running: Vec<_> = tasks
         .into_iter()
         .enumerate()
@@ -158,6 +161,30 @@ fn noise(fs: &Ext4, _: &RecordLog) {
         }
         fs.release(fh).unwrap();
         for _ in 0..20 {
+            yield_now();
+        }
+    }
+}
+
+/// Files that come, grow, and change their names.
+fn noise_told(fs: &Ext4, _: &RecordLog) {
+    let root = fs.root();
+    for i in 0..40u64 {
+        let (attr, fh) = fs.create(root, b"told", NewNode::default(), RW).unwrap();
+        let file = 1000 + i;
+        fs.write(fh, 0, contents(file, 0, 3_000 * (i as usize % 5))).unwrap();
+        fs.write(fh, 100_000, contents(file, 100_000, 5_000)).unwrap();
+        let name = format!("noise{i}");
+        fs.rename(root, b"told", root, name.as_bytes(), RenameFlags::empty()).unwrap();
+        if i % 3 == 0 {
+            fs.fsync(fh, false).unwrap();
+        }
+        if i % 4 == 0 {
+            fs.link(attr.ino, root, b"second").unwrap();
+            fs.unlink(root, b"second").unwrap();
+        }
+        fs.release(fh).unwrap();
+        for _ in 0..10 {
             yield_now();
         }
     }

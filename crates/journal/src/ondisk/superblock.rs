@@ -103,6 +103,12 @@ impl Superblock {
         Superblock { raw }
     }
 
+    /// Sets `s_num_fc_blks`: blocks at the log's end that are for fast commits once the journal
+    /// has that feature; 0 for the default of 256.
+    pub(crate) fn set_fast_blocks(&mut self, blocks: u32) {
+        self.raw.num_fc_blocks = U32::new(blocks);
+    }
+
     /// Decodes the first 1024 bytes of the superblock's block. `log_blocks` is what the owner
     /// maps. A checksum that does not match is an error unless `checksum_may_differ`.
     pub(crate) fn decode(

@@ -15,7 +15,7 @@
 //!    written over.
 //! 3. The place of the new transaction is filled with zeros, flushed: nothing that an
 //!    interrupted transaction of the same number left there is taken for a part of it.
-//! 4. Descriptors and images; flush; the commit block.
+//! 4. Descriptors and images; flush; the commit block; the void fast commits go (see `fast`).
 //! 5. The images go home, and the log is marked clean (the caller).
 
 use bytes::Bytes;
@@ -72,7 +72,8 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     out.writer.finish()?;
     flush()?;
     let commit = commit_block::encode(&layout, tid, unix_ns, out.v1_sum);
-    log.write_block(LogBlock(out.at), commit.into(), true)
+    log.write_block(LogBlock(out.at), commit.into(), true)?;
+    crate::fast::clear(log, &sb, true)
 }
 
 /// A block of the log that is none of transaction `tid`.

@@ -5,6 +5,7 @@ mod abort;
 mod crash;
 mod disk;
 mod external;
+mod fast;
 mod fuzz;
 mod interop;
 mod load;

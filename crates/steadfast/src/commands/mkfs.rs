@@ -197,6 +197,7 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "ext_attr" => f.compat.set(Compat::EXT_ATTR, on),
         "resize_inode" => f.compat.set(Compat::RESIZE_INODE, on),
         "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, on),
+        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, on),
         "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, on),
         "meta_bg" => f.incompat.set(Incompat::META_BG, on),
         "filetype" => f.incompat.set(Incompat::FILETYPE, on),

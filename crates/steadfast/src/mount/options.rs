@@ -23,7 +23,8 @@ pub struct Wanted {
 }
 
 const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
-     commit=SECONDS, ro, rw, noload, journal_async_commit, delalloc, nodelalloc, accept_volatile, \
+     commit=SECONDS, ro, rw, noload, journal_async_commit, fast_commit, delalloc, nodelalloc, \
+     accept_volatile, \
      use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, relatime, \
      strictatime, nodiratime, diratime, threads=N, writeback_cache, errors=remount-ro, barrier";
 
@@ -119,6 +120,7 @@ fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
         "ro" => ext4.read_only = true,
         "rw" => ext4.read_only = false,
         "noload" | "norecovery" => ext4.no_load = true,
+        "fast_commit" => ext4.journal.fast_commits = true,
         "journal_async_commit" => ext4.journal.async_commit = true,
         "delalloc" => ext4.delayed_allocation = true,
         "nodelalloc" => ext4.delayed_allocation = false,

@@ -32,6 +32,7 @@ pub fn of(served: &Served) -> Value {
             "blocks_used": used,
             "block_size": block_size,
             "commits": stats.commits,
+            "fast_commits": stats.fast_commits,
             "checkpoints": stats.checkpoints,
             "error": journal.aborted().map(|e| e.to_string()),
         })
@@ -117,7 +118,11 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         let place = j["device"].as_str().map_or("internal".to_owned(), ToOwned::to_owned);
         let (used, all) = (number(&j["blocks_used"]), number(&j["blocks"]));
         let commits = number(&j["commits"]);
-        row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits"))?;
+        let fast = match number(&j["fast_commits"]) {
+            0 => String::new(),
+            n => format!(", {n} fast commits"),
+        };
+        row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits{fast}"))?;
     }
     row("dirty", format!("{:.1} MiB", mib(&s["dirty_bytes"])))?;
     let cache = &s["cache"];

@@ -93,10 +93,13 @@ pub fn mounted_once(contents: &Contents) -> Contents {
 }
 
 pub fn assert_same(found: &BTreeMap<PathBuf, Seen>, made: &BTreeMap<PathBuf, Seen>, what: &str) {
-    let names = |tree: &BTreeMap<PathBuf, Seen>| tree.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(found), names(made), "{what}");
+    let beyond = |a: &BTreeMap<PathBuf, Seen>, b: &BTreeMap<PathBuf, Seen>| {
+        a.keys().filter(|name| !b.contains_key(*name)).cloned().collect::<Vec<_>>()
+    };
+    let differ = [beyond(found, made), beyond(made, found)];
+    assert!(differ.iter().all(Vec::is_empty), "{what}: too many and missing: {differ:?}");
     for (name, seen) in found {
-        assert!(*seen == made[name], "{what}: {name:?} differs");
+        assert_eq!(*seen, made[name], "{what}: {name:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::Command;
 use steadfast_block::rng::Rng;
 
 /// A file as others see it. Of directories only what a kernel replays as it was.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Seen {
     mode: u32,
     size: u64,
@@ -19,6 +19,15 @@ pub struct Seen {
     changed: (i64, i64),
     blocks: u64,
     contents: Vec<u8>,
+}
+
+impl std::fmt::Debug for Seen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Seen { mode, size, links, owner, changed, blocks, contents } = self;
+        let sum = contents.iter().fold(0u64, |sum, b| sum.wrapping_mul(31) + u64::from(*b));
+        write!(f, "{mode:o} of {owner}, {size} bytes in {blocks} sectors, {links} links, ")?;
+        write!(f, "changed at {changed:?}, contents {sum:x}")
+    }
 }
 
 /// Everything below a folder, by its path there.

@@ -10,5 +10,6 @@ mod compare;
 mod fast_commits;
 mod fast_cuts;
 mod fast_work;
+mod fast_written;
 mod refusals;
 mod stage;

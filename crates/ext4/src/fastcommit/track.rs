@@ -1,0 +1,203 @@
+//! What the running transaction has done since its last fast commit, as far as a fast commit can
+//! tell it.
+//!
+//! An operation says that it can be told ([`Txn::tell`], [`Txn::tell_name`]); one that does not
+//! say so, or that turns out to have done more than can be told, spoils the transaction: it is
+//! committed in full. Told are data that finds or keeps its place in files, their sizes, times,
+//! modes and owners, and new, further and moved names of regular files. Not told, other than by the
+//! kernel, are last names that go and files that are cut: its replay of those cannot be relied on.
+
+use std::collections::BTreeMap;
+use std::sync::{self, PoisonError};
+
+use steadfast_runtime::Mutex;
+use steadfast_vfs::FileType;
+
+use super::tags::NameChange;
+use crate::alloc::RangeSet;
+use crate::inode::{Life, MapChange};
+use crate::meta::{Tid, Txn};
+use crate::ondisk::{InodeFlags, InodeNo, RawInode};
+
+/// A name that came or went.
+pub(crate) struct Named {
+    pub what: NameChange,
+    pub dir: InodeNo,
+    pub no: InodeNo,
+    pub name: Vec<u8>,
+}
+
+/// More names than one fast commit can hold.
+const NAMES_MAX: usize = 400;
+
+/// What one operation has done.
+pub(crate) struct Told {
+    names: Vec<Named>,
+    /// Inodes, and the file blocks of each whose places have changed.
+    inodes: Vec<(InodeNo, RangeSet)>,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Track {
+    /// Held while a fast commit is made: one at a time.
+    pub one: Mutex<()>,
+    done: sync::Mutex<Done>,
+}
+
+/// What the transaction `tid` has done.
+#[derive(Default)]
+struct Done {
+    tid: Option<Tid>,
+    /// Something was done that cannot be told.
+    spoilt: bool,
+    /// It has a fast commit already.
+    begun: bool,
+    names: Vec<Named>,
+    inodes: BTreeMap<InodeNo, RangeSet>,
+}
+
+/// What a fast commit has to tell.
+pub(super) struct ToTell {
+    pub names: Vec<Named>,
+    pub inodes: BTreeMap<InodeNo, RangeSet>,
+    /// The transaction has a fast commit already.
+    pub begun: bool,
+}
+
+impl Track {
+    fn done(&self) -> sync::MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An operation has joined transaction `tid`; without `told` it cannot be told.
+    pub fn note(&self, tid: Tid, told: Option<Told>) {
+        let mut done = self.done();
+        if done.tid != Some(tid) {
+            *done = Done { tid: Some(tid), ..Done::default() };
+        }
+        let Some(told) = told.filter(|_| !done.spoilt) else {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            return;
+        };
+        done.names.extend(told.names);
+        if done.names.len() > NAMES_MAX {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            return;
+        }
+        for (no, ranges) in told.inodes {
+            let known = done.inodes.entry(no).or_default();
+            for (from, to) in ranges.iter() {
+                known.insert(from, to);
+            }
+        }
+    }
+
+    /// What has been done since the last fast commit of `tid`, to be told now; `None` if it cannot.
+    pub(super) fn take(&self, tid: Tid) -> Option<ToTell> {
+        let mut done = self.done();
+        if done.tid != Some(tid) || done.spoilt {
+            return None;
+        }
+        let names = std::mem::take(&mut done.names);
+        Some(ToTell { names, inodes: std::mem::take(&mut done.inodes), begun: done.begun })
+    }
+
+    /// What was taken is durable.
+    pub(super) fn told(&self, tid: Tid) {
+        let mut done = self.done();
+        if done.tid == Some(tid) {
+            done.begun = true;
+        }
+    }
+
+    /// The transaction must be committed in full.
+    pub(super) fn spoil(&self, tid: Tid) {
+        let mut done = self.done();
+        if done.tid == Some(tid) {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+        }
+    }
+}
+
+/// Whether a fast commit can hold this inode so that everybody replays it rightly: a regular file
+/// whose few extents are in the inode, without attributes in a block of their own.
+pub(super) fn can_be_told(raw: &RawInode) -> bool {
+    let flags = raw.flags();
+    let strange = InodeFlags::INLINE_DATA
+        | InodeFlags::ENCRYPTED
+        | InodeFlags::JOURNAL_DATA
+        | InodeFlags::EA_INODE
+        | InodeFlags::VERITY;
+    // `eh_depth`
+    let flat = raw.block()[6..8] == [0, 0];
+    raw.file_type() == Some(FileType::Regular)
+        && flags.contains(InodeFlags::EXTENTS)
+        && !flags.intersects(strange)
+        && flat
+        && raw.file_acl() == 0
+        && raw.links() > 0
+}
+
+impl Txn<'_> {
+    /// This transaction does nothing that a fast commit cannot tell.
+    pub(crate) fn tell(&mut self) {
+        self.told.get_or_insert_default();
+    }
+
+    /// This transaction has done something that a replay would not do likewise.
+    pub(crate) fn cannot_tell(&mut self) {
+        self.untold = true;
+    }
+
+    /// As [`tell`](Self::tell): a name of a regular file has come or gone.
+    pub(crate) fn tell_name(&mut self, what: NameChange, dir: InodeNo, no: InodeNo, name: &[u8]) {
+        let name = name.to_vec();
+        self.told.get_or_insert_default().push(Named { what, dir, no, name });
+    }
+
+    /// What this transaction, about to be finished, has done; `None` if it cannot be told.
+    pub(crate) fn take_told(&mut self, revokes: bool) -> Option<Told> {
+        let names = self.told.take()?;
+        self.volume.fast.as_ref()?;
+        // Blocks that are freed must not be taken for anything told before the transaction has
+        // been committed in full; what frees some is not told at all.
+        if self.untold
+            || revokes
+            || !self.freed.is_empty()
+            || self.orphans.is_some()
+            || self.superblock.is_some()
+        {
+            return None;
+        }
+        let mut inodes = Vec::new();
+        for (no, edit) in &self.inodes {
+            if edit.raw.file_type() == Some(FileType::Directory) {
+                // Its names are told, if only their very bytes name the files; anything else of
+                // it would not be.
+                let strange =
+                    InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED | InodeFlags::INLINE_DATA;
+                let plain = !edit.raw.flags().intersects(strange);
+                // One that grows would have to grow in a replay: e2fsck (1.47) does not do that, and
+                // kernels (6.18) do not count the new block in the directory's inode.
+                let grows = !edit.map_changes.is_empty();
+                if names.is_empty() || edit.life != Life::GoesOn || !plain || grows {
+                    return None;
+                }
+                continue;
+            }
+            let begins = edit.life == Life::Begins;
+            let named = names.iter().any(|n| n.no == *no && n.what == NameChange::Created);
+            if edit.life == Life::Ends || begins != named || !can_be_told(&edit.raw) {
+                return None;
+            }
+            let mut ranges = RangeSet::new();
+            for change in &edit.map_changes {
+                let MapChange::Mapped(e) = change else { return None };
+                ranges.insert(e.logical.into(), e.end());
+            }
+            inodes.push((*no, ranges));
+        }
+        Some(Told { names, inodes })
+    }
+}

@@ -1,0 +1,137 @@
+//! Making a fast commit of what the running transaction has done.
+
+use bytes::Bytes;
+use steadfast_journal::{FastTag, Journal};
+use zerocopy::IntoBytes;
+
+use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, NameChange, UNLINK};
+use super::track::{ToTell, can_be_told};
+use crate::alloc::RangeSet;
+use crate::error::Result;
+use crate::extents::Lookup;
+use crate::fs::Ext4;
+use crate::meta::{Tid, Txn};
+use crate::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
+
+/// Most tags of a fast commit: one with more is hardly faster than a full one.
+const TAGS_MAX: usize = 400;
+
+impl Ext4 {
+    /// Makes what the running transaction `tid` has done so far durable by a fast commit, and
+    /// flushes the file system's device on the way. False if it must be committed in full.
+    ///
+    /// # Errors
+    /// Of the journal, which is no more then.
+    pub(crate) fn fast_commit(&self, journal: &Journal, tid: Tid) -> Result<bool> {
+        let Some(track) = &self.volume.fast else { return Ok(false) };
+        let _one = track.one.lock();
+        let tags = {
+            // Under the metadata lock: nothing is half done.
+            let txn = self.volume.look();
+            let Some(to_tell) = track.take(tid) else { return Ok(false) };
+            let nothing = to_tell.names.is_empty() && to_tell.inodes.is_empty();
+            if nothing && to_tell.begun {
+                drop(txn);
+                return self.flush_device().map(|()| true);
+            }
+            match tags(&txn, &to_tell) {
+                Ok(Some(tags)) => tags,
+                Ok(None) => {
+                    track.spoil(tid);
+                    return Ok(false);
+                }
+                Err(e) => {
+                    track.spoil(tid);
+                    return Err(e);
+                }
+            }
+        };
+        let done = journal.fast_commit(tid, &tags);
+        match &done {
+            Ok(true) => track.told(tid),
+            // What was taken is known to nobody any more.
+            _ => track.spoil(tid),
+        }
+        Ok(done?)
+    }
+}
+
+/// What is to be told; `None` if an inode has become one that cannot be, or it is too much.
+fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
+    let mut out = Vec::new();
+    for named in &to_tell.names {
+        let what = match named.what {
+            NameChange::Created => {
+                // The inode comes first, so that there is something to be named.
+                let Some(raw) = whole(txn, named.no)? else { return Ok(None) };
+                out.push(inode(named.no, &raw));
+                if let Some(ranges) = to_tell.inodes.get(&named.no) {
+                    push_ranges(txn, named.no, ranges, &mut out)?;
+                }
+                CREATE
+            }
+            NameChange::Linked => LINK,
+            NameChange::Unlinked => UNLINK,
+        };
+        let mut value = [named.dir.0.to_le_bytes(), named.no.0.to_le_bytes()].concat();
+        value.extend_from_slice(&named.name);
+        out.push(FastTag { tag: what, value: value.into() });
+    }
+    for (no, ranges) in &to_tell.inodes {
+        let Some(raw) = whole(txn, *no)? else { return Ok(None) };
+        push_ranges(txn, *no, ranges, &mut out)?;
+        out.push(inode(*no, &raw));
+        if out.len() > TAGS_MAX {
+            return Ok(None);
+        }
+    }
+    Ok(Some(out))
+}
+
+/// The inode as it is, with its checksum, if it can be told.
+fn whole(txn: &Txn<'_>, no: InodeNo) -> Result<Option<RawInode>> {
+    let mut raw = txn.raw_inode(no)?;
+    txn.volume().layout.checksums.set_inode(no, &mut raw);
+    Ok(can_be_told(&raw).then_some(raw))
+}
+
+/// All of the inode's bytes: also those behind its fields, where the number's last owner may have
+/// had attributes.
+fn inode(no: InodeNo, raw: &RawInode) -> FastTag {
+    let value = [&no.0.to_le_bytes()[..], raw.as_bytes()].concat();
+    FastTag { tag: INODE, value: value.into() }
+}
+
+fn push_ranges(
+    txn: &Txn<'_>,
+    no: InodeNo,
+    ranges: &RangeSet,
+    out: &mut Vec<FastTag>,
+) -> Result<()> {
+    for (mut at, to) in ranges.iter() {
+        while at < to {
+            // OK to cast: files end below 2^32 blocks.
+            let logical = at as u32;
+            match txn.find(no, logical)? {
+                Lookup::Mapped(e) => {
+                    let len = (e.end().min(to) - at).min(MAX_UNWRITTEN_LEN.into()) as u32;
+                    let start = e.start + u64::from(logical - e.logical);
+                    let part = Extent { logical, len, start, unwritten: e.unwritten };
+                    let leaf = ExtentLeaf::from(part);
+                    let value = [&no.0.to_le_bytes()[..], leaf.as_bytes()].concat();
+                    out.push(FastTag { tag: ADD_RANGE, value: value.into() });
+                    at += u64::from(len);
+                }
+                Lookup::Hole { until } => {
+                    // OK to cast: within the range, which ends at 2^32.
+                    let len = (until.min(to) - at).min(u32::MAX.into()) as u32;
+                    let words = [no.0, logical, len].map(u32::to_le_bytes);
+                    let value = Bytes::copy_from_slice(words.as_flattened());
+                    out.push(FastTag { tag: DEL_RANGE, value });
+                    at += u64::from(len);
+                }
+            }
+        }
+    }
+    Ok(())
+}

@@ -5,6 +5,7 @@ mod backup;
 mod concurrent;
 mod data;
 mod fallocate;
+mod fast_commits;
 mod faults;
 mod fragmentation;
 mod image;

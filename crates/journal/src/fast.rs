@@ -35,6 +35,7 @@ use crate::checksum::crc32c;
 use crate::journal::Shared;
 use crate::ondisk::fast_commit::{ENDS_BYTES, HEAD, PAD, TAG_HEAD_BYTES, TAIL};
 use crate::ondisk::superblock::Superblock;
+use crate::state::State;
 use crate::{FastTag, Journal, Log, LogBlock, Result, Tid};
 
 /// Where the next fast commit goes.
@@ -57,12 +58,20 @@ impl Journal {
     /// aborts the journal.
     pub fn fast_commit(&self, tid: Tid, tags: &[FastTag]) -> Result<bool> {
         let shared = &*self.shared;
-        let mut area = shared.fast_area.lock();
         let blocks_there = shared.anchor.get().fast_blocks();
         if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
             return Ok(false);
         }
-        let Some(wait_for) = ready(shared, tid)? else { return Ok(false) };
+        let (mut area, wait_for) = loop {
+            // Who commits may want the area when it has done so: it is not held meanwhile.
+            wait_for_commit(shared);
+            let area = shared.fast_area.lock();
+            match ready(shared, tid)? {
+                Ready::Now(wait_for) => break (area, wait_for),
+                Ready::Never => return Ok(false),
+                Ready::Later => {}
+            }
+        };
         if area.tid != Some(tid) {
             *area = FastArea { tid: Some(tid), used: 0 };
         }
@@ -122,25 +131,38 @@ pub(crate) fn clear(log: &Log, sb: &Superblock, durable: bool) -> Result<()> {
     log.write_block(LogBlock(blocks.start), zeros, durable)
 }
 
-/// Step 1: what must be waited for; `None` if there can be no fast commit.
-fn ready(shared: &Shared, tid: Tid) -> Result<Option<Vec<Completion>>> {
-    let mut st = shared.state.lock();
-    loop {
-        if let Some(e) = &st.aborted {
-            return Err(e.clone());
-        }
-        if st.ending || st.closing || st.running_tid != tid {
-            return Ok(None);
-        }
-        if st.committing.is_some() {
-            st = shared.progress.wait(st);
-            continue;
-        }
-        if st.marked_empty || st.commit_wanted.is_at_least(tid) {
-            return Ok(None);
-        }
-        return Ok(st.running.as_ref().map(|running| running.wait_for.clone()));
+/// Step 1.
+fn wait_for_commit(shared: &Shared) {
+    let st = shared.state.lock();
+    let under_way = |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.ending;
+    drop(shared.progress.wait_while(st, under_way));
+}
+
+/// Whether there can be a fast commit.
+enum Ready {
+    /// After these.
+    Now(Vec<Completion>),
+    /// When the commit under way has ended.
+    Later,
+    Never,
+}
+
+fn ready(shared: &Shared, tid: Tid) -> Result<Ready> {
+    let st = shared.state.lock();
+    if let Some(e) = &st.aborted {
+        return Err(e.clone());
     }
+    if st.ending || st.closing || st.running_tid != tid {
+        return Ok(Ready::Never);
+    }
+    if st.committing.is_some() {
+        return Ok(Ready::Later);
+    }
+    if st.marked_empty || st.commit_wanted.is_at_least(tid) {
+        return Ok(Ready::Never);
+    }
+    let running = st.running.as_ref();
+    Ok(running.map_or(Ready::Never, |running| Ready::Now(running.wait_for.clone())))
 }
 
 /// Steps 2 to 4.

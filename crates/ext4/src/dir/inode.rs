@@ -104,6 +104,14 @@ impl<'v, T: Borrow<Txn<'v>>> DirBlocks for InodeBlocks<'v, T> {
     fn is_indexed(&self) -> bool {
         self.indexed
     }
+
+    fn is_well_filed(&self) -> bool {
+        self.txn.borrow().volume().names.is_well_filed(self.no)
+    }
+
+    fn set_well_filed(&self) {
+        self.txn.borrow().volume().names.set_well_filed(self.no);
+    }
 }
 
 impl<'v, T: BorrowMut<Txn<'v>>> InodeBlocks<'v, T> {

@@ -1,5 +1,7 @@
 //! A directory in memory, for tests.
 
+use std::cell::Cell;
+
 use bytes::Bytes;
 use steadfast_vfs::FsError;
 
@@ -15,6 +17,7 @@ pub(super) struct MemoryBlocks {
     pub indexed: bool,
     /// Appending beyond is out of space.
     pub blocks_max: usize,
+    pub well_filed: Cell<bool>,
 }
 
 impl DirBlocks for MemoryBlocks {
@@ -34,6 +37,14 @@ impl DirBlocks for MemoryBlocks {
 
     fn is_indexed(&self) -> bool {
         self.indexed
+    }
+
+    fn is_well_filed(&self) -> bool {
+        self.well_filed.get()
+    }
+
+    fn set_well_filed(&self) {
+        self.well_filed.set(true);
     }
 }
 
@@ -79,8 +90,13 @@ pub(super) fn context(checksums: bool) -> DirContext {
 
 /// A new directory with "." and "..".
 pub(super) fn directory(block_size: usize, context: DirContext) -> Directory<MemoryBlocks> {
-    let blocks =
-        MemoryBlocks { size: block_size, blocks: Vec::new(), indexed: false, blocks_max: 1 << 20 };
+    let blocks = MemoryBlocks {
+        size: block_size,
+        blocks: Vec::new(),
+        indexed: false,
+        blocks_max: 1 << 20,
+        well_filed: Cell::default(),
+    };
     let mut dir = Directory::new(blocks, context);
     dir.init(InodeNo(2)).unwrap();
     dir

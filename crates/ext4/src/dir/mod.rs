@@ -67,6 +67,16 @@ pub trait DirBlocks {
 
     /// Whether the directory is indexed: its inode's INDEX flag.
     fn is_indexed(&self) -> bool;
+
+    /// Whether [`set_well_filed`](Self::set_well_filed) was called since the directory was read
+    /// for the first time.
+    fn is_well_filed(&self) -> bool {
+        false
+    }
+
+    /// Remembers that every name stands where its hash leads. It stays so: names that are added
+    /// here do.
+    fn set_well_filed(&self) {}
 }
 
 /// Blocks that can be changed.
@@ -164,7 +174,8 @@ impl<D: DirBlocks> Directory<D> {
             return self.find_linear(&is);
         }
         let found = self.find_indexed(&|function| self.hash(function, name.name()).major, &is)?;
-        if found.is_none() && self.context.format.misfiled_names {
+        let others = self.context.format.misfiled_names && !self.blocks.is_well_filed();
+        if found.is_none() && others {
             return self.find_misfiled(name);
         }
         Ok(found)

@@ -16,8 +16,6 @@ pub(super) enum Wanted<'n> {
     Name(&'n [u8]),
     /// A name in a directory that ignores case.
     Caseless(&'n CaselessName<'n>),
-    /// Such a name where its hash does not lead.
-    Misfiled(&'n CaselessName<'n>),
     /// An encrypted name as it is shown.
     Shown(&'n NokeyName),
 }
@@ -27,7 +25,6 @@ impl Wanted<'_> {
         match self {
             Wanted::Name(name) => *name == on_disk,
             Wanted::Caseless(name) => name.is(on_disk),
-            Wanted::Misfiled(name) => casefold::has_ignored(on_disk) && name.is(on_disk),
             Wanted::Shown(name) => name.is(on_disk),
         }
     }
@@ -96,12 +93,29 @@ impl<D: DirBlocks> Directory<D> {
     /// Finds a name by looking into every leaf of an indexed directory: one that an older kernel
     /// filed by another hash ([`casefold::fold_as_6_12`]).
     pub(super) fn find_misfiled(&self, name: &CaselessName<'_>) -> Result<Option<Found>> {
-        let mut path = self.path_to(self.read_root()?, 0)?;
+        let root = self.read_root()?;
+        let function = root.function();
+        let mut path = self.path_to(root, 0)?;
+        let mut well_filed = true;
         // No more leaves than blocks, or the index leads to one twice.
         for _ in 0..self.blocks.block_count() {
-            let found = self.find_in_leaf(path.leaf(), &Wanted::Misfiled(name))?;
-            if found.is_some() || self.next_leaf(&mut path)?.is_none() {
-                return Ok(found);
+            let (number, lowest) = (path.leaf(), path.lowest());
+            let next = self.next_leaf(&mut path)?;
+            let range = lowest..=next.map_or(u32::MAX, |next| next - 1);
+            let contents = self.read_leaf(number)?;
+            for entry in self.used_entries(number, &contents)? {
+                if casefold::has_ignored(entry.name) {
+                    if name.is(entry.name) {
+                        return Ok(Some(Found::new(number, &entry)));
+                    }
+                    well_filed &= range.contains(&self.hash(function, entry.name).major);
+                }
+            }
+            if next.is_none() {
+                if well_filed {
+                    self.blocks.set_well_filed();
+                }
+                return Ok(None);
             }
         }
         Err(self.context.corrupt(0, "the index has more leaves than the directory has blocks"))

@@ -17,12 +17,14 @@ use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
 use crate::ondisk::InodeNo;
 
 /// Parts with a lock each.
 const SHARDS: usize = 16;
+/// Directories that are remembered to be well filed.
+const WELL_FILED_MAX: usize = 4096;
 
 /// A name that comes or goes: directory, name, what it names from now on.
 pub(crate) type Change = (InodeNo, Box<[u8]>, Option<InodeNo>);
@@ -48,6 +50,8 @@ pub(crate) struct NameCache {
     shards: [Mutex<Shard>; SHARDS],
     shard_max: usize,
     changes: AtomicU64,
+    /// Directories that ignore case in which every name stands where its hash leads.
+    well_filed: Mutex<FxHashSet<InodeNo>>,
 }
 
 impl NameCache {
@@ -57,6 +61,7 @@ impl NameCache {
             shards: Default::default(),
             shard_max: (names_max / SHARDS).max(4),
             changes: AtomicU64::new(0),
+            well_filed: Mutex::default(),
         }
     }
 
@@ -113,6 +118,25 @@ impl NameCache {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
+    fn well_filed(&self) -> MutexGuard<'_, FxHashSet<InodeNo>> {
+        self.well_filed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all names of a directory are known to stand where their hashes lead.
+    pub fn is_well_filed(&self, dir: InodeNo) -> bool {
+        self.well_filed().contains(&dir)
+    }
+
+    /// Learns that they do. It holds for the directory that has this number next, too. The caller
+    /// holds the metadata lock and has just looked.
+    pub fn set_well_filed(&self, dir: InodeNo) {
+        let mut known = self.well_filed();
+        if known.len() >= WELL_FILED_MAX {
+            known.clear();
+        }
+        known.insert(dir);
+    }
+
     /// Names in memory.
     pub fn len(&self) -> usize {
         let len = |s: &Mutex<Shard>| s.lock().unwrap_or_else(PoisonError::into_inner).entries.len();
@@ -125,6 +149,7 @@ impl NameCache {
         for shard in &self.shards {
             *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
         }
+        self.well_filed().clear();
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -178,8 +178,8 @@ impl Txn<'_> {
                 let strange =
                     InodeFlags::CASEFOLD | InodeFlags::ENCRYPTED | InodeFlags::INLINE_DATA;
                 let plain = !edit.raw.flags().intersects(strange);
-                // One that grows would have to grow in a replay: e2fsck (1.47) does not do that, and
-                // kernels (6.18) do not count the new block in the directory's inode.
+                // One that grows would have to grow in a replay: e2fsck (1.47) does not do that,
+                // and kernels (6.18) do not count the new block in the directory's inode.
                 let grows = !edit.map_changes.is_empty();
                 if names.is_empty() || edit.life != Life::GoesOn || !plain || grows {
                     return None;

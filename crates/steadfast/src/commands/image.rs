@@ -90,6 +90,9 @@ fn tell(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()>
         report.blocks_replayed,
         report.revoked
     )?;
+    if report.fast_commits > 0 {
+        writeln!(out, "{}: {} fast commits replayed", path.display(), report.fast_commits)?;
+    }
     for finding in &report.findings {
         writeln!(out, "  {finding}")?;
     }

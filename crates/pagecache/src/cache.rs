@@ -75,6 +75,19 @@ impl PageCache {
         Some(first..end)
     }
 
+    /// Whether a read of `pages` that need not stay in memory should come from here all the same:
+    /// some may not be on the device as they should be, or the last is here or on its way.
+    pub fn should_answer(&self, file: FileKey, pages: Range<u64>) -> bool {
+        let s = self.state.lock();
+        let (Some(f), Some(last)) = (s.files.get(&file), pages.end.checked_sub(1)) else {
+            return false;
+        };
+        f.dirty.range(pages.clone()).next().is_some()
+            || f.writeback.range(pages).next().is_some()
+            || f.pages.contains_key(&last)
+            || f.loading.contains_key(&last)
+    }
+
     /// Counters and present contents.
     pub fn stats(&self) -> Stats {
         self.state.lock().stats()

@@ -136,6 +136,9 @@ bitflags::bitflags! {
         const APPEND = 1 << 5;
         /// O_TRUNC.
         const TRUNCATE = 1 << 6;
+        /// Whoever opens it keeps what it has read, as the kernel does above FUSE: what a long read
+        /// brings need not stay in memory here as well.
+        const KEPT_ABOVE = 1 << 7;
     }
 }
 

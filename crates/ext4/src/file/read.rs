@@ -11,6 +11,10 @@ use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
 use crate::meta::MetaLog;
 
+/// Shorter reads stay in the page cache also if whoever reads keeps what they bring, in bytes: in a
+/// cache of pages of 4 KiB somebody will ask for their neighbours.
+const LONG: usize = 128 << 10;
+
 impl Ext4 {
     /// Reads up to `len` bytes at `offset`.
     pub(crate) fn read_file(&self, file: &OpenFile, offset: u64, len: usize) -> Result<Bytes> {
@@ -22,6 +26,12 @@ impl Ext4 {
             return Ok(Bytes::new());
         }
         if !direct {
+            if file.flags.contains(OpenFlags::KEPT_ABOVE)
+                && len >= LONG
+                && let Some(read) = self.read_past_cache(inode, offset, len, size)?
+            {
+                return Ok(read);
+            }
             return Ok(self.pages.read(key(inode.no), offset, len, size)?);
         }
         let sector = u64::from(self.volume.device.info().logical_block);
@@ -31,6 +41,27 @@ impl Ext4 {
         let end = offset.saturating_add(len as u64).min(size);
         self.pages.flush_range(key(inode.no), offset..end)?;
         Ok(self.start_read(inode, offset, end, end)?.wait()?)
+    }
+
+    /// Reads without leaving anything in the page cache; `None` if the cache has it, or must be
+    /// asked. The caller has the inode's data lock: data that is in its place stays there.
+    fn read_past_cache(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        len: usize,
+        size: u64,
+    ) -> Result<Option<Bytes>> {
+        let page = PAGE as u64;
+        let end = offset.saturating_add(len as u64).min(size);
+        let pages = offset / page..end.div_ceil(page);
+        if !offset.is_multiple_of(page)
+            || self.journals_data(inode)
+            || self.pages.should_answer(key(inode.no), pages)
+        {
+            return Ok(None);
+        }
+        self.start_read(inode, offset, end, end)?.wait().map(Some).map_err(Into::into)
     }
 
     /// Starts reading bytes `[from, to)`, past the page cache; what lies at `size` and beyond is

@@ -3,7 +3,7 @@
 
 use steadfast_block::rng::Rng;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
-use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, SetAttr};
+use steadfast_vfs::{Fallocate, Fh, FileSystem, FsError, Ino, OpenFlags, SetAttr};
 
 use crate::image::Image;
 use crate::{RW, contents, create, mount, read_all};
@@ -163,6 +163,10 @@ fn sequence(setup: Setup, seed: u64) {
         }
         let what = format!("{setup:?}, seed {seed}, step {i}");
         assert_eq!(fs.getattr(attr.ino).unwrap().size, model.0.len() as u64, "{what}");
+        read_long(&fs, attr.ino, &model, &mut rng, &what);
+        if rng.percent(50) {
+            continue;
+        }
         let found = read_all(&*fs, "file");
         let differs = found.iter().zip(&model.0).position(|(a, b)| a != b);
         assert_eq!(differs, None, "{what}");
@@ -179,6 +183,47 @@ fn sequence(setup: Setup, seed: u64) {
     assert_eq!(fs.statfs().unwrap().blocks_free, free);
     fs.unmount().unwrap();
     image.assert_clean();
+}
+
+/// A read that leaves nothing in memory unless something of it is there.
+fn read_long(fs: &Ext4, ino: Ino, model: &Model, rng: &mut Rng, what: &str) {
+    let fh = fs.open(ino, OpenFlags::READ | OpenFlags::KEPT_ABOVE).unwrap();
+    let from = rng.below(model.0.len() as u64 / 4096 + 1) * 4096;
+    let len = (128 << 10) + rng.below(64) as usize * 1024;
+    let found = fs.read(fh, from, len).unwrap();
+    fs.release(fh).unwrap();
+    let rest = &model.0[model.0.len().min(from as usize)..];
+    assert!(found == rest[..rest.len().min(len)], "{what}: {len} bytes at {from}");
+}
+
+#[test]
+fn long_reads_leave_nothing_behind_if_the_caller_keeps_them() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, MountOptions::default());
+    let (attr, fh) = create(&*fs, "file", RW);
+    let model = contents(1, 0, 1_000_000);
+    fs.write(fh, 0, model.clone()).unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    let fs = mount(&image, MountOptions::default());
+    let kept = fs.open(attr.ino, OpenFlags::READ | OpenFlags::KEPT_ABOVE).unwrap();
+    let read = |from: usize, len: usize| {
+        let end = model.len().min(from + len);
+        assert_eq!(fs.read(kept, from as u64, len).unwrap(), model[from..end]);
+        let stats = fs.page_cache().stats();
+        (stats.store_reads, stats.hit_pages)
+    };
+    for _ in 0..2 {
+        assert_eq!(read(0, 256 << 10), (0, 0));
+        assert_eq!(read(768 << 10, 512 << 10), (0, 0), "beyond the end");
+    }
+    let (loads, _) = read(512 << 10, 64 << 10);
+    assert!(loads > 0, "a short one stays");
+    // What is there is used.
+    let (_, hits) = read(512 << 10, 64 << 10);
+    assert!(hits >= 16);
+    assert!(read(448 << 10, 128 << 10).1 >= hits + 16);
+    fs.unmount().unwrap();
 }
 
 /// `STEADFAST_SOAK` says how many sequences, each of another seed.
@@ -245,7 +290,7 @@ fn what_is_refused() {
     assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Ok(()));
     assert_eq!(fs.fallocate(fh, Fallocate::InsertRange, 0, 1 << 43), Err(FsError::FileTooLarge));
     assert_eq!(fs.fallocate(fh, Fallocate::CollapseRange, 0, 1 << 43), Ok(()));
-    let reader = fs.open(attr.ino, steadfast_vfs::OpenFlags::READ).unwrap();
+    let reader = fs.open(attr.ino, OpenFlags::READ).unwrap();
     assert_eq!(fs.fallocate(reader, KEEP, 0, 1), Err(FsError::BadHandle));
     assert!(matches!(fs.fallocate(fh, KEEP, 0, 1 << 30), Err(FsError::NoSpace { .. })));
     assert_eq!(read_all(&*fs, "file"), contents(1, 0, 100_000));

@@ -157,8 +157,9 @@ impl Bridge {
         (attr::attr(attr, number), Generation(attr.generation.into()))
     }
 
-    /// Opens for the kernel; `appends`: with O_APPEND.
+    /// Opens for the kernel, which keeps what it reads; `appends`: with O_APPEND.
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
+        let flags = flags | OpenFlags::KEPT_ABOVE;
         match self.fs.open(ino, flags) {
             // A file that may only be appended to must be told that we mean that.
             Err(FsError::NotPermitted { .. }) if appends => {
@@ -177,7 +178,8 @@ impl Bridge {
         raw_flags: i32,
     ) -> Result<(Attr, Fh)> {
         let flags = attr::open_flags(raw_flags);
-        let made = self.fs.create(dir, name, node, flags - OpenFlags::TRUNCATE);
+        let create = flags - OpenFlags::TRUNCATE | OpenFlags::KEPT_ABOVE;
+        let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);
         if !matches!(made, Err(FsError::Exists)) || exclusive {

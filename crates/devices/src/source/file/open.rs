@@ -339,20 +339,30 @@ impl Opening<'_> {
         align: Result<DirectAlign, String>,
     ) -> Result<Opened, OpenError> {
         let path = self.path;
-        if let Err(reason) = &align {
-            if self.options.direct == Direct::Required {
-                return Err(OpenError::NoDirect { path: path.into(), reason: reason.clone() });
-            }
-            if self.options.direct == Direct::IfPossible {
-                self.notes.push(format!("no direct I/O: {reason}"));
-                let flags = fcntl_getfl(&self.file);
-                let cleared = flags.and_then(|f| fcntl_setfl(&self.file, f - OFlags::DIRECT));
-                cleared.map_err(|e| system(path, "turn direct I/O off", e))?;
-            }
+        if let Err(reason) = &align
+            && self.options.direct == Direct::Required
+        {
+            return Err(OpenError::NoDirect { path: path.into(), reason: reason.clone() });
         }
-        let direct = align.ok();
-        let info = self.describe(size, direct)?;
         let in_memory = !self.is_device && host::in_memory(&self.file);
+        let direct = match align {
+            // The page cache is where the file lies: there is nothing to bypass, and buffers that
+            // are aligned for nothing would cost a copy each.
+            Ok(_) if in_memory && self.options.direct == Direct::IfPossible => None,
+            Ok(align) => Some(align),
+            Err(reason) => {
+                if self.options.direct == Direct::IfPossible {
+                    self.notes.push(format!("no direct I/O: {reason}"));
+                }
+                None
+            }
+        };
+        if direct.is_none() && self.options.direct == Direct::IfPossible {
+            let flags = fcntl_getfl(&self.file);
+            let cleared = flags.and_then(|f| fcntl_setfl(&self.file, f - OFlags::DIRECT));
+            cleared.map_err(|e| system(path, "turn direct I/O off", e))?;
+        }
+        let info = self.describe(size, direct)?;
         let image = Image::new(info.name.clone(), self.file, self.options.read_only, direct);
         Ok(Opened { info, notes: self.notes, direct: direct.is_some(), in_memory, image })
     }

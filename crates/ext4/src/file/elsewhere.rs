@@ -17,7 +17,7 @@ use super::pieces::Place;
 use super::writeback::still_holes;
 use crate::alloc::{BlockRequest, Purpose, RangeSet};
 use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
+use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 use crate::meta::{LOG_FULL, Txn};
 use crate::ondisk::{Extent, MAX_WRITTEN_LEN};
@@ -97,6 +97,20 @@ impl Ext4 {
         self.volume.log_room()?;
         let size = self.volume.block_size();
         self.reserve_moves(inode, at / page * page / size, at.next_multiple_of(page) / size)
+    }
+
+    /// Takes back what [`reserve_page`](Self::reserve_page) has reserved if the page did not become
+    /// dirty: what was to be zeros was zeros already. A reservation that stayed would be taken for
+    /// that of other data, should its blocks become a hole.
+    pub(in crate::file) fn release_clean_page(&self, inode: &Inode, at: u64) {
+        let page = PAGE as u64;
+        if !self.volume.transacts() || at.is_multiple_of(page) {
+            return;
+        }
+        let (number, size) = (at / page, self.volume.block_size());
+        if self.pages.next_dirty(key(inode.no), number..number + 1).is_none() {
+            self.unreserve(inode, number * page / size, ((number + 1) * page).div_ceil(size));
+        }
     }
 
     /// Reserves for those of the file blocks `[from, to)` that will move.

@@ -66,7 +66,9 @@ impl Ext4 {
                 // What the block holds beyond its last page must not come back.
                 self.zero_part(inode, new_size..block_end)?;
             }
-            self.pages.set_size(key(inode.no), new_size)?;
+            let cut = self.pages.set_size(key(inode.no), new_size);
+            self.release_clean_page(inode, new_size);
+            cut?;
             if block_end > new_size && self.options.data != DataMode::Writeback {
                 // The zeros are down before the new size is.
                 self.pages.flush_range(key(inode.no), new_size - 1..new_size)?;

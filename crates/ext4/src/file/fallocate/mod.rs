@@ -77,6 +77,8 @@ impl Ext4 {
     fn flush_and_drop(&self, inode: &Inode, from: u64) -> Result<()> {
         self.pages.flush(key(inode.no))?;
         self.pages.invalidate(key(inode.no), from..u64::MAX);
+        // All data has its place now. No reservation may be left for what will stand there.
+        self.unreserve(inode, from / self.volume.block_size(), u64::MAX);
         Ok(())
     }
 }

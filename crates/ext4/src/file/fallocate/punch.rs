@@ -52,7 +52,9 @@ impl Ext4 {
                 self.zero_part(inode, tail..end)?;
                 dropped = head_end..tail;
             }
-            self.pages.zero_range(key(inode.no), dropped)?;
+            let zeroed = self.pages.zero_range(key(inode.no), dropped);
+            [offset, end].into_iter().for_each(|at| self.release_clean_page(inode, at));
+            zeroed?;
         }
         if from >= to {
             return Ok(from..from);

@@ -133,7 +133,11 @@ fn print_in_process(rows: &[InProcess]) {
             time(row.steadfast.cpu_nanos),
             time(row.kernel.cpu_nanos),
             times(row.kernel.nanos, row.steadfast.nanos),
-            times(row.kernel.cpu_nanos, row.steadfast.cpu_nanos),
+            // Less than the host counts.
+            match row.steadfast.cpu_nanos {
+                0 => "-".to_owned(),
+                ours => times(row.kernel.cpu_nanos, ours),
+            },
         ]
     };
     table(&head.map(str::to_owned), &rows.iter().map(cells).collect::<Vec<_>>());

@@ -123,7 +123,8 @@ fn told_and_not_told() {
     for name in ["other", "third", "fourth"] {
         settled(&fs, name);
     }
-    for (what, act) in TOLD {
+    // The counts before it and after.
+    let count_around = |act: fn(&Ext4, Ino)| {
         fs.sync().unwrap();
         // The times change.
         sleep(Duration::from_millis(20));
@@ -131,19 +132,15 @@ fn told_and_not_told() {
         act(&fs, ino);
         fsync(&fs, ino);
         fs.fsyncdir(fs.root()).unwrap();
-        let after = counts();
+        (before, counts())
+    };
+    for (what, act) in TOLD {
+        let (before, after) = count_around(act);
         assert_eq!(after.0, before.0, "{what}: no full commit");
         assert!(after.1 > before.1, "{what}: a fast commit");
     }
     for (what, act) in NOT_TOLD {
-        fs.sync().unwrap();
-        // The times change.
-        sleep(Duration::from_millis(20));
-        let before = counts();
-        act(&fs, ino);
-        fsync(&fs, ino);
-        fs.fsyncdir(fs.root()).unwrap();
-        let after = counts();
+        let (before, after) = count_around(act);
         assert!(after.0 > before.0, "{what}: a full commit");
         assert_eq!(after.1, before.1, "{what}: no fast commit");
     }

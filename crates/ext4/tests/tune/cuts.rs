@@ -64,18 +64,22 @@ fn explore(start: Start, upstream: bool, tidy: bool, change: Change) {
     explore_on(Sim::new(1).run(move || build(start, upstream)).unwrap(), start, tidy, change);
 }
 
+/// Contents of the devices that a cut may leave.
+fn left(stores: &Stores, recording: &Recording, cut: u64, keep: u64, rng: &mut Rng) -> Stores {
+    let mut devices = (0..).map(DeviceId);
+    stores.each_ref().map(|base| {
+        // OK to unwrap: there are more numbers than devices.
+        recording.at(devices.next().unwrap(), cut).contents(base, 0, keep, rng)
+    })
+}
+
 fn explore_on(stores: Stores, start: Start, tidy: bool, change: Change) {
     let recording = run(&stores, change);
     let images = Images::new();
     let mut rng = Rng::new(7);
     for (i, cut) in cuts(&recording).into_iter().enumerate() {
         let keep = [0, 100, 50][i % 3];
-        let left: Vec<_> = stores
-            .iter()
-            .zip(0..)
-            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, keep, &mut rng))
-            .collect();
-        let left: Stores = left.try_into().unwrap();
+        let left = left(&stores, &recording, cut, keep, &mut rng);
         let what = format!("{start:?}, cut {cut} of {}, keep {keep}", recording.last_cut());
         let machine = devices(&left);
         let card = named_card(&machine);
@@ -224,12 +228,8 @@ fn a_lost_journal_is_given_up() {
     let mut rng = Rng::new(11);
     for (i, cut) in cuts(&recording).into_iter().step_by(2).enumerate() {
         let keep = [0, 100, 50][i % 3];
-        let left: Vec<_> = stores
-            .iter()
-            .zip(0..)
-            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, keep, &mut rng))
-            .collect();
-        let mut machine = devices(&left.try_into().unwrap());
+        let left = left(&stores, &recording, cut, keep, &mut rng);
+        let mut machine = devices(&left);
         let card = named_card(&machine);
         let what = format!("cut {cut} of {}, keep {keep}", recording.last_cut());
         if card.is_none() {
@@ -249,12 +249,7 @@ fn what_was_cut_is_done_again() {
     let recording = run(&stores, out);
     let mut rng = Rng::new(3);
     for cut in cuts(&recording).into_iter().step_by(3) {
-        let left: Vec<_> = stores
-            .iter()
-            .zip(0..)
-            .map(|(base, id)| recording.at(DeviceId(id), cut).contents(base, 0, 50, &mut rng))
-            .collect();
-        let machine = devices(&left.try_into().unwrap());
+        let machine = devices(&left(&stores, &recording, cut, 50, &mut rng));
         let mine = machine.clone();
         Sim::new(1)
             .run(move || {

@@ -178,7 +178,7 @@ impl Bridge {
         raw_flags: i32,
     ) -> Result<(Attr, Fh)> {
         let flags = attr::open_flags(raw_flags);
-        let create = flags - OpenFlags::TRUNCATE | OpenFlags::KEPT_ABOVE;
+        let create = (flags - OpenFlags::TRUNCATE) | OpenFlags::KEPT_ABOVE;
         let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);

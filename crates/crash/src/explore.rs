@@ -54,11 +54,24 @@ pub struct Recorded {
     pub judge: Arc<dyn Judge>,
 }
 
+/// Where a run is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Places {
+    /// Every second cut evenly over the time, the others evenly over what happened.
+    Spread,
+    /// Around what makes something durable (see [`Recording::boundaries`]), evenly over those
+    /// places: just before a flush has ended, and just after a write that is durable by itself.
+    /// There the most is in doubt, and what relies on an order that was not kept is seen.
+    Boundaries,
+}
+
 /// How to cut.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// How many cuts.
     pub cuts: u64,
+    /// Where.
+    pub places: Places,
     /// Seed of the instants and of what survives.
     pub seed: u64,
     /// Judge every n-th recovered image with e2fsck too, where it is installed; 0: never.
@@ -98,7 +111,8 @@ pub fn explore(
             true => match cut_again(machine, contents, &mut choices) {
                 Ok(contents) => contents,
                 Err(why) => {
-                    figures.add(Cut::unmountable(moment.at, why));
+                    let cut = Cut::unmountable(moment.at, why);
+                    figures.add(Cut { number, tick: moment.tick, ..cut });
                     continue;
                 }
             },
@@ -110,16 +124,24 @@ pub fn explore(
                 k.judge(&contents[machine.disk()], journal, &*judge, moment)
             });
         let cut = one_cut(machine, contents, &judge, moment, choices.bits(), e2fsck);
-        figures.add(Cut { kernel, ..cut });
+        figures.add(Cut { number, tick: moment.tick, kernel, ..cut });
         progress(number + 1);
     }
     figures
 }
 
-/// Where to cut: every second one evenly over the time, the others evenly over what happened, so
-/// that the long quiet parts and the short busy ones both get their share. Ascending.
+/// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the time, the others
+/// evenly over what happened, so that the long quiet parts and the short busy ones both get their
+/// share.
 fn instants(recording: &Recording, plan: &Plan) -> Vec<u64> {
     let mut rng = Rng::new(plan.seed);
+    let boundaries = recording.boundaries();
+    if plan.places == Places::Boundaries && !boundaries.is_empty() {
+        let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
+        let mut cuts: Vec<u64> = (0..plan.cuts).map(|_| any()).collect();
+        cuts.sort_unstable();
+        return cuts;
+    }
     let (first, last) = (recording.first_cut(), recording.last_cut());
     let (from, to) = (recording.time_of(first).0, recording.time_of(last).0);
     let mut cuts: Vec<u64> = (0..plan.cuts)

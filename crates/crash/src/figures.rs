@@ -15,6 +15,10 @@ const FINDINGS_KEPT: usize = 8;
 pub struct Cut {
     /// The instant.
     pub at: Nanos,
+    /// The same in the record's order of all that happened.
+    pub tick: u64,
+    /// Which of the plan's cuts it is, from 0: with the seeds it tells what survived.
+    pub number: u64,
     /// From power on to mounted, virtual time.
     pub recovery: Duration,
     /// Durable writes missing.
@@ -105,7 +109,8 @@ impl Figures {
             cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(others).collect();
         for w in words {
             if self.findings.len() < FINDINGS_KEPT {
-                self.findings.push(format!("cut at {:?}: {w}", cut.at));
+                let Cut { number, tick, at, .. } = cut;
+                self.findings.push(format!("cut {number} at {at:?}, tick {tick}: {w}"));
             }
         }
         self.cuts.push(cut);

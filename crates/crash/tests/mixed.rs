@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Machine, Plan, explore};
+use steadfast_crash::explore::{Machine, Places, Plan, explore};
 use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::mixed::{MixedMachine, Setup};
@@ -48,7 +48,9 @@ fn explored(name: &str, setup: Setup) -> Figures {
         // either): a commit block whose blocks are missing is an error to it.
         let ask = asked(&all) < KERNEL_MOUNTS && !setup.async_commit;
         let kernel_every = if ask { CUTS / 2 } else { 0 };
-        let plan = Plan { cuts: CUTS, seed, e2fsck_every: 1, again_percent: 25, kernel_every };
+        let places = Places::Spread;
+        let plan =
+            Plan { cuts: CUTS, places, seed, e2fsck_every: 1, again_percent: 25, kernel_every };
         let figures = explore(&shared, recorded, &plan, &|_| ());
         for finding in &figures.findings {
             all.findings.push(format!("seed {seed}: {finding}"));

@@ -25,6 +25,7 @@ pub mod mkfs;
 pub mod mount;
 pub mod namespace;
 pub mod ondisk;
+mod planted;
 pub mod quota;
 mod transact;
 pub mod tune;
@@ -33,3 +34,5 @@ pub mod xattr;
 pub use error::{Ext4Error, Result};
 pub use fs::Ext4;
 pub use mount::{AccessTimes, DataMode, MountOptions};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::journal::Shared;
+use crate::planted::Bug;
 use crate::state::State;
 use crate::writer::Writer;
 use crate::{FsBlock, Result, Tid};
@@ -51,7 +52,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         // In any case: a commit may be waiting for exactly these blocks to come to rest.
         shared.state.lock().home_in_flight = Vec::new();
         shared.progress.notify_all();
-        if let Err(e) = written.and_then(|()| release(shared, &batch)) {
+        let released = written.and_then(|()| release(shared, &batch));
+        if let Err(e) = released.and_then(|()| flush_late(shared)) {
             return shared.abort(&e);
         }
     }
@@ -125,11 +127,18 @@ fn write_home(shared: &Shared, batch: &Batch) -> Result<()> {
         writer.push(block.0 * block_size, image.clone());
     }
     writer.finish()?;
-    shared.flush_fs()?;
+    if !shared.config.has(Bug::TailBeforeFlush) {
+        shared.flush_fs()?;
+    }
     let mut st = shared.state.lock();
     st.stats.home_blocks += batch.len() as u64;
     st.stats.home_writes += writer.requests;
     Ok(())
+}
+
+/// What [`Bug::TailBeforeFlush`] does instead of step 2.
+fn flush_late(shared: &Shared) -> Result<()> {
+    if shared.config.has(Bug::TailBeforeFlush) { shared.flush_fs() } else { Ok(()) }
 }
 
 /// Steps 3 to 5.

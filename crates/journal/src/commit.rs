@@ -64,6 +64,7 @@ use crate::journal::Shared;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::tag::{ESCAPE, Tag};
 use crate::ondisk::{MAGIC, commit_block, descriptor, revoke};
+use crate::planted::Bug;
 use crate::state::State;
 use crate::transaction::{Committing, OnCommit};
 use crate::writer::Writer;
@@ -171,7 +172,8 @@ fn next(shared: &Shared) -> Option<Work> {
 /// None is under way.
 pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
     debug_assert!(!st.commit_busy);
-    let (transaction, running) = st.close_running()?;
+    let log_revokes = !shared.config.has(Bug::MissingRevoke);
+    let (transaction, running) = st.close_running(log_revokes)?;
     st.commit_busy = true;
     let log_was_clean = std::mem::take(&mut st.marked_empty);
     // Those who found the transaction full can join the next one.
@@ -265,7 +267,9 @@ impl<'a> Commit<'a> {
         if self.shared.state.lock().ending {
             return Ok(Written::Abandoned);
         }
-        self.shared.flush_log()?;
+        if !self.shared.config.has(Bug::CommitWithoutPreflush) {
+            self.shared.flush_log()?;
+        }
         let block = Bytes::from(self.commit_block());
         self.shared.log.write_block(commit_at, block, true)?;
         Ok(Written::Durable)
@@ -288,14 +292,21 @@ impl<'a> Commit<'a> {
 
     /// Steps 4 and 5.
     fn wait_for_data(&self, work: &Work) -> Result<()> {
-        Completion::wait_all(&work.wait_for)?;
-        if self.shared.log.is_external() && !work.wait_for.is_empty() {
+        let config = &self.shared.config;
+        if !config.has(Bug::OrderedDataNotWaitedFor) {
+            Completion::wait_all(&work.wait_for)?;
+        }
+        let claims = self.shared.log.is_external() && !work.wait_for.is_empty();
+        if claims && !config.has(Bug::FsFlushOmitted) {
             self.shared.flush_fs()?;
         }
         Ok(())
     }
 
     fn push_revokes(&mut self) {
+        if self.shared.config.has(Bug::MissingRevoke) {
+            return;
+        }
         let blocks: Vec<FsBlock> = self.t.revokes.iter().copied().collect();
         for chunk in blocks.chunks(self.layout.revokes_per_block()) {
             let block = revoke::encode(&self.layout, self.t.tid, chunk);

@@ -51,6 +51,9 @@ pub struct Config {
     /// Simulated processor time to file one block in a transaction, its log request and its
     /// checkpoint list. Default 400 ns.
     pub cpu_per_block: Duration,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::Bug>,
 }
 
 impl Default for Config {
@@ -71,6 +74,8 @@ impl Default for Config {
             unix_ns_at_zero: 0,
             cpu_checksum_ps_per_byte: 80,
             cpu_per_block: Duration::from_nanos(400),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
     }
 }

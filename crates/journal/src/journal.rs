@@ -11,6 +11,7 @@ use crate::anchor::Anchor;
 use crate::fast::FastArea;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
+use crate::planted::Bug;
 use crate::state::State;
 use crate::transaction::{Running, Update};
 use crate::{
@@ -477,7 +478,11 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
     if let Some(checksums) = config.checksums {
         f.set_checksums(checksums);
     }
-    if config.async_commit && f.checksums() == Checksums::None {
+    let unsafely = config.has(Bug::AsyncCommitWithoutChecksum);
+    if unsafely {
+        f.set_checksums(Checksums::None);
+    }
+    if config.async_commit && f.checksums() == Checksums::None && !unsafely {
         let what = "async_commit needs checksums: without them a torn commit is not noticed";
         return Err(JournalError::refused(what));
     }

@@ -29,6 +29,7 @@ mod log;
 mod number;
 mod on_demand;
 mod ondisk;
+mod planted;
 mod recovery;
 mod state;
 mod transaction;
@@ -45,6 +46,8 @@ pub use log::{Log, LogExtent};
 pub use number::{FsBlock, LogBlock, Tid};
 pub use ondisk::features::{Checksums, Features};
 pub use ondisk::superblock::Superblock;
+#[cfg(feature = "planted-bugs")]
+pub use planted::Bug;
 pub use recovery::{
     FastCommits, FastTag, Finding, Overlay, Recovery, RecoveryReport, clear_errno,
     discard_contents, recover, recover_dry,

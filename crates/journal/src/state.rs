@@ -126,9 +126,11 @@ impl State {
     }
 
     /// What to start now closes the running transaction and gives it its place in the log.
-    pub(crate) fn close_running(&mut self) -> Option<(Arc<Committing>, Running)> {
+    /// `log_revokes`: its revokes are among what is logged.
+    pub(crate) fn close_running(&mut self, log_revokes: bool) -> Option<(Arc<Committing>, Running)> {
         let mut running = self.running.take()?;
-        let log_blocks = running.log_blocks(&self.layout);
+        let revokes = if log_revokes { running.revokes.len() } else { 0 };
+        let log_blocks = self.layout.log_blocks(running.writes.len(), revokes) as u32;
         let committing = Arc::new(Committing {
             tid: self.running_tid,
             log_start: self.head,

@@ -30,6 +30,8 @@ pub struct Like {
     /// Mostly what fast commits can tell: one operation that they cannot makes the next fsyncs of
     /// all tasks full commits.
     pub told: bool,
+    /// More names and blocks go and come anew.
+    pub churn: bool,
 }
 
 impl Generator {
@@ -76,7 +78,13 @@ impl Generator {
     fn draw(&mut self) -> Option<Operation> {
         const FILES: [&str; 6] = ["a", "b", "c", "d", "e", "a-name-that-takes-some-room"];
         const FOLDERS: [&str; 3] = ["p", "q", "r"];
-        let kind = self.rng.below(100);
+        let kind = match self.rng.below(100) {
+            // What frees and takes anew: names that go, files that are cut, folders.
+            drawn if self.like.churn && drawn >= 60 => {
+                [46, 46, 78, 71, 75, 86][self.rng.below(6) as usize]
+            }
+            drawn => drawn,
+        };
         if self.like.told && matches!(kind, 44..53 | 67..82) && self.rng.percent(85) {
             return None;
         }

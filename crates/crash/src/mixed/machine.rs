@@ -46,6 +46,14 @@ pub struct Setup {
     pub fast_commits: bool,
     /// Which operations make transaction points, with data=transact.
     pub points: Option<TransactMask>,
+    /// Checkpoints begin when so many hundredths of the log are in use. A short run comes to none
+    /// with the journal's own 50.
+    pub checkpoint_percent: u8,
+    /// Names and blocks come and go all the time: more is freed and taken anew.
+    pub churn: bool,
+    /// A bug that is to be found.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<super::Planted>,
 }
 
 impl Setup {
@@ -59,6 +67,10 @@ impl Setup {
         lying: false,
         fast_commits: false,
         points: None,
+        checkpoint_percent: 50,
+        churn: false,
+        #[cfg(feature = "planted-bugs")]
+        planted: None,
     };
 
     fn options(&self, journal_device: Option<Arc<dyn BlockDevice>>) -> MountOptions {
@@ -75,7 +87,12 @@ impl Setup {
         };
         options.journal.async_commit = self.async_commit;
         options.journal.fast_commits = self.fast_commits;
+        options.journal.checkpoint_start_fraction = f64::from(self.checkpoint_percent) / 100.0;
         options.page_cache.memory_bytes = 8 << 20;
+        #[cfg(feature = "planted-bugs")]
+        if let Some(planted) = self.planted {
+            planted.into_options(&mut options);
+        }
         options
     }
 
@@ -181,7 +198,8 @@ impl MixedMachine {
             log.pause(false);
         };
         let size = (tasks, operations);
-        let like = Like { transact: self.setup.points.is_some(), told: self.setup.fast_commits };
+        let Setup { points, fast_commits, churn, .. } = self.setup;
+        let like = Like { transact: points.is_some(), told: fast_commits, churn };
         let history = record(&shared, &log, seed, size, like, begin)?;
         let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
         if self.setup.fast_commits && made == 0 {

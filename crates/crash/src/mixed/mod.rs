@@ -19,8 +19,12 @@ mod judge;
 mod machine;
 mod names;
 mod operation;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod points;
 mod run;
 mod seen;
 
 pub use machine::{MixedMachine, Setup};
+#[cfg(feature = "planted-bugs")]
+pub use planted::Planted;

@@ -13,6 +13,7 @@ use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
+use crate::planted::Bug;
 
 /// The orphan file: it never changes its size or place.
 #[derive(Debug)]
@@ -85,7 +86,7 @@ impl Txn<'_> {
 
     /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
     pub fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
-        if self.orphans().contains(no) {
+        if self.orphans().contains(no) || self.volume.has(Bug::OrphanNotRecorded) {
             return Ok(());
         }
         let block_size = self.volume.layout.block_size;

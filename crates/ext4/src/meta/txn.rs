@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
@@ -16,6 +17,7 @@ use crate::error::Result;
 use crate::fastcommit::Named;
 use crate::inode::{Inode, InodeEdit, Orphans};
 use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+use crate::planted::Bug;
 use crate::xattr::Notes;
 
 /// An operation on the metadata. See the module's text.
@@ -246,9 +248,27 @@ impl<'v> Txn<'v> {
         Ok(tid)
     }
 
+    /// Hands the journal what the transaction has changed so far, but for the blocks of `later`,
+    /// and lets others go on: what [`Bug::EntryBeforeInode`] does.
+    pub(crate) fn submit_early(&self, later: &BTreeSet<u64>) -> Result<()> {
+        let early = self.blocks.iter().filter(|(block, _)| !later.contains(block));
+        let writes: BTreeMap<u64, Bytes> = early.map(|(b, image)| (*b, image.clone())).collect();
+        self.volume.log.submit(Update { writes, ..Update::default() })?;
+        steadfast_runtime::sleep(Duration::from_micros(100));
+        Ok(())
+    }
+
+    /// The blocks that the transaction has changed so far.
+    pub(crate) fn block_numbers(&self) -> BTreeSet<u64> {
+        self.blocks.keys().copied().collect()
+    }
+
     /// Of the blocks that this transaction frees, those that must rest until it has committed:
     /// all but those that were free in the last committed state.
     fn resting(&self) -> RangeSet {
+        if self.volume.has(Bug::FreedBlockReused) {
+            return RangeSet::new();
+        }
         let Some(fresh) = &self.volume.fresh else { return self.freed.clone() };
         let mut resting = RangeSet::new();
         for (start, end) in self.freed.iter() {

@@ -55,6 +55,9 @@ pub struct Volume {
     pub(crate) fast: Option<Track>,
     /// Multiple-mount protection.
     pub(crate) protection: Option<Arc<Protection>>,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) planted: Option<crate::planted::Bug>,
 }
 
 /// What the metadata lock guards.

@@ -41,8 +41,12 @@ impl Found {
     }
 
     /// Replays the log, fast commits too, and marks it clean.
-    pub(super) fn replay(&self, device: &Arc<dyn BlockDevice>) -> Result<RecoveryReport> {
-        let recovery = Recovery::read(&self.log, &**device)?;
+    pub(super) fn replay(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+        options: &MountOptions,
+    ) -> Result<RecoveryReport> {
+        let recovery = planted(Recovery::read(&self.log, &**device)?, options);
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         Ok(recovery.finish(&self.log, &**device, &changes)?)
     }
@@ -58,6 +62,18 @@ impl Found {
         overlay.extend(changes);
         Ok((recovery.report, overlay))
     }
+}
+
+/// With the bug that the mount asks for.
+#[cfg(feature = "planted-bugs")]
+fn planted(recovery: Recovery, options: &MountOptions) -> Recovery {
+    Recovery { planted: options.journal.planted, ..recovery }
+}
+
+/// No bugs are built in.
+#[cfg(not(feature = "planted-bugs"))]
+fn planted(recovery: Recovery, _: &MountOptions) -> Recovery {
+    recovery
 }
 
 /// What recovery left.
@@ -315,7 +331,7 @@ pub(super) fn recover(
         let (report, overlay) = found.replay_dry(device)?;
         return Ok(Recovered { overlay, had_error: report.errno != 0 });
     }
-    let report = found.replay(device)?;
+    let report = found.replay(device, options)?;
     Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })
 }
 

@@ -293,6 +293,8 @@ fn assemble(
         fast: None,
         quotas: Quotas::default(),
         protection: None,
+        #[cfg(feature = "planted-bugs")]
+        planted: options.planted,
     }
 }
 

@@ -80,6 +80,9 @@ pub struct MountOptions {
     pub cache_bytes: Option<u64>,
     /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
     pub simulated_epoch: u64,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::Bug>,
 }
 
 impl Default for MountOptions {
@@ -102,6 +105,8 @@ impl Default for MountOptions {
             cache_bytes: None,
             // 2024-01-01.
             simulated_epoch: 1_704_067_200,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
     }
 }

@@ -26,7 +26,7 @@ pub fn replay(
     if options.read_only {
         return Ok(Some(found.replay_dry(device)?.0));
     }
-    let report = found.replay(device)?;
+    let report = found.replay(device, options)?;
     let mut after = superblock::read(&**device, &Overlay::new())?;
     if report.errno != 0 {
         after.state.set(after.state.get() | StateFlags::ERROR.bits());

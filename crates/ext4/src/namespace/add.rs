@@ -16,6 +16,7 @@ use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
 use crate::ondisk::{InodeFlags, InodeNo};
+use crate::planted::Bug;
 
 /// Longest target of a symbolic link that fits into the inode.
 const FAST_TARGET_MAX: usize = ROOT_BYTES - 1;
@@ -194,7 +195,11 @@ fn check_new(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<()> {
 /// Adds the name and finishes.
 fn finish_new(mut txn: Txn<'_>, dir: InodeNo, name: &[u8], no: InodeNo) -> Result<Arc<Inode>> {
     let kind = kind_of(&txn, no)?;
+    let early = txn.volume().has(Bug::EntryBeforeInode).then(|| txn.block_numbers());
     InodeBlocks::directory(&mut txn, dir)?.insert(name, no, kind)?;
+    if let Some(later) = early {
+        txn.submit_early(&later)?;
+    }
     txn.touch(dir, true)?;
     name_changed(&mut txn, dir, name, Some(no))?;
     let inode = txn.inode(no)?;

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 
 use crate::ondisk::superblock::Superblock;
+use crate::planted::Bug;
 use crate::writer::Writer;
 use crate::{FsBlock, JournalError, Log, Result, Tid};
 
@@ -115,9 +116,26 @@ pub struct Recovery {
     /// it works out which blocks change, over `overlay`, and hands them to
     /// [`finish`](Self::finish).
     pub fast_commits: Option<FastCommits>,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::Bug>,
 }
 
 impl Recovery {
+    fn new(
+        report: RecoveryReport,
+        overlay: Overlay,
+        fast_commits: Option<FastCommits>,
+    ) -> Recovery {
+        Recovery {
+            report,
+            overlay,
+            fast_commits,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+
     /// Reads the log. `fs` is the file system's device: of an internal log the log's own.
     ///
     /// # Errors
@@ -140,11 +158,15 @@ impl Recovery {
         fs: &dyn BlockDevice,
         changes: &Overlay,
     ) -> Result<RecoveryReport> {
+        let clean_first = self.has(Bug::RecoveryNotIdempotent);
         let mut report = self.report;
         if report.was_clean {
             return Ok(report);
         }
         settle::check_fits(&log.read_superblock()?, changes)?;
+        if clean_first {
+            mark_clean(log, report.next_tid)?;
+        }
         write_home(log, fs, &self.overlay)?;
         if let Some(fast) = &self.fast_commits
             && !changes.is_empty()
@@ -224,7 +246,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
         report.findings.push(Finding::TornSuperblock);
     }
     let Some(start) = sb.start() else {
-        return Ok(Recovery { report, overlay: Overlay::new(), fast_commits: None });
+        return Ok(Recovery::new(report, Overlay::new(), None));
     };
     let mut reader = read::Reader::new(log, &sb);
     let mut scanned = scan::scan(&mut reader, start, sb.sequence())?;
@@ -247,7 +269,7 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
     report.blocks_replayed = overlay.len() as u64;
     let fast_commits = fast::find(&mut reader, &sb, scanned.end)?;
     report.fast_commits = fast_commits.as_ref().map_or(0, |f| f.commits.len() as u32);
-    Ok(Recovery { report, overlay, fast_commits })
+    Ok(Recovery::new(report, overlay, fast_commits))
 }
 
 fn write_home(log: &Log, fs: &dyn BlockDevice, overlay: &Overlay) -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
 use steadfast_block::BlockDevice;
-use steadfast_crash::explore::{Booted, Machine, Plan, Recorded, explore};
+use steadfast_crash::explore::{Booted, Machine, Places, Plan, Recorded, explore};
 use steadfast_crash::figures::{Cut, Figures};
 use steadfast_crash::ledger::{self, Ledger, Started};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
@@ -40,6 +40,7 @@ pub(super) fn run(
     let recorded = sim.run(move || inner.record(&iozone)).map_err(|e| e.to_string())??;
     let plan = Plan {
         cuts: setting.cuts,
+        places: Places::Spread,
         seed: setting.options.seed,
         e2fsck_every: E2FSCK_EVERY,
         again_percent: 0,

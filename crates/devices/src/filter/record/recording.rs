@@ -2,7 +2,7 @@
 
 use steadfast_runtime::Nanos;
 
-use super::{Action, AtCut, DeviceId, Event, Note, RecordedDevice};
+use super::{Action, AtCut, DeviceId, Durability, Event, Note, RecordedDevice};
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -112,6 +112,29 @@ impl Recording {
         let before = usize::try_from(cut.saturating_sub(self.first_tick)).unwrap_or(usize::MAX);
         let last = before.min(self.times.len()).saturating_sub(1);
         self.times.get(last).copied().unwrap_or_default()
+    }
+
+    /// Cuts around what makes something durable, ascending: when a flush is begun and when it is
+    /// about to end; when a write that is durable by itself has just ended. On a device that keeps
+    /// all it has acknowledged every write is one.
+    pub fn boundaries(&self) -> Vec<u64> {
+        let mut cuts = Vec::new();
+        for event in self.events.iter().filter(|event| !event.failed) {
+            let kept = self.devices[event.device.0 as usize].durability == Durability::OnCompletion;
+            let durable = match &event.action {
+                Action::Write { fua, .. } => *fua || kept,
+                Action::Discard { .. } => kept,
+                Action::Flush => {
+                    cuts.push(event.submitted.tick);
+                    cuts.extend(event.completed.map(|done| done.tick));
+                    false
+                }
+            };
+            cuts.extend(event.completed.filter(|_| durable).map(|done| done.tick + 1));
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
     }
 
     /// What a device must and may hold after a cut.

@@ -1,0 +1,130 @@
+//! Bugs planted in the stack are found by cutting the power; without them nothing is found in the
+//! same runs. Each is an order of writes and flushes that the sources argue for; see
+//! `steadfast_journal::Bug` and `steadfast_ext4::Bug`.
+//!
+//! `--nocapture` prints which run and which cut finds each.
+
+// For people who look at what was found.
+#![allow(clippy::print_stdout)]
+
+use std::sync::Arc;
+
+use steadfast_crash::explore::{Machine, Places, Plan, explore};
+use steadfast_crash::figures::{Cut, Figures};
+use steadfast_crash::mixed::{MixedMachine, Planted, Setup};
+use steadfast_ext4::{Bug as Ext4Bug, DataMode};
+use steadfast_journal::Bug as JournalBug;
+
+const DISK: u64 = 24 << 20;
+const TASKS: usize = 3;
+const OPERATIONS: usize = 70;
+/// Cuts of one recorded run.
+const CUTS: u64 = 24;
+/// Runs in which a bug must be found.
+const RUNS: u64 = 12;
+
+/// Cuts one run of the set-up.
+fn run(setup: Setup, seed: u64, again_percent: u64) -> Result<Figures, String> {
+    let machine = MixedMachine { setup, disk_bytes: DISK };
+    let recorded = machine.record(seed, TASKS, OPERATIONS)?;
+    let places = if seed.is_multiple_of(2) { Places::Boundaries } else { Places::Spread };
+    let plan = Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 };
+    let machine: Arc<dyn Machine> = Arc::new(machine);
+    Ok(explore(&machine, recorded, &plan, &|_| ()))
+}
+
+fn is_wrong(cut: &Cut) -> bool {
+    cut.broken_promises > 0
+        || cut.foreign_bytes > 0
+        || !cut.damage.is_empty()
+        || matches!(cut.e2fsck, Some(Err(_)))
+}
+
+/// Looks for the bug, run after run; then at the same runs without it.
+fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
+    let planted = Setup { planted: Some(bug), ..setup };
+    let mut found = None;
+    for seed in 0..RUNS {
+        let figures = run(planted, seed, again_percent);
+        let figures = figures.unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
+        let wrong = figures.count(is_wrong);
+        if wrong > 0 {
+            println!("{name}: seed {seed}: {wrong} of {CUTS} cuts: {}", figures.findings[0]);
+            found = Some(seed);
+            break;
+        }
+    }
+    let last = found.unwrap_or_else(|| panic!("{name}: not found in {RUNS} runs of {CUTS} cuts"));
+    for seed in 0..=last {
+        let figures = run(setup, seed, again_percent).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(figures.count(is_wrong), 0, "without {name}: {:#?}", figures.findings);
+    }
+}
+
+/// External journal on a card.
+const EXTERNAL: Setup = Setup { external: true, ..Setup::PLAIN };
+/// Checkpoints all the time.
+const CHECKPOINTS: Setup = Setup { checkpoint_percent: 2, ..Setup::PLAIN };
+/// Names and blocks come and go.
+const CHURN: Setup = Setup { churn: true, ..Setup::PLAIN };
+
+#[test]
+fn commit_record_without_pre_flush() {
+    let bug = Planted::Journal(JournalBug::CommitWithoutPreflush);
+    finds("commit record without pre-flush", bug, Setup::PLAIN, 0);
+}
+
+#[test]
+fn tail_advanced_before_the_flush() {
+    let bug = Planted::Journal(JournalBug::TailBeforeFlush);
+    finds("checkpoint tail advanced before the data-disk flush", bug, CHECKPOINTS, 0);
+}
+
+#[test]
+fn missing_revoke() {
+    let bug = Planted::Journal(JournalBug::MissingRevoke);
+    finds("missing revoke", bug, CHURN, 0);
+}
+
+#[test]
+fn ordered_data_not_waited_for() {
+    let bug = Planted::Journal(JournalBug::OrderedDataNotWaitedFor);
+    finds("ordered data not waited for", bug, Setup::PLAIN, 0);
+}
+
+#[test]
+fn freed_block_reused_before_commit() {
+    let bug = Planted::Ext4(Ext4Bug::FreedBlockReused);
+    finds("freed block reused before commit", bug, CHURN, 0);
+}
+
+#[test]
+fn orphan_not_recorded() {
+    let bug = Planted::Ext4(Ext4Bug::OrphanNotRecorded);
+    finds("orphan not recorded", bug, CHURN, 0);
+}
+
+#[test]
+fn async_commit_without_checksum() {
+    let bug = Planted::Journal(JournalBug::AsyncCommitWithoutChecksum);
+    let setup = Setup { data: DataMode::Writeback, async_commit: true, ..Setup::PLAIN };
+    finds("async commit without checksum", bug, setup, 0);
+}
+
+#[test]
+fn fs_device_flush_omitted() {
+    let bug = Planted::Journal(JournalBug::FsFlushOmitted);
+    finds("external journal's fs-device flush omitted", bug, EXTERNAL, 0);
+}
+
+#[test]
+fn recovery_not_idempotent() {
+    let bug = Planted::Journal(JournalBug::RecoveryNotIdempotent);
+    finds("recovery not idempotent", bug, Setup::PLAIN, 100);
+}
+
+#[test]
+fn directory_entry_before_inode() {
+    let bug = Planted::Ext4(Ext4Bug::EntryBeforeInode);
+    finds("directory entry before inode", bug, Setup::PLAIN, 0);
+}

@@ -21,7 +21,7 @@ const OPERATIONS: usize = 70;
 /// Cuts of one recorded run.
 const CUTS: u64 = 24;
 /// Runs in which a bug must be found.
-const RUNS: u64 = 12;
+const RUNS: u64 = 40;
 
 /// Cuts one run of the set-up.
 fn run(setup: Setup, seed: u64, again_percent: u64) -> Result<Figures, String> {
@@ -89,7 +89,7 @@ fn missing_revoke() {
 #[test]
 fn ordered_data_not_waited_for() {
     let bug = Planted::Journal(JournalBug::OrderedDataNotWaitedFor);
-    finds("ordered data not waited for", bug, Setup::PLAIN, 0);
+    finds("ordered data not waited for", bug, EXTERNAL, 0);
 }
 
 #[test]

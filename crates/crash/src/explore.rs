@@ -90,44 +90,105 @@ pub fn explore(
     plan: &Plan,
     progress: &dyn Fn(u64),
 ) -> Figures {
+    let mut figures = Figures::default();
+    each_cut(machine, &recorded, plan, &mut |cut, _| {
+        let done = cut.number + 1;
+        figures.add(cut);
+        progress(done);
+        true
+    });
+    figures
+}
+
+/// What decided a cut's outcome, so that it can be made again.
+#[derive(Debug, Clone)]
+pub struct Survival {
+    /// Of each device's atomic units in doubt, in order: whether it was there.
+    pub kept: Vec<Vec<bool>>,
+    /// Whether the power goes again, when, and what survives that.
+    pub(crate) choices: Rng,
+}
+
+/// The first cut, in the order of time, that is `wrong`, with what survived it.
+pub fn first_wrong(
+    machine: &Arc<dyn Machine>,
+    recorded: &Recorded,
+    plan: &Plan,
+    wrong: &dyn Fn(&Cut) -> bool,
+) -> Option<(Cut, Survival)> {
+    let mut first = None;
+    each_cut(machine, recorded, plan, &mut |cut, survival| {
+        first = wrong(&cut).then_some((cut, survival));
+        first.is_none()
+    });
+    first
+}
+
+/// Makes the cuts in the order of time, until `visit` says that it is enough.
+fn each_cut(
+    machine: &Arc<dyn Machine>,
+    recorded: &Recorded,
+    plan: &Plan,
+    visit: &mut dyn FnMut(Cut, Survival) -> bool,
+) {
     let Recorded { bases, recording, judge } = recorded;
     let mut followed: Vec<Followed> =
-        bases.into_iter().map(|base| Followed { base, settled: 0 }).collect();
+        bases.iter().map(|base| Followed { base: base.clone(), settled: 0 }).collect();
     let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
     let kernel = (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok);
-    let mut figures = Figures::default();
-    for (i, cut) in instants(&recording, plan).into_iter().enumerate() {
-        let number = i as u64;
+    for (tick, number) in instants(recording, plan).into_iter().zip(0u64..) {
         let mut choices = Rng::new(plan.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f));
-        let contents = followed
+        let (contents, kept) = followed
             .iter_mut()
-            .enumerate()
-            .map(|(device, f)| f.cut(&recording, DeviceId(device as u32), cut, &mut choices))
-            .collect();
-        let moment = Moment { tick: cut, at: recording.time_of(cut) };
-        let sampled = plan.e2fsck_every > 0 && number.is_multiple_of(plan.e2fsck_every);
-        let e2fsck = e2fsck.as_ref().filter(|_| sampled);
-        let contents = match choices.percent(plan.again_percent) {
+            .zip(0..)
+            .map(|(f, device)| f.cut(recording, DeviceId(device), tick, &mut choices))
+            .unzip();
+        let moment = Moment { tick, at: recording.time_of(tick) };
+        let sampled = |every: u64| every > 0 && number.is_multiple_of(every);
+        let trial = Trial {
+            machine,
+            judge,
+            moment,
+            again_percent: plan.again_percent,
+            e2fsck: e2fsck.as_ref().filter(|_| sampled(plan.e2fsck_every)),
+            kernel: kernel.as_ref().filter(|_| sampled(plan.kernel_every)),
+        };
+        let cut = trial.run(contents, choices.clone());
+        if !visit(Cut { number, ..cut }, Survival { kept, choices }) {
+            return;
+        }
+    }
+}
+
+/// One cut: the machine, when, and who judges.
+pub(crate) struct Trial<'a> {
+    pub machine: &'a Arc<dyn Machine>,
+    pub judge: &'a Arc<dyn Judge>,
+    pub moment: Moment,
+    pub again_percent: u64,
+    pub e2fsck: Option<&'a E2fsck>,
+    pub kernel: Option<&'a Kernel>,
+}
+
+impl Trial<'_> {
+    /// Lets the machine recover from what the cut has left, and judges that.
+    pub fn run(&self, contents: Vec<Store>, mut choices: Rng) -> Cut {
+        let Trial { machine, judge, moment, e2fsck, kernel, .. } = *self;
+        let tick = moment.tick;
+        let contents = match choices.percent(self.again_percent) {
             true => match cut_again(machine, contents, &mut choices) {
                 Ok(contents) => contents,
-                Err(why) => {
-                    let cut = Cut::unmountable(moment.at, why);
-                    figures.add(Cut { number, tick: moment.tick, ..cut });
-                    continue;
-                }
+                Err(why) => return Cut { tick, ..Cut::unmountable(moment.at, why) },
             },
             false => contents,
         };
-        let kernel =
-            kernel.as_ref().filter(|_| number.is_multiple_of(plan.kernel_every.max(1))).map(|k| {
-                let journal = machine.journal().map(|j| &contents[j]);
-                k.judge(&contents[machine.disk()], journal, &*judge, moment)
-            });
-        let cut = one_cut(machine, contents, &judge, moment, choices.bits(), e2fsck);
-        figures.add(Cut { number, tick: moment.tick, kernel, ..cut });
-        progress(number + 1);
+        let kernel = kernel.map(|k| {
+            let journal = machine.journal().map(|j| &contents[j]);
+            k.judge(&contents[machine.disk()], journal, &**judge, moment)
+        });
+        let cut = one_cut(machine, contents, judge, moment, choices.bits(), e2fsck);
+        Cut { tick, kernel, ..cut }
     }
-    figures
 }
 
 /// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the time, the others
@@ -164,15 +225,15 @@ struct Followed {
 }
 
 impl Followed {
-    /// What the device may hold after `cut`. A third of the time each: nothing in doubt is there,
-    /// all of it is, each sector is or is not.
+    /// What the device may hold after `cut`, and which units in doubt are there. A third of the
+    /// time each: nothing in doubt is there, all of it is, each sector is or is not.
     fn cut(
         &mut self,
         recording: &Recording,
         device: DeviceId,
         cut: u64,
         choices: &mut Rng,
-    ) -> Store {
+    ) -> (Store, Vec<bool>) {
         let at = recording.at(device, cut);
         let settled = at.settled(self.settled);
         at.advance(&mut self.base, self.settled, settled);
@@ -182,7 +243,12 @@ impl Followed {
             1 => 100,
             _ => choices.below(101),
         };
-        at.contents(&self.base, self.settled, keep_percent, choices)
+        let mut kept = Vec::new();
+        let contents = at.contents_where(&self.base, self.settled, |_, _| {
+            kept.push(choices.percent(keep_percent));
+            kept.last() == Some(&true)
+        });
+        (contents, kept)
     }
 }
 

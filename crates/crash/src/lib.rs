@@ -8,3 +8,4 @@ pub mod kernel;
 pub mod ledger;
 pub mod mixed;
 pub mod points;
+pub mod shrink;

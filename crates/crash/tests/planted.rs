@@ -12,23 +12,31 @@ use std::sync::Arc;
 use steadfast_crash::explore::{Machine, Places, Plan, explore};
 use steadfast_crash::figures::{Cut, Figures};
 use steadfast_crash::mixed::{MixedMachine, Planted, Setup};
+use steadfast_crash::shrink::{Effort, shrink};
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
 
 const DISK: u64 = 24 << 20;
 const TASKS: usize = 3;
 const OPERATIONS: usize = 70;
+/// How much to try to make a case small.
+const EFFORT: Effort = Effort { runs: 80, recoveries: 120 };
 /// Cuts of one recorded run.
 const CUTS: u64 = 24;
 /// Runs in which a bug must be found.
 const RUNS: u64 = 40;
 
+/// How a run is cut: those of even seeds around flushes.
+fn plan(seed: u64, again_percent: u64) -> Plan {
+    let places = if seed.is_multiple_of(2) { Places::Boundaries } else { Places::Spread };
+    Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 }
+}
+
 /// Cuts one run of the set-up.
 fn run(setup: Setup, seed: u64, again_percent: u64) -> Result<Figures, String> {
     let machine = MixedMachine { setup, disk_bytes: DISK };
     let recorded = machine.record(seed, TASKS, OPERATIONS)?;
-    let places = if seed.is_multiple_of(2) { Places::Boundaries } else { Places::Spread };
-    let plan = Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 };
+    let plan = plan(seed, again_percent);
     let machine: Arc<dyn Machine> = Arc::new(machine);
     Ok(explore(&machine, recorded, &plan, &|_| ()))
 }
@@ -59,6 +67,13 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
         let figures = run(setup, seed, again_percent).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(figures.count(is_wrong), 0, "without {name}: {:#?}", figures.findings);
     }
+    let machine = MixedMachine { setup: planted, disk_bytes: DISK };
+    let script = machine.script(last, TASKS, OPERATIONS);
+    let plan = plan(last, again_percent);
+    let shrunk = shrink(&machine, (last, &script), &plan, &is_wrong, EFFORT);
+    let shrunk = shrunk.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
+    println!("{name}: {shrunk}");
 }
 
 /// External journal on a card.

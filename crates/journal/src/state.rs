@@ -127,7 +127,10 @@ impl State {
 
     /// What to start now closes the running transaction and gives it its place in the log.
     /// `log_revokes`: its revokes are among what is logged.
-    pub(crate) fn close_running(&mut self, log_revokes: bool) -> Option<(Arc<Committing>, Running)> {
+    pub(crate) fn close_running(
+        &mut self,
+        log_revokes: bool,
+    ) -> Option<(Arc<Committing>, Running)> {
         let mut running = self.running.take()?;
         let revokes = if log_revokes { running.revokes.len() } else { 0 };
         let log_blocks = self.layout.log_blocks(running.writes.len(), revokes) as u32;

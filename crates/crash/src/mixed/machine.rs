@@ -19,7 +19,7 @@ use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 
 use super::generate::Like;
 use super::judge::{MixedJudge, Promises};
-use super::run::record;
+use super::run::{Script, record};
 use crate::explore::{Booted, Machine, Recorded};
 
 /// 1970 and some: when every machine begins, in seconds.
@@ -173,12 +173,27 @@ impl MixedMachine {
     /// # Errors
     /// If anything in it fails, in words.
     pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded, String> {
-        let machine = *self;
-        let ran = Sim::new(seed).run(move || machine.simulate(seed, tasks, operations));
+        self.record_script(seed, &self.script(seed, tasks, operations))
+    }
+
+    /// What [`record`](Self::record) runs.
+    pub fn script(&self, seed: u64, tasks: usize, operations: usize) -> Script {
+        let Setup { points, fast_commits, churn, .. } = self.setup;
+        let like = Like { transact: points.is_some(), told: fast_commits, churn };
+        Script::drawn(seed, tasks, operations, like)
+    }
+
+    /// Runs a script in a simulation of its own, whose seed this is.
+    ///
+    /// # Errors
+    /// If anything in it fails, in words.
+    pub fn record_script(&self, seed: u64, script: &Script) -> Result<Recorded, String> {
+        let (machine, script) = (*self, script.clone());
+        let ran = Sim::new(seed).run(move || machine.simulate(&script));
         ran.map_err(|e| e.to_string())?
     }
 
-    fn simulate(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded, String> {
+    fn simulate(&self, script: &Script) -> Result<Recorded, String> {
         let log = RecordLog::new();
         log.pause(true);
         let (models, devices) = self.build(Some(&log))?;
@@ -197,12 +212,10 @@ impl MixedMachine {
             bases = models.iter().map(|m| m.contents()).collect();
             log.pause(false);
         };
-        let size = (tasks, operations);
-        let Setup { points, fast_commits, churn, .. } = self.setup;
-        let like = Like { transact: points.is_some(), told: fast_commits, churn };
-        let history = record(&shared, &log, seed, size, like, begin)?;
+        let transact = self.setup.points.is_some();
+        let history = record(&shared, &log, script, transact, begin)?;
         let made = fs.journal().map_or(0, |journal| journal.stats().fast_commits);
-        if self.setup.fast_commits && made == 0 {
+        if self.setup.fast_commits && made == 0 && !script.may_fail {
             return Err("no fast commit was made".into());
         }
         let recording = log.take();

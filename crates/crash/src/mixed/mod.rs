@@ -28,3 +28,4 @@ mod seen;
 pub use machine::{MixedMachine, Setup};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Planted;
+pub use run::Script;

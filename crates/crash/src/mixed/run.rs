@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_devices::filter::record::{Moment, RecordLog};
+use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
 use steadfast_runtime::{spawn, yield_now};
 use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr};
 
@@ -19,20 +19,90 @@ pub(super) fn folder_name(task: usize) -> String {
     format!("task{task}")
 }
 
-/// Runs `tasks` tasks of `operations` operations each, drawn from `seed`. Their folders are made
-/// first and made durable; `begin` is called then.
+/// What the tasks do, each its own operations in order.
+#[derive(Debug, Clone)]
+pub struct Script {
+    pub(super) tasks: Vec<Vec<Operation>>,
+    /// An operation that fails changes nothing and is left out: others that it needs may have been
+    /// taken out of the script.
+    pub(super) may_fail: bool,
+}
+
+impl Script {
+    /// `tasks` tasks of `operations` operations each, drawn from `seed`.
+    pub(super) fn drawn(seed: u64, tasks: usize, operations: usize, like: Like) -> Script {
+        let task = |task: usize| {
+            let seed = seed.wrapping_mul(1000).wrapping_add(task as u64);
+            let mut generator = Generator::new(seed, like);
+            (0..operations).map(|_| generator.next()).collect()
+        };
+        Script { tasks: (0..tasks).map(task).collect(), may_fail: false }
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.tasks.iter().map(Vec::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The operations of each task that had begun before a cut of the run.
+    #[must_use]
+    pub fn before(&self, recording: &Recording, cut: u64) -> Script {
+        let mut begun = vec![0; self.tasks.len()];
+        for note in recording.notes_before(cut).iter().filter(|note| note.label == NOTE) {
+            let [task, _, end] = note.detail;
+            if let Some(count) = begun.get_mut(task as usize).filter(|_| end == 0) {
+                *count += 1;
+            }
+        }
+        let first =
+            |(ops, count): (&Vec<Operation>, usize)| ops.iter().take(count).cloned().collect();
+        let tasks = self.tasks.iter().zip(begun).map(first).collect();
+        Script { tasks, may_fail: self.may_fail }
+    }
+
+    /// Only the operations of which `keep` says so, by task and place.
+    #[must_use]
+    pub fn only(&self, keep: impl Fn(usize, usize) -> bool) -> Script {
+        let task = |(task, ops): (usize, &Vec<Operation>)| {
+            let kept = ops.iter().enumerate().filter(|(index, _)| keep(task, *index));
+            kept.map(|(_, op)| op.clone()).collect()
+        };
+        Script { tasks: self.tasks.iter().enumerate().map(task).collect(), may_fail: true }
+    }
+
+    /// Task and place of each operation, task by task.
+    pub fn places(&self) -> Vec<(usize, usize)> {
+        let of = |(task, ops): (usize, &Vec<Operation>)| {
+            (0..ops.len()).map(move |index| (task, index)).collect::<Vec<_>>()
+        };
+        self.tasks.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// The operations in words, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let line =
+            |(task, index): (usize, usize)| format!("task {task}: {:?}", self.tasks[task][index]);
+        self.places().into_iter().map(line).collect()
+    }
+}
+
+/// Runs a script. The tasks' folders are made first and made durable; `begin` is called then.
 ///
 /// # Errors
-/// If an operation fails: none should.
+/// If an operation fails: none that was drawn should.
 pub fn record(
     fs: &Arc<dyn FileSystem>,
     log: &RecordLog,
-    seed: u64,
-    (tasks, operations): (usize, usize),
-    like: Like,
+    script: &Script,
+    transact: bool,
     begin: impl FnOnce(),
 ) -> std::result::Result<History, String> {
-    let folders: Vec<Ino> = (0..tasks)
+    let folders: Vec<Ino> = (0..script.tasks.len())
         .map(|task| {
             let node = NewNode { mode: 0o755, ..NewNode::default() };
             fs.mkdir(fs.root(), folder_name(task).as_bytes(), node).map(|a| a.ino)
@@ -40,28 +110,32 @@ pub fn record(
         .collect::<Result<_>>()
         .map_err(|e| e.to_string())?;
     fs.sync().map_err(|e| e.to_string())?;
-    if like.transact {
+    if transact {
         fs.transact().map_err(|e| e.to_string())?;
     }
     begin();
     let running: Vec<_> = folders
         .into_iter()
+        .zip(script.tasks.clone())
         .enumerate()
-        .map(|(task, folder)| {
+        .map(|(task, (folder, operations))| {
             let worker = Worker { fs: Arc::clone(fs), folder, task };
             let log = log.clone();
-            let seed = seed.wrapping_mul(1000).wrapping_add(task as u64);
-            let mut generator = Generator::new(seed, like);
+            let may_fail = script.may_fail;
             spawn(format!("task {task}"), move || -> std::result::Result<Vec<Done>, String> {
                 let mut done = Vec::new();
-                for index in 0..operations {
-                    let op = generator.next();
+                for op in operations {
+                    let index = done.len();
                     let started = note(&log, task, index, 0);
-                    worker
-                        .carry_out(index, &op)
-                        .map_err(|e| format!("task {task}, operation {index}, {op:?}: {e}"))?;
+                    let outcome = worker.carry_out(index, &op);
                     let acknowledged = note(&log, task, index, 1);
-                    done.push(Done { op, started, acknowledged });
+                    match outcome {
+                        Ok(()) => done.push(Done { op, started, acknowledged }),
+                        Err(_) if may_fail => {}
+                        Err(e) => {
+                            return Err(format!("task {task}, operation {index}, {op:?}: {e}"));
+                        }
+                    }
                     yield_now();
                 }
                 Ok(done)

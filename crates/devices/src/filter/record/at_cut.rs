@@ -119,13 +119,24 @@ impl<'a> AtCut<'a> {
         keep_percent: u64,
         choices: &mut Rng,
     ) -> Store {
+        self.contents_where(base, from, |_, _| choices.percent(keep_percent))
+    }
+
+    /// As [`contents`](Self::contents); which units in doubt are there `keep` decides, asked for
+    /// each in order with the request and the unit's offset on the device.
+    pub fn contents_where(
+        &self,
+        base: &Store,
+        from: usize,
+        mut keep: impl FnMut(&Event, u64) -> bool,
+    ) -> Store {
         let mut store = base.clone();
         for (event, fate) in self.changes(from) {
             match fate {
                 Fate::Durable => apply(&mut store, &event.action),
                 Fate::InDoubt => {
-                    let keep = || choices.percent(keep_percent);
-                    apply_some(&mut store, &event.action, self.device.info.atomic_write, keep);
+                    let unit = self.device.info.atomic_write;
+                    apply_some(&mut store, &event.action, unit, |at| keep(event, at));
                 }
             }
         }
@@ -174,7 +185,7 @@ fn apply(store: &mut Store, action: &Action) {
 }
 
 /// Applies those units that `keep` says; neighbours that are kept go together.
-fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut() -> bool) {
+fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut(u64) -> bool) {
     let (offset, len, data): (u64, u64, Option<&Packed>) = match action {
         Action::Write { offset, data, .. } => (*offset, data.len() as u64, Some(data)),
         Action::Discard { offset, len } => (*offset, *len, None),
@@ -186,7 +197,7 @@ fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMu
     let mut run: Option<u64> = None;
     let mut at = 0;
     while at < len {
-        let kept = keep();
+        let kept = keep(offset + at);
         let end = (at + unit).min(len);
         let start = *run.get_or_insert(at);
         if !kept || end == len {

@@ -3,6 +3,9 @@
 //! A test that explores (random operations, sampled power cuts, flipped bits) multiplies its
 //! number of cases by the whole number in the environment variable `STEADFAST_SOAK`, where that is
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
+//!
+//! Afterwards the crash explorer must find the bugs that only a build with the feature
+//! `planted-bugs` has.
 
 use std::path::Path;
 use std::time::Duration;
@@ -42,6 +45,13 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         command.env("STEADFAST_SOAK", factor.to_string());
         command.env("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string());
         test::cargo_test(LIMIT, command, &mut tally)
+    });
+    step("planted bugs are found", || {
+        let mut args = vec!["test", "--release", "--package", "steadfast-crash"];
+        args.extend(["--features", "planted-bugs", "--test", "planted"]);
+        args.extend(filter);
+        args.extend(["--", "--show-output"]);
+        test::cargo_test(LIMIT, step::cargo(root, &args), &mut tally)
     });
     Ok(test::summary(&tally, 0))
 }

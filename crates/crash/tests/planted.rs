@@ -8,6 +8,7 @@
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use steadfast_crash::explore::{Machine, Places, Plan, explore};
 use steadfast_crash::figures::{Cut, Figures};
@@ -21,6 +22,8 @@ const TASKS: usize = 3;
 const OPERATIONS: usize = 70;
 /// How much to try to make a case small.
 const EFFORT: Effort = Effort { runs: 80, recoveries: 120 };
+/// A case is small if it has at most so many operations.
+const SMALL: usize = 20;
 /// Cuts of one recorded run.
 const CUTS: u64 = 24;
 /// Runs in which a bug must be found.
@@ -52,12 +55,14 @@ fn is_wrong(cut: &Cut) -> bool {
 fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     let planted = Setup { planted: Some(bug), ..setup };
     let mut found = None;
+    let begun = Instant::now();
     for seed in 0..RUNS {
         let figures = run(planted, seed, again_percent);
         let figures = figures.unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
         let wrong = figures.count(is_wrong);
         if wrong > 0 {
-            println!("{name}: seed {seed}: {wrong} of {CUTS} cuts: {}", figures.findings[0]);
+            let (took, first) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
+            println!("{name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {first}");
             found = Some(seed);
             break;
         }
@@ -74,6 +79,7 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     let shrunk = shrunk.unwrap_or_else(|e| panic!("{name}: {e}"));
     let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
     println!("{name}: {shrunk}");
+    assert!(shrunk.script.len() <= SMALL, "{name}: {} operations", shrunk.script.len());
 }
 
 /// External journal on a card.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::record::{DeviceId, Moment};
 use steadfast_devices::store::Store;
 
 use super::{Effort, delta};
@@ -36,18 +36,20 @@ pub struct Decisive {
 
 impl fmt::Display for Decisive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (these, others) = if self.lost { ("lost", "there") } else { ("there", "lost") };
-        write!(f, "of {} units in doubt {these}, all others {others}:", self.in_doubt)?;
-        for unit in &self.units {
-            let Unit { device, submitted, offset } = unit;
-            write!(f, " [device {device}, byte {offset}, submitted at tick {submitted}]")?;
+        let Decisive { in_doubt, units, lost } = self;
+        let (these, others) = if *lost { ("lost", "there") } else { ("there", "lost") };
+        if units.is_empty() {
+            return write!(f, "all {in_doubt} units in doubt are {others}");
         }
-        if self.units.is_empty() { write!(f, " none") } else { Ok(()) }
+        write!(f, "of {in_doubt} units in doubt these are {these} and all others {others}:")?;
+        units.iter().try_for_each(|Unit { device, submitted, offset }| {
+            write!(f, " [device {device}, byte {offset}, submitted at tick {submitted}]")
+        })
     }
 }
 
-/// Contents of all devices, with the units of `kept` there; and all units in doubt, in order, with
-/// whether they were there.
+/// Contents of all devices after the cut. `keep` is asked of each unit in doubt, by its number among
+/// those of its device.
 fn contents(
     recorded: &Recorded,
     tick: u64,
@@ -88,7 +90,7 @@ pub(super) fn minimise(
     // As dear as a recovery: only if nothing else saw what was wrong.
     let by_e2fsck = !wrong(&Cut { e2fsck: None, ..cut.clone() });
     let e2fsck = by_e2fsck.then(E2fsck::find).flatten();
-    let moment = steadfast_devices::filter::record::Moment { tick: cut.tick, at: cut.at };
+    let moment = Moment { tick: cut.tick, at: cut.at };
     let again_percent = plan.again_percent;
     let (judge, e2fsck) = (&recorded.judge, e2fsck.as_ref());
     let trial = Trial { machine, judge, moment, again_percent, e2fsck, kernel: None };

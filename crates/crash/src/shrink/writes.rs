@@ -38,6 +38,9 @@ impl fmt::Display for Decisive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Decisive { in_doubt, units, lost } = self;
         let (these, others) = if *lost { ("lost", "there") } else { ("there", "lost") };
+        if *in_doubt == 0 {
+            return write!(f, "nothing was in doubt");
+        }
         if units.is_empty() {
             return write!(f, "all {in_doubt} units in doubt are {others}");
         }

@@ -59,6 +59,41 @@ fn a_flush_makes_durable_what_completed_before_it() {
 }
 
 #[test]
+fn boundaries_are_where_something_becomes_durable() {
+    let run = |durability| {
+        let (disk, log) = recorded(durability);
+        for request in [write(1, 0, 1, false), write(2, 1, 1, true), Request::Flush] {
+            disk.submit(request).wait().unwrap();
+        }
+        log.take().boundaries()
+    };
+    // Submitted at ticks 0, 2 and 4, complete at 1, 3 and 5.
+    assert_eq!(run(Durability::OnFlush), [4, 5]);
+    assert_eq!(run(Durability::OnCompletion), [2, 4, 5]);
+}
+
+#[test]
+fn who_asks_chooses_each_unit_in_doubt() {
+    let (disk, log) = recorded(Durability::OnFlush);
+    disk.submit(write(1, 4, 3, false)).wait().unwrap();
+    let recording = log.take();
+    let at = recording.at(disk.device(), recording.last_cut());
+    let unit = u64::from(disk.info().atomic_write);
+    let last = 7 * 512 - unit;
+    let mut asked = Vec::new();
+    let left = at.contents_where(&Store::new(SIZE), 0, |event, offset| {
+        asked.push((event.submitted.tick, offset));
+        offset == last
+    });
+    let units = (4 * 512..7 * 512).step_by(unit as usize);
+    assert_eq!(asked, units.map(|offset| (0, offset)).collect::<Vec<_>>());
+    let held = left.read(4 * 512, 3 * 512);
+    let kept = (last - 4 * 512) as usize;
+    assert!(held[..kept].iter().all(|byte| *byte == 0));
+    assert_eq!(held[kept..], pattern::bytes(1, 4 * 512, 3 * 512)[kept..]);
+}
+
+#[test]
 fn without_a_volatile_cache_completion_is_enough() {
     let (disk, log) = recorded(Durability::OnCompletion);
     disk.submit(write(1, 0, 1, false)).wait().unwrap();

@@ -113,6 +113,15 @@ fn ordered_data_not_waited_for() {
     finds("ordered data not waited for", bug, EXTERNAL, 0);
 }
 
+/// On one device the flush before the commit block covers what was not waited for, unless it is
+/// late.
+#[test]
+fn ordered_data_not_waited_for_on_one_device() {
+    let bug = Planted::Journal(JournalBug::OrderedDataNotWaitedFor);
+    let setup = Setup { stragglers: true, ..Setup::PLAIN };
+    finds("ordered data not waited for, one device", bug, setup, 0);
+}
+
 #[test]
 fn freed_block_reused_before_commit() {
     let bug = Planted::Ext4(Ext4Bug::FreedBlockReused);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::{Effect, Fault, Ops, Rule};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
 use steadfast_devices::store::Store;
@@ -26,6 +27,12 @@ use crate::explore::{Booted, Machine, Recorded};
 const EPOCH: u64 = 1_704_067_200;
 /// Blocks of an internal journal.
 const JOURNAL_BLOCKS: u32 = 1024;
+
+/// One write in so many is late, until so many have been made,
+const STRAGGLER_EVERY: u64 = 7;
+const STRAGGLERS_END: u64 = 1400;
+/// by this much: longer than a commit.
+const STRAGGLER_DELAY: Duration = Duration::from_millis(3);
 
 /// A set-up to be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +58,10 @@ pub struct Setup {
     pub checkpoint_percent: u8,
     /// Names and blocks come and go all the time: more is freed and taken anew.
     pub churn: bool,
+    /// Some writes to the disk take much longer than others, as on flash that collects garbage:
+    /// later ones overtake them. The modelled disk by itself answers nearly in order, which hides
+    /// that somebody did not wait.
+    pub stragglers: bool,
     /// A bug that is to be found.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<super::Planted>,
@@ -69,6 +80,7 @@ impl Setup {
         points: None,
         checkpoint_percent: 50,
         churn: false,
+        stragglers: false,
         #[cfg(feature = "planted-bugs")]
         planted: None,
     };
@@ -131,6 +143,7 @@ impl MixedMachine {
             .iter()
             .map(|m| -> Arc<dyn BlockDevice> {
                 let device: Arc<dyn BlockDevice> = Arc::clone(m) as Arc<dyn BlockDevice>;
+                let device = if self.setup.stragglers { with_stragglers(device) } else { device };
                 match log {
                     Some(log) if self.setup.lying => {
                         let drains_within = Duration::from_millis(20);
@@ -224,6 +237,16 @@ impl MixedMachine {
         let judge = Arc::new(MixedJudge::new(history, self.setup.promises()));
         Ok(Recorded { bases, recording, judge })
     }
+}
+
+/// Delays single writes; see [`Setup::stragglers`].
+fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    let fault = Fault::new(device);
+    for nth in (STRAGGLER_EVERY..STRAGGLERS_END).step_by(STRAGGLER_EVERY as usize) {
+        let late = Effect::Delay(STRAGGLER_DELAY);
+        fault.faults().add(Rule::new(Ops::WRITE, late).nth(nth));
+    }
+    Arc::new(fault)
 }
 
 impl Machine for MixedMachine {

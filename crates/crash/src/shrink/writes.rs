@@ -51,8 +51,8 @@ impl fmt::Display for Decisive {
     }
 }
 
-/// Contents of all devices after the cut. `keep` is asked of each unit in doubt, by its number among
-/// those of its device.
+/// Contents of all devices after the cut. `keep` is asked of each unit in doubt, by its number
+/// among those of its device.
 fn contents(
     recorded: &Recorded,
     tick: u64,

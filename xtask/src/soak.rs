@@ -47,11 +47,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         test::cargo_test(LIMIT, command, &mut tally)
     });
     step("planted bugs are found", || {
-        let mut args = vec!["test", "--release", "--package", "steadfast-crash"];
-        args.extend(["--features", "planted-bugs", "--test", "planted"]);
-        args.extend(filter);
-        args.extend(["--", "--show-output"]);
-        test::cargo_test(LIMIT, step::cargo(root, &args), &mut tally)
+        let more: Vec<&str> = ["--release"].into_iter().chain(filter).collect();
+        test::planted_bugs(LIMIT, root, &more, &mut tally)
     });
     Ok(test::summary(&tally, 0))
 }

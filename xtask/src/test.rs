@@ -39,8 +39,24 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
         let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
         cargo_test(step::LIMIT, step::cargo(root, &args), &mut tally)
     });
+    step("planted bugs are found", || planted_bugs(step::LIMIT, root, &[], &mut tally));
     println!("    {:.0} s in all", begun.elapsed().as_secs_f64());
     Ok(summary(&tally, failed_checks))
+}
+
+/// Builds journal, ext4 and the crash explorer once more, with the feature `planted-bugs`, and lets
+/// the explorer find each of them. Further arguments of cargo: `more`.
+pub fn planted_bugs(
+    limit: Duration,
+    root: &Path,
+    more: &[&str],
+    tally: &mut Tally,
+) -> anyhow::Result<bool> {
+    let mut args = vec!["test", "--package", "steadfast-crash", "--features", "planted-bugs"];
+    args.extend(["--test", "planted"]);
+    args.extend(more);
+    args.extend(["--", "--show-output"]);
+    cargo_test(limit, step::cargo(root, &args), tally)
 }
 
 /// Runs `cargo test` and counts.

@@ -253,7 +253,7 @@ impl Followed {
 }
 
 /// Lets the machine recover from `contents` and cuts its power again meanwhile, or right after.
-fn cut_again(
+pub(crate) fn cut_again(
     machine: &Arc<dyn Machine>,
     contents: Vec<Store>,
     choices: &mut Rng,
@@ -280,9 +280,9 @@ fn cut_again(
 }
 
 /// What came out of the simulation in which the machine recovered.
-struct Recovered {
-    cut: Cut,
-    contents: Option<Vec<Store>>,
+pub(crate) struct Recovered {
+    pub cut: Cut,
+    pub contents: Option<Vec<Store>>,
 }
 
 fn one_cut(
@@ -311,7 +311,7 @@ fn one_cut(
     cut
 }
 
-fn recover(
+pub(crate) fn recover(
     machine: &dyn Machine,
     contents: Vec<Store>,
     judge: &dyn Judge,
@@ -373,7 +373,7 @@ fn read_file(fs: &dyn FileSystem, path: &[u8]) -> Result<Option<Vec<u8>>, FsErro
 }
 
 /// What the structure check finds on the recovered disk, in words.
-fn structure(disk: &Store) -> Vec<String> {
+pub(crate) fn structure(disk: &Store) -> Vec<String> {
     let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("recovered disk", disk.snapshot()));
     match steadfast_ext4::check::check(&device, None) {
         Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),

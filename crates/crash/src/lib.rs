@@ -9,3 +9,4 @@ pub mod ledger;
 pub mod mixed;
 pub mod points;
 pub mod shrink;
+pub mod small;

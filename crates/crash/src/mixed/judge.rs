@@ -16,7 +16,7 @@ use crate::judge::Judge;
 
 /// An operation that was carried out.
 #[derive(Debug, Clone)]
-pub(super) struct Done {
+pub(crate) struct Done {
     pub op: Operation,
     pub started: Moment,
     pub acknowledged: Moment,
@@ -25,7 +25,7 @@ pub(super) struct Done {
 /// What every task did, in its order.
 #[derive(Debug, Clone)]
 pub struct History {
-    pub(super) tasks: Vec<Vec<Done>>,
+    pub(crate) tasks: Vec<Vec<Done>>,
 }
 
 /// What the set-up promises.
@@ -241,7 +241,7 @@ impl Promised {
 }
 
 /// The nodes whose inodes an operation on names changes.
-fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<Node> {
+pub(crate) fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<Node> {
     let of = |name: &str| names.node(name);
     let nodes = match op {
         Operation::Create { name }

@@ -85,7 +85,7 @@ impl Setup {
         planted: None,
     };
 
-    fn options(&self, journal_device: Option<Arc<dyn BlockDevice>>) -> MountOptions {
+    pub(crate) fn options(&self, journal_device: Option<Arc<dyn BlockDevice>>) -> MountOptions {
         let mut options = MountOptions {
             data: self.data,
             journal_device,
@@ -108,7 +108,7 @@ impl Setup {
         options
     }
 
-    fn promises(&self) -> Promises {
+    pub(crate) fn promises(&self) -> Promises {
         let foreign_allowed = self.data == DataMode::Writeback;
         Promises { foreign_allowed, points: self.points }
     }

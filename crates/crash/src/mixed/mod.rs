@@ -15,15 +15,15 @@
 
 mod content;
 mod generate;
-mod judge;
+pub(crate) mod judge;
 mod machine;
-mod names;
-mod operation;
+pub(crate) mod names;
+pub(crate) mod operation;
 #[cfg(feature = "planted-bugs")]
 mod planted;
 mod points;
-mod run;
-mod seen;
+pub(crate) mod run;
+pub(crate) mod seen;
 
 pub use machine::{MixedMachine, Setup};
 #[cfg(feature = "planted-bugs")]

@@ -7,13 +7,13 @@ use super::seen::{Kind, Seen};
 
 /// A node of the model: named by the operation that made it; 0 is the task's folder, others are
 /// one more than the operation's index.
-pub(super) type Node = usize;
+pub(crate) type Node = usize;
 
 /// The task's folder.
-pub(super) const FOLDER: Node = 0;
+pub(crate) const FOLDER: Node = 0;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NodeInfo {
+pub(crate) struct NodeInfo {
     pub kind: Kind,
     pub mode: u16,
     /// A symbolic link's target.
@@ -22,13 +22,13 @@ pub(super) struct NodeInfo {
 
 /// Names and what they name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Names {
+pub(crate) struct Names {
     pub entries: BTreeMap<String, Node>,
     pub nodes: BTreeMap<Node, NodeInfo>,
 }
 
 /// The folder part of a path.
-pub(super) fn parent(name: &str) -> &str {
+pub(crate) fn parent(name: &str) -> &str {
     name.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
 

@@ -3,7 +3,7 @@
 use steadfast_vfs::TransactMask;
 
 /// How a write is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum How {
     /// Through the page cache.
     Buffered,
@@ -16,7 +16,7 @@ pub enum How {
 }
 
 /// One operation of a task. Names are paths inside the task's folder; "" is the folder itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Makes an empty file.
     Create { name: String },
@@ -77,11 +77,11 @@ impl Operation {
 }
 
 /// Names an operation of a task: its place in the order, from 0.
-pub(super) type Index = usize;
+pub(crate) type Index = usize;
 
 /// The byte that operation `index` of `task` writes at `at`. Never zero: that is what nobody
 /// wrote.
-pub(super) fn byte(task: usize, index: Index, at: u64) -> u8 {
+pub(crate) fn byte(task: usize, index: Index, at: u64) -> u8 {
     let seed = (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 20;
     let mixed = (seed ^ (at / 5)).wrapping_mul(0xa076_1d64_78bd_642f);
     (mixed >> 40) as u8 | 1

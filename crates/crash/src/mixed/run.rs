@@ -15,7 +15,7 @@ use super::operation::{How, Index, Operation, byte};
 const NOTE: u64 = 0x006d_6978_6564;
 
 /// The folder of a task.
-pub(super) fn folder_name(task: usize) -> String {
+pub(crate) fn folder_name(task: usize) -> String {
     format!("task{task}")
 }
 
@@ -149,14 +149,15 @@ pub fn record(
     Ok(History { tasks: history })
 }
 
-fn note(log: &RecordLog, task: usize, index: Index, end: u64) -> Moment {
+pub(crate) fn note(log: &RecordLog, task: usize, index: Index, end: u64) -> Moment {
     log.note(NOTE, [task as u64, index as u64, end])
 }
 
-struct Worker {
-    fs: Arc<dyn FileSystem>,
-    folder: Ino,
-    task: usize,
+/// Carries out the operations of a task in its folder.
+pub(crate) struct Worker {
+    pub fs: Arc<dyn FileSystem>,
+    pub folder: Ino,
+    pub task: usize,
 }
 
 impl Worker {
@@ -177,7 +178,7 @@ impl Worker {
         Ok(self.fs.lookup(dir, &last)?.ino)
     }
 
-    fn carry_out(&self, index: Index, op: &Operation) -> Result<()> {
+    pub fn carry_out(&self, index: Index, op: &Operation) -> Result<()> {
         let fs = &*self.fs;
         let rw = OpenFlags::READ | OpenFlags::WRITE;
         match op {

@@ -6,7 +6,7 @@ use steadfast_vfs::{FileSystem, FileType, FsError, Ino, OpenFlags, path};
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     File,
     Folder,
     Symlink,
@@ -14,7 +14,7 @@ pub(super) enum Kind {
 
 /// One name that was found.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     pub kind: Kind,
     pub ino: u64,
     pub mode: u16,

@@ -42,6 +42,12 @@ impl Ram {
         self
     }
 
+    /// Says that completed writes may be lost until a flush: for recording what is flushed.
+    pub fn with_volatile_cache(mut self) -> Self {
+        self.info.volatile_cache = true;
+        self
+    }
+
     /// With logical, physical and atomic blocks of `bytes`; a rest of the size is not used.
     ///
     /// # Panics

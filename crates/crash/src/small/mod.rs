@@ -1,0 +1,22 @@
+//! The smallest workloads, exhaustively: every sequence of a few operations, every cut, and of
+//! each cut every legal state within a bound.
+//!
+//! Systematic exploration of small workloads finds most crash faults that large ones show
+//! (bounded black-box crash testing: Mohan et al., "Finding Crash-Consistency Bugs with Bounded
+//! Black-Box Crash Testing", OSDI 2018). Here: [`Sequence`] enumerates the workloads,
+//! [`SmallMachine`] records each on a file system of 4 MiB that is formatted once, `states`
+//! enumerates what a cut may leave, and [`explore`](explore::explore) lets every state that is
+//! new recover, and judges it with the [mixed](crate::mixed) workload's model.
+//!
+//! A state is new if no sequence with the same beginning has left the same bytes with the same
+//! promises: sequences share most of what precedes their last operation.
+
+pub mod explore;
+mod machine;
+mod sequence;
+mod states;
+
+pub use explore::{Explored, Plan, explore};
+pub use machine::SmallMachine;
+pub use sequence::{Sequence, Start};
+pub use states::Bound;

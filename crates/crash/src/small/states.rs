@@ -1,0 +1,262 @@
+//! What may be on the devices after a cut: every legal state within a bound.
+//!
+//! The unit is a device's atomic write: old or new, never mixed. A unit that no flush covers
+//! holds what was there, or what any of the writes in doubt brought; units are independent of
+//! each other, and devices too. So the states of a cut are the product of the units' choices. Up
+//! to [`Bound::exhaustive`] of them, all are taken. Beyond it, in this order:
+//!
+//! 1. nothing in doubt is there; all of it is;
+//! 2. whole writes: every subset if that is within the bound; else each beginning and each end of
+//!    their order, each one alone, all but each one;
+//! 3. single units: each alone, all but each, each beginning of their order;
+//! 4. [`Bound::random`] states drawn from a seed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bytes::Bytes;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::{Action, DeviceId, Fate, Recording};
+use steadfast_devices::store::Store;
+
+/// How many states of a cut are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    /// A cut with up to so many states is taken whole.
+    pub exhaustive: usize,
+    /// Of others, beside those chosen by rule, so many by chance.
+    pub random: usize,
+}
+
+/// A unit of a device: (device, byte offset).
+type Place = (u32, u64);
+/// Contents of a unit, by number.
+type Content = usize;
+/// For each unit in doubt, which of its options; the first is what was there.
+pub(super) type Choice = Vec<u8>;
+
+/// A recording cut into units.
+pub(super) struct Units {
+    contents: Vec<Bytes>,
+    hashes: Vec<u64>,
+    base: BTreeMap<Place, Content>,
+    /// What each event of the recording writes.
+    writes: Vec<Vec<(Place, Content)>>,
+}
+
+/// The states that a cut may leave.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Doubts {
+    /// Beyond doubt, and different from the base.
+    fixed: Vec<(Place, Content)>,
+    /// What each unit in doubt may hold: two things at least.
+    options: Vec<(Place, Vec<Content>)>,
+    /// The writes in doubt: which option of which unit they bring.
+    writes: Vec<Vec<(usize, u8)>>,
+}
+
+impl Units {
+    pub fn new(recording: &Recording, bases: &[Store]) -> Units {
+        let mut units = Units {
+            contents: Vec::new(),
+            hashes: Vec::new(),
+            base: BTreeMap::new(),
+            writes: Vec::new(),
+        };
+        let mut known: HashMap<Bytes, Content> = HashMap::new();
+        for event in recording.events() {
+            let device = event.device.0;
+            let unit = recording.devices()[device as usize].info.atomic_write as usize;
+            let (offset, data) = match &event.action {
+                Action::Write { offset, data, .. } => (*offset, data.unpack()),
+                Action::Discard { offset, len } => (*offset, vec![0; *len as usize].into()),
+                Action::Flush => {
+                    units.writes.push(Vec::new());
+                    continue;
+                }
+            };
+            let mut writes = Vec::new();
+            for at in (0..data.len()).step_by(unit) {
+                let part = data.slice(at..data.len().min(at + unit));
+                let place = (device, offset + at as u64);
+                let old = bases[device as usize].read(place.1, part.len() as u64);
+                let old = units.intern(&mut known, old);
+                units.base.entry(place).or_insert(old);
+                writes.push((place, units.intern(&mut known, part)));
+            }
+            units.writes.push(writes);
+        }
+        units
+    }
+
+    fn intern(&mut self, known: &mut HashMap<Bytes, Content>, bytes: Bytes) -> Content {
+        if let Some(number) = known.get(&bytes) {
+            return *number;
+        }
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        self.hashes.push(hasher.finish());
+        self.contents.push(bytes.clone());
+        known.insert(bytes, self.contents.len() - 1);
+        self.contents.len() - 1
+    }
+
+    /// What a cut leaves in doubt.
+    pub fn at(&self, recording: &Recording, cut: u64) -> Doubts {
+        let devices = recording.devices().len() as u32;
+        let cuts: Vec<_> = (0..devices).map(|d| recording.at(DeviceId(d), cut)).collect();
+        let mut held: BTreeMap<Place, Vec<Content>> = BTreeMap::new();
+        let mut in_doubt = Vec::new();
+        for (number, event) in recording.events().iter().enumerate() {
+            let Some(fate) = cuts[event.device.0 as usize].fate(event) else { continue };
+            for (place, content) in &self.writes[number] {
+                let options = held.entry(*place).or_insert_with(|| vec![self.base[place]]);
+                match fate {
+                    Fate::Durable => *options = vec![*content],
+                    Fate::InDoubt if !options.contains(content) => options.push(*content),
+                    Fate::InDoubt => {}
+                }
+            }
+            if fate == Fate::InDoubt {
+                in_doubt.push(number);
+            }
+        }
+        let (sure, options): (Vec<_>, Vec<_>) = held.into_iter().partition(|(_, o)| o.len() == 1);
+        let fixed = sure.into_iter().map(|(place, o)| (place, o[0]));
+        let fixed = fixed.filter(|(place, content)| self.base[place] != *content).collect();
+        let writes = in_doubt.iter().map(|number| {
+            let of = |(place, content): &(Place, Content)| {
+                let unit = options.binary_search_by_key(place, |(p, _)| *p).ok()?;
+                let option = options[unit].1.iter().position(|c| c == content)?;
+                Some((unit, option as u8))
+            };
+            self.writes[*number].iter().filter_map(of).collect::<Vec<_>>()
+        });
+        let writes = writes.filter(|w| !w.is_empty()).collect();
+        Doubts { fixed, options, writes }
+    }
+
+    /// A number that is the same for equal contents on equal bases.
+    pub fn digest(&self, doubts: &Doubts, choice: &[u8]) -> u128 {
+        let chosen = doubts.options.iter().zip(choice).map(|((p, o), c)| (p, o[usize::from(*c)]));
+        let sure = doubts.fixed.iter().map(|(p, c)| (p, *c));
+        let differing = sure.chain(chosen).filter(|(place, content)| self.base[place] != *content);
+        differing.fold(0, |sum, (place, content)| {
+            let seed = self.hashes[content] ^ (place.1 / 512).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut rng = Rng::new(seed ^ u64::from(place.0) << 60);
+            sum ^ (u128::from(rng.bits()) << 64 | u128::from(rng.bits()))
+        })
+    }
+
+    /// The devices with what is beyond doubt.
+    pub fn sure(&self, doubts: &Doubts, bases: &[Store]) -> Vec<Store> {
+        let mut stores = bases.to_vec();
+        for ((device, offset), content) in &doubts.fixed {
+            stores[*device as usize].write_slice(*offset, &self.contents[*content]);
+        }
+        stores
+    }
+
+    /// The devices in one state; `sure` is from [`sure`](Self::sure).
+    pub fn contents(&self, doubts: &Doubts, sure: &[Store], choice: &[u8]) -> Vec<Store> {
+        let mut stores = sure.to_vec();
+        for (((device, offset), options), chosen) in doubts.options.iter().zip(choice) {
+            if *chosen > 0 || self.base[&(*device, *offset)] != options[0] {
+                let content = &self.contents[options[usize::from(*chosen)]];
+                stores[*device as usize].write_slice(*offset, content);
+            }
+        }
+        stores
+    }
+
+    /// A state in words: which units in doubt hold what is new.
+    pub fn story(&self, doubts: &Doubts, choice: &[u8]) -> String {
+        let told = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
+            |(((device, offset), options), c)| {
+                format!("{device}:{offset:#x}={c}/{}", options.len() - 1)
+            },
+        );
+        let told: Vec<String> = told.collect();
+        format!("{} of {} units in doubt are new: {}", told.len(), choice.len(), told.join(" "))
+    }
+}
+
+impl Doubts {
+    /// How many states there are, as far as a number can tell.
+    pub fn count(&self) -> usize {
+        self.options.iter().fold(1, |n: usize, (_, o)| n.saturating_mul(o.len()))
+    }
+
+    /// The states to be looked at; some may be there twice.
+    pub fn choices(&self, bound: Bound, seed: u64) -> Vec<Choice> {
+        if self.count() <= bound.exhaustive {
+            return self.all();
+        }
+        let units = self.options.len();
+        let mut found = self.whole_writes(bound);
+        let old = vec![0; units];
+        let new = self.after(0..self.writes.len());
+        let mut beginning = old.clone();
+        for unit in 0..units {
+            let swapped = |of: &Choice, by: u8| {
+                let mut choice = of.clone();
+                choice[unit] = by;
+                choice
+            };
+            for option in 0..self.options[unit].1.len() as u8 {
+                found.push(swapped(&old, option));
+                found.push(swapped(&new, option));
+            }
+            beginning[unit] = new[unit];
+            found.push(beginning.clone());
+        }
+        let mut rng = Rng::new(seed);
+        for _ in 0..bound.random {
+            let keep = 10 + rng.below(81);
+            let draw = |(_, options): &(Place, Vec<Content>)| match rng.percent(keep) {
+                true => 1 + rng.below(options.len() as u64 - 1) as u8,
+                false => 0,
+            };
+            found.push(self.options.iter().map(draw).collect());
+        }
+        found
+    }
+
+    fn all(&self) -> Vec<Choice> {
+        let mut found = vec![Vec::new()];
+        for (_, options) in &self.options {
+            let longer = |choice: &Choice| {
+                (0..options.len() as u8).map(|o| [&choice[..], &[o]].concat()).collect::<Vec<_>>()
+            };
+            found = found.iter().flat_map(longer).collect();
+        }
+        found
+    }
+
+    /// What these writes in doubt leave, in their order.
+    fn after(&self, writes: impl IntoIterator<Item = usize>) -> Choice {
+        let mut choice = vec![0; self.options.len()];
+        for write in writes {
+            for (unit, option) in &self.writes[write] {
+                choice[*unit] = *option;
+            }
+        }
+        choice
+    }
+
+    fn whole_writes(&self, bound: Bound) -> Vec<Choice> {
+        let n = self.writes.len();
+        if n < usize::BITS as usize - 1 && 1_usize << n <= bound.exhaustive {
+            let subset = |bits: usize| self.after((0..n).filter(|w| bits >> w & 1 == 1));
+            return (0..1 << n).map(subset).collect();
+        }
+        let mut found = Vec::new();
+        for w in 0..n {
+            found.push(self.after(0..w));
+            found.push(self.after(w..n));
+            found.push(self.after([w]));
+            found.push(self.after((0..n).filter(|other| *other != w)));
+        }
+        found
+    }
+}

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     };
     let sequences = Sequence::all(longest);
     println!("{} sequences", sequences.len());
-    let bound = Bound { exhaustive: 256, random: 16 };
+    let bound = Bound { exhaustive: 256, single_units: true, random: 16 };
     let plan = Plan { bound, seed: 1, e2fsck_every: 500, again_every: 20 };
     let begun = Instant::now();
     let explored = SmallMachine::new(setup).and_then(|m| explore(&m, &sequences, &plan));

@@ -29,7 +29,8 @@ use crate::mixed::run::{Worker, folder_name, note};
 
 const EPOCH: u64 = 1_704_067_200;
 const DISK: u64 = 4 << 20;
-const CARD: u64 = 2 << 20;
+/// The fewest blocks of a log, and superblocks. What looks beyond the log's end reads all of it.
+const CARD: u64 = 1032 << 10;
 /// The fewest that there may be.
 const JOURNAL_BLOCKS: u32 = 1024;
 const INODES: u32 = 64;
@@ -66,8 +67,8 @@ impl SmallMachine {
         // What was there before: to be seen by nobody.
         let old = |size: u64| {
             let mut store = Store::new(size);
-            for at in (0..size).step_by(1 << 16) {
-                store.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 16));
+            for at in (0..size).step_by(1 << 13) {
+                store.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 13));
             }
             Ram::from_store("disk", store).persistent()
         };

@@ -8,7 +8,8 @@
 //! 1. nothing in doubt is there; all of it is;
 //! 2. whole writes: every subset if that is within the bound; else each beginning and each end of
 //!    their order, each one alone, all but each one;
-//! 3. single units: each alone, all but each, each beginning of their order;
+//! 3. single units ([`Bound::single_units`]): each alone, all but each, each beginning of their
+//!    order;
 //! 4. [`Bound::random`] states drawn from a seed.
 
 use std::collections::{BTreeMap, HashMap};
@@ -24,6 +25,8 @@ use steadfast_devices::store::Store;
 pub struct Bound {
     /// A cut with up to so many states is taken whole.
     pub exhaustive: usize,
+    /// Of others, writes are torn unit by unit.
+    pub single_units: bool,
     /// Of others, beside those chosen by rule, so many by chance.
     pub random: usize,
 }
@@ -197,7 +200,7 @@ impl Doubts {
         let old = vec![0; units];
         let new = self.after(0..self.writes.len());
         let mut beginning = old.clone();
-        for unit in 0..units {
+        for unit in (0..units).filter(|_| bound.single_units) {
             let swapped = |of: &Choice, by: u8| {
                 let mut choice = of.clone();
                 choice[unit] = by;

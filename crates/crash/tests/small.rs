@@ -1,0 +1,94 @@
+//! The smallest workloads, exhaustively, in every data mode, on internal and external journals:
+//! no promise broken, no damage.
+//!
+//! Always: sequences of up to two operations in two set-ups, of one in the others, with a small
+//! bound. With `STEADFAST_SOAK` (`cargo xtask soak`): of up to three in all set-ups, cuts
+//! exhausted up to 256 states each. Figures are printed with `--nocapture`.
+
+// The figures are for people who run a soak.
+#![allow(clippy::print_stdout)]
+
+use std::time::Instant;
+
+use steadfast_crash::mixed::Setup;
+use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, explore};
+use steadfast_ext4::DataMode;
+use steadfast_vfs::{TransactMask, TransactPolicy};
+
+const QUICK: Bound = Bound { exhaustive: 4, single_units: false, random: 1 };
+const WHOLE: Bound = Bound { exhaustive: 256, single_units: true, random: 16 };
+/// The smallest blocks that there are.
+const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
+const EXTERNAL: Setup = Setup { external: true, ..SMALL };
+
+/// Explores a set-up: without a soak, sequences of up to `quick` operations.
+fn explored(name: &str, setup: Setup, quick: usize) {
+    let soak = std::env::var_os("STEADFAST_SOAK").is_some();
+    let (longest, bound) = if soak { (3, WHOLE) } else { (quick, QUICK) };
+    let every = if soak { 500 } else { 1000 };
+    let plan = Plan { bound, seed: 1, e2fsck_every: every, again_every: 50 };
+    let begun = Instant::now();
+    let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let explored = explore(&machine, &Sequence::all(longest), &plan)
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    println!("{name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
+    assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
+}
+
+#[test]
+fn ordered_internal() {
+    explored("ordered, internal", SMALL, 2);
+}
+
+#[test]
+fn ordered_external() {
+    explored("ordered, external", EXTERNAL, 1);
+}
+
+#[test]
+fn writeback_internal() {
+    explored("writeback, internal", Setup { data: DataMode::Writeback, ..SMALL }, 1);
+}
+
+#[test]
+fn writeback_external() {
+    explored("writeback, external", Setup { data: DataMode::Writeback, ..EXTERNAL }, 1);
+}
+
+#[test]
+fn journal_internal() {
+    explored("journal, internal", Setup { data: DataMode::Journal, ..SMALL }, 1);
+}
+
+#[test]
+fn journal_external() {
+    explored("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL }, 2);
+}
+
+fn transact(on: Setup, points: TransactMask) -> Setup {
+    Setup { data: DataMode::Transact, points: Some(points), ..on }
+}
+
+#[test]
+fn transact_internal() {
+    let setup = transact(SMALL, TransactPolicy::default().mask);
+    explored("transact, internal, default points", setup, 1);
+}
+
+#[test]
+fn transact_external() {
+    let setup = transact(EXTERNAL, TransactPolicy::default().mask);
+    explored("transact, external, default points", setup, 1);
+}
+
+#[test]
+fn transact_internal_when_asked() {
+    let setup = transact(SMALL, TransactMask::FSYNC | TransactMask::SYNC);
+    explored("transact, internal, points by fsync and sync", setup, 1);
+}
+
+#[test]
+fn transact_external_when_asked() {
+    let setup = transact(EXTERNAL, TransactMask::FSYNC | TransactMask::SYNC);
+    explored("transact, external, points by fsync and sync", setup, 1);
+}

@@ -1,6 +1,7 @@
 //! Explores the smallest workloads of one set-up and prints figures and speed:
-//! `cargo run --release -p steadfast-crash --example small -- MODE [internal|external] [LENGTH]`.
-//! MODE is writeback, ordered, journal, transact or transact-asked.
+//! `cargo run --release -p steadfast-crash --example small -- MODE [internal|external] [LENGTH] [N]`.
+//! MODE is writeback, ordered, journal, transact or transact-asked. With N, only the sequence of
+//! that number: findings tell it.
 
 // It is for people.
 #![allow(clippy::print_stdout)]
@@ -9,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, explore};
+use steadfast_crash::small::{Bound, Explored, Plan, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
@@ -34,12 +35,26 @@ fn main() -> ExitCode {
         println!("the length is a number of operations");
         return ExitCode::from(2);
     };
-    let sequences = Sequence::all(longest);
+    let mut sequences = Sequence::all(longest);
+    if let Some(number) = args.get(3) {
+        let one = number.parse().ok().and_then(|n: usize| sequences.get(n).cloned());
+        let Some(one) = one else {
+            println!("{number}: there are {} sequences", sequences.len());
+            return ExitCode::from(2);
+        };
+        println!("{one}");
+        sequences = vec![one];
+    }
     println!("{} sequences", sequences.len());
     let bound = Bound { exhaustive: 256, single_units: true, random: 16 };
     let plan = Plan { bound, seed: 1, e2fsck_every: 500, again_every: 20 };
     let begun = Instant::now();
-    let explored = SmallMachine::new(setup).and_then(|m| explore(&m, &sequences, &plan));
+    let progress = |so_far: &Explored| {
+        if so_far.sequences.is_multiple_of(50) {
+            println!("{:.0} s: {so_far}", begun.elapsed().as_secs_f64());
+        }
+    };
+    let explored = SmallMachine::new(setup).and_then(|m| explore(&m, &sequences, &plan, &progress));
     let seconds = begun.elapsed().as_secs_f64();
     match explored {
         Ok(explored) => {

@@ -15,11 +15,23 @@ use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-const QUICK: Bound = Bound { exhaustive: 4, single_units: false, random: 1 };
+const QUICK: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
 const WHOLE: Bound = Bound { exhaustive: 256, single_units: true, random: 16 };
 /// The smallest blocks that there are.
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };
+
+/// The test of the tests: they can fail.
+#[test]
+fn a_lying_cache_is_found() {
+    let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
+    let plan = Plan { bound: QUICK, seed: 1, e2fsck_every: 0, again_every: 0 };
+    let sequences = Sequence::all(2);
+    let with_promise = sequences.iter().filter(|s| s.to_string().contains("Sync")).cloned();
+    let explored = explore(&machine, &with_promise.collect::<Vec<_>>(), &plan, &|_| ()).unwrap();
+    assert!(explored.broken > 0 && explored.damaged > 0, "{explored}");
+    assert!(!explored.findings.is_empty());
+}
 
 /// Explores a set-up: without a soak, sequences of up to `quick` operations.
 fn explored(name: &str, setup: Setup, quick: usize) {
@@ -29,7 +41,7 @@ fn explored(name: &str, setup: Setup, quick: usize) {
     let plan = Plan { bound, seed: 1, e2fsck_every: every, again_every: 50 };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored = explore(&machine, &Sequence::all(longest), &plan)
+    let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("{name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);

@@ -122,7 +122,8 @@ struct State {
     e2fsck: bool,
 }
 
-/// Explores the sequences one after the other, in this task.
+/// Explores the sequences one after the other, in this task. `progress` is told after each what
+/// there is so far.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.
@@ -130,6 +131,7 @@ pub fn explore(
     machine: &SmallMachine,
     sequences: &[Sequence],
     plan: &Plan,
+    progress: &dyn Fn(&Explored),
 ) -> Result<Explored, String> {
     let shared: Arc<dyn Machine> = Arc::new(machine.clone());
     let mut explorer = Explorer {
@@ -139,10 +141,13 @@ pub fn explore(
         seen: HashSet::new(),
         checked: HashMap::new(),
         figures: Explored::default(),
+        number: 0,
     };
-    for sequence in sequences {
+    for (number, sequence) in sequences.iter().enumerate() {
         let run = machine.record(sequence)?;
+        explorer.number = number;
         explorer.sequence(sequence, run);
+        progress(&explorer.figures);
     }
     Ok(explorer.figures)
 }
@@ -156,6 +161,8 @@ struct Explorer {
     /// What the structure check said of recovered disks: most states recover to few.
     checked: HashMap<u128, Vec<String>>,
     figures: Explored,
+    /// Of the sequence, from 0.
+    number: usize,
 }
 
 impl Explorer {
@@ -220,7 +227,8 @@ impl Explorer {
             if !words.is_empty() && self.figures.findings.len() < FINDINGS_KEPT {
                 let story = units.story(&state.doubts, &state.choice);
                 self.figures.findings.push(format!(
-                    "{sequence}; cut at tick {}, {story}: {}",
+                    "sequence {}, {sequence}; cut at tick {}, {story}: {}",
+                    self.number,
                     state.at.tick,
                     words.join("; ")
                 ));

@@ -119,7 +119,11 @@ impl SmallMachine {
             let model = ModelParams::Ssd(params).build("disk").map_err(words)?;
             model.set_contents(contents.clone()).map_err(words)?;
             let device = Arc::clone(&model) as Arc<dyn BlockDevice>;
-            devices.push(Arc::new(Record::with_durability(device, &log, Durability::OnFlush)));
+            let durability = match self.setup.lying {
+                true => Durability::Lying { cache_bytes: 1 << 20, drains_within: QUIET },
+                false => Durability::OnFlush,
+            };
+            devices.push(Arc::new(Record::with_durability(device, &log, durability)));
             models.push(model);
         }
         let fs = self.mount(&devices)?;

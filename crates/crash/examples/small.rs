@@ -1,5 +1,6 @@
 //! Explores the smallest workloads of one set-up and prints figures and speed:
-//! `cargo run --release -p steadfast-crash --example small -- MODE [internal|external] [LENGTH] [N]`.
+//! `cargo run --release -p steadfast-crash --example small -- MODE [JOURNAL] [LENGTH] [N]`.
+//! JOURNAL is internal or external; LENGTH is that of the longest sequence.
 //! MODE is writeback, ordered, journal, transact or transact-asked. With N, only the sequence of
 //! that number: findings tell it.
 

@@ -23,7 +23,7 @@ const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 
 /// The test of the tests: they can fail.
 #[test]
-fn a_lying_cache_is_found() {
+fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
     let plan = Plan { bound: QUICK, seed: 1, e2fsck_every: 0, again_every: 0 };
     let sequences = Sequence::all(2);
@@ -48,32 +48,32 @@ fn explored(name: &str, setup: Setup, quick: usize) {
 }
 
 #[test]
-fn ordered_internal() {
+fn small_ordered_internal() {
     explored("ordered, internal", SMALL, 2);
 }
 
 #[test]
-fn ordered_external() {
+fn small_ordered_external() {
     explored("ordered, external", EXTERNAL, 1);
 }
 
 #[test]
-fn writeback_internal() {
+fn small_writeback_internal() {
     explored("writeback, internal", Setup { data: DataMode::Writeback, ..SMALL }, 1);
 }
 
 #[test]
-fn writeback_external() {
+fn small_writeback_external() {
     explored("writeback, external", Setup { data: DataMode::Writeback, ..EXTERNAL }, 1);
 }
 
 #[test]
-fn journal_internal() {
+fn small_journal_internal() {
     explored("journal, internal", Setup { data: DataMode::Journal, ..SMALL }, 1);
 }
 
 #[test]
-fn journal_external() {
+fn small_journal_external() {
     explored("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL }, 2);
 }
 
@@ -82,25 +82,25 @@ fn transact(on: Setup, points: TransactMask) -> Setup {
 }
 
 #[test]
-fn transact_internal() {
+fn small_transact_internal() {
     let setup = transact(SMALL, TransactPolicy::default().mask);
     explored("transact, internal, default points", setup, 1);
 }
 
 #[test]
-fn transact_external() {
+fn small_transact_external() {
     let setup = transact(EXTERNAL, TransactPolicy::default().mask);
     explored("transact, external, default points", setup, 1);
 }
 
 #[test]
-fn transact_internal_when_asked() {
+fn small_transact_internal_when_asked() {
     let setup = transact(SMALL, TransactMask::FSYNC | TransactMask::SYNC);
     explored("transact, internal, points by fsync and sync", setup, 1);
 }
 
 #[test]
-fn transact_external_when_asked() {
+fn small_transact_external_when_asked() {
     let setup = transact(EXTERNAL, TransactMask::FSYNC | TransactMask::SYNC);
     explored("transact, external, points by fsync and sync", setup, 1);
 }

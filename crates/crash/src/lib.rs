@@ -8,5 +8,6 @@ pub mod kernel;
 pub mod ledger;
 pub mod mixed;
 pub mod points;
+pub mod risk;
 pub mod shrink;
 pub mod small;

@@ -39,22 +39,40 @@ impl Lanes {
     }
 }
 
+impl Lanes {
+    fn page(&mut self, page: &Page) {
+        match page {
+            Page::Fill(byte) => self.segment(&Segment::Fill { byte: *byte, len: PAGE }),
+            Page::Stamped(first) => self.segment(&Segment::Stamped { first: *first, len: PAGE }),
+            Page::Raw(bytes) => self.segment(&Segment::Raw(bytes.clone())),
+            Page::Mixed(packed) => packed.segments().iter().for_each(|s| self.segment(s)),
+        }
+    }
+
+    fn end(self) -> u128 {
+        u128::from(self.0) << 64 | u128::from(self.1)
+    }
+}
+
 impl Store {
+    /// As [`digest`](Self::digest), of the page of this number ([`PAGE_BYTES`](super::PAGE_BYTES)
+    /// each) and its place; 0 for a page of zeros. Those of all pages together are one of the
+    /// contents.
+    pub fn page_digest(&self, number: u64) -> u128 {
+        let Some(page) = self.page(number).filter(|page| !page.is_zero()) else { return 0 };
+        let mut lanes = Lanes(number, !number);
+        lanes.page(page);
+        lanes.end()
+    }
+
     /// A number that is the same for stores of the same size with the same bytes, and differs
     /// (almost certainly) otherwise. Stable between runs.
     pub fn digest(&self) -> u128 {
         let mut lanes = Lanes(self.size, !self.size);
         for (number, page) in self.pages() {
             lanes.word(number);
-            match page {
-                Page::Fill(byte) => lanes.segment(&Segment::Fill { byte: *byte, len: PAGE }),
-                Page::Stamped(first) => {
-                    lanes.segment(&Segment::Stamped { first: *first, len: PAGE });
-                }
-                Page::Raw(bytes) => lanes.segment(&Segment::Raw(bytes.clone())),
-                Page::Mixed(packed) => packed.segments().iter().for_each(|s| lanes.segment(s)),
-            }
+            lanes.page(page);
         }
-        u128::from(lanes.0) << 64 | u128::from(lanes.1)
+        lanes.end()
     }
 }

@@ -32,6 +32,8 @@ use steadfast_block::Payload;
 pub use packed::{Packed, Segment};
 use page::{PAGE, Page};
 
+/// Bytes of a page, the unit of [`Store::page_digest`].
+pub const PAGE_BYTES: u64 = PAGE as u64;
 /// Pages in a chunk.
 const PAGES: usize = 256;
 /// Bytes in a chunk.

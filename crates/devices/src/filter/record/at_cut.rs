@@ -74,6 +74,12 @@ impl<'a> AtCut<'a> {
         })
     }
 
+    /// The device's requests `[from, to)` that were submitted before the cut, flushes too.
+    pub fn requests(&self, from: usize, to: usize) -> impl Iterator<Item = &'a Event> + use<'a> {
+        let (all, to) = (self.all, to.min(self.indices.len()));
+        self.indices.get(from..to).unwrap_or_default().iter().map(|i| &all[*i])
+    }
+
     /// What the cut may do to an event of this device; `None` for a flush, and for what was not
     /// yet submitted.
     pub fn fate(&self, event: &Event) -> Option<Fate> {
@@ -146,10 +152,7 @@ impl<'a> AtCut<'a> {
     /// Applies the device's requests `[from, to)` whole: how a shared base moves on to what
     /// [`settled`](Self::settled) says.
     pub fn advance(&self, base: &mut Store, from: usize, to: usize) {
-        let to = to.min(self.indices.len());
-        for i in self.indices.get(from..to).unwrap_or_default() {
-            apply(base, &self.all[*i].action);
-        }
+        self.requests(from, to).for_each(|event| apply(base, &event.action));
     }
 }
 

@@ -1,0 +1,253 @@
+//! What is in doubt at one cut, and which combinations of it are made.
+
+use std::collections::HashMap;
+
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::{Action, DeviceId, Event, Recording};
+use steadfast_devices::store::Store;
+
+/// An atomic unit of a write (or a piece of a discard) that a cut leaves in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unit {
+    /// Index of the device.
+    pub device: u32,
+    /// Tick at which the write was submitted: its name in the recording.
+    pub submitted: u64,
+    /// Where the unit lies on the device, in bytes.
+    pub offset: u64,
+}
+
+/// How many states of a cut are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// At most so many. Of those that the rules below name, nothing and all of what is in doubt
+    /// come first, the others are drawn from the seed where they are too many.
+    pub states: u64,
+    /// Every combination of units, then of whole writes, is named if they are not more than this.
+    pub combinations: u64,
+    /// So many more are drawn from the seed where not all combinations of units are named.
+    pub drawn: u64,
+}
+
+impl Default for Bound {
+    /// 48 states a cut, all combinations of up to 4 units or writes, 16 drawn.
+    fn default() -> Self {
+        Bound { states: 48, combinations: 16, drawn: 16 }
+    }
+}
+
+/// How it was chosen what is there. Units and writes are numbered among those in doubt, in the
+/// order of submission, device by device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// Nothing in doubt is there.
+    None,
+    /// All of it is.
+    All,
+    /// All that is in doubt on this device is there, and nothing on the others.
+    Device(u32),
+    /// The first so many writes are there.
+    First(usize),
+    /// All writes but this one.
+    AllBut(usize),
+    /// This write alone.
+    Only(usize),
+    /// Those writes whose bit is set.
+    Writes(u64),
+    /// Those units whose bit is set.
+    Units(u64),
+    /// All units but this one.
+    AllButUnit(usize),
+    /// This unit alone.
+    OnlyUnit(usize),
+    /// Each whole write is there in so many of 100 cases.
+    DrawnWrites {
+        /// Of the draw.
+        seed: u64,
+        /// Of 100.
+        percent: u64,
+    },
+    /// Each unit is.
+    DrawnUnits {
+        /// Of the draw.
+        seed: u64,
+        /// Of 100.
+        percent: u64,
+    },
+}
+
+/// What is in doubt at a cut.
+pub(super) struct Doubt {
+    /// Of every unit, live or not, its number among the live ones.
+    numbers: Vec<Option<usize>>,
+    /// The units that make a difference.
+    units: Vec<Unit>,
+    /// For each of them the number of its write.
+    writes: Vec<usize>,
+}
+
+/// A unit that the devices were asked for, before it is known whether it makes a difference.
+struct Asked<'e> {
+    unit: Unit,
+    event: &'e Event,
+}
+
+impl Doubt {
+    /// What a cut leaves in doubt, of devices whose contents so far and number of settled requests
+    /// are `bases`.
+    pub fn at<'s>(
+        recording: &Recording,
+        tick: u64,
+        bases: impl Iterator<Item = (&'s Store, usize)>,
+    ) -> Doubt {
+        let mut doubt = Doubt { numbers: Vec::new(), units: Vec::new(), writes: Vec::new() };
+        for ((base, settled), device) in bases.zip(0..) {
+            let at = recording.at(DeviceId(device), tick);
+            let mut asked = Vec::new();
+            // Events are named, not kept, by the closure; they are found again by their tick.
+            let sure = at.contents_where(base, settled, |event, offset| {
+                asked.push(Unit { device, submitted: event.submitted.tick, offset });
+                false
+            });
+            let events: HashMap<u64, &Event> =
+                at.changes(settled).map(|(event, _)| (event.submitted.tick, event)).collect();
+            let found = asked
+                .into_iter()
+                .filter_map(|unit| events.get(&unit.submitted).map(|event| Asked { unit, event }));
+            let atomic = recording.devices()[device as usize].info.atomic_write;
+            doubt.add(&sure, &found.collect::<Vec<_>>(), atomic);
+        }
+        doubt
+    }
+
+    fn add(&mut self, sure: &Store, asked: &[Asked<'_>], atomic: u32) {
+        let mut times: HashMap<u64, u32> = HashMap::new();
+        asked.iter().for_each(|a| *times.entry(a.unit.offset).or_default() += 1);
+        let discards = asked.iter().any(|a| matches!(a.event.action, Action::Discard { .. }));
+        for Asked { unit, event } in asked {
+            let alone = times[&unit.offset] == 1 && !discards;
+            if alone && !changes(sure, event, unit.offset, atomic) {
+                self.numbers.push(None);
+                continue;
+            }
+            let of_write = match (self.units.last(), self.writes.last()) {
+                (Some(last), Some(write))
+                    if (last.device, last.submitted) == (unit.device, unit.submitted) =>
+                {
+                    *write
+                }
+                (_, last) => last.map_or(0, |write| write + 1),
+            };
+            self.numbers.push(Some(self.units.len()));
+            self.units.push(*unit);
+            self.writes.push(of_write);
+        }
+    }
+
+    /// The units that make a difference.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// How many writes they belong to.
+    fn write_count(&self) -> usize {
+        self.writes.last().map_or(0, |last| last + 1)
+    }
+
+    /// Of the units that make a difference, which are there.
+    pub fn kept(&self, pick: Pick) -> Vec<bool> {
+        let count = self.units.len();
+        let units = 0..count;
+        let by_write =
+            |there: &dyn Fn(usize) -> bool| self.writes.iter().map(|w| there(*w)).collect();
+        match pick {
+            Pick::None => vec![false; count],
+            Pick::All => vec![true; count],
+            Pick::Device(device) => self.units.iter().map(|unit| unit.device == device).collect(),
+            Pick::First(writes) => by_write(&|w| w < writes),
+            Pick::AllBut(write) => by_write(&|w| w != write),
+            Pick::Only(write) => by_write(&|w| w == write),
+            Pick::Writes(bits) => by_write(&|w| bits >> w & 1 == 1),
+            Pick::Units(bits) => units.map(|unit| bits >> unit & 1 == 1).collect(),
+            Pick::AllButUnit(but) => units.map(|unit| unit != but).collect(),
+            Pick::OnlyUnit(only) => units.map(|unit| unit == only).collect(),
+            Pick::DrawnUnits { seed, percent } => {
+                let mut rng = Rng::new(seed);
+                units.map(|_| rng.percent(percent)).collect()
+            }
+            Pick::DrawnWrites { seed, percent } => {
+                let mut rng = Rng::new(seed);
+                let drawn: Vec<bool> =
+                    (0..self.write_count()).map(|_| rng.percent(percent)).collect();
+                by_write(&|w| drawn[w])
+            }
+        }
+    }
+
+    /// Of all units, which are there if `live` says so of those that make a difference.
+    pub fn all_kept(&self, live: &[bool]) -> Vec<bool> {
+        self.numbers.iter().map(|number| number.is_none_or(|n| live[n])).collect()
+    }
+
+    /// The combinations to be made, within the bound.
+    pub fn picks(&self, bound: Bound, rng: &mut Rng) -> Vec<Pick> {
+        let (units, writes) = (self.units.len(), self.write_count());
+        let within = |n: usize| n < 63 && 1u64 << n <= bound.combinations;
+        let first = [Pick::None, Pick::All];
+        let mut named = Vec::new();
+        if within(units) {
+            named.extend((1..1u64 << units).map(Pick::Units));
+        } else {
+            let devices = self.units.last().map_or(0, |unit| unit.device + 1);
+            named.extend((0..devices).map(Pick::Device));
+            if within(writes) {
+                named.extend((1..1u64 << writes).map(Pick::Writes));
+            } else {
+                named.extend((1..writes).map(Pick::First));
+                named.extend((0..writes).map(Pick::AllBut));
+                named.extend((0..writes).map(Pick::Only));
+            }
+            named.extend((0..units).map(Pick::AllButUnit));
+            named.extend((0..units).map(Pick::OnlyUnit));
+        }
+        let room = usize::try_from(bound.states).unwrap_or(usize::MAX).saturating_sub(first.len());
+        let drawn = if within(units) { 0 } else { bound.drawn.min(bound.states / 3) as usize };
+        let mut picks: Vec<Pick> = first.into_iter().take(bound.states as usize).collect();
+        picks.extend(some(named, room.saturating_sub(drawn), rng));
+        for number in 0..drawn.min(room) {
+            let (seed, percent) = (rng.bits(), 10 + rng.below(81));
+            picks.push(match number % 2 {
+                0 => Pick::DrawnWrites { seed, percent },
+                _ => Pick::DrawnUnits { seed, percent },
+            });
+        }
+        picks
+    }
+}
+
+/// Up to `count` of them, drawn where they are more, in their order.
+fn some(mut named: Vec<Pick>, count: usize, rng: &mut Rng) -> Vec<Pick> {
+    if named.len() <= count {
+        return named;
+    }
+    // A partial shuffle of their numbers.
+    let mut numbers: Vec<usize> = (0..named.len()).collect();
+    for i in 0..count {
+        let j = i + rng.below((numbers.len() - i) as u64) as usize;
+        numbers.swap(i, j);
+    }
+    numbers.truncate(count);
+    numbers.sort_unstable();
+    named = numbers.into_iter().map(|n| named[n]).collect();
+    named
+}
+
+/// Whether a unit of a write differs from what is there without it.
+fn changes(sure: &Store, event: &Event, offset: u64, atomic: u32) -> bool {
+    let Action::Write { offset: start, data, .. } = &event.action else { return true };
+    let from = (offset - start) as usize;
+    let len = (atomic as usize).min(data.len() - from);
+    let mut new = vec![0; len];
+    data.copy_to(from, &mut new);
+    sure.read(offset, len as u64) != new
+}

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 15] = [
+const LAYERS: [Layer; 16] = [
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
@@ -51,9 +51,22 @@ const LAYERS: [Layer; 15] = [
         &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],
         &["pagecache"],
     ),
+    // The host kernel's file systems: knows no on-disk format of ours.
+    layer("peers", &["host", "runtime", "block", "vfs", "devices", "fuse", "crash"], &[]),
     layer(
         "lab",
-        &["runtime", "block", "vfs", "devices", "journal", "pagecache", "ext4", "bench", "crash"],
+        &[
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            "journal",
+            "pagecache",
+            "ext4",
+            "bench",
+            "crash",
+            "peers",
+        ],
         &[],
     ),
     // Looks at a mounted folder, whoever serves it: knows none of us.
@@ -72,6 +85,7 @@ const LAYERS: [Layer; 15] = [
             "crash",
             "lab",
             "fuse",
+            "peers",
         ],
         &["suite"],
     ),

@@ -1,5 +1,6 @@
 //! Loop devices.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::program::{Failed, run};
@@ -19,6 +20,18 @@ impl LoopDevice {
     /// No loop devices, no rights, no such file: what `losetup` says.
     pub fn attach(file: &Path) -> Result<LoopDevice, Failed> {
         let printed = run("losetup", &["--find".as_ref(), "--show".as_ref(), file.as_os_str()])?;
+        Ok(LoopDevice { path: PathBuf::from(printed.trim()), attached: true })
+    }
+
+    /// As [`attach`](Self::attach), past the page cache: what is written to the device is written
+    /// to the file before it is answered, and several requests are under way at once.
+    ///
+    /// # Errors
+    /// As there; the file's file system cannot do it.
+    pub fn attach_direct(file: &Path) -> Result<LoopDevice, Failed> {
+        let options = ["--direct-io=on", "--find", "--show"];
+        let words: Vec<&OsStr> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
+        let printed = run("losetup", &words)?;
         Ok(LoopDevice { path: PathBuf::from(printed.trim()), attached: true })
     }
 

@@ -24,7 +24,15 @@ impl Mount {
     /// # Errors
     /// What `mount` says.
     pub fn of_device(device: &Path, at: &Path, options: &str) -> Result<Mount, Failed> {
-        let mounted = Mounted::new(device, at, options)?;
+        Mount::of("ext4", device, at, options)
+    }
+
+    /// Mounts the file system of a block device on a folder; its kind as in /proc/filesystems.
+    ///
+    /// # Errors
+    /// What `mount` says.
+    pub fn of(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mount, Failed> {
+        let mounted = Mounted::new(kind, device, at, options)?;
         Ok(Mount { mounted, devices: Vec::new(), _folder: None })
     }
 
@@ -49,7 +57,7 @@ impl Mount {
             options += &format!("{separator}journal_path={}", journal.name());
             devices.push(journal);
         }
-        let mounted = Mounted::new(devices[0].path(), at, &options)?;
+        let mounted = Mounted::new("ext4", devices[0].path(), at, &options)?;
         Ok(Mount { mounted, devices, _folder: None })
     }
 
@@ -95,10 +103,10 @@ struct Mounted {
 }
 
 impl Mounted {
-    fn new(device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
+    fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
         let asked: &[&OsStr] =
             if options.is_empty() { &[] } else { &["-o".as_ref(), options.as_ref()] };
-        let what: [&OsStr; 4] = ["-t".as_ref(), "ext4".as_ref(), device.as_ref(), at.as_ref()];
+        let what: [&OsStr; 4] = ["-t".as_ref(), kind.as_ref(), device.as_ref(), at.as_ref()];
         run("mount", &[asked, &what].concat())?;
         Ok(Mounted { at: at.to_owned(), mounted: true })
     }

@@ -199,6 +199,19 @@ impl RecordLog {
         drop(self.0.lock().take());
     }
 
+    /// Begins anew while the devices are in use: if nothing is in flight, takes a copy of their
+    /// contents (`contents`, which must not submit anything) and forgets what was recorded, both
+    /// before anything new can begin. `None` if something was in flight: ask again.
+    pub fn begin_anew<T>(&self, contents: impl FnOnce() -> T) -> Option<T> {
+        let mut log = self.0.lock();
+        if log.events.iter().any(|event| event.completed.is_none()) {
+            return None;
+        }
+        let contents = contents();
+        drop(log.take());
+        Some(contents)
+    }
+
     /// Takes what is recorded out of the log. What is in flight counts as never answered.
     pub fn take(&self) -> Recording {
         self.0.lock().take()

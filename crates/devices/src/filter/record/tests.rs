@@ -336,3 +336,23 @@ fn cuts_leave_every_combination() {
         [1, 2].into_iter().flat_map(|b| [1, 2, 3].map(|c| [1, b, c])).collect();
     assert_eq!(seen, want);
 }
+
+#[test]
+fn a_recording_begins_anew_only_when_nothing_is_in_flight() {
+    Sim::new(1)
+        .run(|| {
+            let log = RecordLog::new();
+            let ram: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", SIZE));
+            let slow = Fault::new(ram);
+            let later = Effect::Delay(std::time::Duration::from_millis(1));
+            slow.faults().add(Rule::new(Ops::WRITE, later));
+            let disk = Record::new(Arc::new(slow), &log);
+            let pending = disk.submit(write(1, 0, 1, false));
+            assert_eq!(log.begin_anew(|| ()), None);
+            assert_eq!(log.len(), 1);
+            pending.wait().unwrap();
+            assert_eq!(log.begin_anew(|| 7), Some(7));
+            assert!(log.is_empty());
+        })
+        .unwrap();
+}

@@ -1,0 +1,165 @@
+//! The kernel's file systems: how each is made, mounted and checked.
+
+use std::path::Path;
+
+use crate::PeerError;
+use crate::tool::{self, Said};
+
+/// A file system of the host's kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KernelFs {
+    /// ext2: no journal.
+    Ext2,
+    /// ext3: a journal and block maps.
+    Ext3,
+    /// ext4.
+    Ext4,
+    /// XFS.
+    Xfs,
+    /// btrfs.
+    Btrfs,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Clean,
+    /// Damage; what the check printed.
+    Damaged(String),
+}
+
+impl KernelFs {
+    /// All of them.
+    pub const ALL: [KernelFs; 5] =
+        [KernelFs::Ext2, KernelFs::Ext3, KernelFs::Ext4, KernelFs::Xfs, KernelFs::Btrfs];
+
+    /// By its name in /proc/filesystems.
+    pub fn of_name(name: &str) -> Option<KernelFs> {
+        KernelFs::ALL.into_iter().find(|fs| fs.name() == name)
+    }
+
+    /// Its name in /proc/filesystems.
+    pub fn name(self) -> &'static str {
+        match self {
+            KernelFs::Ext2 => "ext2",
+            KernelFs::Ext3 => "ext3",
+            KernelFs::Ext4 => "ext4",
+            KernelFs::Xfs => "xfs",
+            KernelFs::Btrfs => "btrfs",
+        }
+    }
+
+    /// The smallest device that its mkfs takes, in bytes.
+    pub fn least_bytes(self) -> u64 {
+        match self {
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => 8 << 20,
+            KernelFs::Xfs => 300 << 20,
+            KernelFs::Btrfs => 128 << 20,
+        }
+    }
+
+    /// Whether its journal can be on another device.
+    pub fn has_external_journal(self) -> bool {
+        matches!(self, KernelFs::Ext3 | KernelFs::Ext4)
+    }
+
+    /// Whether power cuts are recovered from by a journal or a log, and not by a check.
+    pub fn recovers_itself(self) -> bool {
+        self != KernelFs::Ext2
+    }
+
+    /// Program that makes it, program that checks it, and the Debian package of both.
+    fn programs(self) -> ([&'static str; 2], &'static str) {
+        match self {
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => (["mke2fs", "e2fsck"], "e2fsprogs"),
+            KernelFs::Xfs => (["mkfs.xfs", "xfs_repair"], "xfsprogs"),
+            KernelFs::Btrfs => (["mkfs.btrfs", "btrfs"], "btrfs-progs"),
+        }
+    }
+
+    /// Whether this machine can make, mount and check it.
+    ///
+    /// # Errors
+    /// What is missing: rights, a program, the kernel's part.
+    pub fn available(self) -> Result<(), PeerError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(PeerError::NotRoot);
+        }
+        let (programs, package) = self.programs();
+        for program in programs {
+            if !tool::is_there(program) {
+                return Err(PeerError::NoProgram { program, package });
+            }
+        }
+        let known = || {
+            let text = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
+            text.lines().any(|line| line.split_whitespace().last() == Some(self.name()))
+        };
+        // OK to ignore how modprobe ends: what counts is what the kernel knows then.
+        if known() || (tool::run("modprobe", &[self.name().as_ref()]).is_ok() && known()) {
+            Ok(())
+        } else {
+            Err(PeerError::NoKernel { kind: self.name() })
+        }
+    }
+
+    /// Makes the file system. Nothing is discarded, so that what the disk held before stays in its
+    /// free blocks, as on a used disk; everything is made at once and nothing later by the kernel.
+    pub(crate) fn make(
+        self,
+        disk: &Path,
+        journal: Option<&Path>,
+        words: &[String],
+    ) -> Result<(), PeerError> {
+        let mut line: Vec<String> = match self {
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => {
+                let eager = "nodiscard,lazy_itable_init=0,lazy_journal_init=0";
+                let line = ["-q", "-F", "-t", self.name(), "-b", "4096", "-E", eager];
+                line.map(str::to_owned).to_vec()
+            }
+            KernelFs::Xfs => ["-q", "-f", "-K"].map(str::to_owned).to_vec(),
+            KernelFs::Btrfs => ["-q", "-f", "-K"].map(str::to_owned).to_vec(),
+        };
+        if let Some(journal) = journal {
+            let journal = journal.to_string_lossy().into_owned();
+            let words = ["-q", "-F", "-b", "4096", "-O", "journal_dev", &journal];
+            tool::succeed("mke2fs", &words.map(AsRef::as_ref))?;
+            line.extend(["-J".to_owned(), format!("device={journal}")]);
+        }
+        line.extend(words.iter().cloned());
+        line.push(disk.to_string_lossy().into_owned());
+        let ([program, _], _) = self.programs();
+        let line: Vec<&std::ffi::OsStr> = line.iter().map(AsRef::as_ref).collect();
+        tool::succeed(program, &line)
+    }
+
+    /// Its own check, which changes nothing.
+    pub(crate) fn check(self, disk: &Path, journal: Option<&Path>) -> Result<Verdict, PeerError> {
+        let mut line: Vec<&std::ffi::OsStr> = match self {
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => vec!["-fn".as_ref()],
+            KernelFs::Xfs => vec!["-n".as_ref()],
+            KernelFs::Btrfs => vec!["check".as_ref(), "--readonly".as_ref()],
+        };
+        if let Some(journal) = journal {
+            line.extend([std::ffi::OsStr::new("-j"), journal.as_os_str()]);
+        }
+        line.push(disk.as_os_str());
+        let ([_, program], _) = self.programs();
+        let said = tool::run(program, &line)?;
+        Ok(if said.code == Some(0) { Verdict::Clean } else { Verdict::Damaged(said.text()) })
+    }
+
+    /// What a machine does at its start with a file system that does not recover by itself: the
+    /// repairs that need nobody (`e2fsck -p`). True: they were enough.
+    pub(crate) fn preen(self, disk: &Path) -> Result<bool, PeerError> {
+        let Said { code, .. } = tool::run("e2fsck", &["-p".as_ref(), disk.as_os_str()])?;
+        // 1: errors were corrected; 4 and more: left as they are.
+        Ok(code.is_some_and(|code| code < 4))
+    }
+
+    /// What a person would do then: yes to everything.
+    pub(crate) fn repair(self, disk: &Path) -> Result<(), PeerError> {
+        tool::run("e2fsck", &["-fy".as_ref(), disk.as_os_str()]).map(drop)
+    }
+}

@@ -1,0 +1,29 @@
+//! The host kernel's own file systems as peers of ours: on our devices, recorded, cut, recovered.
+//!
+//! [`Exported`] gives a [`BlockDevice`](steadfast_block::BlockDevice) to the kernel: it is a file
+//! of a FUSE mount, and a loop device past the page cache is over that file. So every write, flush
+//! and FUA of the kernel's file system passes through our record filter and a modelled device, and
+//! a power cut of it is what a power cut of ours is. [`Peer`] makes and mounts the file system,
+//! records it, and recovers it from the state that a cut has left, by the kernel's own mount and
+//! the file system's own check.
+//!
+//! Needs root, FUSE and loop devices; [`KernelFs::available`] says what is missing.
+//!
+//! # Invariants
+//!
+//! 1. What is mounted and attached is taken away when its value is dropped, also by whoever fails.
+//! 2. A file system is mounted once at a time: the recording has ended before a state of it is
+//!    recovered (XFS and btrfs refuse a second mount of one identity).
+//! 3. Only states that a power cut can leave are mounted.
+
+mod device_file;
+mod error;
+mod exported;
+mod kind;
+mod peer;
+mod tool;
+
+pub use error::PeerError;
+pub use exported::Exported;
+pub use kind::{KernelFs, Verdict};
+pub use peer::{Build, Peer, Recovery, Running};

@@ -1,0 +1,226 @@
+//! A peer's life: made, run while its devices are recorded, and recovered from power cuts.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::record::{Record, RecordLog, Recording};
+use steadfast_devices::model::Model;
+use steadfast_devices::store::Store;
+use steadfast_host::Mount;
+
+use crate::PeerError;
+use crate::exported::Exported;
+use crate::kind::{KernelFs, Verdict};
+
+/// How long the devices may take to come to rest after a sync, in seconds.
+const REST_SECONDS: u64 = 10;
+
+/// Makes the devices anew: the disk, then the journal's device if there is one.
+pub type Build = Arc<dyn Fn() -> Result<Vec<Arc<dyn Model>>, String> + Send + Sync>;
+
+/// A file system of the kernel on devices of ours. The devices are in real time: a modelled disk
+/// takes as long as the disk would.
+#[derive(Clone)]
+pub struct Peer {
+    /// Which.
+    pub fs: KernelFs,
+    /// For mount(8), or empty.
+    pub mount_options: String,
+    /// More words for its mkfs.
+    pub mkfs_words: Vec<String>,
+    /// Its devices.
+    pub build: Build,
+}
+
+/// A peer that is mounted.
+pub struct Running {
+    // Let go of in this order.
+    mount: Option<Mount>,
+    exported: Vec<Exported>,
+    models: Vec<Arc<dyn Model>>,
+    log: RecordLog,
+    folder: tempfile::TempDir,
+}
+
+/// How the kernel recovered from a power cut.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// From power on to mounted: mount(8), for ext2 also the check before it. Real time.
+    pub time: Duration,
+    /// Why the mount was refused, in words.
+    pub refused: Option<String>,
+    /// What its check found after the recovery (for ext2: instead of one), in its words.
+    pub damage: Vec<String>,
+    /// The mount was refused, or the repairs that need nobody were not enough.
+    pub needs_person: bool,
+}
+
+impl Peer {
+    /// Whether this machine can run it.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn available(&self) -> Result<(), PeerError> {
+        self.fs.available()
+    }
+
+    fn devices(&self, contents: Option<Vec<Store>>) -> Result<Vec<Arc<dyn Model>>, PeerError> {
+        let device = |why: String| PeerError::Device { why };
+        let models = (self.build)().map_err(device)?;
+        for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
+            model.set_contents(contents).map_err(|e| device(e.to_string()))?;
+        }
+        let (got, least) = (models.first().map_or(0, |m| m.info().size), self.fs.least_bytes());
+        if got < least {
+            return Err(PeerError::TooSmall { kind: self.fs.name(), least, got });
+        }
+        if models.len() > 1 && !self.fs.has_external_journal() {
+            return Err(PeerError::NoExternalJournal { kind: self.fs.name() });
+        }
+        Ok(models)
+    }
+
+    fn mount(&self, exported: &[Exported], at: &Path, more: &str) -> Result<Mount, PeerError> {
+        let mut options: Vec<String> = [self.mount_options.as_str(), more]
+            .iter()
+            .filter(|o| !o.is_empty())
+            .map(|o| (*o).to_owned())
+            .collect();
+        if let Some(journal) = exported.get(1) {
+            options.push(format!("journal_path={}", journal.path().display()));
+        }
+        Ok(Mount::of(self.fs.name(), exported[0].path(), at, &options.join(","))?)
+    }
+
+    /// Makes the file system on devices that hold `old` (what a used disk holds), and mounts it.
+    ///
+    /// # Errors
+    /// Something is missing, or a tool refused.
+    pub fn start(&self, old: Option<Vec<Store>>) -> Result<Running, PeerError> {
+        self.available()?;
+        let models = self.devices(old)?;
+        let log = RecordLog::new();
+        let recorded = |model: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
+            Arc::new(Record::new(Arc::clone(model) as Arc<dyn BlockDevice>, &log))
+        };
+        let devices: Vec<_> = models.iter().map(recorded).collect();
+        let exported = devices.into_iter().map(Exported::new).collect::<Result<Vec<_>, _>>()?;
+        self.fs.make(exported[0].path(), exported.get(1).map(Exported::path), &self.mkfs_words)?;
+        let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let mount = self.mount(&exported, folder.path(), "")?;
+        Ok(Running { mount: Some(mount), exported, models, log, folder })
+    }
+
+    /// Power on with these contents, one for each device: lets the kernel recover, calls `look`
+    /// with the mounted folder, unmounts, and asks the file system's own check. `look` must leave
+    /// nothing open.
+    ///
+    /// # Errors
+    /// The host failed; what the file system did is in the value.
+    pub fn recover(
+        &self,
+        contents: Vec<Store>,
+        look: &mut dyn FnMut(&Path),
+    ) -> Result<Recovery, PeerError> {
+        let models = self.devices(Some(contents))?;
+        let exported = models
+            .iter()
+            .map(|model| Exported::new(Arc::clone(model) as Arc<dyn BlockDevice>))
+            .collect::<Result<Vec<_>, _>>()?;
+        let disk = exported[0].path().to_path_buf();
+        let journal = exported.get(1).map(|journal| journal.path().to_path_buf());
+        let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
+        let mut recovery = Recovery::default();
+        let check = |recovery: &mut Recovery| -> Result<(), PeerError> {
+            if let Verdict::Damaged(words) = self.fs.check(&disk, journal.as_deref())? {
+                recovery.damage.push(words);
+            }
+            Ok(())
+        };
+        let mut spent = Duration::ZERO;
+        if !self.fs.recovers_itself() {
+            check(&mut recovery)?;
+            let begun = Instant::now();
+            recovery.needs_person = !self.fs.preen(&disk)?;
+            if recovery.needs_person {
+                self.fs.repair(&disk)?;
+            }
+            spent = begun.elapsed();
+        }
+        let begun = Instant::now();
+        match self.mount(&exported, folder.path(), self.carefully()) {
+            Ok(mount) => {
+                recovery.time = spent + begun.elapsed();
+                look(mount.path());
+                mount.unmount()?;
+                if self.fs.recovers_itself() {
+                    check(&mut recovery)?;
+                }
+            }
+            Err(refusal) => {
+                recovery.refused = Some(refusal.to_string());
+                recovery.needs_person = true;
+            }
+        }
+        // Before the devices end: an error in taking away is to be seen.
+        exported.into_iter().try_for_each(Exported::take_away)?;
+        Ok(recovery)
+    }
+
+    /// How a state that may be damaged is mounted.
+    fn carefully(&self) -> &'static str {
+        match self.fs {
+            KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4 => "errors=remount-ro",
+            KernelFs::Xfs | KernelFs::Btrfs => "",
+        }
+    }
+}
+
+impl Running {
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What its devices are asked is written there, and what happens around it may be.
+    pub fn log(&self) -> &RecordLog {
+        &self.log
+    }
+
+    /// Makes what is there durable, and begins the recording: what the devices hold now.
+    ///
+    /// # Errors
+    /// Something goes on writing.
+    pub fn begin(&self) -> Result<Vec<Store>, PeerError> {
+        let folder = |e: &dyn std::fmt::Display| PeerError::Folder { why: e.to_string() };
+        let root = std::fs::File::open(self.path()).map_err(|e| folder(&e))?;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(REST_SECONDS) {
+            rustix::fs::syncfs(&root).map_err(|e| folder(&e))?;
+            // The last flush makes all that came before it durable: nothing older is in doubt.
+            for model in &self.models {
+                model.flush().map_err(|e| PeerError::Device { why: e.to_string() })?;
+            }
+            let contents = || self.models.iter().map(|model| model.contents()).collect();
+            if let Some(bases) = self.log.begin_anew(contents) {
+                return Ok(bases);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Err(PeerError::NoRest { seconds: REST_SECONDS })
+    }
+
+    /// The power is cut: the recording ends here. Then everything is taken away; nothing may be
+    /// open in the mount.
+    ///
+    /// # Errors
+    /// It could not be taken away.
+    pub fn end(mut self) -> Result<Recording, PeerError> {
+        let recording = self.log.take();
+        self.mount.take().map_or(Ok(()), Mount::unmount)?;
+        self.exported.drain(..).try_for_each(Exported::take_away)?;
+        Ok(recording)
+    }
+}

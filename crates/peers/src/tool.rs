@@ -1,0 +1,66 @@
+//! Running the host's tools, whose exit status is an answer and not only a success.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use steadfast_host::Failed;
+
+use crate::PeerError;
+
+/// Seconds after which a tool is killed: some hang on damaged images.
+const LIMIT_SECONDS: &str = "120";
+
+/// What a tool answered.
+pub(crate) struct Said {
+    /// Its exit status; `None` if it was killed.
+    pub code: Option<i32>,
+    output: String,
+    errors: String,
+}
+
+impl Said {
+    /// All that it printed.
+    pub fn text(&self) -> String {
+        let text = format!("{}\n{}", self.output.trim(), self.errors.trim());
+        let ended = self.code.map_or("killed".into(), |code| format!("exit status {code}"));
+        format!("{ended}: {}", text.trim())
+    }
+}
+
+/// Runs a tool under a time limit.
+pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<Said, PeerError> {
+    let failed = |said: String| {
+        let words = line.iter().map(|w| w.to_string_lossy().into_owned());
+        let command = std::iter::once(program.to_owned()).chain(words);
+        PeerError::Tool(Failed { command: command.collect::<Vec<_>>().join(" "), said })
+    };
+    let paths = std::env::var("PATH").unwrap_or_default();
+    let ended = Command::new("timeout")
+        .args(["-s", "KILL", LIMIT_SECONDS, program])
+        .args(line)
+        .env("LC_ALL", "C")
+        .env("PATH", format!("{paths}:/usr/local/sbin:/usr/sbin:/sbin"))
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| failed(format!("cannot be run: {e}")))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok(Said { code: ended.status.code(), output: text(&ended.stdout), errors: text(&ended.stderr) })
+}
+
+/// Runs a tool that must succeed.
+pub(crate) fn succeed(program: &str, line: &[&OsStr]) -> Result<(), PeerError> {
+    let said = run(program, line)?;
+    if said.code == Some(0) {
+        return Ok(());
+    }
+    let words = line.iter().map(|w| w.to_string_lossy().into_owned());
+    let command = std::iter::once(program.to_owned()).chain(words).collect::<Vec<_>>().join(" ");
+    Err(PeerError::Tool(Failed { command, said: said.text() }))
+}
+
+/// Whether a program is installed.
+pub(crate) fn is_there(program: &str) -> bool {
+    let paths = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin";
+    paths.split(':').any(|folder| Path::new(folder).join(program).is_file())
+}

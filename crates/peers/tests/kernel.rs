@@ -1,0 +1,114 @@
+//! The kernel's file systems on our devices. Needs root, FUSE and loop devices, as CI has them.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::model::ssd::SsdCache;
+use steadfast_devices::model::{ModelParams, SsdParams};
+use steadfast_devices::store::Store;
+use steadfast_peers::{Build, KernelFs, Peer, PeerError, Verdict};
+
+fn disk(bytes: u64) -> Build {
+    let ssd =
+        SsdParams { sectors: bytes / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
+    let params = ModelParams::Ssd(ssd);
+    Arc::new(move || Ok(vec![params.build("disk").map_err(|e| e.to_string())?]))
+}
+
+fn peer(fs: KernelFs) -> Peer {
+    let bytes = fs.least_bytes().max(64 << 20);
+    Peer { fs, mount_options: String::new(), mkfs_words: Vec::new(), build: disk(bytes) }
+}
+
+/// What is fsynced is there after a cut that takes everything that was not promised; what was
+/// there before is there; and the file system's own check is content (but for ext2).
+fn what_was_promised_is_there(fs: KernelFs) {
+    let peer = peer(fs);
+    let running = peer.start(None).unwrap();
+    let path = running.path().to_path_buf();
+    std::fs::write(path.join("before"), b"before the recording").unwrap();
+    let bases = running.begin().unwrap();
+    let file = std::fs::File::create(path.join("kept")).unwrap();
+    file.write_all_at(&[7; 10_000], 0).unwrap();
+    file.sync_all().unwrap();
+    std::fs::File::open(&path).unwrap().sync_all().unwrap();
+    drop(file);
+    std::fs::write(path.join("lost"), vec![9; 10_000]).unwrap();
+    let recording = running.end().unwrap();
+    assert!(!recording.events().is_empty());
+
+    let cut = recording.last_cut();
+    let nothing_in_doubt =
+        |base: &Store| recording.at(DeviceId(0), cut).contents(base, 0, 0, &mut Rng::new(1));
+    let contents = bases.iter().map(nothing_in_doubt).collect();
+    let mut seen = None;
+    let mut look = |at: &Path| {
+        let read = |name: &str| std::fs::read(at.join(name)).ok();
+        seen = Some((read("before"), read("kept"), read("lost")));
+    };
+    let recovery = peer.recover(contents, &mut look).unwrap();
+    assert_eq!(recovery.refused, None);
+    let (before, kept, lost) = seen.unwrap();
+    assert_eq!(before.unwrap(), b"before the recording");
+    assert_eq!(kept.unwrap(), [7; 10_000]);
+    assert!(lost.is_none_or(|bytes| bytes.len() <= 10_000));
+    if fs.recovers_itself() {
+        assert_eq!(recovery.damage, Vec::<String>::new());
+        assert!(!recovery.needs_person);
+    }
+}
+
+#[test]
+fn ext2_keeps_what_was_promised() {
+    what_was_promised_is_there(KernelFs::Ext2);
+}
+
+#[test]
+fn ext3_keeps_what_was_promised() {
+    what_was_promised_is_there(KernelFs::Ext3);
+}
+
+#[test]
+fn ext4_keeps_what_was_promised() {
+    what_was_promised_is_there(KernelFs::Ext4);
+}
+
+#[test]
+fn xfs_keeps_what_was_promised() {
+    what_was_promised_is_there(KernelFs::Xfs);
+}
+
+#[test]
+fn btrfs_keeps_what_was_promised() {
+    what_was_promised_is_there(KernelFs::Btrfs);
+}
+
+#[test]
+fn a_disk_of_zeros_is_refused_and_needs_a_person() {
+    let peer = peer(KernelFs::Ext4);
+    let recovery =
+        peer.recover(vec![Store::new(64 << 20)], &mut |_| panic!("it was mounted")).unwrap();
+    assert!(recovery.needs_person);
+    assert!(recovery.refused.unwrap().contains("mount"));
+}
+
+#[test]
+fn what_cannot_be_is_named() {
+    let small = Peer { build: disk(16 << 20), ..peer(KernelFs::Xfs) };
+    match small.start(None) {
+        Err(PeerError::TooSmall { kind: "xfs", .. }) => {}
+        other => panic!("{:?}", other.map(drop)),
+    }
+    let two: Build = Arc::new(|| {
+        let one = disk(128 << 20);
+        Ok([one()?, one()?].concat())
+    });
+    match (Peer { build: two, ..peer(KernelFs::Btrfs) }).start(None) {
+        Err(PeerError::NoExternalJournal { kind: "btrfs" }) => {}
+        other => panic!("{:?}", other.map(drop)),
+    }
+    assert_ne!(Verdict::Clean, Verdict::Damaged(String::new()));
+}

@@ -124,18 +124,23 @@ pub fn first_wrong(
     first
 }
 
-/// Makes the cuts in the order of time, until `visit` says that it is enough.
-fn each_cut(
-    machine: &Arc<dyn Machine>,
-    recorded: &Recorded,
-    plan: &Plan,
-    visit: &mut dyn FnMut(Cut, Survival) -> bool,
-) {
-    let Recorded { bases, recording, judge } = recorded;
+/// What a cut left.
+pub(crate) struct State {
+    /// Which of the plan's cuts.
+    pub number: u64,
+    /// When.
+    pub moment: Moment,
+    /// What each device holds.
+    pub contents: Vec<Store>,
+    /// What survived, and the choices that come next.
+    pub survival: Survival,
+}
+
+/// Makes the plan's cuts in the order of time, until `visit` says that it is enough.
+pub(crate) fn each_state(recorded: &Recorded, plan: &Plan, visit: &mut dyn FnMut(State) -> bool) {
+    let Recorded { bases, recording, .. } = recorded;
     let mut followed: Vec<Followed> =
         bases.iter().map(|base| Followed { base: base.clone(), settled: 0 }).collect();
-    let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
-    let kernel = (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok);
     for (tick, number) in instants(recording, plan).into_iter().zip(0u64..) {
         let mut choices = Rng::new(plan.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f));
         let (contents, kept) = followed
@@ -144,20 +149,36 @@ fn each_cut(
             .map(|(f, device)| f.cut(recording, DeviceId(device), tick, &mut choices))
             .unzip();
         let moment = Moment { tick, at: recording.time_of(tick) };
+        let survival = Survival { kept, choices };
+        if !visit(State { number, moment, contents, survival }) {
+            return;
+        }
+    }
+}
+
+/// Makes the cuts and lets the machine recover from each, until `visit` says that it is enough.
+fn each_cut(
+    machine: &Arc<dyn Machine>,
+    recorded: &Recorded,
+    plan: &Plan,
+    visit: &mut dyn FnMut(Cut, Survival) -> bool,
+) {
+    let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
+    let kernel = (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok);
+    each_state(recorded, plan, &mut |state| {
+        let State { number, moment, contents, survival } = state;
         let sampled = |every: u64| every > 0 && number.is_multiple_of(every);
         let trial = Trial {
             machine,
-            judge,
+            judge: &recorded.judge,
             moment,
             again_percent: plan.again_percent,
             e2fsck: e2fsck.as_ref().filter(|_| sampled(plan.e2fsck_every)),
             kernel: kernel.as_ref().filter(|_| sampled(plan.kernel_every)),
         };
-        let cut = trial.run(contents, choices.clone());
-        if !visit(Cut { number, ..cut }, Survival { kept, choices }) {
-            return;
-        }
-    }
+        let cut = trial.run(contents, survival.choices.clone());
+        visit(Cut { number, ..cut }, survival)
+    });
 }
 
 /// One cut: the machine, when, and who judges.

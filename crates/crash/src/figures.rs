@@ -31,10 +31,14 @@ pub struct Cut {
     pub lost_age: Duration,
     /// Writes half old, half new.
     pub torn_writes: u64,
+    /// Units ([`crate::judge::UNIT`]) of one write half old, half new.
+    pub torn_units: u64,
     /// Bytes never written to the file they are in.
     pub foreign_bytes: u64,
     /// Missing writes of which a later one survived.
     pub order_violations: u64,
+    /// Names that a rename gave to a file, of which data written before the rename is missing.
+    pub hollow_files: u64,
     /// What the structure check, the mount or a read found, in words.
     pub damage: Vec<String>,
     /// The mount was refused: a person is needed.
@@ -53,17 +57,28 @@ impl Cut {
         Cut { at, damage: vec![why], needs_person: true, ..Cut::default() }
     }
 
-    /// Adds what was found in one file.
-    pub fn add_file(&mut self, file: &str, ops: &[Operation], loss: &FileLoss) {
-        self.broken_promises += loss.broken.len() as u64;
+    /// Counts what was lost with a file that is nowhere: work, whoever promised what.
+    pub fn count_missing(&mut self, loss: &FileLoss) {
         self.lost_operations += loss.lost.len() as u64;
         self.lost_bytes += loss.lost_bytes;
         if let Some(oldest) = loss.oldest_lost {
             self.lost_age = self.lost_age.max(self.at - oldest);
         }
+    }
+
+    /// Counts what was found in one file.
+    pub fn count_file(&mut self, loss: &FileLoss) {
+        self.count_missing(loss);
+        self.broken_promises += loss.broken.len() as u64;
         self.torn_writes += loss.torn.len() as u64;
+        self.torn_units += loss.torn_units;
         self.foreign_bytes += loss.foreign_bytes;
         self.order_violations += loss.out_of_order.len() as u64;
+    }
+
+    /// Adds what was found in one file, with the words.
+    pub fn add_file(&mut self, file: &str, ops: &[Operation], loss: &FileLoss) {
+        self.count_file(loss);
         if let Some(i) = loss.broken.first() {
             let what = describe(&ops[*i]);
             self.findings.push(format!(

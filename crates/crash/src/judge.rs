@@ -21,6 +21,11 @@ use steadfast_vfs::FileSystem;
 use crate::figures::Cut;
 use crate::ledger::{Action, Operation};
 
+/// Bytes of the unit that a file system may be asked to keep whole where it journals data: the
+/// usual block, at a multiple of its size in the file. What one write call has put into it is
+/// found as it was before, or as it was after.
+pub const UNIT: u64 = 4096;
+
 /// Knows what a workload was promised, and looks whether a recovered file system keeps it.
 pub trait Judge: Send + Sync {
     /// Judges what is left after a cut at `at` and adds what it took to `cut`.
@@ -40,6 +45,8 @@ pub struct FileLoss {
     pub oldest_lost: Option<Nanos>,
     /// Writes found half old, half new.
     pub torn: Vec<usize>,
+    /// Units ([`UNIT`]) of one write found half old, half new.
+    pub torn_units: u64,
     /// Bytes that were never written to this file.
     pub foreign_bytes: u64,
     /// Lost writes for which a later one survived.
@@ -83,6 +90,7 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
     let mut loss = FileLoss::default();
     // Sectors of each write that it alone answers for: how many hold it, how many do not.
     let mut kept = vec![(0u64, 0u64); started.len()];
+    let mut units = Units::default();
     for sector in 0..sectors.newest.len() {
         let found = look(contents, sector, &tags, &started);
         if found == Found::Foreign {
@@ -95,6 +103,7 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
             let survived = found == Found::Write(owner);
             let (has, misses) = &mut kept[owner];
             *(if survived { has } else { misses }) += 1;
+            units.count(sector, owner, survived);
         }
         if let Some(promised) = sectors.durable[sector]
             && !sectors.allows(found, promised, &started)
@@ -105,8 +114,37 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         }
     }
     loss.broken.sort_unstable();
+    loss.torn_units = units.torn;
     account(&mut loss, &started, cut, &kept);
     loss
+}
+
+/// Counts torn units while the sectors go by in order.
+#[derive(Default)]
+struct Units {
+    /// The unit at hand, and the writes that answer for sectors in it: do they hold, miss?
+    unit: usize,
+    writes: Vec<(usize, bool, bool)>,
+    torn: u64,
+}
+
+impl Units {
+    fn count(&mut self, sector: usize, write: usize, survived: bool) {
+        let unit = sector * SECTOR / UNIT as usize;
+        if unit != self.unit {
+            (self.unit, self.writes) = (unit, Vec::new());
+        }
+        let known = self.writes.iter().position(|(w, ..)| *w == write);
+        let at = known.unwrap_or_else(|| {
+            self.writes.push((write, false, false));
+            self.writes.len() - 1
+        });
+        let (_, has, misses) = &mut self.writes[at];
+        let was_torn = *has && *misses;
+        *has |= survived;
+        *misses |= !survived;
+        self.torn += u64::from(!was_torn && *has && *misses);
+    }
 }
 
 impl Sectors {
@@ -267,7 +305,30 @@ mod tests {
         let mut held = data(&[(0, 1), (1, 2)]);
         held[..512].fill(0);
         let loss = judge(&ops, 10, Some(&held));
-        assert_eq!((loss.torn, loss.out_of_order), (vec![0], vec![0]));
+        assert_eq!((loss.torn, loss.out_of_order, loss.torn_units), (vec![0], vec![0], 1));
+    }
+
+    #[test]
+    fn a_write_of_two_units_may_be_torn_between_them_or_in_one() {
+        let two_units = Operation {
+            action: Action::Write { offset: 0, len: 2 * UNIT, tag: 1 },
+            ..write(0, 1, 1, Some(2), false)
+        };
+        let whole = pattern::bytes(1, 0, 2 * UNIT as usize);
+        let torn = |held: &[u8]| {
+            let loss = judge(&[two_units], 10, Some(held));
+            (loss.torn.len(), loss.torn_units)
+        };
+        assert_eq!(torn(&whole), (0, 0));
+        assert_eq!(torn(&whole[..UNIT as usize]), (1, 0));
+        assert_eq!(torn(&whole[..UNIT as usize + 512]), (1, 1));
+        assert_eq!(torn(&[]), (0, 0));
+        // Each unit once, however ragged.
+        let mut ragged = whole.to_vec();
+        for sector in [0, 2, 9, 13] {
+            ragged[sector * SECTOR..][..SECTOR].fill(0);
+        }
+        assert_eq!(torn(&ragged), (1, 2));
     }
 
     #[test]

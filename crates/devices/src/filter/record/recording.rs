@@ -114,6 +114,17 @@ impl Recording {
         self.times.get(last).copied().unwrap_or_default()
     }
 
+    /// The same requests and answers, on a device whose promises are others: what a cut would
+    /// have left if, for example, the cache had lied.
+    ///
+    /// # Panics
+    /// If the device is not one of this recording.
+    #[must_use]
+    pub fn with_durability(mut self, device: DeviceId, durability: Durability) -> Recording {
+        self.devices[device.0 as usize].durability = durability;
+        self
+    }
+
     /// Cuts around what makes something durable, ascending: when a flush is begun and when it is
     /// about to end; when a write that is durable by itself has just ended. On a device that keeps
     /// all it has acknowledged every write is one.

@@ -172,6 +172,18 @@ fn a_lying_cache_promises_nothing_until_it_has_drained() {
 }
 
 #[test]
+fn a_recording_can_be_told_that_the_cache_lied() {
+    let (disk, log) = recorded(Durability::OnFlush);
+    disk.submit(write(1, 0, 1, false)).wait().unwrap();
+    disk.submit(Request::Flush).wait().unwrap();
+    let honest = log.take();
+    let lying = Durability::Lying { cache_bytes: 1024, drains_within: Duration::from_secs(1000) };
+    let lied = honest.clone().with_durability(disk.device(), lying);
+    let of = |recording: &Recording| fates(recording, disk.device(), recording.last_cut());
+    assert_eq!([of(&honest), of(&lied)], ["d", "?"]);
+}
+
+#[test]
 fn two_devices_are_in_one_order_and_the_log_can_be_emptied() {
     let log = RecordLog::new();
     let make = || Record::new(Arc::new(Ram::new("disk", SIZE)), &log);

@@ -1,0 +1,61 @@
+//! Cuts a peer's run, and the same run on a device whose cache lies.
+
+use std::time::Duration;
+
+use steadfast_block::pattern;
+use steadfast_devices::filter::record::{DeviceId, Durability};
+use steadfast_devices::store::Store;
+
+use super::peer::Peer;
+use crate::explore::{Plan, Recorded, each_state};
+use crate::figures::{Cut, Figures};
+
+/// Tag of what was on the device before the file system was made.
+const OLD: u64 = 0xdead;
+/// The device is filled in pieces of so many bytes.
+const FILLED: u64 = 64 << 10;
+
+/// What a device of `bytes` bytes held before: stamped data that belongs to no file, so that a
+/// block that nobody wrote is seen when a file shows it.
+pub fn old_contents(bytes: u64) -> Store {
+    let mut old = Store::new(bytes);
+    for at in (0..bytes).step_by(FILLED as usize) {
+        let len = FILLED.min(bytes - at);
+        old.write_slice(at, &pattern::bytes(OLD, at, len as usize));
+    }
+    old
+}
+
+impl Recorded {
+    /// The same run, the same answers to it, and a cache that had promised nothing by them: a write
+    /// is safe once writes of `cache_bytes` have followed it, or after `drains_within`.
+    #[must_use]
+    pub fn on_lying_devices(&self, cache_bytes: u64, drains_within: Duration) -> Recorded {
+        let lying = Durability::Lying { cache_bytes, drains_within };
+        let devices = 0..self.recording.devices().len() as u32;
+        let recording = devices.fold(self.recording.clone(), |recording, device| {
+            recording.with_durability(DeviceId(device), lying)
+        });
+        Recorded { bases: self.bases.clone(), recording, judge: self.judge.clone() }
+    }
+}
+
+/// Makes the plan's cuts in the order of time, lets the peer recover from each, and counts what they
+/// took. The plan's second cuts and its other judges are not for peers. `progress` is told after each
+/// cut how many are done.
+pub fn explore_peer(
+    peer: &dyn Peer,
+    recorded: &Recorded,
+    plan: &Plan,
+    progress: &dyn Fn(u64),
+) -> Figures {
+    let mut figures = Figures::default();
+    each_state(recorded, plan, &mut |state| {
+        let (number, at) = (state.number, state.moment);
+        let cut = peer.recover(state.contents, &*recorded.judge, at);
+        figures.add(Cut { number, tick: at.tick, at: at.at, ..cut });
+        progress(number + 1);
+        true
+    });
+    figures
+}

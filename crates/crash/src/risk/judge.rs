@@ -1,0 +1,415 @@
+//! Compares the tree that a recovered file system shows with the [`History`] of the workload.
+//!
+//! A path may hold what its newest durable binding says or what a later one does, begun before the
+//! cut. Which one it is, the stamps in the file tell. A file without any (empty, zeros,
+//! nothing but foreign data) may be any of them, and is taken for the one that loses
+//! least by that. The contents of each file that was found are judged by the writes to it, wherever
+//! it was found; a file that is nowhere is lost with all its data if it still had a name.
+//! docs/risk.md defines the figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_block::pattern::{self, SECTOR};
+use steadfast_devices::filter::record::Moment;
+use steadfast_vfs::FileSystem;
+
+use super::history::{Binding, History, Naming, Object};
+use super::tree::Tree;
+use super::words::Words;
+use crate::figures::Cut;
+use crate::judge::{FileLoss, Judge, judge};
+use crate::ledger::Operation;
+
+impl Judge for History {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        judge_tree(self, &Tree::read(fs), at, cut);
+    }
+}
+
+/// Judges what is left after a cut at `at`, and adds what that took to `cut`.
+pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
+    cut.damage.extend(tree.unreadable.iter().cloned());
+    for path in tree.files.keys() {
+        let made = history.bindings.get(path).and_then(|b| b.first());
+        if !made.is_some_and(|first| history.begun(first, at.tick)) {
+            cut.damage.push(format!("{path}: nobody had made a file of that name"));
+        }
+    }
+    let identified = tree.files.iter().filter_map(|(path, held)| {
+        let bindings = history.bindings.get(path)?;
+        let bound = |object: &Object| bindings.iter().any(|b| b.holds == Some(*object));
+        Some((path.as_str(), object_in(held, bound)?))
+    });
+    let mut verdict = Verdict {
+        history,
+        tree,
+        at,
+        words: Words::new(history),
+        identified: identified.collect(),
+        found: BTreeMap::new(),
+        blamed: BTreeSet::new(),
+        lost_namings: BTreeSet::new(),
+        cut,
+    };
+    for (path, bindings) in &history.bindings {
+        verdict.path(path, bindings);
+    }
+    verdict.contents();
+    verdict.missing();
+    verdict.count_lost_namings();
+}
+
+struct Verdict<'a> {
+    history: &'a History,
+    tree: &'a Tree,
+    at: Moment,
+    words: Words<'a>,
+    /// The file that a path shows, where stamps tell.
+    identified: BTreeMap<&'a str, Object>,
+    /// Where each file was found: the first path.
+    found: BTreeMap<Object, &'a str>,
+    /// Files of which a promise about a name is known to be broken: counted once.
+    blamed: BTreeSet<Object>,
+    /// Operations on names whose effect is missing: indices in the history.
+    lost_namings: BTreeSet<usize>,
+    cut: &'a mut Cut,
+}
+
+impl<'a> Verdict<'a> {
+    /// Judges what a path shows.
+    fn path(&mut self, path: &'a str, bindings: &'a [Binding]) {
+        let tick = self.at.tick;
+        let begun = bindings.partition_point(|b| self.history.begun(b, tick));
+        let bindings = &bindings[..begun];
+        let promised = bindings.iter().rposition(|b| b.durable.is_some_and(|d| d.tick < tick));
+        let held = self.tree.files.get(path).map(Vec::as_slice);
+        let shown = self.shown(path, bindings, promised, held);
+        if let (Shown::Binding(i), Some(held)) = (shown, held)
+            && let Some(object) = bindings[i].holds
+        {
+            self.found.entry(object).or_insert(path);
+            self.hollow(path, &bindings[i], object, held);
+        }
+        // Older than this is missing; before the first binding there was nothing.
+        let newer = match shown {
+            Shown::Binding(i) => i + 1,
+            Shown::Nothing | Shown::Stranger => 0,
+        };
+        let lost = bindings.get(newer..).unwrap_or_default();
+        let returned = lost.iter().filter(|b| self.history.returned(b, tick));
+        self.lost_namings.extend(returned.map(|b| b.by));
+        if let Some(promised) = promised
+            && newer <= promised
+        {
+            self.broken_name(path, &bindings[promised], held);
+        }
+    }
+
+    /// Which binding a path shows.
+    fn shown(
+        &self,
+        path: &str,
+        bindings: &[Binding],
+        promised: Option<usize>,
+        held: Option<&[u8]>,
+    ) -> Shown {
+        let newest = |holds: Option<Object>| bindings.iter().rposition(|b| b.holds == holds);
+        let Some(held) = held else {
+            return newest(None).map_or(Shown::Nothing, Shown::Binding);
+        };
+        if let Some(object) = self.identified.get(path) {
+            return newest(Some(*object)).map_or(Shown::Stranger, Shown::Binding);
+        }
+        // Nothing tells: a file that is not elsewhere, the one that loses least, the newest.
+        let elsewhere = |object: Object| self.identified.values().any(|found| *found == object);
+        let candidates = bindings.iter().enumerate().skip(promised.unwrap_or(0));
+        candidates
+            .filter_map(|(i, b)| Some((i, b.holds?)))
+            .min_by_key(|(i, object)| {
+                let loss = self.loss(*object, Some(held));
+                (elsewhere(*object), loss.broken.len(), loss.lost_bytes, usize::MAX - i)
+            })
+            .map_or(Shown::Stranger, |(i, _)| Shown::Binding(i))
+    }
+
+    fn operations(&self, object: Object) -> &'a [Operation] {
+        self.history.contents.get(&object).map_or(&[], Vec::as_slice)
+    }
+
+    fn loss(&self, object: Object, held: Option<&[u8]>) -> FileLoss {
+        judge(self.operations(object), self.at.tick, held)
+    }
+
+    /// A file that a rename put here without what had been written to it before.
+    fn hollow(&mut self, path: &str, binding: &Binding, object: Object, held: &[u8]) {
+        let naming = &self.history.namings[binding.by];
+        if !matches!(naming.naming, Naming::Rename { .. }) {
+            return;
+        }
+        let ops = self.operations(object);
+        let before =
+            |i: &&usize| ops[**i].acknowledged.is_some_and(|a| a.tick < naming.started.tick);
+        let loss = self.loss(object, Some(held));
+        if let Some(first) = loss.lost.iter().find(before) {
+            self.cut.hollow_files += 1;
+            self.cut.order_violations += 1;
+            let words = self.words.hollow(path, naming, &ops[*first], held);
+            self.cut.findings.push(words);
+        }
+    }
+
+    fn broken_name(&mut self, path: &str, promised: &Binding, held: Option<&[u8]>) {
+        if promised.holds.is_some_and(|object| !self.blamed.insert(object)) {
+            return;
+        }
+        self.cut.broken_promises += 1;
+        self.cut.findings.push(self.words.broken_name(path, promised, held));
+    }
+
+    /// Judges what is in each file that was found.
+    fn contents(&mut self) {
+        for (object, path) in std::mem::take(&mut self.found) {
+            let held = self.tree.files.get(path).map(Vec::as_slice);
+            let loss = self.loss(object, held);
+            let ops = self.operations(object);
+            let findings = self.words.contents(path, ops, &loss, held.unwrap_or_default());
+            self.cut.count_file(&loss);
+            self.cut.findings.extend(findings);
+            self.found.insert(object, path);
+        }
+    }
+
+    /// Files that had a name and are nowhere.
+    fn missing(&mut self) {
+        let tick = self.at.tick;
+        for (path, bindings) in &self.history.bindings {
+            let begun = bindings.partition_point(|b| self.history.begun(b, tick));
+            let Some(last) = bindings[..begun].last() else { continue };
+            let Some(object) = last.holds.filter(|o| !self.found.contains_key(o)) else { continue };
+            let loss = self.loss(object, None);
+            self.cut.count_missing(&loss);
+            // It had a name that was promised, which only a rename has taken away.
+            let promised = self.promised_name(object);
+            if let Some((old, binding)) = promised
+                && self.blamed.insert(object)
+            {
+                self.cut.broken_promises += 1;
+                self.cut.findings.push(self.words.lost_by_rename(old, binding, path));
+            }
+        }
+    }
+
+    /// A name that the file had durably, if any.
+    fn promised_name(&self, object: Object) -> Option<(&'a str, &'a Binding)> {
+        let tick = self.at.tick;
+        let durable =
+            |b: &&Binding| b.holds == Some(object) && b.durable.is_some_and(|d| d.tick < tick);
+        self.history.bindings.iter().find_map(|(path, bindings)| {
+            let begun = bindings.partition_point(|b| self.history.begun(b, tick));
+            let newest =
+                bindings[..begun].iter().rfind(|b| b.durable.is_some_and(|d| d.tick < tick));
+            newest.filter(durable).map(|b| (path.as_str(), b))
+        })
+    }
+
+    fn count_lost_namings(&mut self) {
+        self.cut.lost_operations += self.lost_namings.len() as u64;
+        let returned =
+            self.lost_namings.iter().filter_map(|i| self.history.namings[*i].acknowledged);
+        if let Some(oldest) = returned.map(|a| a.at).min() {
+            self.cut.lost_age = self.cut.lost_age.max(self.at.at - oldest);
+        }
+    }
+}
+
+/// What a path shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// What the binding with this index says.
+    Binding(usize),
+    /// Nothing, as before the first binding.
+    Nothing,
+    /// A file that no binding speaks of.
+    Stranger,
+}
+
+/// Which of the files that may be here most of the stamps are of.
+fn object_in(held: &[u8], bound: impl Fn(&Object) -> bool) -> Option<Object> {
+    let mut sectors: BTreeMap<Object, usize> = BTreeMap::new();
+    for sector in held.chunks_exact(SECTOR) {
+        let stamp = pattern::stamp_of(sector);
+        if let Some(object) = stamp.map(|s| Object::of_tag(s.tag)).filter(&bound) {
+            *sectors.entry(object).or_default() += 1;
+        }
+    }
+    sectors.into_iter().max_by_key(|(_, sectors)| *sectors).map(|(object, _)| object)
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_devices::filter::record::RecordLog;
+    use steadfast_runtime::Nanos;
+
+    use super::super::history::{Account, Call, Started};
+    use super::*;
+
+    struct World {
+        log: RecordLog,
+        account: Account,
+        tree: Tree,
+    }
+
+    impl World {
+        fn new() -> World {
+            let log = RecordLog::new();
+            World { account: Account::new(&log), log, tree: Tree::default() }
+        }
+
+        fn did(&self, call: Call<'_>) -> Started {
+            let started = self.account.begin(call);
+            self.account.end(&started);
+            started
+        }
+
+        /// Makes a file with one write of 1 KiB in it.
+        fn file(&self, path: &str) -> (Object, Vec<u8>) {
+            let object = self.did(Call::Create(path)).object;
+            let tag = self.did(Call::Write(object, 0, 1024)).tag;
+            (object, pattern::bytes(tag, 0, 1024).to_vec())
+        }
+
+        /// The power goes now, and the files are these.
+        fn cut(&mut self, files: &[(&str, &[u8])]) -> Cut {
+            let files = files.iter().map(|(path, held)| ((*path).to_owned(), held.to_vec()));
+            self.tree.files = files.collect();
+            let moment = self.log.note(0, [0; 3]);
+            let mut cut =
+                Cut { at: moment.at + std::time::Duration::from_secs(1), ..Cut::default() };
+            let moment = Moment { at: cut.at, ..moment };
+            judge_tree(&self.account.history(), &self.tree, moment, &mut cut);
+            assert_eq!(cut.lost_age.is_zero(), cut.lost_operations == 0);
+            assert!(cut.broken_promises == 0 || !cut.findings.is_empty());
+            assert_ne!(cut.at, Nanos::ZERO);
+            cut
+        }
+    }
+
+    /// Broken promises, lost operations, lost bytes.
+    fn figures(cut: &Cut) -> (u64, u64, u64) {
+        (cut.broken_promises, cut.lost_operations, cut.lost_bytes)
+    }
+
+    #[test]
+    fn what_was_synced_with_its_folder_must_be_there() {
+        let mut world = World::new();
+        let (file, held) = world.file("d/a");
+        // Nothing is promised yet: gone is lost, but not broken.
+        assert_eq!(figures(&world.cut(&[])), (0, 2, 1024));
+        assert_eq!(figures(&world.cut(&[("d/a", &[])])), (0, 1, 1024));
+        world.did(Call::SyncFile(file));
+        // The file, but not its name.
+        assert_eq!(figures(&world.cut(&[])), (0, 2, 1024));
+        assert_eq!(figures(&world.cut(&[("d/a", &held[..512])])), (1, 1, 512));
+        world.did(Call::SyncFolder("d"));
+        let gone = world.cut(&[]);
+        assert_eq!(figures(&gone), (1, 2, 1024));
+        assert!(gone.findings[0].starts_with("d/a: the creation of d/a, called at"), "{gone:?}");
+        let kept = world.cut(&[("d/a", &held)]);
+        assert_eq!((figures(&kept), kept.findings.len()), ((0, 0, 0), 0));
+    }
+
+    #[test]
+    fn a_rename_may_be_undone_until_its_folder_is_synced() {
+        let mut world = World::new();
+        let (a, old) = world.file("d/p");
+        world.did(Call::SyncFile(a));
+        world.did(Call::SyncFolder("d"));
+        let (b, new) = world.file("d/n");
+        world.did(Call::SyncFile(b));
+        world.did(Call::Rename("d/n", "d/p"));
+        assert_eq!(figures(&world.cut(&[("d/p", &new)])), (0, 0, 0));
+        // Undone whole: the rename is lost, and what was to be seen there.
+        assert_eq!(figures(&world.cut(&[("d/p", &old), ("d/n", &new)])), (0, 1, 0));
+        assert_eq!(figures(&world.cut(&[("d/p", &old)])), (0, 2, 1024));
+        // A rename replaces: the name must hold one of them.
+        assert_eq!(world.cut(&[("d/n", &new)]).broken_promises, 1);
+        world.did(Call::SyncFolder("d"));
+        assert_eq!(figures(&world.cut(&[("d/p", &new)])), (0, 0, 0));
+        let back = world.cut(&[("d/p", &old)]);
+        assert_eq!(figures(&back), (1, 2, 1024));
+        assert!(back.findings[0].contains("the rename of d/n to d/p"), "{back:?}");
+    }
+
+    #[test]
+    fn a_renamed_file_without_its_data_is_hollow() {
+        let mut world = World::new();
+        let (a, _) = world.file("d/p");
+        world.did(Call::SyncFile(a));
+        world.did(Call::SyncFolder("d"));
+        let (b, new) = world.file("d/n");
+        world.did(Call::Rename("d/n", "d/p"));
+        let hollow = world.cut(&[("d/p", &[])]);
+        assert_eq!((hollow.hollow_files, hollow.order_violations), (1, 1));
+        assert_eq!(figures(&hollow), (0, 1, 1024));
+        assert!(hollow.findings[0].contains("hollow"), "{hollow:?}");
+        // What is written after the rename may be missing.
+        world.did(Call::Write(b, 1024, 512));
+        let later = world.cut(&[("d/p", &new)]);
+        assert_eq!((later.hollow_files, figures(&later)), (0, (0, 1, 512)));
+        // Empty under its old name: the rename is lost, nothing is hollow.
+        let old_name = world.cut(&[("d/n", &[])]);
+        assert_eq!(old_name.hollow_files, 0);
+        // A promise that was made to its data is broken by that.
+        world.did(Call::SyncFile(b));
+        assert_eq!(world.cut(&[("d/p", &[])]).broken_promises, 1);
+    }
+
+    #[test]
+    fn what_was_removed_for_good_must_not_come_back() {
+        let mut world = World::new();
+        let (a, held) = world.file("d/a");
+        world.did(Call::SyncFile(a));
+        world.did(Call::SyncFolder("d"));
+        world.did(Call::Remove("d/a"));
+        for files in [&[][..], &[("d/a", &held[..])], &[("d/a", &[])]] {
+            assert_eq!(world.cut(files).broken_promises, u64::from(files == [("d/a", &[][..])]));
+        }
+        world.did(Call::SyncFolder("d"));
+        assert_eq!(figures(&world.cut(&[])), (0, 0, 0));
+        assert_eq!(figures(&world.cut(&[("d/a", &held)])), (1, 1, 0));
+    }
+
+    #[test]
+    fn a_rename_to_another_folder_must_not_lose_the_file() {
+        let mut world = World::new();
+        let (a, held) = world.file("d/a");
+        world.did(Call::SyncFile(a));
+        world.did(Call::SyncFolder("d"));
+        world.did(Call::Rename("d/a", "e/a"));
+        assert_eq!(figures(&world.cut(&[("d/a", &held)])), (0, 1, 0));
+        assert_eq!(figures(&world.cut(&[("e/a", &held)])), (0, 0, 0));
+        let lost = world.cut(&[]);
+        assert_eq!(figures(&lost), (1, 2, 1024));
+        assert!(lost.findings[0].contains("neither there nor at e/a"), "{lost:?}");
+        world.did(Call::Remove("e/a"));
+        assert_eq!(world.cut(&[]).broken_promises, 0);
+    }
+
+    #[test]
+    fn stale_blocks_and_names_that_nobody_made_are_seen() {
+        let mut world = World::new();
+        world.file("d/a");
+        let stale = pattern::bytes(0xdead, 0, 1024);
+        let cut = world.cut(&[("d/a", &stale)]);
+        assert_eq!((cut.foreign_bytes, figures(&cut)), (1024, (0, 1, 1024)));
+        assert!(cut.findings[0].contains("at 0 data of file 0"), "{cut:?}");
+        let stranger = world.cut(&[("d/zzz", &stale)]);
+        assert_eq!(stranger.damage.len(), 1);
+        let moment = world.log.note(0, [0; 3]);
+        world.file("d/later");
+        world.tree.files = [("d/later".to_owned(), Vec::new())].into();
+        let mut cut = Cut::default();
+        judge_tree(&world.account.history(), &world.tree, moment, &mut cut);
+        assert_eq!(cut.damage.len(), 1, "it had not been made yet");
+    }
+}

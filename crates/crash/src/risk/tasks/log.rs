@@ -1,0 +1,65 @@
+//! A log: records are appended, the oldest file goes when a new one begins.
+
+use std::collections::VecDeque;
+
+use steadfast_vfs::Result;
+
+use super::super::workload::{Hands, Open, Task};
+use super::RECORDS_A_SYNC;
+
+/// Bytes of a record.
+const RECORD: (u64, u64) = (1 << 10, 8 << 10);
+
+/// See the module's text.
+pub struct Log {
+    full_at: u64,
+    kept: usize,
+    /// Files that are there, by number; the last one is being written.
+    files: VecDeque<u64>,
+    open: Option<(Open, u64)>,
+    made: u64,
+    records: u64,
+}
+
+impl Log {
+    /// Files of `full_at` bytes, `kept` of them.
+    pub fn new(full_at: u64, kept: usize) -> Self {
+        Log { full_at, kept, files: VecDeque::new(), open: None, made: 0, records: 0 }
+    }
+
+    fn next_file(&mut self, hands: &mut Hands) -> Result<(Open, u64)> {
+        if let Some((full, _)) = self.open.take() {
+            hands.close(full)?;
+        }
+        self.made += 1;
+        let file = hands.create(&format!("log/{}", self.made))?;
+        self.files.push_back(self.made);
+        if self.files.len() > self.kept
+            && let Some(oldest) = self.files.pop_front()
+        {
+            hands.remove(&format!("log/{oldest}"))?;
+        }
+        Ok((file, 0))
+    }
+}
+
+impl Task for Log {
+    fn folders(&self) -> &'static [&'static str] {
+        &["log"]
+    }
+
+    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+        let (file, end) = match self.open {
+            Some((file, end)) if end < self.full_at => (file, end),
+            _ => self.next_file(hands)?,
+        };
+        let len = hands.length(RECORD.0, RECORD.1);
+        hands.write(file, end, len)?;
+        self.open = Some((file, end + len));
+        self.records += 1;
+        if self.records.is_multiple_of(RECORDS_A_SYNC) {
+            hands.sync(file, false)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,59 @@
+//! Mail: small files that come, are moved to another folder, and go.
+
+use std::collections::VecDeque;
+
+use steadfast_vfs::Result;
+
+use super::super::workload::{Hands, Task};
+
+/// Bytes of a letter.
+const LETTER: (u64, u64) = (512, 4 << 10);
+/// Letters that stay in the second folder.
+const KEPT: usize = 24;
+/// Of 100 letters, so many are kept with care.
+const WITH_CARE: u64 = 50;
+/// After so many of 100 rounds the second folder is synced.
+const SECOND_SYNCED: u64 = 12;
+
+/// See the module's text.
+#[derive(Default)]
+pub struct Mail {
+    come: u64,
+    new: VecDeque<u64>,
+    read: VecDeque<u64>,
+}
+
+impl Task for Mail {
+    fn folders(&self) -> &'static [&'static str] {
+        &["new", "read"]
+    }
+
+    fn round(&mut self, hands: &mut Hands) -> Result<()> {
+        self.come += 1;
+        let path = format!("new/{}", self.come);
+        let file = hands.create(&path)?;
+        let len = hands.length(LETTER.0, LETTER.1);
+        hands.write(file, 0, len)?;
+        if hands.choices.percent(WITH_CARE) {
+            hands.sync(file, false)?;
+            hands.sync_folder("new")?;
+        }
+        hands.close(file)?;
+        self.new.push_back(self.come);
+        // Now and then some are moved, so that a letter stays new for a while.
+        while self.new.len() > 6 || (!self.new.is_empty() && hands.choices.percent(30)) {
+            let Some(n) = self.new.pop_front() else { break };
+            hands.rename(&format!("new/{n}"), &format!("read/{n}"))?;
+            self.read.push_back(n);
+        }
+        if hands.choices.percent(SECOND_SYNCED) {
+            hands.sync_folder("read")?;
+        }
+        if self.read.len() > KEPT
+            && let Some(n) = self.read.pop_front()
+        {
+            hands.remove(&format!("read/{n}"))?;
+        }
+        Ok(())
+    }
+}

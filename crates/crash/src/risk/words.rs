@@ -1,0 +1,156 @@
+//! Findings in words: what was done, when, what was promised, and what is there now.
+
+use steadfast_block::pattern::{self, SECTOR};
+
+use super::history::{Binding, History, NameOperation, Naming, Object};
+use crate::judge::FileLoss;
+use crate::ledger::{Action, Operation};
+
+/// Describes what a history holds.
+pub struct Words<'a> {
+    history: &'a History,
+}
+
+impl<'a> Words<'a> {
+    pub fn new(history: &'a History) -> Self {
+        Words { history }
+    }
+
+    fn naming(&self, binding: &Binding) -> String {
+        naming(&self.history.namings[binding.by])
+    }
+
+    /// A promise about a name that was not kept.
+    pub fn broken_name(&self, path: &str, promised: &Binding, held: Option<&[u8]>) -> String {
+        let now = match held {
+            None => "there is nothing of that name".to_owned(),
+            Some([]) => "there is an empty file".to_owned(),
+            Some(held) => format!("there is {}", sample(held, 0)),
+        };
+        format!(
+            "{path}: {}, promised {}, is undone: {now}",
+            self.naming(promised),
+            promised_at(promised.durable.map(|d| d.at))
+        )
+    }
+
+    /// A file that had a promised name and has none any more.
+    pub fn lost_by_rename(&self, old: &str, promised: &Binding, path: &str) -> String {
+        format!(
+            "{old}: {}, promised {}, is undone: the file is neither there nor at {path}, which is \
+             what it was last called",
+            self.naming(promised),
+            promised_at(promised.durable.map(|d| d.at))
+        )
+    }
+
+    /// A rename that is there without what had been written before.
+    pub fn hollow(
+        &self,
+        path: &str,
+        rename: &NameOperation,
+        write: &Operation,
+        held: &[u8],
+    ) -> String {
+        let (what, offset) = operation(write);
+        format!(
+            "{path}: hollow: {} is there, but not {what}, which had returned before: there is {}",
+            naming(rename),
+            sample(held, offset)
+        )
+    }
+
+    /// What is wrong with what a file holds.
+    pub fn contents(
+        &self,
+        path: &str,
+        ops: &[Operation],
+        loss: &FileLoss,
+        held: &[u8],
+    ) -> Vec<String> {
+        let mut words = Vec::new();
+        if let Some(first) = loss.broken.first() {
+            let (what, offset) = operation(&ops[*first]);
+            words.push(format!(
+                "{path}: {what}, promised {}, is missing, and {} more like it: there is {}",
+                promised_at(ops[*first].durable.map(|d| d.at)),
+                loss.broken.len() - 1,
+                sample(held, offset)
+            ));
+        }
+        if loss.foreign_bytes > 0 {
+            words.push(format!(
+                "{path}: {} bytes that were never written there: {}",
+                loss.foreign_bytes,
+                foreign_sample(held, ops)
+            ));
+        }
+        words
+    }
+}
+
+fn naming(op: &NameOperation) -> String {
+    let what = match &op.naming {
+        Naming::Create { path } => format!("the creation of {path}"),
+        Naming::Rename { from, to } => format!("the rename of {from} to {to}"),
+        Naming::Remove { path } => format!("the removal of {path}"),
+    };
+    format!("{what}, called at {:?}", op.started.at)
+}
+
+/// What it was, and where its first byte belongs.
+fn operation(op: &Operation) -> (String, u64) {
+    match op.action {
+        Action::Write { offset, len, .. } => {
+            let at = op.started.at;
+            (format!("the write of {len} bytes at {offset}, called at {at:?}"), offset)
+        }
+        Action::Truncate => (format!("the truncation called at {:?}", op.started.at), 0),
+    }
+}
+
+fn promised_at(at: Option<steadfast_runtime::Nanos>) -> String {
+    at.map_or("never".into(), |at| format!("at {at:?}"))
+}
+
+/// What is at a place of a file.
+fn sample(held: &[u8], offset: u64) -> String {
+    let from = usize::try_from(offset).unwrap_or(usize::MAX);
+    let Some(bytes) = held.get(from..).filter(|rest| !rest.is_empty()) else {
+        return format!("the file's end at {}", held.len());
+    };
+    let bytes = &bytes[..bytes.len().min(SECTOR)];
+    if bytes.iter().all(|b| *b == 0) {
+        return "a zero at its place".into();
+    }
+    match pattern::stamp_of(bytes) {
+        Some(stamp) => format!(
+            "data of file {}, write {}, for offset {}",
+            Object::of_tag(stamp.tag).0,
+            stamp.tag & 0xffff_ffff,
+            stamp.position
+        ),
+        None => "something that no call wrote".into(),
+    }
+}
+
+/// The first sector that is not of these operations, in words.
+fn foreign_sample(held: &[u8], ops: &[Operation]) -> String {
+    let ours = |sector: &[u8], at: u64| {
+        let zeros = sector.iter().all(|b| *b == 0);
+        let written = pattern::stamp_of(sector).is_some_and(|s| {
+            s.position == at
+                && ops
+                    .iter()
+                    .any(|op| matches!(op.action, Action::Write { tag, .. } if tag == s.tag))
+        });
+        zeros || written
+    };
+    (0u64..)
+        .step_by(SECTOR)
+        .zip(held.chunks(SECTOR))
+        .find(|(at, sector)| !ours(sector, *at))
+        .map_or("the stamps are of other places".into(), |(at, _)| {
+            format!("at {at} {}", sample(held, at))
+        })
+}

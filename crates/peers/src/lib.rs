@@ -21,9 +21,11 @@ mod error;
 mod exported;
 mod kind;
 mod peer;
+mod risk;
 mod tool;
 
 pub use error::PeerError;
 pub use exported::Exported;
 pub use kind::{KernelFs, Verdict};
 pub use peer::{Build, Peer, Recovery, Running};
+pub use risk::AtRisk;

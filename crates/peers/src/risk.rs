@@ -1,0 +1,86 @@
+//! The kernel's file systems under the workload and the judge of [`steadfast_crash::risk`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use steadfast_crash::explore::Recorded;
+use steadfast_crash::figures::Cut;
+use steadfast_crash::judge::Judge;
+use steadfast_crash::risk::{self, PeerKind, PeerSpec, RecordedRun, Workload};
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
+use steadfast_vfs::{FileSystem, HostFs};
+
+use crate::{KernelFs, Peer};
+
+impl From<PeerKind> for KernelFs {
+    fn from(kind: PeerKind) -> KernelFs {
+        match kind {
+            PeerKind::Ext2 => KernelFs::Ext2,
+            PeerKind::Ext3 => KernelFs::Ext3,
+            PeerKind::Ext4 => KernelFs::Ext4,
+            PeerKind::Xfs => KernelFs::Xfs,
+            PeerKind::Btrfs => KernelFs::Btrfs,
+        }
+    }
+}
+
+/// A set-up of the kernel's that runs the risk workload and is judged as ours is.
+pub struct AtRisk {
+    peer: Peer,
+    old_contents: Store,
+}
+
+impl AtRisk {
+    /// The set-up that is described. Nothing is built yet.
+    pub fn new(spec: &PeerSpec) -> AtRisk {
+        let disk = spec.disk.clone();
+        let peer = Peer {
+            fs: spec.kind.into(),
+            mount_options: spec.mount.clone(),
+            mkfs_words: spec.mkfs.split_whitespace().map(str::to_owned).collect(),
+            build: Arc::new(move || Ok(vec![disk.build("disk").map_err(|e| e.to_string())?])),
+        };
+        AtRisk { peer, old_contents: spec.old_contents.clone() }
+    }
+}
+
+impl risk::Peer for AtRisk {
+    fn record(&self, workload: &dyn Workload) -> Result<RecordedRun, String> {
+        let words = |e: &dyn std::fmt::Display| e.to_string();
+        let running =
+            self.peer.start(Some(vec![self.old_contents.snapshot()])).map_err(|e| words(&e))?;
+        let mut bases = Vec::new();
+        let ran = {
+            let fs: Arc<dyn FileSystem> =
+                Arc::new(HostFs::open(running.path()).map_err(|e| words(&e))?);
+            let mut begin = || {
+                bases = running.begin().map_err(|e| words(&e))?;
+                Ok(())
+            };
+            workload.run(&fs, running.log(), &mut begin)?
+        };
+        let recording = running.end().map_err(|e| words(&e))?;
+        let recorded = Recorded { bases, recording, judge: ran.judge };
+        Ok(RecordedRun { recorded, speed: ran.speed })
+    }
+
+    fn recover(&self, contents: Vec<Store>, judge: &dyn Judge, at: Moment) -> Cut {
+        let mut cut = Cut { at: at.at, ..Cut::default() };
+        let mut look = |mounted: &Path| match HostFs::open(mounted) {
+            Ok(fs) => judge.judge(&fs, at, &mut cut),
+            Err(e) => cut.damage.push(format!("the mounted folder cannot be opened: {e}")),
+        };
+        match self.peer.recover(contents, &mut look) {
+            Ok(recovery) => {
+                cut.recovery = recovery.time;
+                cut.needs_person = recovery.needs_person;
+                cut.damage.extend(recovery.damage);
+                cut.damage.extend(recovery.refused.map(|why| format!("the mount: {why}")));
+            }
+            // Whatever it is, it is not a verdict on the file system; but it must be seen.
+            Err(e) => cut.damage.push(format!("the host could not recover this state: {e}")),
+        }
+        cut
+    }
+}

@@ -1,0 +1,102 @@
+//! A workload's way through a peer: prepared, recorded, cut, recovered, judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_block::rng::Rng;
+use steadfast_crash::figures::Cut;
+use steadfast_crash::judge::Judge;
+use steadfast_crash::risk::{Peer, PeerKind, PeerSpec, Ran, Speed, Workload};
+use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog};
+use steadfast_devices::model::ssd::SsdCache;
+use steadfast_devices::model::{ModelParams, SsdParams};
+use steadfast_devices::store::Store;
+use steadfast_peers::AtRisk;
+use steadfast_vfs::path::resolve;
+use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags};
+
+const BYTES: u64 = 32 << 20;
+/// What the disk held before.
+const OLD: u8 = 0xee;
+
+/// Writes a file and fsyncs it, and writes another.
+struct TwoFiles;
+
+/// Counts how many of them are there, and whether the first has its contents.
+struct Both;
+
+impl Workload for TwoFiles {
+    fn run(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        log: &RecordLog,
+        begin: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<Ran, String> {
+        let flags = OpenFlags::READ | OpenFlags::WRITE;
+        let write = |name: &str| -> Result<_, FsError> {
+            let (_, fh) = fs.create(fs.root(), name.as_bytes(), NewNode::default(), flags)?;
+            fs.write(fh, 0, Bytes::from(vec![1; 8192]))?;
+            Ok(fh)
+        };
+        begin()?;
+        let words = |e: FsError| e.to_string();
+        let kept = write("kept").map_err(words)?;
+        fs.fsync(kept, false).map_err(words)?;
+        fs.release(kept).map_err(words)?;
+        fs.fsyncdir(fs.root()).map_err(words)?;
+        log.note(1, [0; 3]);
+        fs.release(write("other").map_err(words)?).map_err(words)?;
+        let mut speed = Speed::default();
+        speed.count(Duration::from_millis(1), true);
+        Ok(Ran { judge: Arc::new(Both), speed })
+    }
+}
+
+impl Judge for Both {
+    fn judge(&self, fs: &dyn FileSystem, _: Moment, cut: &mut Cut) {
+        for name in ["kept", "other"] {
+            if let Ok(attr) = resolve(fs, name.as_bytes(), true) {
+                let fh = fs.open(attr.ino, OpenFlags::READ).unwrap();
+                let held = fs.read(fh, 0, 1 << 16).unwrap();
+                fs.release(fh).unwrap();
+                cut.findings.push(format!("{name}: {}", held.iter().all(|b| *b == 1)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_workload_is_recorded_and_its_cuts_are_judged() {
+    let ssd =
+        SsdParams { sectors: BYTES / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
+    let mut old_contents = Store::new(BYTES);
+    for at in (0..BYTES).step_by(1 << 20) {
+        old_contents.write_slice(at, &[OLD; 1 << 20]);
+    }
+    let peer = AtRisk::new(&PeerSpec {
+        kind: PeerKind::Ext4,
+        mkfs: "-O ^has_journal -O has_journal".into(),
+        mount: "data=ordered".into(),
+        disk: ModelParams::Ssd(ssd),
+        old_contents,
+    });
+    let run = peer.record(&TwoFiles).unwrap();
+    assert_eq!(run.speed.operations, 1);
+    let recorded = run.recorded;
+    let note = recorded.recording.notes()[0].moment;
+    // What the disk held before is still in its free blocks.
+    let stale = recorded.bases[0].read(BYTES / 2 + (1 << 20), 4096);
+    assert_eq!(stale.iter().filter(|b| **b == OLD).count(), 4096);
+
+    let left = |cut: u64, percent: u64| {
+        let at = recorded.recording.at(DeviceId(0), cut);
+        vec![at.contents(&recorded.bases[0], 0, percent, &mut Rng::new(1))]
+    };
+    let first = recorded.recording.first_cut();
+    let cut = peer.recover(left(first, 0), &*recorded.judge, note);
+    assert_eq!((cut.findings, cut.damage), (vec![], vec![]));
+    let cut = peer.recover(left(note.tick, 0), &*recorded.judge, note);
+    assert_eq!((cut.findings, cut.damage), (vec!["kept: true".to_owned()], vec![]));
+    assert!(cut.recovery > Duration::ZERO && !cut.needs_person);
+}

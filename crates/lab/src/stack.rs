@@ -177,12 +177,15 @@ pub fn mount_options(text: &str) -> Result<MountOptions, String> {
             None if word == "journal_async_commit" => options.journal.async_commit = true,
             None if word == "nodelalloc" => options.delayed_allocation = false,
             None if word == "delalloc" => options.delayed_allocation = true,
+            None if word == "auto_da_alloc" => options.auto_da_alloc = true,
+            None if word == "noauto_da_alloc" => options.auto_da_alloc = false,
             None if word == "accept_volatile" => options.journal.accept_volatile = true,
             _ => {
                 return Err(format!(
                     "mount option '{word}' is not known; known: \
                      data=writeback|ordered|journal|transact, transact=WORDS, \
-                     journal_async_commit, commit=SECONDS, delalloc, nodelalloc, accept_volatile"
+                     journal_async_commit, commit=SECONDS, delalloc, nodelalloc, \
+                     auto_da_alloc, noauto_da_alloc, accept_volatile"
                 ));
             }
         }

@@ -260,6 +260,8 @@ Mount options (-o, separated by commas):
   journal_async_commit             commit without waiting for the blocks before the commit block
   ro, noload                       change nothing; do not look at the journal
   nodelalloc                       allocate when written, not when written back
+  noauto_da_alloc                  do not write a file out before it is renamed over another, nor
+                                   when it was cut to nothing and is closed
   cache=SIZE                       memory for contents, metadata and names (512m for
                                    contents alone, when it is not given)
   use_reserved                     everybody may use the blocks reserved for root

@@ -5,16 +5,42 @@ use super::page::Page;
 use super::{PAGE, Store};
 
 /// A 128-bit state fed with words: two multiply-and-rotate lanes. Not cryptographic; enough to
-/// tell two images of a test apart.
-struct Lanes(u64, u64);
+/// tell two images of a test apart. Stable between runs.
+#[derive(Debug, Clone)]
+pub struct Digest(u64, u64);
 
-impl Lanes {
-    fn word(&mut self, w: u64) {
+impl Default for Digest {
+    fn default() -> Self {
+        Digest::new()
+    }
+}
+
+impl Digest {
+    /// Of nothing yet.
+    pub fn new() -> Self {
+        Digest(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344)
+    }
+
+    /// Of some bytes.
+    pub fn of(bytes: &[u8]) -> u128 {
+        let mut digest = Digest::new();
+        digest.bytes(bytes);
+        digest.end()
+    }
+
+    /// What has been fed, in short.
+    pub fn end(&self) -> u128 {
+        u128::from(self.0) << 64 | u128::from(self.1)
+    }
+
+    /// Feeds a number.
+    pub fn word(&mut self, w: u64) {
         self.0 = (self.0 ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         self.1 = (self.1.rotate_left(23) ^ w).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ self.0;
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    /// Feeds bytes and their number.
+    pub fn bytes(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|w| self.word(u64::from_le_bytes(*w)));
         let mut last = [0; 8];
@@ -39,7 +65,7 @@ impl Lanes {
     }
 }
 
-impl Lanes {
+impl Digest {
     fn page(&mut self, page: &Page) {
         match page {
             Page::Fill(byte) => self.segment(&Segment::Fill { byte: *byte, len: PAGE }),
@@ -47,10 +73,6 @@ impl Lanes {
             Page::Raw(bytes) => self.segment(&Segment::Raw(bytes.clone())),
             Page::Mixed(packed) => packed.segments().iter().for_each(|s| self.segment(s)),
         }
-    }
-
-    fn end(self) -> u128 {
-        u128::from(self.0) << 64 | u128::from(self.1)
     }
 }
 
@@ -60,7 +82,7 @@ impl Store {
     /// contents.
     pub fn page_digest(&self, number: u64) -> u128 {
         let Some(page) = self.page(number).filter(|page| !page.is_zero()) else { return 0 };
-        let mut lanes = Lanes(number, !number);
+        let mut lanes = Digest(number, !number);
         lanes.page(page);
         lanes.end()
     }
@@ -68,7 +90,7 @@ impl Store {
     /// A number that is the same for stores of the same size with the same bytes, and differs
     /// (almost certainly) otherwise. Stable between runs.
     pub fn digest(&self) -> u128 {
-        let mut lanes = Lanes(self.size, !self.size);
+        let mut lanes = Digest(self.size, !self.size);
         for (number, page) in self.pages() {
             lanes.word(number);
             lanes.page(page);

@@ -29,6 +29,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_block::Payload;
 
+pub use digest::Digest;
 pub use packed::{Packed, Segment};
 use page::{PAGE, Page};
 

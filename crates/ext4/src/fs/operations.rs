@@ -102,7 +102,8 @@ impl Ext4 {
     /// Nobody has the file open any more.
     fn release_last(&self, inode: &Inode) -> Result<()> {
         let flush = std::mem::take(&mut inode.state().flush_on_close);
-        let delays = self.options.delayed_allocation && !self.volume.transacts();
+        let delays = self.options.delayed_allocation && self.options.auto_da_alloc;
+        let delays = delays && !self.volume.transacts();
         if flush && inode.state().raw.links() > 0 && delays {
             // An error stays with the file, for fsync to tell.
             let _ = self.pages.flush(key(inode.no));
@@ -113,6 +114,9 @@ impl Ext4 {
 
     /// What is renamed over another file is written out first (the kernel's `auto_da_alloc`).
     fn flush_before_replacing(&self, from: (Ino, &[u8]), to: (Ino, &[u8])) -> Result<()> {
+        if !self.options.auto_da_alloc {
+            return Ok(());
+        }
         let find = |(dir, name)| {
             let dir = number(dir)?;
             self.volume.with_blocks(|| namespace::lookup(&self.volume, dir, name))

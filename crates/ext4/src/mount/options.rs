@@ -62,6 +62,10 @@ pub struct MountOptions {
     pub no_load: bool,
     /// `delalloc`: allocate when data is written back rather than when it is written.
     pub delayed_allocation: bool,
+    /// `auto_da_alloc`: contents that wait for their places (delayed allocation) are written out
+    /// before their file is renamed over another, and when a file that was cut to nothing is
+    /// closed, so that a program that forgets to sync is not left with an empty file.
+    pub auto_da_alloc: bool,
     /// Let everybody use the blocks reserved for the super-user.
     pub use_reserved: bool,
     /// `noatime`, `relatime`, `strictatime`.
@@ -96,6 +100,7 @@ impl Default for MountOptions {
             read_only: false,
             no_load: false,
             delayed_allocation: true,
+            auto_da_alloc: true,
             use_reserved: false,
             access_times: AccessTimes::default(),
             no_directory_access_times: false,

@@ -24,8 +24,7 @@ pub struct Wanted {
 
 const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
      commit=SECONDS, ro, rw, noload, journal_async_commit, fast_commit, delalloc, nodelalloc, \
-     accept_volatile, \
-     use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, relatime, \
+     auto_da_alloc, noauto_da_alloc, accept_volatile, use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, relatime, \
      strictatime, nodiratime, diratime, threads=N, writeback_cache, errors=remount-ro, barrier";
 
 fn refused<T>(what: String) -> Result<T, Usage> {
@@ -97,6 +96,7 @@ fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result
         }
         ("threads", text) => wanted.fuse.threads = whole(word, text, 1..=256)? as usize,
         ("errors", "remount-ro") | ("barrier", "1") => {}
+        ("auto_da_alloc", "0" | "1") => ext4.auto_da_alloc = value == "1",
         ("errors", "continue" | "panic") => {
             return refused(format!(
                 "mount option {word} is not offered: a damaged file system always becomes read-only"
@@ -122,6 +122,8 @@ fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
         "noload" | "norecovery" => ext4.no_load = true,
         "fast_commit" => ext4.journal.fast_commits = true,
         "journal_async_commit" => ext4.journal.async_commit = true,
+        "auto_da_alloc" => ext4.auto_da_alloc = true,
+        "noauto_da_alloc" => ext4.auto_da_alloc = false,
         "delalloc" => ext4.delayed_allocation = true,
         "nodelalloc" => ext4.delayed_allocation = false,
         "accept_volatile" | "accept-volatile" => ext4.journal.accept_volatile = true,
@@ -164,8 +166,12 @@ mod tests {
 
     #[test]
     fn options_reach_what_they_are_for() {
-        let w = one("data=journal,commit=9,journal=/a,journal=/b,cache=8m,ro,allow_other").unwrap();
+        let w = one(
+            "data=journal,commit=9,journal=/a,journal=/b,cache=8m,ro,allow_other,noauto_da_alloc",
+        )
+        .unwrap();
         assert_eq!(w.ext4.data, DataMode::Journal);
+        assert!(!w.ext4.auto_da_alloc && one("").unwrap().ext4.auto_da_alloc);
         assert_eq!(w.ext4.journal.commit_interval, Duration::from_secs(9));
         assert_eq!(w.ext4.cache_bytes, Some(8 << 20));
         assert_eq!(w.ext4.page_cache.dirty_expire_ms, 9000);

@@ -2,7 +2,7 @@
 
 use steadfast_runtime::Nanos;
 
-use super::{Action, AtCut, DeviceId, Durability, Event, Note, RecordedDevice};
+use super::{Action, AtCut, DeviceId, Durability, Event, Moment, Note, RecordedDevice};
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,17 @@ impl Track {
         let earlier = self.flushes.partition_point(|flush| flush.completed < cut);
         earlier.checked_sub(1).map_or(0, |last| self.flushes[last].covers)
     }
+}
+
+fn check_devices(devices: &[RecordedDevice]) -> Result<(), String> {
+    for device in devices {
+        let info = &device.info;
+        let unit = info.atomic_write;
+        if !unit.is_power_of_two() || !(8..=1 << 20).contains(&unit) {
+            return Err(format!("{}: an atomic write of {unit} bytes", info.name));
+        }
+    }
+    Ok(())
 }
 
 /// Everything that a log's devices were asked, in order.
@@ -70,6 +81,71 @@ impl Recording {
             }
         }
         Recording { devices, events, notes, times, first_tick, tracks }
+    }
+
+    /// Puts a recording together again from its parts, which need not be believed: `times` are
+    /// those of the ticks from `first_tick` on, and a [`Moment`] must be one of them.
+    ///
+    /// # Errors
+    /// What does not fit together, in words.
+    pub fn rebuild(
+        devices: Vec<RecordedDevice>,
+        events: Vec<Event>,
+        notes: Vec<Note>,
+        times: Vec<Nanos>,
+        first_tick: u64,
+    ) -> Result<Recording, String> {
+        check_devices(&devices)?;
+        if first_tick.checked_add(times.len() as u64).is_none_or(|end| end == u64::MAX) {
+            return Err(format!("ticks that begin at {first_tick}"));
+        }
+        if let Some(late) = times.windows(2).position(|two| two[0] > two[1]) {
+            return Err(format!("time goes back after tick {}", first_tick + late as u64));
+        }
+        let known = |moment: &Moment| {
+            let place = moment.tick.checked_sub(first_tick)?;
+            let time = times.get(usize::try_from(place).ok()?)?;
+            (*time == moment.at).then_some(())
+        };
+        let mut last = None;
+        for (number, event) in events.iter().enumerate() {
+            let wrong = |what: &str| Err(format!("request {number}: {what}"));
+            let Some(device) = devices.get(event.device.0 as usize) else {
+                return wrong("of no device");
+            };
+            let moments = [Some(&event.submitted), event.completed.as_ref()];
+            if moments.into_iter().flatten().any(|m| known(m).is_none()) {
+                return wrong("at no moment of the recording");
+            }
+            if last >= Some(event.submitted.tick) {
+                return wrong("not in the order of submission");
+            }
+            if event.completed.is_some_and(|c| c.tick <= event.submitted.tick) {
+                return wrong("answered before it was submitted");
+            }
+            last = Some(event.submitted.tick);
+            let (offset, len) = match &event.action {
+                Action::Write { offset, data, .. } => (*offset, data.len() as u64),
+                Action::Discard { offset, len } => (*offset, *len),
+                Action::Flush => (0, 0),
+            };
+            if offset.checked_add(len).is_none_or(|end| end > device.info.size) {
+                return wrong("beyond the end of its device");
+            }
+        }
+        let mut last = None;
+        for note in &notes {
+            if known(&note.moment).is_none() || last >= Some(note.moment.tick) {
+                return Err(format!("a note at tick {}", note.moment.tick));
+            }
+            last = Some(note.moment.tick);
+        }
+        Ok(Recording::new(devices, events, notes, times, first_tick))
+    }
+
+    /// The first tick's number and the time of each.
+    pub fn times(&self) -> (u64, &[Nanos]) {
+        (self.first_tick, &self.times)
     }
 
     /// The devices; a [`DeviceId`] is an index.

@@ -18,9 +18,11 @@ pub(super) struct Pages {
 /// Number of the pages that an event touches.
 fn touched(event: &Event) -> std::ops::Range<u64> {
     let (offset, len) = match &event.action {
-        Action::Write { offset, data, .. } => (*offset, data.len() as u64),
+        Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+            (*offset, data.len() as u64)
+        }
         Action::Discard { offset, len } => (*offset, *len),
-        Action::Flush => (0, 0),
+        Action::Flush | Action::Persist { .. } | Action::Fence => (0, 0),
     };
     offset / PAGE_BYTES..(offset + len).div_ceil(PAGE_BYTES)
 }

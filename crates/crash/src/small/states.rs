@@ -73,7 +73,8 @@ impl Units {
             let (offset, data) = match &event.action {
                 Action::Write { offset, data, .. } => (*offset, data.unpack()),
                 Action::Discard { offset, len } => (*offset, vec![0; *len as usize].into()),
-                Action::Flush => {
+                // None of its machines has memory.
+                Action::Flush | Action::Store { .. } | Action::Persist { .. } | Action::Fence => {
                     units.writes.push(Vec::new());
                     continue;
                 }

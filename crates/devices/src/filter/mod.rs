@@ -1,7 +1,7 @@
 //! Filters: devices over a device. Each takes an `Arc<dyn BlockDevice>` and is one.
 //!
 //! A filter does not offer the [direct memory](steadfast_block::DirectMemory) of the device below:
-//! what goes that way would pass it by.
+//! what goes that way would pass it by. Only [`Record`] does, and records it.
 
 pub mod cache;
 pub mod fault;

@@ -8,8 +8,13 @@
 //! A finished log is a [`Recording`], which says of a cut what each device
 //! [must still hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor
 //! are requests that the device below refuses.
+//!
+//! A device that is memory is recorded too: its stores, persists and fences. What was stored may be
+//! there or not, aligned 8-byte word by word, until its cache line was persisted after it and a
+//! fence after that has returned.
 
 mod at_cut;
+mod memory;
 mod recording;
 #[cfg(test)]
 mod tests;
@@ -17,7 +22,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request, check};
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
 use steadfast_runtime::{Mutex, Nanos, now};
 
 pub use at_cut::{AtCut, Fate};
@@ -91,6 +96,22 @@ pub enum Action {
         /// Bytes.
         len: u64,
     },
+    /// Bytes stored to a device that is memory.
+    Store {
+        /// Byte offset.
+        offset: u64,
+        /// The bytes.
+        data: Packed,
+    },
+    /// Cache lines of a device that is memory are written back.
+    Persist {
+        /// Byte offset.
+        offset: u64,
+        /// Bytes.
+        len: u64,
+    },
+    /// What was persisted is waited for.
+    Fence,
 }
 
 /// One request.
@@ -306,5 +327,9 @@ impl BlockDevice for Record {
             completion.on_done(move |answer| log.end(number, answer.is_err()));
         }
         completion
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        self.next.direct_memory().map(|_| self as &dyn DirectMemory)
     }
 }

@@ -7,7 +7,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Persistence, Request, Result, check};
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Persistence, Request, Result,
+    check,
+};
 use steadfast_runtime::Mutex;
 
 use crate::store::Store;
@@ -96,6 +99,44 @@ impl BlockDevice for Ram {
 
     fn submit(&self, request: Request) -> Completion {
         Completion::ready(self.perform(&request))
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        Some(self)
+    }
+}
+
+impl Ram {
+    /// Refuses what is not inside the device.
+    fn inside(&self, op: &'static str, offset: u64, len: u64) -> Result<()> {
+        if offset.checked_add(len).is_some_and(|end| end <= self.info.size) {
+            return Ok(());
+        }
+        let (device, size) = (self.info.name.clone(), self.info.size);
+        Err(BlockError::OutOfRange { device, op, offset, len, size })
+    }
+}
+
+/// What is stored is there at once; nothing has to be written back.
+impl DirectMemory for Ram {
+    fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.inside("load", offset, out.len() as u64)?;
+        out.copy_from_slice(&self.store.lock().read(offset, out.len() as u64));
+        Ok(())
+    }
+
+    fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.inside("store", offset, data.len() as u64)?;
+        self.store.lock().write_slice(offset, data);
+        Ok(())
+    }
+
+    fn persist(&self, offset: u64, len: u64) -> Result<()> {
+        self.inside("persist", offset, len)
+    }
+
+    fn fence(&self) -> Result<()> {
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::Nanos;
 
+use super::memory::{Lines, WORD};
 use super::recording::Track;
 use super::{Action, Durability, Event, RecordedDevice};
 use crate::store::{Packed, Store};
@@ -34,6 +35,7 @@ pub struct AtCut<'a> {
     time: Nanos,
     /// What completed before this tick is durable.
     covered: u64,
+    lines: &'a Lines,
 }
 
 impl<'a> AtCut<'a> {
@@ -51,7 +53,7 @@ impl<'a> AtCut<'a> {
             Durability::OnFlush => track.covered(cut),
             Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
         };
-        AtCut { all, indices, device, cut, time, covered }
+        AtCut { all, indices, device, cut, time, covered, lines: &track.lines }
     }
 
     /// How many requests of the device were submitted before the cut.
@@ -80,16 +82,24 @@ impl<'a> AtCut<'a> {
         self.indices.get(from..to).unwrap_or_default().iter().map(|i| &all[*i])
     }
 
-    /// What the cut may do to an event of this device; `None` for a flush, and for what was not
-    /// yet submitted.
+    /// What the cut may do to an event of this device; `None` for what changes nothing (a flush, a
+    /// fence), and for what was not yet submitted.
     pub fn fate(&self, event: &Event) -> Option<Fate> {
         if event.submitted.tick >= self.cut {
             return None;
         }
         let fua = match &event.action {
-            Action::Flush => return None,
+            Action::Flush | Action::Persist { .. } | Action::Fence => return None,
             Action::Write { fua, .. } => *fua,
             Action::Discard { .. } => false,
+            Action::Store { offset, data } => {
+                let stored = event.completed.filter(|_| event.done_before(self.cut));
+                let durable = stored.is_some_and(|stored| {
+                    let len = data.len() as u64;
+                    self.lines.all_durable(*offset, len, stored.tick, self.cut)
+                });
+                return Some(if durable { Fate::Durable } else { Fate::InDoubt });
+            }
         };
         let done = match event.completed {
             Some(done) if event.done_before(self.cut) => done,
@@ -141,8 +151,15 @@ impl<'a> AtCut<'a> {
             match fate {
                 Fate::Durable => apply(&mut store, &event.action),
                 Fate::InDoubt => {
-                    let unit = self.device.info.atomic_write;
-                    apply_some(&mut store, &event.action, unit, |at| keep(event, at));
+                    let (unit, stored) = match &event.action {
+                        Action::Store { .. } => (WORD, event.completed.map(|done| done.tick)),
+                        _ => (self.device.info.atomic_write, None),
+                    };
+                    apply_some(&mut store, &event.action, unit, |at| {
+                        // Of one store some lines may have been persisted and others not.
+                        stored.is_some_and(|tick| self.lines.durable(at, tick, self.cut))
+                            || keep(event, at)
+                    });
                 }
             }
         }
@@ -181,18 +198,22 @@ fn displaced(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u6
 
 fn apply(store: &mut Store, action: &Action) {
     match action {
-        Action::Write { offset, data, .. } => store.write_packed(*offset, data),
+        Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+            store.write_packed(*offset, data);
+        }
         Action::Discard { offset, len } => store.discard(*offset, *len),
-        Action::Flush => {}
+        Action::Flush | Action::Persist { .. } | Action::Fence => {}
     }
 }
 
 /// Applies those units that `keep` says; neighbours that are kept go together.
 fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMut(u64) -> bool) {
     let (offset, len, data): (u64, u64, Option<&Packed>) = match action {
-        Action::Write { offset, data, .. } => (*offset, data.len() as u64, Some(data)),
+        Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+            (*offset, data.len() as u64, Some(data))
+        }
         Action::Discard { offset, len } => (*offset, *len, None),
-        Action::Flush => return,
+        Action::Flush | Action::Persist { .. } | Action::Fence => return,
     };
     let unit = u64::from(unit.max(1));
     // A discard may be of the whole device: in coarser pieces then.
@@ -201,7 +222,8 @@ fn apply_some(store: &mut Store, action: &Action, unit: u32, mut keep: impl FnMu
     let mut at = 0;
     while at < len {
         let kept = keep(offset + at);
-        let end = (at + unit).min(len);
+        // A store may begin in the middle of a word.
+        let end = (at + unit - (offset + at) % unit).min(len);
         let start = *run.get_or_insert(at);
         if !kept || end == len {
             let to = if kept { end } else { at };

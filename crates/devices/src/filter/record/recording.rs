@@ -2,6 +2,7 @@
 
 use steadfast_runtime::Nanos;
 
+use super::memory::Lines;
 use super::{Action, AtCut, DeviceId, Durability, Event, Moment, Note, RecordedDevice};
 
 /// A flush that succeeded.
@@ -20,6 +21,8 @@ pub(super) struct Track {
     pub events: Vec<usize>,
     /// In the order of completion.
     flushes: Vec<Flush>,
+    /// Of a device that is memory.
+    pub lines: Lines,
 }
 
 impl Track {
@@ -73,6 +76,7 @@ impl Recording {
             }
         }
         for track in &mut tracks {
+            track.lines = Lines::of(track.events.iter().map(|index| &events[*index]));
             track.flushes.sort_by_key(|flush| flush.completed);
             let mut covers = 0;
             for flush in &mut track.flushes {
@@ -211,7 +215,8 @@ impl Recording {
             let durable = match &event.action {
                 Action::Write { fua, .. } => *fua || kept,
                 Action::Discard { .. } => kept,
-                Action::Flush => {
+                Action::Store { .. } | Action::Persist { .. } => false,
+                Action::Flush | Action::Fence => {
                     cuts.push(event.submitted.tick);
                     cuts.extend(event.completed.map(|done| done.tick));
                     false
@@ -239,8 +244,9 @@ impl Recording {
             .events
             .iter()
             .map(|event| match &event.action {
-                Action::Write { data, .. } => data.footprint(),
-                Action::Flush | Action::Discard { .. } => 0,
+                Action::Write { data, .. } | Action::Store { data, .. } => data.footprint(),
+                Action::Flush | Action::Fence => 0,
+                Action::Discard { .. } | Action::Persist { .. } => 0,
             })
             .sum();
         let fixed = size_of_val(&self.events[..]) + size_of_val(&self.notes[..]);

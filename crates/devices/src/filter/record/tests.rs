@@ -368,3 +368,74 @@ fn a_recording_begins_anew_only_when_nothing_is_in_flight() {
         })
         .unwrap();
 }
+
+/// A recorded RAM disk that is memory, and what the cuts may leave of its first words.
+struct Memory {
+    log: RecordLog,
+    record: Record,
+}
+
+impl Memory {
+    fn new() -> Memory {
+        let (record, log) = recorded(Durability::OnCompletion);
+        Memory { log, record }
+    }
+
+    fn memory(&self) -> &dyn DirectMemory {
+        self.record.direct_memory().unwrap()
+    }
+
+    /// Every combination of the first byte of these words that many draws bring.
+    fn left(&self, cut: u64, recording: &Recording, words: &[u64]) -> BTreeSet<Vec<u8>> {
+        let at = recording.at(self.record.device(), cut);
+        let mut rng = Rng::new(3);
+        let store = |_| at.contents(&Store::new(SIZE), 0, 50, &mut rng);
+        let stores: Vec<Store> = (0..400).map(store).collect();
+        let bytes = |s: &Store| words.iter().map(|w| s.read(w * 8, 1)[0]).collect();
+        stores.iter().map(bytes).collect()
+    }
+}
+
+#[test]
+fn stores_tear_by_words_until_they_are_persisted_and_fenced() {
+    let m = Memory::new();
+    m.memory().store(0, &[1; 16]).unwrap();
+    let stored = m.log.note(0, [0; 3]).tick;
+    m.memory().persist(0, 16).unwrap();
+    let persisted = m.log.note(0, [0; 3]).tick;
+    m.memory().fence().unwrap();
+    let fenced = m.log.note(0, [0; 3]).tick;
+    // Stored after the persist: not covered by it.
+    m.memory().store(8, &[2; 8]).unwrap();
+    m.memory().fence().unwrap();
+    let recording = m.log.take();
+    let any: BTreeSet<Vec<u8>> =
+        [[0, 0], [0, 1], [1, 0], [1, 1]].into_iter().map(|p| p.to_vec()).collect();
+    assert_eq!(m.left(stored, &recording, &[0, 1]), any);
+    assert_eq!(m.left(persisted, &recording, &[0, 1]), any);
+    assert_eq!(m.left(fenced, &recording, &[0, 1]), [vec![1, 1]].into());
+    let last = m.left(recording.last_cut(), &recording, &[0, 1]);
+    assert_eq!(last, [vec![1, 1], vec![1, 2]].into());
+}
+
+#[test]
+fn of_one_store_only_the_lines_that_were_persisted_are_sure() {
+    let m = Memory::new();
+    // From the middle of a word to the middle of another, over two lines.
+    m.memory().store(60, &[7; 80]).unwrap();
+    m.memory().persist(64, 1).unwrap();
+    m.memory().fence().unwrap();
+    let recording = m.log.take();
+    // Words of the line at 64 are there; the one at 56 (its end), and those from 128, may be.
+    let left = m.left(recording.last_cut(), &recording, &[8, 15, 16]);
+    assert_eq!(left, [vec![7, 7, 0], vec![7, 7, 7]].into());
+}
+
+#[test]
+fn memory_that_is_refused_is_not_recorded() {
+    let m = Memory::new();
+    assert!(m.memory().store(SIZE, &[1]).is_err());
+    assert!(m.memory().store(u64::MAX, &[1]).is_err());
+    assert!(m.memory().persist(SIZE - 1, 2).is_err());
+    assert!(m.log.is_empty());
+}

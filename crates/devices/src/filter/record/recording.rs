@@ -129,9 +129,13 @@ impl Recording {
             }
             last = Some(event.submitted.tick);
             let (offset, len) = match &event.action {
-                Action::Write { offset, data, .. } => (*offset, data.len() as u64),
-                Action::Discard { offset, len } => (*offset, *len),
-                Action::Flush => (0, 0),
+                Action::Write { offset, data, .. } | Action::Store { offset, data } => {
+                    (*offset, data.len() as u64)
+                }
+                Action::Discard { offset, len } | Action::Persist { offset, len } => {
+                    (*offset, *len)
+                }
+                Action::Flush | Action::Fence => (0, 0),
             };
             if offset.checked_add(len).is_none_or(|end| end > device.info.size) {
                 return wrong("beyond the end of its device");

@@ -21,6 +21,7 @@
 //! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
 //! would appear in every signature from the disk model to the benchmark and never vary.
 
+mod call;
 mod channel;
 mod condvar;
 mod mutex;
@@ -29,6 +30,7 @@ mod sim;
 mod task;
 mod time;
 
+pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};

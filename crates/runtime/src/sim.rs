@@ -57,6 +57,8 @@ pub(crate) struct Wait {
 struct TaskState {
     name: String,
     epoch: u64,
+    /// On behalf of which call it works; 0: none.
+    call: u64,
     blocked: Option<Option<Wait>>,
 }
 
@@ -250,6 +252,17 @@ impl Core {
         Nanos(self.now.get())
     }
 
+    /// The call that the running task works for.
+    pub(crate) fn call(&self) -> u64 {
+        self.tasks.borrow().get(&self.running.get()).map_or(0, |task| task.call)
+    }
+
+    pub(crate) fn replace_call(&self, number: u64) -> u64 {
+        let mut tasks = self.tasks.borrow_mut();
+        let task = tasks.get_mut(&self.running.get());
+        task.map_or(0, |task| std::mem::replace(&mut task.call, number))
+    }
+
     /// SplitMix64: tiny, and good enough for choices in a simulation.
     pub(crate) fn random_u64(&self) -> u64 {
         let s = self.rng.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -275,7 +288,7 @@ impl Core {
             body();
         });
         self.note(|| format!("spawn {id} {name}"));
-        self.tasks.borrow_mut().insert(id, TaskState { name, epoch: 0, blocked: None });
+        self.tasks.borrow_mut().insert(id, TaskState { name, epoch: 0, call: 0, blocked: None });
         self.spawned.borrow_mut().push((id, task));
         self.ready.borrow_mut().push_back(id);
         id

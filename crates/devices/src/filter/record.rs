@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
-use steadfast_runtime::{Mutex, Nanos, now};
+use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
 pub use at_cut::{AtCut, Fate};
 pub use recording::Recording;
@@ -125,6 +125,9 @@ pub struct Event {
     pub completed: Option<Moment>,
     /// The answer was an error.
     pub failed: bool,
+    /// The call that it was done for ([`steadfast_runtime::in_call`]); 0: for none, by a write-back
+    /// or a timer.
+    pub call: u64,
     /// What was asked.
     pub action: Action,
 }
@@ -252,7 +255,8 @@ impl RecordLog {
             return None;
         }
         let submitted = log.moment();
-        log.events.push(Event { device, submitted, completed: None, failed: false, action });
+        let call = current_call();
+        log.events.push(Event { device, submitted, completed: None, failed: false, call, action });
         Some(log.first_event + log.events.len() - 1)
     }
 

@@ -439,3 +439,14 @@ fn memory_that_is_refused_is_not_recorded() {
     assert!(m.memory().persist(SIZE - 1, 2).is_err());
     assert!(m.log.is_empty());
 }
+
+#[test]
+fn a_request_names_the_call_that_it_was_made_for() {
+    let (disk, log) = recorded(Durability::OnFlush);
+    let call = steadfast_runtime::in_call(5);
+    disk.submit(write(1, 0, 1, false)).wait().unwrap();
+    drop(call);
+    disk.submit(Request::Flush).wait().unwrap();
+    let calls: Vec<u64> = log.take().events().iter().map(|event| event.call).collect();
+    assert_eq!(calls, [5, 0]);
+}

@@ -1,5 +1,7 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
+//! `cargo xtask bench crash` is in [`crash`].
 
+mod crash;
 mod goals;
 
 use std::collections::BTreeMap;
@@ -21,8 +23,10 @@ const TURNS: usize = 3;
 
 /// Measures and prints; whether everything could be measured.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
-    let Some(("fs", rest)) = args.split_first().map(|(f, r)| (f.as_str(), r)) else {
-        anyhow::bail!("bench needs to know what: fs; see cargo xtask help");
+    let rest = match args.split_first().map(|(what, rest)| (what.as_str(), rest)) {
+        Some(("fs", rest)) => rest,
+        Some(("crash", rest)) => return crash::run(root, rest),
+        _ => anyhow::bail!("bench needs to know what: fs or crash; see cargo xtask help"),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());
     let (mut on, mut mounted_only) = (Vec::new(), false);

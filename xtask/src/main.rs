@@ -56,6 +56,11 @@ Usage: cargo xtask COMMAND
               --mounted    leaves out the comparison in one process
               --json       figures instead of a table
               --quick      next to nothing, to try it
+  bench crash
+            how many power cuts are judged a minute, beside a kernel mount and e2fsck of the same
+            states (as root), and what recording costs
+              --json       figures instead of tables
+              --quick      next to nothing, to try it
   traps     what becomes of an external journal that is lost, swapped, shared or of another time:
             e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
             what docs/external-journals.md says

@@ -2,13 +2,26 @@
 
 use bytes::Bytes;
 
+use crate::pattern::{SECTOR, Stamp, stamp_of};
+
 /// The bytes of a write: a list of shared pieces, so that pages gathered into one request, a
 /// recording filter and a mirror's legs all share them without copying.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Payload {
     parts: Vec<Bytes>,
     len: usize,
+    /// Of each part, if it was looked at; see [`Payload::find_stamps`]. A tag of zero: none.
+    stamps: Vec<Stamp>,
 }
+
+/// The bytes count, and how they are cut into parts; not whether anybody has looked for stamps.
+impl PartialEq for Payload {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts == other.parts
+    }
+}
+
+impl Eq for Payload {}
 
 impl Payload {
     /// A payload without bytes.
@@ -21,6 +34,7 @@ impl Payload {
         if !part.is_empty() {
             self.len += part.len();
             self.parts.push(part);
+            self.stamps.clear();
         }
     }
 
@@ -37,6 +51,20 @@ impl Payload {
     /// The pieces in order.
     pub fn parts(&self) -> &[Bytes] {
         &self.parts
+    }
+
+    /// Looks for parts that are nothing but [stamped sectors](crate::pattern) in order. To know that
+    /// every byte of them must be read: who keeps what is written asks [`stamp`](Self::stamp), and
+    /// the next one below need not look again.
+    pub fn find_stamps(&mut self) {
+        let none = Stamp { tag: 0, position: 0 };
+        self.stamps = self.parts.iter().map(|part| run_of_stamps(part).unwrap_or(none)).collect();
+    }
+
+    /// The stamp of a part's first sector, if it is known that the whole part follows from it: the
+    /// sectors have one tag and consecutive positions.
+    pub fn stamp(&self, part: usize) -> Option<Stamp> {
+        self.stamps.get(part).copied().filter(|stamp| stamp.tag != 0)
     }
 
     /// The bytes `[from, from + len)`, sharing the same memory.
@@ -83,6 +111,16 @@ impl Payload {
         }
         Bytes::from(all)
     }
+}
+
+/// The stamp of the first sector, if all are stamped, with one tag, and in order.
+fn run_of_stamps(part: &[u8]) -> Option<Stamp> {
+    let first = stamp_of(part.get(..SECTOR)?)?;
+    let follows = |(at, sector): (usize, &[u8])| {
+        let position = first.position.wrapping_add((at * SECTOR) as u64);
+        stamp_of(sector) == Some(Stamp { position, ..first })
+    };
+    part.chunks(SECTOR).enumerate().skip(1).all(follows).then_some(first)
 }
 
 impl From<Bytes> for Payload {
@@ -163,6 +201,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pattern;
 
     #[test]
     fn slices_cross_parts() {
@@ -172,5 +211,23 @@ mod tests {
         assert_eq!(p.slice(0, 0).len(), 0);
         let units: Vec<Bytes> = p.units(3).collect();
         assert_eq!(units, ["abc", "def", "gh"]);
+    }
+
+    #[test]
+    fn stamps_are_those_of_whole_runs() {
+        let run = pattern::bytes(7, 1024, 3 * SECTOR);
+        let jump = [&run[..SECTOR], &run[2 * SECTOR..]].concat();
+        let rest = run.slice(..SECTOR + 8);
+        let mut p: Payload =
+            [run.clone(), jump.into(), rest, Bytes::from_static(b"a")].into_iter().collect();
+        let same = p.clone();
+        let stamps = |p: &Payload| (0..4).map(|part| p.stamp(part)).collect::<Vec<_>>();
+        assert_eq!(stamps(&p), [None; 4]);
+        p.find_stamps();
+        let first = Stamp { tag: 7, position: 1024 };
+        assert_eq!(stamps(&p), [Some(first), None, None, None]);
+        assert_eq!(p, same);
+        p.push(run);
+        assert_eq!(p.stamp(0), None);
     }
 }

@@ -37,10 +37,11 @@ impl E2fsck {
             })
             .transpose()
             .map_err(|e| format!("cannot write an image for e2fsck: {e}"))?;
-        self.run(&image, journal.as_deref())
+        self.judge_image(&image, journal.as_deref())
     }
 
-    fn run(&self, image: &Path, journal: Option<&Path>) -> Result<(), String> {
+    /// The same of an image that is there.
+    pub fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Result<(), String> {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg("-fn");
         if let Some(journal) = journal {

@@ -25,7 +25,7 @@ const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 #[test]
 fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
-    let plan = Plan { bound: QUICK, seed: 1, e2fsck_every: 0, again_every: 0 };
+    let plan = Plan { bound: QUICK, seed: 1, e2fsck_every: 0, again_every: 0, keep_every: 0 };
     let sequences = Sequence::all(2);
     let with_promise = sequences.iter().filter(|s| s.to_string().contains("Sync")).cloned();
     let explored = explore(&machine, &with_promise.collect::<Vec<_>>(), &plan, &|_| ()).unwrap();
@@ -38,7 +38,7 @@ fn explored(name: &str, setup: Setup, quick: usize) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (longest, bound) = if soak { (3, WHOLE) } else { (quick, QUICK) };
     let every = if soak { 500 } else { 1000 };
-    let plan = Plan { bound, seed: 1, e2fsck_every: every, again_every: 50 };
+    let plan = Plan { bound, seed: 1, e2fsck_every: every, again_every: 50, keep_every: 0 };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
     let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())

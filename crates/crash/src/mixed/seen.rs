@@ -25,7 +25,7 @@ pub(crate) struct Seen {
 
 /// Everything below the task's folder, by path; the folder itself is "". `None` if there is no
 /// such folder.
-pub(super) fn folder(
+pub(crate) fn folder(
     fs: &dyn FileSystem,
     name: &str,
 ) -> Result<Option<BTreeMap<String, Seen>>, String> {

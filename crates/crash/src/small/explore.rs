@@ -34,6 +34,8 @@ pub struct Plan {
     /// Of every n-th new state the recovery is cut too, at an instant drawn from the seed; 0: of
     /// none.
     pub again_every: u64,
+    /// Every n-th new state is kept in [`Explored::kept`]; 0: none.
+    pub keep_every: u64,
 }
 
 /// What was explored, and what it showed.
@@ -64,6 +66,8 @@ pub struct Explored {
     pub e2fsck_refuted: u64,
     /// The first findings in words: sequence, cut, and what survived.
     pub findings: Vec<String>,
+    /// States as the cuts left them, for other judges: the disk, then the journal's device.
+    pub kept: Vec<Vec<Store>>,
 }
 
 impl Explored {
@@ -87,6 +91,7 @@ impl Explored {
         self.e2fsck_refuted += other.e2fsck_refuted;
         self.findings.extend(other.findings);
         self.findings.truncate(FINDINGS_KEPT);
+        self.kept.extend(other.kept);
     }
 }
 
@@ -197,10 +202,15 @@ impl Explorer {
                     continue;
                 }
                 self.figures.distinct += 1;
-                let nth = |every: u64| every > 0 && self.figures.distinct.is_multiple_of(every);
+                let number = self.figures.distinct;
+                let nth = |every: u64| every > 0 && number.is_multiple_of(every);
                 let sure = sure.get_or_insert_with(|| units.sure(&doubts, &bases));
+                let contents = units.contents(&doubts, sure, &choice);
+                if nth(self.plan.keep_every) {
+                    self.figures.kept.push(contents.clone());
+                }
                 batch.push(State {
-                    contents: units.contents(&doubts, sure, &choice),
+                    contents,
                     at,
                     doubts: Arc::clone(&doubts),
                     choice,

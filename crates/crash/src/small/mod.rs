@@ -13,10 +13,12 @@
 
 pub mod explore;
 mod machine;
+mod peer;
 mod sequence;
 mod states;
 
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
+pub use peer::Peer;
 pub use sequence::{Sequence, Start};
 pub use states::Bound;

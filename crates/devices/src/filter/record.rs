@@ -20,6 +20,7 @@ mod recording;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
@@ -161,7 +162,6 @@ struct Log {
     first_tick: u64,
     /// Events forgotten so far: number of the first one in `events`.
     first_event: usize,
-    paused: bool,
 }
 
 impl Log {
@@ -186,7 +186,14 @@ impl Log {
 
 /// A log that several [`Record`] filters write. Clones are the same log.
 #[derive(Clone, Default)]
-pub struct RecordLog(Arc<Mutex<Log>>);
+pub struct RecordLog(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    log: Mutex<Log>,
+    /// To be asked without the lock; changed while it is held.
+    paused: AtomicBool,
+}
 
 impl RecordLog {
     /// An empty log.
@@ -196,7 +203,7 @@ impl RecordLog {
 
     /// Writes a note into the order of events, and returns its moment.
     pub fn note(&self, label: u64, detail: [u64; 3]) -> Moment {
-        let mut log = self.0.lock();
+        let mut log = self.0.log.lock();
         let moment = log.moment();
         log.notes.push(Note { moment, label, detail });
         moment
@@ -204,12 +211,13 @@ impl RecordLog {
 
     /// Stops recording requests (`true`) or goes on with it. Notes are always written.
     pub fn pause(&self, paused: bool) {
-        self.0.lock().paused = paused;
+        let _log = self.0.log.lock();
+        self.0.paused.store(paused, Ordering::Relaxed);
     }
 
     /// Requests recorded and not yet taken.
     pub fn len(&self) -> usize {
-        self.0.lock().events.len()
+        self.0.log.lock().events.len()
     }
 
     /// Whether no requests are recorded.
@@ -220,14 +228,14 @@ impl RecordLog {
     /// Forgets everything recorded so far. To be called when nothing is in flight, together with
     /// a copy of the devices' contents: the base that later cuts build on.
     pub fn clear(&self) {
-        drop(self.0.lock().take());
+        drop(self.0.log.lock().take());
     }
 
     /// Begins anew while the devices are in use: if nothing is in flight, takes a copy of their
     /// contents (`contents`, which must not submit anything) and forgets what was recorded, both
     /// before anything new can begin. `None` if something was in flight: ask again.
     pub fn begin_anew<T>(&self, contents: impl FnOnce() -> T) -> Option<T> {
-        let mut log = self.0.lock();
+        let mut log = self.0.log.lock();
         if log.events.iter().any(|event| event.completed.is_none()) {
             return None;
         }
@@ -238,11 +246,15 @@ impl RecordLog {
 
     /// Takes what is recorded out of the log. What is in flight counts as never answered.
     pub fn take(&self) -> Recording {
-        self.0.lock().take()
+        self.0.log.lock().take()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.0.paused.load(Ordering::Relaxed)
     }
 
     fn add_device(&self, info: DeviceInfo, durability: Durability) -> DeviceId {
-        let mut log = self.0.lock();
+        let mut log = self.0.log.lock();
         let id = DeviceId(log.devices.len() as u32);
         log.devices.push(RecordedDevice { info, durability });
         id
@@ -250,8 +262,8 @@ impl RecordLog {
 
     /// Notes a submission; the event's number, unless the log is paused.
     fn begin(&self, device: DeviceId, action: Action) -> Option<usize> {
-        let mut log = self.0.lock();
-        if log.paused {
+        let mut log = self.0.log.lock();
+        if self.is_paused() {
             return None;
         }
         let submitted = log.moment();
@@ -261,7 +273,7 @@ impl RecordLog {
     }
 
     fn end(&self, number: usize, failed: bool) {
-        let mut log = self.0.lock();
+        let mut log = self.0.log.lock();
         // Forgotten or taken meanwhile: nobody would see it.
         let Some(index) = number.checked_sub(log.first_event) else { return };
         let completed = log.moment();
@@ -302,13 +314,15 @@ impl Record {
         self.device
     }
 
-    fn begin(&self, request: &Request) -> Option<usize> {
-        if check(&self.info, request).is_err() || self.log.0.lock().paused {
+    fn begin(&self, request: &mut Request) -> Option<usize> {
+        if check(&self.info, request).is_err() || self.log.is_paused() {
             return None;
         }
         let action = match request {
             Request::Read { .. } => return None,
             Request::Write { offset, data, fua } => {
+                // The device's own store need not look for them again.
+                data.find_stamps();
                 Action::Write { offset: *offset, data: Packed::pack_payload(data), fua: *fua }
             }
             Request::Flush => Action::Flush,
@@ -323,8 +337,8 @@ impl BlockDevice for Record {
         self.next.info()
     }
 
-    fn submit(&self, request: Request) -> Completion {
-        let number = self.begin(&request);
+    fn submit(&self, mut request: Request) -> Completion {
+        let number = self.begin(&mut request);
         let completion = self.next.submit(request);
         if let Some(number) = number {
             let log = self.log.clone();

@@ -47,7 +47,7 @@ impl Store {
                 let mut piece = vec![0; CHUNK.min(end - at) as usize];
                 file.read_exact_at(&mut piece, at)?;
                 let bytes = Bytes::from(piece);
-                store.write_part(at, &bytes);
+                store.write_part(at, &bytes, None);
                 at += bytes.len() as u64;
             }
         }

@@ -28,6 +28,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::Payload;
+use steadfast_block::pattern::{SECTOR, Stamp};
 
 pub use digest::Digest;
 pub use packed::{Packed, Segment};
@@ -130,8 +131,8 @@ impl Store {
     pub fn write(&mut self, offset: u64, data: &Payload) {
         self.check(offset, data.len() as u64);
         let mut at = offset;
-        for part in data.parts() {
-            self.write_part(at, part);
+        for (number, part) in data.parts().iter().enumerate() {
+            self.write_part(at, part, data.stamp(number));
             at += part.len() as u64;
         }
     }
@@ -271,9 +272,13 @@ impl Store {
         Page::of_slice(&whole)
     }
 
-    fn write_part(&mut self, offset: u64, part: &Bytes) {
+    /// `stamp`: what all of the part is known to follow from.
+    fn write_part(&mut self, offset: u64, part: &Bytes, stamp: Option<Stamp>) {
         let pages: Vec<(u64, Page)> = pieces(offset, part.len())
             .map(|p| {
+                if let Some(first) = stamp.filter(|_| p.is_whole() && p.at % SECTOR == 0) {
+                    return (p.page, Page::Stamped(packed::stamp_after(first, p.at)));
+                }
                 let bytes = part.slice(p.at..p.at + p.len);
                 (p.page, if p.is_whole() { Page::of(bytes) } else { self.patched(&p, &bytes) })
             })

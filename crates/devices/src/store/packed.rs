@@ -118,7 +118,15 @@ impl Packed {
         if split_badly {
             packed.append(&payload.clone().into_contiguous());
         } else {
-            payload.parts().iter().for_each(|part| packed.append(part));
+            for (number, part) in payload.parts().iter().enumerate() {
+                match payload.stamp(number) {
+                    Some(first) => {
+                        packed.push(Segment::Stamped { first, len: part.len() });
+                        packed.len += part.len();
+                    }
+                    None => packed.append(part),
+                }
+            }
         }
         packed
     }
@@ -233,11 +241,14 @@ impl Packed {
                 }
             }
         }
-        self.segments.shrink_to_fit();
     }
 
     fn push(&mut self, segment: Segment) {
         if !self.segments.last_mut().is_some_and(|last| last.absorb(&segment)) {
+            if self.segments.is_empty() {
+                // Mostly there is no other.
+                self.segments.reserve_exact(1);
+            }
             self.segments.push(segment);
         }
     }

@@ -9,6 +9,7 @@ pub mod kernel;
 pub mod ledger;
 pub mod mixed;
 pub mod points;
+pub mod program;
 pub mod risk;
 pub mod shrink;
 pub mod small;

@@ -150,6 +150,9 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Cut the power of a program's run everywhere, and judge what is left
+    #[command(subcommand)]
+    Crash(crate::commands::crash::cli::Crash),
     /// Mount an image, a device or a scenario's set-up at a folder
     Mount(Mount),
     /// Unmount, and wait until everything is written

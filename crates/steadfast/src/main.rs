@@ -15,7 +15,8 @@ use clap::Parser;
 use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
-use commands::{extents, image, iozone, journal, lab, mkfs, pages, tree};
+use commands::crash::cli::Crash;
+use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, tree};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +106,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             let list = |fs: &dyn FileSystem| extents::extents(fs, path.as_bytes(), json, out);
             image::reading(&image, list)?;
         }
+        Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
+        Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),
         Command::Umount { mountpoint } => return mount::umount(&mountpoint),
         Command::Status { mountpoint, json } => {

@@ -76,7 +76,7 @@ struct Followed {
 pub struct Cuts<'r> {
     recording: &'r Recording,
     choice: Choice,
-    ages: Box<dyn Fn(u64) -> u64 + 'r>,
+    ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
     devices: Vec<Followed>,
     ticks: VecDeque<u64>,
     at: Option<At>,
@@ -112,7 +112,7 @@ impl<'r> Cuts<'r> {
 
     /// Tells apart equal contents at cuts of different age: a number that grows whenever more has
     /// been promised, by tick. Without it the first cut that leaves some contents stands for all.
-    pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + 'r) -> Self {
+    pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {
         self.ages = Box::new(ages);
         self
     }

@@ -92,7 +92,7 @@ fn states_are_distinct_numbered_and_the_same_again() {
 #[test]
 fn an_age_keeps_equal_contents_apart() {
     let (bases, recording) = recorded(vec![(0, write(0, 1, 1, false)), (0, Request::Flush)]);
-    let count = |ages: Box<dyn Fn(u64) -> u64>| {
+    let count = |ages: Box<dyn Fn(u64) -> u64 + Send>| {
         Cuts::new(&bases, &recording, choice(Places::All, 16)).with_age(ages).count()
     };
     // Nothing, then the write; with an age for each tick: 1 + 2 + 2 + 2 + 1.

@@ -17,6 +17,7 @@ use crate::explore::{Machine, Plan, first_wrong};
 use crate::figures::Cut;
 use crate::mixed::{MixedMachine, Script};
 
+pub(crate) use delta::minimise;
 pub use writes::{Decisive, Unit};
 
 /// A failing case made small.

@@ -1,5 +1,6 @@
 //! One command, or one family of commands, a file.
 
+pub mod crash;
 pub mod extents;
 pub mod image;
 pub mod iozone;

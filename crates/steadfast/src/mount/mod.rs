@@ -4,7 +4,7 @@
 mod background;
 mod control;
 mod log;
-mod options;
+pub mod options;
 mod place;
 mod serve;
 mod stack;

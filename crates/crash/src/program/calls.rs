@@ -1,0 +1,161 @@
+//! The calls that a program made, as the file system saw them.
+
+use std::fmt;
+
+use steadfast_devices::filter::record::Moment;
+
+use super::tree::{Contents, shown};
+
+/// What was asked of the file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A file was made.
+    Create,
+    /// A directory.
+    Mkdir,
+    /// A symbolic link.
+    Symlink,
+    /// A device node, FIFO or socket.
+    Mknod,
+    /// A further name: `other` is the new one.
+    Link,
+    /// A name was removed.
+    Unlink,
+    /// A directory was removed.
+    Rmdir,
+    /// A name was moved to `other`, replacing what was there.
+    Rename,
+    /// Two names changed places.
+    Exchange,
+    /// Bytes were written; `contents` are theirs.
+    Write,
+    /// The size was set to `offset`.
+    Truncate,
+    /// A range was allocated, punched out, zeroed or moved.
+    Fallocate,
+    /// Attributes were changed.
+    Attributes,
+    /// The file was made durable; `contents` are the file's.
+    Fsync,
+    /// The file was made durable as far as its contents need it.
+    Fdatasync,
+    /// The names of a directory were made durable.
+    FsyncDir,
+    /// Everything was made durable: sync, or a transaction point.
+    Sync,
+}
+
+impl Kind {
+    /// All kinds; their places are their numbers in a file.
+    pub(super) const ALL: [Kind; 17] = [
+        Kind::Create,
+        Kind::Mkdir,
+        Kind::Symlink,
+        Kind::Mknod,
+        Kind::Link,
+        Kind::Unlink,
+        Kind::Rmdir,
+        Kind::Rename,
+        Kind::Exchange,
+        Kind::Write,
+        Kind::Truncate,
+        Kind::Fallocate,
+        Kind::Attributes,
+        Kind::Fsync,
+        Kind::Fdatasync,
+        Kind::FsyncDir,
+        Kind::Sync,
+    ];
+
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Create => "create",
+            Kind::Mkdir => "mkdir",
+            Kind::Symlink => "symlink",
+            Kind::Mknod => "mknod",
+            Kind::Link => "link",
+            Kind::Unlink => "unlink",
+            Kind::Rmdir => "rmdir",
+            Kind::Rename => "rename",
+            Kind::Exchange => "exchange",
+            Kind::Write => "write",
+            Kind::Truncate => "truncate",
+            Kind::Fallocate => "fallocate",
+            Kind::Attributes => "set attributes of",
+            Kind::Fsync => "fsync",
+            Kind::Fdatasync => "fdatasync",
+            Kind::FsyncDir => "fsync of directory",
+            Kind::Sync => "sync",
+        }
+    }
+
+    /// Whether it changes the bytes of a file.
+    pub fn changes_contents(self) -> bool {
+        matches!(self, Kind::Write | Kind::Truncate | Kind::Fallocate)
+    }
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// What was asked.
+    pub kind: Kind,
+    /// When.
+    pub started: Moment,
+    /// When it returned; `None`: it had not by the end of the recording.
+    pub returned: Option<Moment>,
+    /// It returned an error.
+    pub failed: bool,
+    /// The inode that it was about; 0 where there is none.
+    pub ino: u64,
+    /// The inode that lost the name `other` to it.
+    pub replaced: u64,
+    /// The path, without a leading '/'.
+    pub path: Vec<u8>,
+    /// The other path of a rename or link.
+    pub other: Vec<u8>,
+    /// Where a write began; the new size of a truncation. Bytes.
+    pub offset: u64,
+    /// Of a write: what was written. Of an fsync: what the file held. Of a rename: what the file
+    /// held that was moved.
+    pub contents: Option<Contents>,
+    /// Of a rename: what the file held that was replaced.
+    pub lost: Option<Contents>,
+}
+
+impl Call {
+    /// Whether it had returned with success before a tick.
+    pub fn done_before(&self, tick: u64) -> bool {
+        !self.failed && self.returned.is_some_and(|returned| returned.tick < tick)
+    }
+
+    /// Whether it had been made before a tick, and may have had an effect.
+    pub fn begun_before(&self, tick: u64) -> bool {
+        self.started.tick < tick && !self.failed
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Call { kind, offset, .. } = self;
+        write!(f, "{}", kind.name())?;
+        let path = match &self.path[..] {
+            [] if *kind == Kind::FsyncDir => "/".into(),
+            path => shown(path),
+        };
+        match kind {
+            Kind::Sync => {}
+            Kind::Write => {
+                let len = self.contents.map_or(0, |c| c.size);
+                write!(f, " {path}: {len} bytes at {offset}")?;
+            }
+            Kind::Truncate => write!(f, " {path} to {offset} bytes")?,
+            Kind::Rename => write!(f, " {path} to {}", shown(&self.other))?,
+            Kind::Exchange => write!(f, " {path} and {}", shown(&self.other))?,
+            Kind::Link => write!(f, " {path} as {}", shown(&self.other))?,
+            _ => write!(f, " {path}")?,
+        }
+        if self.failed { f.write_str(" (failed)") } else { Ok(()) }
+    }
+}

@@ -1,0 +1,154 @@
+//! Programs under power cuts: any program runs on a recorded file system, and every state that a
+//! cut may leave is recovered and judged.
+//!
+//! * [`Watched`] notes the calls that reach the file system; the devices below are recorded by
+//!   [`Record`](steadfast_devices::filter::record::Record); what the program prints are its
+//!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
+//! * A [`Recovers`] turns what a cut left into the [`Tree`] that the next boot finds.
+//! * A [`Command`] judges that tree; without one the [`rules`] do, which hold for all programs.
+//! * [`explore`](mod@explore) does it for all cuts.
+//!
+//! What mounts and starts programs is above this crate.
+
+mod calls;
+mod codec;
+pub mod explore;
+pub mod file;
+mod judge;
+pub mod own;
+pub mod rules;
+pub mod shrink;
+mod tree;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use steadfast_devices::filter::record::{Action, Moment, Recording};
+use steadfast_devices::store::Store;
+
+pub use calls::{Call, Kind};
+pub use judge::{Command, Judgement};
+pub use own::Own;
+pub use tree::{Contents, Node, Tree, shown};
+pub use watched::{CALL, Watched};
+
+/// Notes of printed lines in the record carry this label; the detail is the line's number.
+pub const LINE: u64 = 0x6c69_6e65;
+
+/// A line that the program printed: what it acknowledged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// When it was seen: not before the program had printed it.
+    pub printed: Moment,
+    /// Its bytes, without the line's end.
+    pub text: Vec<u8>,
+}
+
+/// A recorded run of a program.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// How it came about, in the words of whoever recorded it; by key.
+    pub about: BTreeMap<String, String>,
+    /// What each device held at first.
+    pub bases: Vec<Store>,
+    /// What the devices were asked.
+    pub recording: Recording,
+    /// What the program printed.
+    pub lines: Vec<Line>,
+    /// The calls that reached the file system; empty where nobody watched.
+    pub calls: Vec<Call>,
+}
+
+/// A run in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// From the first to the last thing recorded.
+    pub time: Duration,
+    /// Writes of all devices.
+    pub writes: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Flushes.
+    pub flushes: u64,
+}
+
+impl Run {
+    /// A run whose recording has been taken. What was printed or called after that is left out.
+    pub fn new(
+        about: BTreeMap<String, String>,
+        bases: Vec<Store>,
+        recording: Recording,
+        mut lines: Vec<Line>,
+        mut calls: Vec<Call>,
+    ) -> Run {
+        let end = recording.last_cut();
+        lines.retain(|line| line.printed.tick < end);
+        calls.retain(|call| call.started.tick < end);
+        for call in &mut calls {
+            call.returned = call.returned.filter(|returned| returned.tick < end);
+        }
+        Run { about, bases, recording, lines, calls }
+    }
+
+    /// How many lines had been printed before a tick.
+    pub fn printed_before(&self, tick: u64) -> usize {
+        self.lines.partition_point(|line| line.printed.tick < tick)
+    }
+
+    /// The lines printed before a tick, each with its end.
+    pub fn printed_text(&self, tick: u64) -> Vec<u8> {
+        let lines = &self.lines[..self.printed_before(tick)];
+        lines.iter().flat_map(|line| line.text.iter().chain(b"\n")).copied().collect()
+    }
+
+    /// The run in numbers.
+    pub fn totals(&self) -> Totals {
+        let recording = &self.recording;
+        let (first, last) = (recording.first_cut(), recording.last_cut());
+        let time = recording.time_of(last) - recording.time_of(first);
+        let mut totals = Totals { time, writes: 0, bytes: 0, flushes: 0 };
+        for event in recording.events() {
+            match &event.action {
+                Action::Write { data, .. } => {
+                    totals.writes += 1;
+                    totals.bytes += data.len() as u64;
+                }
+                Action::Flush => totals.flushes += 1,
+                Action::Discard { .. } => {}
+            }
+        }
+        totals
+    }
+}
+
+/// What the next boot makes of what a cut left.
+#[derive(Debug, Clone)]
+pub struct Recovered {
+    /// The files that are there; `Err` says in words why the mount was refused or the tree cannot
+    /// be read.
+    pub tree: Result<Tree, String>,
+    /// What is wrong with the recovered file system's structure, in words.
+    pub damage: Vec<String>,
+    /// What the devices hold after recovery and a clean unmount, where that is known.
+    pub contents: Option<Vec<Store>>,
+}
+
+impl Recovered {
+    /// The mount was refused, or recovery ended otherwise without a tree.
+    pub fn refused(why: String) -> Recovered {
+        Recovered { tree: Err(why), damage: Vec::new(), contents: None }
+    }
+}
+
+/// Recovers what a cut left, as the next boot does. Called by several threads at once.
+pub trait Recovers: Send + Sync {
+    /// Recovers these contents, one for each recorded device.
+    fn recover(&self, contents: Vec<Store>) -> Recovered;
+
+    /// Another opinion on the structure of the recovered file system, if there is one and it is to
+    /// be asked for this state: `Err` is what it says.
+    fn second_opinion(&self, _recovered: &[Store]) -> Option<Result<(), String>> {
+        None
+    }
+}

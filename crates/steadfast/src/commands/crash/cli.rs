@@ -1,0 +1,130 @@
+//! The command line of `steadfast crash`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// The power cuts' commands.
+#[derive(Debug, Subcommand)]
+pub enum Crash {
+    /// Run a program on a recorded file system, cut the power everywhere, judge what is left
+    Run(Box<CrashRun>),
+    /// Make one state of a recording again, and tell its story
+    Show(CrashShow),
+}
+
+/// How to run and cut.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast crash run -- sh -c 'echo new > tmp; mv tmp config'
+  steadfast crash run --setup 'echo old > config' --judge 'grep -qx \"old\\|new\" config' -- ./update
+  steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
+  steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" --judge-prints ok -- ./app
+  steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update     (needs root)
+
+The program runs in the mounted folder (also in STEADFAST_MOUNT). What it prints is shown and
+recorded: each line is something that it has promised. The judge is run by sh -c in each recovered
+tree (also in STEADFAST_TREE); the lines printed before the cut are in the file STEADFAST_PRINTED.
+Status 0 says that the tree is good. Without a judge, what all programs may expect is judged:
+what was synced is there, what was renamed over a file is whole, the file system is undamaged.
+
+Exit status: 0 nothing found, 1 something found (each with the command that shows it), 2 used
+wrongly. Ctrl-C ends the program, then the waiting, then the judging; what is known is reported.")]
+pub struct CrashRun {
+    /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
+    /// btrfs (the kernel's, as root)
+    #[arg(long, value_name = "FS", default_value = "ext4")]
+    pub fs: String,
+    /// Mount options, as of `steadfast mount` or, for the kernel's, mount(8)
+    #[arg(short = 'o', value_name = "OPTION,...")]
+    pub options: Vec<String>,
+    /// Where the journal is: internal, or nvram (a card of its own)
+    #[arg(long, value_name = "WHERE", default_value = "internal")]
+    pub journal: String,
+    /// Model of the disk, with a volatile cache, in real time: ssd, hdd, emmc, ram (takes no time)
+    #[arg(long, value_name = "MODEL", default_value = "ssd")]
+    pub device: String,
+    /// Size of the disk (k, m, g) [default: 64m; the kernel's 128m, XFS 320m]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Where to cut: a number of instants, flushes, all, none
+    #[arg(long, value_name = "N|flushes|all|none", default_value = "200")]
+    pub cuts: String,
+    /// States at each cut, at most
+    #[arg(long, value_name = "N", default_value_t = 48)]
+    pub states: u64,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// How long to go on recording after the program has ended: what it left is written then
+    #[arg(long, value_name = "SECONDS", default_value_t = 7.0)]
+    pub linger: f64,
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    /// Shell command that is run in the mounted folder before recording begins
+    #[arg(long, value_name = "CMD")]
+    pub setup: Option<String>,
+    /// Keep the recording in FILE [default: in the temporary folder, if something is found]
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Print the report as JSON; the program's own output goes to the standard error
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "PROGRAM"
+    )]
+    pub program: Vec<String>,
+}
+
+/// Who judges a recovered tree.
+#[derive(Debug, Clone, Args)]
+pub struct JudgeArgs {
+    /// Shell command that judges a recovered tree: status 0 is good
+    #[arg(long = "judge", value_name = "CMD")]
+    pub command: Option<String>,
+    /// What the judge must print, and nothing else
+    #[arg(long = "judge-prints", value_name = "TEXT", requires = "command")]
+    pub prints: Option<String>,
+    /// Seconds after which a judge is killed
+    #[arg(long = "judge-limit", value_name = "SECONDS", default_value_t = 60.0)]
+    pub limit: f64,
+}
+
+/// Which state to show.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast crash show run.crash                         what was recorded
+  steadfast crash show run.crash --cut 17                the story of state 17
+  steadfast crash show run.crash --cut 17 --shrink       the fewest writes that matter
+  steadfast crash show run.crash --cut 17 --tree after/ --image crashed.img
+  e2fsck -fn crashed.img
+
+Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly.")]
+pub struct CrashShow {
+    /// A recording of `crash run`
+    pub recording: PathBuf,
+    /// Number of the state
+    #[arg(long, value_name = "N")]
+    pub cut: Option<u64>,
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    /// Find the fewest writes that must be lost, or must survive, for the state to be wrong
+    #[arg(long, requires = "cut")]
+    pub shrink: bool,
+    /// Copy the recovered tree to DIR, which is made
+    #[arg(long, value_name = "DIR", requires = "cut")]
+    pub tree: Option<PathBuf>,
+    /// Write what the cut left on the disk to FILE, before any recovery (an external journal to
+    /// FILE.journal)
+    #[arg(long, value_name = "FILE", requires = "cut")]
+    pub image: Option<PathBuf>,
+    /// How many calls before the cut are told
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub calls: usize,
+}

@@ -1,0 +1,204 @@
+//! A run on Steadfast's own file system, mounted by FUSE in a private folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use steadfast_block::BlockDevice;
+use steadfast_crash::program::{Run, Tree, Watched};
+use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_fuse::{Mounted, Unmounter};
+use steadfast_vfs::FileSystem;
+use tempfile::TempDir;
+
+use super::devices::{Device, JournalPlace};
+use super::program::{self, Acknowledged, Ended, Watch};
+use super::setup::{Fs, Setup};
+use crate::cli::FsKind;
+
+/// How long a mount that is in use is waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A recorded run with what it left.
+pub struct Left {
+    /// The recording, without what is known of it above.
+    pub run: Run,
+    /// The files at its end, without any cut.
+    pub tree: Result<Tree, String>,
+    /// How the program ended.
+    pub ended: Ended,
+}
+
+/// Runs the program and records it.
+pub fn record(setup: &Setup, prepare: Option<&str>, watch: &mut Watch<'_>) -> Result<Left> {
+    let bases = prepared(setup, prepare)?;
+    let log = RecordLog::new();
+    log.pause(true);
+    let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
+    devices.extend(setup.journal.build().map_err(|e| anyhow!(e))?);
+    for (device, base) in devices.iter().zip(&bases) {
+        device.fill(base.clone()).map_err(|e| anyhow!(e))?;
+    }
+    let recorded = |device: &Device| Arc::new(Record::new(device.block(), &log)) as Arc<_>;
+    let blocks: Vec<Arc<dyn BlockDevice>> = devices.iter().map(recorded).collect();
+    log.pause(false);
+    let fs = mount(setup, &blocks)?;
+    let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
+    let served = Served::new(setup, Arc::clone(&watched) as Arc<dyn FileSystem>)?;
+    let lines = Acknowledged::new(&log);
+    let ended = program::run(served.path(), &lines, watch)?;
+    let recording = log.take();
+    let tree = Tree::read(&*fs);
+    let (calls, lines) = (watched.calls(), lines.lines());
+    drop(watched);
+    served.end()?;
+    // What reaches the devices now is no longer of interest.
+    let _ = fs.unmount();
+    let about = setup.about();
+    Ok(Left { run: Run::new(about, bases, recording, lines, calls), tree, ended })
+}
+
+fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
+    let mut options = setup.wanted()?.ext4;
+    options.journal_device = devices.get(1).cloned();
+    Ok(Ext4::mount(Arc::clone(&devices[0]), options)?)
+}
+
+/// What the devices hold before the run: a new file system, in which the set-up's command has run.
+fn prepared(setup: &Setup, command: Option<&str>) -> Result<Vec<Store>> {
+    let Fs::Own(kind) = setup.fs;
+    let mut rams = vec![Ram::new("disk", setup.size).persistent()];
+    if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
+        rams.push(Ram::new("journal", card.block().info().size).persistent());
+    }
+    let blocks: Vec<Arc<dyn BlockDevice>> =
+        rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>).collect();
+    make(setup, kind, &blocks)?;
+    if let Some(command) = command {
+        let fs = mount(setup, &blocks)?;
+        let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
+        let done = run_setup(command, served.path());
+        served.end()?;
+        fs.unmount().context("unmounting after --setup")?;
+        done?;
+    }
+    Ok(rams.iter().map(Ram::store).collect())
+}
+
+fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result<()> {
+    let mut options = Options::random(setup.epoch);
+    options.contents = Contents::Zeros;
+    // As on a larger disk: small ones would get smaller blocks.
+    options.block_size = Some(4096);
+    if kind != FsKind::Ext4 {
+        options.features = Options::ext2_features();
+    }
+    if kind == FsKind::Ext2 {
+        options.journal = JournalChoice::None;
+    }
+    if setup.journal == JournalPlace::Nvram {
+        let device = Arc::clone(&devices[1]);
+        let journal = JournalDeviceOptions {
+            block_size: 4096,
+            zeros: true,
+            ..JournalDeviceOptions::random(setup.epoch)
+        };
+        mkfs::make_journal_device(&device, &journal)?;
+        options.journal = JournalChoice::External { device, accept_volatile: false };
+    }
+    mkfs::make(&devices[0], &options).map(drop).context("making the file system")
+}
+
+/// Runs the command of `--setup`; its output goes to the standard error.
+pub fn run_setup(command: &str, folder: &Path) -> Result<()> {
+    let out = Command::new("sh")
+        .args(["-c", command])
+        .current_dir(folder)
+        .env("STEADFAST_MOUNT", folder)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .context("--setup: sh")?;
+    for text in [&out.stdout, &out.stderr] {
+        let text = String::from_utf8_lossy(text);
+        if !text.is_empty() {
+            crate::terminal::note(text.trim_end());
+        }
+    }
+    if !out.status.success() {
+        bail!(crate::Usage(format!("--setup: {command:?} failed: {}", out.status)));
+    }
+    Ok(())
+}
+
+/// A mount in a folder of its own, taken away when dropped.
+struct Served {
+    unmounter: Unmounter,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+    // Removed last, when nothing is mounted on it.
+    _folder: TempDir,
+}
+
+impl Served {
+    fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<Served> {
+        let folder = tempfile::Builder::new().prefix("steadfast-mount-").tempdir()?;
+        let options = setup.wanted()?.fuse;
+        let mounted = Mounted::new(fs, folder.path(), &options)?;
+        let (unmounter, path) = (mounted.unmounter(), mounted.mountpoint().to_path_buf());
+        let thread = std::thread::Builder::new().name("fuse".into());
+        // OK to ignore how serving ends: whoever uses the mount sees its errors.
+        let spawned = thread.spawn(move || drop(mounted.serve()));
+        let thread = match spawned {
+            Ok(thread) => thread,
+            Err(e) => {
+                let _ = unmounter.unmount_lazily();
+                return Err(e).context("a thread that serves the mount");
+            }
+        };
+        Ok(Served { unmounter, thread: Some(thread), path, _folder: folder })
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<()> {
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let end = Instant::now() + PATIENCE;
+        loop {
+            match self.unmounter.unmount() {
+                Ok(()) => break,
+                Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
+                Err(_) => {
+                    crate::terminal::note(
+                        "note: something that the program has started still uses the mount",
+                    );
+                    self.unmounter.unmount_lazily()?;
+                    // It is served as long as they live; nothing waits for that.
+                    return Ok(());
+                }
+            }
+        }
+        // OK to ignore: a panic there was the server's, and is reported there.
+        let _ = thread.join();
+        Ok(())
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = self.take_away();
+    }
+}

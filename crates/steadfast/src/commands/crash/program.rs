@@ -1,0 +1,164 @@
+//! Running the program: what it prints is shown and recorded, then time goes on for a while.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use steadfast_crash::program::{LINE, Line};
+use steadfast_devices::filter::record::RecordLog;
+
+use crate::Usage;
+
+/// How long a program is waited for that was told to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Longest line that is one acknowledgement, in bytes.
+const LINE_MAX: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How the program ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// By itself.
+    By(ExitStatus),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// What to run, and who is told.
+pub struct Watch<'a> {
+    /// The program and its arguments.
+    pub program: &'a [String],
+    /// How long to go on after its end.
+    pub linger: Duration,
+    /// Gets what the program prints.
+    pub out: &'a mut dyn Write,
+    /// How often somebody has asked to stop.
+    pub stops: &'a AtomicUsize,
+    /// Told what is going on: a share of it (0 to 1), and in words.
+    pub progress: &'a dyn Fn(f64, &str),
+}
+
+/// The lines that were printed.
+#[derive(Clone)]
+pub struct Acknowledged {
+    log: RecordLog,
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+impl Acknowledged {
+    /// None yet.
+    pub fn new(log: &RecordLog) -> Self {
+        Acknowledged { log: log.clone(), lines: Arc::default() }
+    }
+
+    /// Those so far.
+    pub fn lines(&self) -> Vec<Line> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, text: &[u8]) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let printed = self.log.note(LINE, [lines.len() as u64, 0, 0]);
+        lines.push(Line { printed, text: text.strip_suffix(b"\n").unwrap_or(text).to_vec() });
+    }
+
+    /// Writes the lines from the `shown`th on; returns how many there are.
+    fn show(&self, shown: usize, out: &mut dyn Write) -> Result<usize> {
+        let lines = self.lines();
+        for line in &lines[shown..] {
+            out.write_all(&line.text)?;
+            out.write_all(b"\n")?;
+        }
+        if lines.len() > shown {
+            out.flush()?;
+        }
+        Ok(lines.len())
+    }
+}
+
+/// Runs the program in `folder` until it ends or somebody asks to stop, then lingers.
+pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
+    let (name, arguments) = watch.program.split_first().context("no program")?;
+    let mut child = Command::new(found(name))
+        .args(arguments)
+        .current_dir(folder)
+        .env("STEADFAST_MOUNT", folder)
+        .env("PWD", folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|e| Usage(format!("{name}: {e}")))?;
+    let reading = child.stdout.take().map(|out| reader(out, lines.clone())).transpose()?;
+    let mut shown = 0;
+    let asked = watch.stops.load(Ordering::Relaxed);
+    let ended = loop {
+        shown = lines.show(shown, watch.out)?;
+        (watch.progress)(0.0, "running the program");
+        if let Some(status) = child.try_wait()? {
+            break Ended::By(status);
+        }
+        if watch.stops.load(Ordering::Relaxed) > asked {
+            stop(&mut child)?;
+            break Ended::Interrupted;
+        }
+        std::thread::sleep(PAUSE);
+    };
+    // What it has printed is read to the end; who has inherited the pipe is not waited for.
+    let end = Instant::now() + GRACE;
+    while reading.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < end {
+        std::thread::sleep(PAUSE);
+    }
+    let asked = watch.stops.load(Ordering::Relaxed);
+    let begun = Instant::now();
+    while begun.elapsed() < watch.linger && watch.stops.load(Ordering::Relaxed) == asked {
+        shown = lines.show(shown, watch.out)?;
+        let share = begun.elapsed().as_secs_f64() / watch.linger.as_secs_f64();
+        (watch.progress)(share, "the program has ended; what it left is written (--linger)");
+        std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
+    }
+    lines.show(shown, watch.out)?;
+    Ok(ended)
+}
+
+/// A program named by a relative path is looked for where the caller is, not in the mount; if it is
+/// not there, the mount may have it.
+fn found(name: &str) -> PathBuf {
+    let path = Path::new(name);
+    match path.canonicalize() {
+        Ok(absolute) if name.contains('/') => absolute,
+        _ => path.to_owned(),
+    }
+}
+
+/// Ctrl-C has reached the program too: it gets a moment, then it is killed.
+fn stop(child: &mut Child) -> Result<()> {
+    let end = Instant::now() + GRACE;
+    while Instant::now() < end {
+        if child.try_wait()?.is_some() {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    child.kill().context("killing the program")?;
+    child.wait()?;
+    Ok(())
+}
+
+fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("output".into());
+    let read = move || {
+        let mut out = BufReader::new(out);
+        let mut text = Vec::new();
+        loop {
+            text.clear();
+            match out.by_ref().take(LINE_MAX).read_until(b'\n', &mut text) {
+                Ok(0) | Err(_) => return,
+                Ok(_) => lines.add(&text),
+            }
+        }
+    };
+    thread.spawn(read).context("a thread that reads the program's output")
+}

@@ -1,0 +1,231 @@
+//! What came of a run under power cuts: for people, and as JSON.
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::json;
+use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
+use steadfast_crash::program::shrink::Decisive;
+use steadfast_crash::program::{Command, Run};
+use steadfast_runtime::Nanos;
+
+use super::program::Ended;
+use super::setup::Setup;
+
+/// Kinds of findings that are told in words.
+const KINDS_SHOWN: usize = 5;
+
+/// Everything that is told.
+pub struct Report<'a> {
+    /// What it was recorded on.
+    pub setup: &'a Setup,
+    /// The recording.
+    pub run: &'a Run,
+    /// How the program ended.
+    pub ended: &'a Ended,
+    /// Who judged.
+    pub judge: Option<&'a Command>,
+    /// What the judge has against the tree that the program left, without any cut.
+    pub without_cut: Option<String>,
+    /// What came of it.
+    pub outcome: &'a Outcome,
+    /// Not all states were judged.
+    pub stopped: bool,
+    /// Where the recording is.
+    pub recording: Option<&'a Path>,
+    /// Which writes matter, of the first finding.
+    pub decisive: Option<&'a Decisive>,
+}
+
+/// Words for a shell.
+pub fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@+".contains(c);
+    match !text.is_empty() && text.chars().all(plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+/// The command that shows a state again.
+pub fn show_command(recording: &Path, state: u64, judge: Option<&Command>) -> String {
+    let file = quoted(&recording.display().to_string());
+    let mut line = format!("steadfast crash show {file} --cut {state}");
+    if let Some(Command { command, prints, limit }) = judge {
+        line.push_str(&format!(" --judge {}", quoted(command)));
+        if let Some(prints) = prints {
+            line.push_str(&format!(" --judge-prints {}", quoted(prints)));
+        }
+        if *limit != Duration::from_secs(60) {
+            line.push_str(&format!(" --judge-limit {}", limit.as_secs_f64()));
+        }
+    }
+    line
+}
+
+/// A moment of the run, from its beginning, in seconds.
+pub fn since(run: &Run, at: Nanos) -> f64 {
+    let recording = &run.recording;
+    (at - recording.time_of(recording.first_cut())).as_secs_f64()
+}
+
+/// A number of bytes.
+pub fn bytes(n: u64) -> String {
+    match n {
+        0..10_240 => format!("{n} bytes"),
+        10_240..10_485_760 => format!("{} KiB", n >> 10),
+        _ => format!("{} MiB", n >> 20),
+    }
+}
+
+impl Ended {
+    fn in_words(&self) -> String {
+        match self {
+            Ended::By(status) => match status.code() {
+                Some(code) => format!("ended with status {code}"),
+                None => format!("ended: {status}"),
+            },
+            Ended::Interrupted => "was stopped".into(),
+        }
+    }
+}
+
+/// For people.
+pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    let Report { setup, run, ended, outcome, .. } = report;
+    let totals = run.totals();
+    writeln!(
+        out,
+        "recorded  {}: {:.3} s, {} calls, {} lines; {} writes ({}), {} flushes",
+        setup.in_words(),
+        totals.time.as_secs_f64(),
+        run.calls.len(),
+        run.lines.len(),
+        totals.writes,
+        bytes(totals.bytes),
+        totals.flushes,
+    )?;
+    writeln!(out, "          the program {}", ended.in_words())?;
+    let judge = match report.judge {
+        Some(judge) => format!("judged by {}", quoted(&judge.command)),
+        None => "judged by what every program may expect".into(),
+    };
+    let stopped = if report.stopped { " (stopped early)" } else { "" };
+    writeln!(
+        out,
+        "cut       at {} instants: {} states, {} different trees, {judge}{stopped}",
+        outcome.cuts, outcome.states, outcome.trees,
+    )?;
+    if let Some(why) = &report.without_cut {
+        writeln!(out, "note      also without any cut {why}")?;
+    }
+    for trouble in outcome.troubles.iter().take(3) {
+        writeln!(out, "trouble   {trouble}")?;
+    }
+    let groups = grouped(&outcome.findings);
+    if groups.is_empty() {
+        return Ok(writeln!(out, "found     nothing")?);
+    }
+    writeln!(out, "found     {} of {} states are wrong:", outcome.bad_states, outcome.states)?;
+    for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
+        writeln!(out, "\n  {what}")?;
+        let at = since(run, finding.cut.at);
+        writeln!(out, "    {states} states, the first {} (at {at:.3} s):", finding.state)?;
+        if let Some(recording) = report.recording {
+            writeln!(out, "    {}", show_command(recording, finding.state, report.judge))?;
+        }
+    }
+    if groups.len() > KINDS_SHOWN {
+        writeln!(out, "\n  and {} other kinds (--json tells all)", groups.len() - KINDS_SHOWN)?;
+    }
+    if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
+        writeln!(out, "\n  state {}: {decisive}", first.state)?;
+    }
+    Ok(())
+}
+
+/// What is wrong, as JSON.
+pub fn wrong(wrong: &Wrong) -> serde_json::Value {
+    let kind = match wrong {
+        Wrong::Refused(_) => "refused",
+        Wrong::Damage(_) => "damage",
+        Wrong::SecondOpinion(_) => "e2fsck",
+        Wrong::Judge(..) => "judge",
+        Wrong::Promise(_) => "broken promise",
+        Wrong::Unasked(_) => "not asked for",
+    };
+    let output = match wrong {
+        Wrong::Judge(_, output) | Wrong::SecondOpinion(output) => Some(output),
+        _ => None,
+    };
+    json!({ "kind": kind, "what": wrong.what(), "output": output })
+}
+
+/// For programs.
+pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
+    let Report { setup, run, ended, outcome, .. } = report;
+    let totals = run.totals();
+    let findings: Vec<_> = grouped(&outcome.findings)
+        .into_iter()
+        .map(|(what, finding, states)| {
+            let show = report.recording.map(|r| show_command(r, finding.state, report.judge));
+            json!({
+                "what": what,
+                "states": states,
+                "first_state": finding.state,
+                "at_seconds": since(run, finding.cut.at),
+                "wrong": finding.wrong.iter().map(wrong).collect::<Vec<_>>(),
+                "show": show,
+            })
+        })
+        .collect();
+    let document = json!({
+        "recorded": {
+            "setup": setup.in_words(),
+            "seconds": totals.time.as_secs_f64(),
+            "calls": run.calls.len(),
+            "lines": run.lines.len(),
+            "writes": totals.writes,
+            "bytes": totals.bytes,
+            "flushes": totals.flushes,
+            "program": ended.in_words(),
+        },
+        "cuts": outcome.cuts,
+        "states": outcome.states,
+        "trees": outcome.trees,
+        "judged": outcome.judged,
+        "bad_states": outcome.bad_states,
+        "second_opinions": outcome.second_opinions,
+        "stopped": report.stopped,
+        "without_cut": report.without_cut,
+        "troubles": outcome.troubles,
+        "findings": findings,
+        "decisive": report.decisive.map(ToString::to_string),
+        "recording": report.recording.map(|path| path.display().to_string()),
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_survive_a_shell() {
+        for (text, expected) in [("run.crash", "run.crash"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(text), expected);
+        }
+        let judge = Command {
+            command: "grep -q x config".into(),
+            prints: Some("ok".into()),
+            limit: Duration::from_secs(5),
+        };
+        assert_eq!(
+            show_command(Path::new("/tmp/r"), 7, Some(&judge)),
+            "steadfast crash show /tmp/r --cut 7 --judge 'grep -q x config' --judge-prints ok \
+             --judge-limit 5"
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! `steadfast crash run`.
+
+use std::cell::RefCell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, anyhow};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use steadfast_crash::program::explore::{Exploration, Outcome};
+use steadfast_crash::program::{Command, Recovers, Run, file, shrink};
+
+use super::cli::CrashRun;
+use super::own::{self, Left};
+use super::program::Watch;
+use super::report::{self, Report};
+use super::setup::{self, Setup};
+use crate::Outcome as Exit;
+use crate::terminal::{self, Progress};
+
+/// Every so many states e2fsck is asked too, where it is installed.
+const E2FSCK_EVERY: u64 = 50;
+/// Recoveries that are spent to find the writes that matter.
+pub const SHRINK_RECOVERIES: u32 = 200;
+
+/// Runs the program, cuts, judges, reports.
+pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
+    let setup = Setup::of(args)?;
+    let judge = setup::judge(&args.judge)?;
+    let choice = setup::choice(args)?;
+    let linger = setup::seconds("--linger", args.linger)?;
+    let stops = stops_on_signals()?;
+    let bar: RefCell<Option<Progress>> = RefCell::new(None);
+    let progress = |share: f64, what: &str| {
+        // While the program runs the terminal is its own.
+        if share > 0.0 {
+            bar.borrow_mut().get_or_insert_with(Progress::start).set(share, what);
+        }
+    };
+    let mut errors = std::io::stderr();
+    let shown: &mut dyn Write = if args.json { &mut errors } else { out };
+    let mut watch =
+        Watch { program: &args.program, linger, out: shown, stops: &stops, progress: &progress };
+    let Left { mut run, tree, ended } = own::record(&setup, args.setup.as_deref(), &mut watch)?;
+    let by_lines = judge.is_some();
+    run.about.extend(setup::about_choice(&choice, by_lines));
+    run.about.insert("program".into(), args.program.join(" "));
+    if let Some(path) = &args.record {
+        save(&run, path)?;
+    }
+    let recovers = setup.recovers(true)?;
+    let exploration = Exploration {
+        run: &run,
+        recovers: &*recovers,
+        judge: judge.as_ref(),
+        choice,
+        by_lines,
+        second_opinion_every: E2FSCK_EVERY,
+        workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    };
+    let without_cut = judge
+        .as_ref()
+        .zip(tree.as_ref().ok())
+        .map(|(judge, tree)| judge.judge(tree, &run.printed_text(run.recording.last_cut())));
+    let without_cut = without_cut.transpose().context("asking the judge")?;
+    let bar = bar.take().unwrap_or_else(Progress::start);
+    let asked = stops.load(Ordering::Relaxed);
+    let outcome = exploration.explore(&|cuts, all, states| {
+        let share = cuts as f64 / all.max(1) as f64;
+        bar.set(share, &format!("cut {cuts} of {all}, {states} states"));
+        stops.load(Ordering::Relaxed) == asked
+    });
+    let outcome = outcome.map_err(|e| anyhow!(e))?;
+    let stopped = stops.load(Ordering::Relaxed) != asked;
+    let decisive = match first(&exploration, &outcome) {
+        Some((state, base)) if !stopped => {
+            bar.set(1.0, "looking for the writes that matter");
+            shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES).ok()
+        }
+        _ => None,
+    };
+    bar.finish();
+    let recording = match (&args.record, outcome.findings.is_empty()) {
+        (Some(path), _) => Some(path.clone()),
+        (None, true) => None,
+        (None, false) => Some(saved_aside(&run)?),
+    };
+    let report = Report {
+        setup: &setup,
+        run: &run,
+        ended: &ended,
+        judge: judge.as_ref(),
+        without_cut: without_cut.and_then(|said| said.summary()),
+        outcome: &outcome,
+        stopped,
+        recording: recording.as_deref(),
+        decisive: decisive.as_ref(),
+    };
+    if args.json {
+        report::json(&report, out)?
+    } else {
+        report::text(&report, out)?
+    }
+    let good = outcome.findings.is_empty() && outcome.troubles.is_empty();
+    Ok(if good { Exit::Good } else { Exit::Problem })
+}
+
+/// The first finding's state, and the tree before the run.
+fn first(
+    exploration: &Exploration<'_>,
+    outcome: &Outcome,
+) -> Option<(steadfast_crash::cuts::State, steadfast_crash::program::Tree)> {
+    let state = exploration.state(outcome.findings.first()?.state)?;
+    Some((state, exploration.base().ok()?))
+}
+
+fn save(run: &Run, path: &Path) -> Result<()> {
+    file::save(run, path).with_context(|| path.display().to_string())
+}
+
+/// Keeps a recording that nobody asked for, because something was found.
+fn saved_aside(run: &Run) -> Result<PathBuf> {
+    let kept = tempfile::Builder::new().prefix("steadfast-").suffix(".crash").tempfile()?;
+    save(run, kept.path())?;
+    let (_, path) = kept.keep()?;
+    Ok(path)
+}
+
+/// Counts the signals that ask to stop.
+fn stops_on_signals() -> Result<Arc<AtomicUsize>> {
+    let stops = Arc::new(AtomicUsize::new(0));
+    let mut signals = Signals::new([SIGINT, SIGTERM]).context("signals")?;
+    let counter = Arc::clone(&stops);
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(move || {
+        for _ in signals.forever() {
+            if counter.fetch_add(1, Ordering::Relaxed) == 0 {
+                terminal::note("stopping this step; again to stop the next one");
+            }
+        }
+    })?;
+    Ok(stops)
+}
+
+/// Who judges, for [`show`](super::show) as well.
+pub fn exploration<'a>(
+    run: &'a Run,
+    recovers: &'a dyn Recovers,
+    judge: Option<&'a Command>,
+) -> Result<Exploration<'a>, String> {
+    let (choice, by_lines) = setup::choice_from(&run.about)?;
+    Ok(Exploration { run, recovers, judge, choice, by_lines, second_opinion_every: 0, workers: 1 })
+}

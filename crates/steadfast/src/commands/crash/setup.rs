@@ -1,0 +1,223 @@
+//! What a run is recorded on and how it is judged: from the command line, or from a recording.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use steadfast_crash::cuts::{Bound, Choice};
+use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::program::file::DEVICE_BYTES_MAX;
+use steadfast_crash::program::{Command, Own, Recovers};
+use steadfast_lab::size;
+
+use super::cli::{CrashRun, JudgeArgs};
+use super::devices::{Disk, JournalPlace};
+use crate::Usage;
+use crate::cli::FsKind;
+use crate::mount::options;
+
+/// A file system under test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fs {
+    /// Steadfast's own.
+    Own(FsKind),
+}
+
+/// What a run is recorded on.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The file system.
+    pub fs: Fs,
+    /// Its mount options, separated by commas.
+    pub options: String,
+    /// Where its journal is.
+    pub journal: JournalPlace,
+    /// The disk.
+    pub disk: Disk,
+    /// The disk's size in bytes.
+    pub size: u64,
+    /// When the run began, in seconds since 1970: what a recovering machine's clock shows.
+    pub epoch: u64,
+}
+
+const OWN: [(&str, FsKind); 3] =
+    [("ext2", FsKind::Ext2), ("ext3", FsKind::Ext3), ("ext4", FsKind::Ext4)];
+
+fn known(fs: &str) -> Result<Fs, Usage> {
+    if let Some((_, kind)) = OWN.iter().find(|(name, _)| *name == fs) {
+        return Ok(Fs::Own(*kind));
+    }
+    Err(Usage(format!("--fs {fs} is not known; known: ext2, ext3, ext4")))
+}
+
+impl Fs {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fs::Own(kind) => OWN.iter().find(|(_, k)| *k == kind).map_or("ext4", |(name, _)| *name),
+        }
+    }
+}
+
+impl Setup {
+    /// As the command line says.
+    pub fn of(args: &CrashRun) -> Result<Setup, Usage> {
+        let fs = known(&args.fs)?;
+        let size = match &args.size {
+            Some(text) => size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?,
+            None => 64 << 20,
+        };
+        let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
+        let setup = Setup {
+            fs,
+            options: args.options.join(","),
+            journal: args.journal.parse().map_err(Usage)?,
+            disk: args.device.parse().map_err(Usage)?,
+            size: size / 4096 * 4096,
+            epoch,
+        };
+        setup.checked()
+    }
+
+    fn checked(self) -> Result<Setup, Usage> {
+        let Setup { size, .. } = self;
+        if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
+            return Err(Usage(format!("--size {size}: from 1m to 64g")));
+        }
+        if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalPlace::Nvram {
+            return Err(Usage("--journal nvram: ext2 has no journal".into()));
+        }
+        self.wanted()?;
+        Ok(self)
+    }
+
+    /// The mount options of Steadfast's own file system, understood.
+    pub fn wanted(&self) -> Result<options::Wanted, Usage> {
+        let mut wanted = options::parse(std::slice::from_ref(&self.options))?;
+        if wanted.ext4.read_only || !wanted.journals.is_empty() {
+            let what = "crash run makes and mounts the devices itself: no ro, noload, journal=";
+            return Err(Usage(what.into()));
+        }
+        // Reading back what was written must not be a change.
+        if !self.options.contains("atime") {
+            wanted.ext4.access_times = steadfast_ext4::AccessTimes::Never;
+            wanted.fuse.no_atime = true;
+        }
+        wanted.ext4.simulated_epoch = self.epoch;
+        wanted.fuse.source = format!("crash-{}", self.fs.name());
+        Ok(wanted)
+    }
+
+    /// Who recovers what a cut leaves.
+    pub fn recovers(&self, second_opinion: bool) -> Result<Box<dyn Recovers>, Usage> {
+        let e2fsck = second_opinion.then(E2fsck::find).flatten().map(Mutex::new);
+        Ok(Box::new(Own { options: self.wanted()?.ext4, e2fsck }))
+    }
+
+    /// In one line, for people.
+    pub fn in_words(&self) -> String {
+        let options = match &self.options[..] {
+            "" => String::new(),
+            options => format!(" -o {options}"),
+        };
+        let journal = match self.journal {
+            JournalPlace::Internal => String::new(),
+            JournalPlace::Nvram => ", its journal on nvram".into(),
+        };
+        let mib = self.size as f64 / f64::from(1 << 20);
+        format!("{}{options} on {} of {mib} MiB{journal}", self.fs.name(), self.disk.name())
+    }
+
+    /// For the recording.
+    pub fn about(&self) -> BTreeMap<String, String> {
+        let texts = [
+            ("fs", self.fs.name().to_owned()),
+            ("options", self.options.clone()),
+            ("journal", self.journal.name().to_owned()),
+            ("device", self.disk.name().to_owned()),
+            ("size", self.size.to_string()),
+            ("epoch", self.epoch.to_string()),
+        ];
+        texts.map(|(key, text)| (key.to_owned(), text)).into()
+    }
+
+    /// From a recording.
+    pub fn from_about(about: &BTreeMap<String, String>) -> Result<Setup, String> {
+        let text = |key| text(about, key);
+        let setup = Setup {
+            fs: known(text("fs")?).map_err(|e| e.to_string())?,
+            options: text("options")?.to_owned(),
+            journal: text("journal")?.parse()?,
+            disk: text("device")?.parse()?,
+            size: number(about, "size")?,
+            epoch: number(about, "epoch")?,
+        };
+        setup.checked().map_err(|e| e.to_string())
+    }
+}
+
+fn text<'a>(about: &'a BTreeMap<String, String>, key: &str) -> Result<&'a str, String> {
+    about
+        .get(key)
+        .map(String::as_str)
+        .ok_or_else(|| format!("the recording does not say its {key}"))
+}
+
+fn number(about: &BTreeMap<String, String>, key: &str) -> Result<u64, String> {
+    let text = text(about, key)?;
+    text.parse().map_err(|_| format!("the recording's {key} is {text:?}"))
+}
+
+/// The judge that was asked for.
+pub fn judge(args: &JudgeArgs) -> Result<Option<Command>, Usage> {
+    let Some(command) = &args.command else { return Ok(None) };
+    let limit = seconds("--judge-limit", args.limit)?;
+    if limit.is_zero() {
+        return Err(Usage("--judge-limit 0: no judge would ever end".into()));
+    }
+    Ok(Some(Command { command: command.clone(), prints: args.prints.clone(), limit }))
+}
+
+/// A time of the command line: up to a day.
+pub fn seconds(option: &str, value: f64) -> Result<Duration, Usage> {
+    match Duration::try_from_secs_f64(value) {
+        Ok(time) if time <= Duration::from_secs(86_400) => Ok(time),
+        _ => Err(Usage(format!("{option} {value}: seconds are needed, from 0 to 86400"))),
+    }
+}
+
+/// Which cuts and states.
+pub fn choice(args: &CrashRun) -> Result<Choice, Usage> {
+    let places = args.cuts.parse().map_err(|e| Usage(format!("--cuts: {e}")))?;
+    if args.states == 0 {
+        return Err(Usage("--states 0: at least one state a cut is needed".into()));
+    }
+    let bound = Bound { states: args.states, ..Bound::default() };
+    Ok(Choice { places, bound, seed: args.seed })
+}
+
+/// For the recording: what gives a state its number.
+pub fn about_choice(choice: &Choice, by_lines: bool) -> BTreeMap<String, String> {
+    let Choice { places, bound, seed } = choice;
+    let texts = [
+        ("cuts", places.to_string()),
+        ("states", bound.states.to_string()),
+        ("combinations", bound.combinations.to_string()),
+        ("drawn", bound.drawn.to_string()),
+        ("seed", seed.to_string()),
+        ("ages", if by_lines { "lines".into() } else { "calls".to_owned() }),
+    ];
+    texts.map(|(key, text)| (key.to_owned(), text)).into()
+}
+
+/// From a recording.
+pub fn choice_from(about: &BTreeMap<String, String>) -> Result<(Choice, bool), String> {
+    let bound = Bound {
+        states: number(about, "states")?,
+        combinations: number(about, "combinations")?,
+        drawn: number(about, "drawn")?,
+    };
+    let choice =
+        Choice { places: text(about, "cuts")?.parse()?, bound, seed: number(about, "seed")? };
+    Ok((choice, text(about, "ages")? == "lines"))
+}

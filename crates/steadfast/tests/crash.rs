@@ -1,0 +1,11 @@
+//! Programs under power cuts: `steadfast crash run` finds what they forget, and nothing else.
+//! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
+
+#[path = "crash/lab.rs"]
+mod lab;
+#[path = "crash/refused.rs"]
+mod refused;
+#[path = "crash/replaced.rs"]
+mod replaced;
+#[path = "crash/sqlite.rs"]
+mod sqlite;

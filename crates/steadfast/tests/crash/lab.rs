@@ -1,0 +1,68 @@
+//! A folder, and the program.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder of one test.
+pub struct Lab {
+    folder: TempDir,
+}
+
+impl Lab {
+    /// `None`, said aloud: no FUSE here, or not root.
+    #[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+    pub fn new() -> Option<Lab> {
+        let root = rustix::process::geteuid().is_root();
+        if !root || std::fs::File::open("/dev/fuse").is_err() {
+            println!("SKIPPED: needs root and /dev/fuse");
+            return None;
+        }
+        Some(Lab { folder: tempfile::tempdir().unwrap() })
+    }
+
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes a shell script; its path.
+    pub fn script(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name).display().to_string()
+    }
+
+    /// Runs `steadfast crash` with these words.
+    pub fn crash(&self, words: &[&str]) -> Output {
+        Command::new("timeout")
+            .args(["-s", "KILL", "300", env!("CARGO_BIN_EXE_steadfast"), "crash"])
+            .args(words)
+            .env("TMPDIR", self.folder.path())
+            .current_dir(self.folder.path())
+            .output()
+            .unwrap()
+    }
+
+    /// Runs `steadfast crash run --json`; its report, and whether something was found.
+    pub fn run(&self, words: &[&str]) -> (Value, bool) {
+        let out = self.crash(&[&["run", "--json"], words].concat());
+        let (said, errors) = (text(&out.stdout), text(&out.stderr));
+        let report: Value = serde_json::from_str(&said)
+            .unwrap_or_else(|e| panic!("{words:?}: {:?}: {e}\n{said}\n{errors}", out.status));
+        assert!(matches!(out.status.code(), Some(0 | 1)), "{:?}\n{errors}", out.status);
+        assert_eq!(report["troubles"], Value::from(Vec::<Value>::new()), "{report:#}");
+        assert_eq!(report["without_cut"], Value::Null, "{report:#}");
+        (report, out.status.code() == Some(1))
+    }
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What `cargo xtask soak` multiplies.
+pub fn soak() -> u64 {
+    std::env::var("STEADFAST_SOAK").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}

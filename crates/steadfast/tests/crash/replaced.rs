@@ -1,0 +1,105 @@
+//! A script that writes a file anew and renames it over the old one.
+
+use super::lab::{Lab, text};
+
+/// It forgets to sync what it renames. The program beside it syncs something else, and with that
+/// the journal: the rename is durable then, what the file holds is not.
+const FORGETS: &str = "\
+echo 'colour=red' > settings.new
+echo 'size=large' >> settings.new
+mv settings.new settings
+echo replaced
+echo 'settings replaced' > log
+sync log
+echo logged
+";
+
+const SYNCS: &str = "\
+echo 'colour=red' > settings.new
+echo 'size=large' >> settings.new
+sync settings.new
+mv settings.new settings
+echo replaced
+echo 'settings replaced' > log
+sync log
+echo logged
+";
+
+/// The old text or the new one.
+const JUDGE: &str = "case $(cat settings) in colour=blue | 'colour=red\nsize=large') ;; \
+     *) echo \"settings: $(wc -c < settings) bytes\"; exit 1;; esac";
+
+fn words<'w>(options: &'w str, judge: &'w [&'w str], script: &'w str) -> Vec<&'w str> {
+    let setup = ["-o", options, "--setup", "echo colour=blue > settings", "--linger", "0.2"];
+    [&setup[..], judge, &["--", "sh", script]].concat()
+}
+
+#[test]
+fn a_rename_without_fsync_is_found() {
+    let Some(lab) = Lab::new() else { return };
+    let script = lab.script("forgets", FORGETS);
+    let judged: [&[&str]; 2] = [&["--judge", JUDGE], &[]];
+    for options in ["data=writeback,noauto_da_alloc", "noauto_da_alloc"] {
+        for judge in judged {
+            let (report, found) = lab.run(&words(options, judge, &script));
+            assert!(found, "{options} {judge:?}: {report:#}");
+            let kind = if judge.is_empty() { "not asked for" } else { "judge" };
+            let what = &report["findings"][0];
+            assert_eq!(what["wrong"][0]["kind"], kind, "{report:#}");
+        }
+    }
+}
+
+#[test]
+fn with_an_fsync_nothing_is_found() {
+    let Some(lab) = Lab::new() else { return };
+    let script = lab.script("syncs", SYNCS);
+    for options in ["data=writeback,noauto_da_alloc", "noauto_da_alloc", "data=journal"] {
+        for judge in [&["--judge", JUDGE][..], &[]] {
+            let (report, found) = lab.run(&words(options, judge, &script));
+            assert!(!found, "{options} {judge:?}: {report:#}");
+            assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
+        }
+    }
+}
+
+#[test]
+fn a_finding_is_shown_again_by_its_command() {
+    let Some(lab) = Lab::new() else { return };
+    let script = lab.script("forgets", FORGETS);
+    let judge = ["--judge", JUDGE, "--record", "run.crash"];
+    let (report, found) = lab.run(&words("noauto_da_alloc", &judge, &script));
+    assert!(found);
+    let what = &report["findings"][0];
+    let state = what["first_state"].as_u64().unwrap().to_string();
+    let command = what["show"].as_str().unwrap();
+    assert!(command.starts_with("steadfast crash show run.crash --cut "), "{command}");
+    let show = ["show", "run.crash", "--cut", &state, "--judge", JUDGE];
+    let more = ["--shrink", "--tree", "after", "--image", "crashed.img"];
+    let out = lab.crash(&[&show[..], &more].concat());
+    let said = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(1), "{said}{}", text(&out.stderr));
+    for part in [
+        &format!("State {state} of ext4 -o noauto_da_alloc"),
+        "rename settings.new to settings",
+        "printed: replaced",
+        "settings  0 bytes  (changed)",
+        "Wrong: the judge ended with status 1: settings: 0 bytes",
+        "Shrunk: ",
+    ] {
+        assert!(said.contains(part), "{part:?} is not in:\n{said}");
+    }
+    assert_eq!(std::fs::read(lab.path("after/settings")).unwrap(), b"");
+    // What the cut left can be looked at by hand.
+    let fsck = std::process::Command::new("timeout")
+        .args(["-s", "KILL", "60", "e2fsck", "-fy"])
+        .arg(lab.path("crashed.img"))
+        .output()
+        .unwrap();
+    assert!(matches!(fsck.status.code(), Some(0 | 1)), "{}", text(&fsck.stdout));
+    // State 0 is the file system before anything has happened.
+    let out = lab.crash(&["show", "run.crash", "--cut", "0", "--judge", JUDGE]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
+    let out = lab.crash(&["show", "run.crash"]);
+    assert!(text(&out.stdout).contains("noauto_da_alloc"), "{}", text(&out.stdout));
+}

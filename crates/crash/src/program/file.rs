@@ -293,6 +293,7 @@ fn events(events: &[Event]) -> Writer {
         w.number(event.submitted.tick);
         w.maybe(event.completed.map(|c| c.tick));
         w.flag(event.failed);
+        w.number(event.call);
         match &event.action {
             Action::Flush => w.byte(0),
             Action::Write { offset, data, fua } => {
@@ -306,6 +307,17 @@ fn events(events: &[Event]) -> Writer {
                 w.number(*offset);
                 w.number(*len);
             }
+            Action::Store { offset, data } => {
+                w.byte(3);
+                w.number(*offset);
+                w.bytes(&data.unpack());
+            }
+            Action::Persist { offset, len } => {
+                w.byte(4);
+                w.number(*offset);
+                w.number(*len);
+            }
+            Action::Fence => w.byte(5),
         }
     }
     w
@@ -318,6 +330,7 @@ fn read_events(r: &mut Reader, clock: &Clock<'_>) -> Result<Vec<Event>> {
         let submitted = clock.moment(r.number()?)?;
         let completed = clock.maybe(r.maybe()?)?;
         let failed = r.flag()?;
+        let call = r.number()?;
         let action = match r.byte()? {
             0 => Action::Flush,
             1 => Action::Write {
@@ -326,11 +339,14 @@ fn read_events(r: &mut Reader, clock: &Clock<'_>) -> Result<Vec<Event>> {
                 data: Packed::pack(&r.bytes()?),
             },
             2 => Action::Discard { offset: r.number()?, len: r.number()? },
+            3 => Action::Store { offset: r.number()?, data: Packed::pack(&r.bytes()?) },
+            4 => Action::Persist { offset: r.number()?, len: r.number()? },
+            5 => Action::Fence,
             other => return Err(format!("a request of kind {other}")),
         };
-        Ok(Event { device, submitted, completed, failed, action })
+        Ok(Event { device, submitted, completed, failed, call, action })
     };
-    (0..r.count(26)?).map(|_| event(r)).collect()
+    (0..r.count(34)?).map(|_| event(r)).collect()
 }
 
 fn notes(notes: &[Note]) -> Writer {

@@ -110,12 +110,12 @@ impl Run {
         let mut totals = Totals { time, writes: 0, bytes: 0, flushes: 0 };
         for event in recording.events() {
             match &event.action {
-                Action::Write { data, .. } => {
+                Action::Write { data, .. } | Action::Store { data, .. } => {
                     totals.writes += 1;
                     totals.bytes += data.len() as u64;
                 }
-                Action::Flush => totals.flushes += 1,
-                Action::Discard { .. } => {}
+                Action::Flush | Action::Fence => totals.flushes += 1,
+                Action::Discard { .. } | Action::Persist { .. } => {}
             }
         }
         totals

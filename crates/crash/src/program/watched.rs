@@ -1,4 +1,7 @@
 //! Notes the calls that go through to a file system.
+//!
+//! A call's number, from 1, is also that of the requests that are done for it
+//! ([`Event::call`](steadfast_devices::filter::record::Event)).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Digest;
-use steadfast_runtime::Mutex;
+use steadfast_runtime::{InCall, Mutex, in_call};
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
     OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
@@ -103,7 +106,8 @@ impl Watched {
         self.seen.lock().opened.get(&fh).copied()
     }
 
-    fn begin(&self, kind: Kind, about: About) -> usize {
+    /// Notes that a call begins: its number, and what names it to the recorder of the devices.
+    fn begin(&self, kind: Kind, about: About) -> (usize, InCall) {
         let mut seen = self.seen.lock();
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, seen.calls.len() as u64, 0]);
@@ -121,7 +125,7 @@ impl Watched {
             contents,
             lost,
         });
-        seen.calls.len() - 1
+        (seen.calls.len() - 1, in_call(seen.calls.len() as u64))
     }
 
     fn end(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call)) {
@@ -135,8 +139,9 @@ impl Watched {
     }
 
     fn noted<T>(&self, kind: Kind, about: About, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        let number = self.begin(kind, about);
+        let (number, in_call) = self.begin(kind, about);
         let answer = call();
+        drop(in_call);
         self.end(number, answer.is_err(), |_| ());
         answer
     }
@@ -149,8 +154,10 @@ impl Watched {
         call: impl FnOnce() -> Result<T>,
         attr: impl FnOnce(&T) -> Attr,
     ) -> Result<T> {
-        let number = self.begin(kind, About { path: self.place(dir, name), ..About::default() });
+        let about = About { path: self.place(dir, name), ..About::default() };
+        let (number, in_call) = self.begin(kind, about);
         let answer = call();
+        drop(in_call);
         let attr = answer.as_ref().ok().map(attr);
         if let Some(attr) = &attr {
             self.found(dir, name, attr);
@@ -317,8 +324,9 @@ impl FileSystem for Watched {
         let offset_told = if append { end().unwrap_or(offset) } else { offset };
         let contents = Some(Contents { size: data.len() as u64, digest: Digest::of(&data) });
         let about = About { offset: offset_told, contents, ..self.on_handle(fh) };
-        let number = self.begin(Kind::Write, about);
+        let (number, in_call) = self.begin(Kind::Write, about);
         let answer = self.next.write(fh, offset, data.clone());
+        drop(in_call);
         let written = answer.as_ref().copied().unwrap_or(0);
         self.end(number, answer.is_err(), |call| {
             if written < data.len() {

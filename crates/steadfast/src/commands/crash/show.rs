@@ -139,9 +139,10 @@ fn tell_writes(run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
         let name = &run.recording.devices()[*device as usize].info.name;
         writeln!(
             out,
-            "  {:>11.6} s  {name}: {}: {fate}",
+            "  {:>11.6} s  {name}: {}{}: {fate}",
             since(run, event.submitted.at),
-            request(event)
+            request(event),
+            on_behalf(run, event)
         )?;
     }
     if writes.len() > TOLD {
@@ -150,13 +151,27 @@ fn tell_writes(run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// The call that a request was done for.
+fn on_behalf(run: &Run, event: &Event) -> String {
+    let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
+    match number.and_then(|n| run.calls.get(n)) {
+        Some(call) => format!(" (for: {call})"),
+        None => String::new(),
+    }
+}
+
 fn request(event: &Event) -> String {
     match &event.action {
         Action::Write { offset, data, .. } => {
             format!("write of {} at {offset}", bytes(data.len() as u64))
         }
         Action::Discard { offset, len } => format!("discard of {} at {offset}", bytes(*len)),
+        Action::Store { offset, data } => {
+            format!("store of {} at {offset}", bytes(data.len() as u64))
+        }
+        Action::Persist { offset, len } => format!("persist of {} at {offset}", bytes(*len)),
         Action::Flush => "flush".into(),
+        Action::Fence => "fence".into(),
     }
 }
 

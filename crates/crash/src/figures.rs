@@ -39,6 +39,8 @@ pub struct Cut {
     pub order_violations: u64,
     /// Names that a rename gave to a file, of which data written before the rename is missing.
     pub hollow_files: u64,
+    /// Those of them for which a file that was there before has gone.
+    pub hollow_replacements: u64,
     /// What the structure check, the mount or a read found, in words.
     pub damage: Vec<String>,
     /// The mount was refused: a person is needed.

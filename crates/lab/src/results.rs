@@ -36,8 +36,12 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// Speeds against the baseline's.
     pub ratios: Vec<Ratio>,
+    /// How fast the workload of files was, a row a variant.
+    pub files: Vec<FilesRow>,
     /// What power cuts took, a row a variant.
     pub risk: Vec<RiskRow>,
+    /// Speed beside exposure, for the variants that have both.
+    pub speed_and_exposure: Vec<Point>,
     /// Warnings and remarks that a reader of the figures must know.
     pub notes: Vec<String>,
 }
@@ -53,6 +57,8 @@ pub struct VariantInfo {
     pub devices: Vec<String>,
     /// Mount options.
     pub mount: String,
+    /// The kernel's file system that it is, in real time; `null`: Steadfast's own.
+    pub kernel: Option<String>,
     /// Virtual seconds that the benchmark took; `null` for a variant that was only cut.
     pub virtual_seconds: Option<f64>,
 }
@@ -138,6 +144,8 @@ pub struct RiskRow {
     pub broken_promises: u64,
     /// Cuts with at least one broken promise.
     pub cuts_with_broken_promises: u64,
+    /// The same run, cut as if the devices' caches had lied: the control.
+    pub if_the_cache_lies: Option<LyingRow>,
     /// Bytes of acknowledged work that a cut took.
     pub exposure_bytes: Percentiles,
     /// Operations of acknowledged work that a cut took.
@@ -146,10 +154,16 @@ pub struct RiskRow {
     pub exposure_ms: Percentiles,
     /// Write calls found half old, half new, over all cuts.
     pub torn_writes: u64,
+    /// Units of 4096 bytes of one write call found half old, half new, over all cuts.
+    pub torn_units: u64,
     /// Bytes found in a file that were never written to it, over all cuts.
     pub foreign_bytes: u64,
     /// Writes that survived where an earlier one in the same file did not, over all cuts.
     pub order_violations: u64,
+    /// Names that a rename gave to a file whose data, written before, is missing, over all cuts.
+    pub hollow_files: u64,
+    /// Those of them for which a file that was there before has gone.
+    pub hollow_replacements: u64,
     /// Cuts after which the file system's structure was damaged or could not be mounted.
     pub damage: u64,
     /// Cuts after which recovery needed a person.
@@ -162,6 +176,75 @@ pub struct RiskRow {
     pub recovery_ms: Percentiles,
     /// The first findings, in words.
     pub findings: Vec<String>,
+}
+
+/// The control of a set-up: what its promises are worth if the caches below lie.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LyingRow {
+    /// Cuts made.
+    pub cuts: u64,
+    /// As in [`RiskRow`].
+    pub broken_promises: u64,
+    /// Cuts with at least one.
+    pub cuts_with_broken_promises: u64,
+}
+
+/// How fast the workload of files was on one set-up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FilesRow {
+    /// Variant's name.
+    pub variant: String,
+    /// Calls made.
+    pub operations: u64,
+    /// Calls a second of the time that the programs spent in calls.
+    pub operations_per_s: f64,
+    /// That time, added up over the programs.
+    pub in_calls_seconds: f64,
+    /// From the first call to the last return, pauses included.
+    pub elapsed_seconds: f64,
+    /// Calls that were an fsync, an fdatasync or an fsync of a folder.
+    pub fsyncs: u64,
+    /// How long these took, in milliseconds.
+    pub fsync_ms: Percentiles,
+}
+
+/// A set-up in the chart of speed against exposure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Variant's name.
+    pub variant: String,
+    /// How fast.
+    pub speed: f64,
+    /// Of what, in which unit: "operations/s", "initial write, kB/s".
+    pub speed_unit: String,
+    /// Bytes of acknowledged work that one cut in a hundred takes at least (p99).
+    pub exposure_bytes: f64,
+    /// Its age in milliseconds (p99).
+    pub exposure_ms: f64,
+}
+
+/// The points of all variants that have a speed and were cut. The speed under IOzone is that of the
+/// first test.
+pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> {
+    let headline = rows.first().map_or("", |row| &row.test);
+    risk.iter()
+        .filter_map(|r| {
+            let of_files = files.iter().find(|f| f.variant == r.variant);
+            let of_test = rows.iter().find(|row| row.variant == r.variant && row.test == headline);
+            let (speed, speed_unit) = match (of_files, of_test) {
+                (Some(f), _) => (f.operations_per_s, "operations/s".to_owned()),
+                (None, Some(row)) => (row.kb_per_s, format!("{headline}, kB/s")),
+                (None, None) => return None,
+            };
+            Some(Point {
+                variant: r.variant.clone(),
+                speed,
+                speed_unit,
+                exposure_bytes: r.exposure_bytes.p99,
+                exposure_ms: r.exposure_ms.p99,
+            })
+        })
+        .collect()
 }
 
 /// Ratios of every variant that ran a test over `baseline`.

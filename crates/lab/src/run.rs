@@ -4,8 +4,11 @@
 //! machine does change nothing in the results.
 
 mod benchmark;
+mod files;
+mod machine;
 mod power;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 // Jobs report from inside their simulations to the world outside: a channel of the runtime would
@@ -13,11 +16,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use steadfast_bench::iozone;
+use steadfast_crash::risk::FilesWorkload;
 use steadfast_runtime::spawn;
 
 use crate::LabError;
-use crate::results::{Results, RiskRow, Row, VERSION, VariantInfo, ratios};
-use crate::scenario::{DeviceSpec, Scenario, Variant};
+use crate::results::{FilesRow, Results, RiskRow, Row, VERSION, VariantInfo, points, ratios};
+use crate::scenario::{DeviceSpec, Scenario, Variant, WorkloadKind};
 use crate::size;
 
 /// How to run a scenario.
@@ -33,8 +37,16 @@ pub struct RunOptions {
 
 /// What one job brought.
 enum Outcome {
-    Speed { rows: Vec<Row>, virtual_seconds: f64, notes: Vec<String> },
+    Speed {
+        rows: Vec<Row>,
+        virtual_seconds: f64,
+        notes: Vec<String>,
+    },
     Risk(Box<RiskRow>),
+    /// Speed and power cuts of one and the same run.
+    Files(Box<FilesRow>, Box<RiskRow>),
+    /// This machine cannot run it, and why.
+    LeftOut(String),
 }
 
 /// A job: one variant's benchmark or its power cuts.
@@ -50,9 +62,16 @@ struct Setting {
     /// The scenario with the devices of the benchmark: scale models, at a reduced size.
     measured: Scenario,
     options: RunOptions,
-    speed: iozone::Options,
-    risk: iozone::Options,
+    load: Load,
     cuts: u64,
+}
+
+/// The workload, ready to be run.
+enum Load {
+    /// IOzone: the run that is measured, and the one that is cut.
+    Iozone { speed: Box<iozone::Options>, risk: Box<iozone::Options> },
+    /// The workload of files, and its description.
+    Files(FilesWorkload, String),
 }
 
 /// From a job to whoever shows progress.
@@ -156,40 +175,40 @@ fn run_jobs(
 impl Setting {
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
         let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
-        let with_size = |size: Option<&str>| -> Result<iozone::Options, LabError> {
-            let mut words: Vec<String> =
-                scenario.workload.iozone.split_whitespace().map(str::to_owned).collect();
-            if let Some(text) = size {
-                size::parse(text).map_err(|e| wrong(format!("size '{text}': {e}")))?;
-                replace_size(&mut words, text);
+        let mut measured = scenario.clone();
+        let load = match scenario.workload.kind().map_err(wrong)? {
+            WorkloadKind::Files(spec) => {
+                Load::Files(spec.workload(options.seed), spec.description())
             }
-            match iozone::parse(&words) {
-                Ok(iozone::Parsed::Run(options)) => Ok(*options),
-                Ok(_) => Err(wrong("workload.iozone asks for help instead of a run".into())),
-                Err(e) => Err(wrong(format!("workload.iozone: {}", e.message))),
+            WorkloadKind::Iozone { line, quick_size, risk_size } => {
+                let with_size = |size| iozone_options(line, size).map_err(wrong);
+                let quick = Some(quick_size).filter(|_| !options.full);
+                let (speed, whole) = (with_size(quick)?, with_size(None)?.file_bytes);
+                if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
+                    for device in measured.devices.values_mut() {
+                        *device = device.scaled(speed.file_bytes, whole);
+                    }
+                }
+                let risk = Box::new(with_size(Some(risk_size))?);
+                Load::Iozone { speed: Box::new(speed), risk }
             }
         };
-        let quick = Some(scenario.workload.quick_size.as_str()).filter(|_| !options.full);
-        let (speed, whole) = (with_size(quick)?, with_size(None)?.file_bytes);
-        let mut measured = scenario.clone();
-        if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
-            for device in measured.devices.values_mut() {
-                *device = device.scaled(speed.file_bytes, whole);
-            }
-        }
         Ok(Setting {
             measured,
-            speed,
-            risk: with_size(Some(&scenario.workload.risk_size))?,
+            load,
             cuts: options.cuts.unwrap_or(scenario.workload.cuts),
             scenario: scenario.clone(),
             options: options.clone(),
         })
     }
 
-    /// All jobs, in the order of the results: benchmarks first, they are the longest.
+    /// All jobs, in the order of the results: benchmarks first, they are the longest. Of the
+    /// workload of files one run is measured and cut.
     fn jobs(&self) -> Vec<(usize, Part)> {
         let variants = || self.scenario.variants.iter().enumerate();
+        if let Load::Files(..) = self.load {
+            return variants().map(|(i, _)| (i, Part::Risk)).collect();
+        }
         let speed = variants().filter(|(_, v)| v.run.speed()).map(|(i, _)| (i, Part::Speed));
         let risk =
             variants().filter(|(_, v)| v.run.risk() && self.cuts > 0).map(|(i, _)| (i, Part::Risk));
@@ -198,9 +217,17 @@ impl Setting {
 
     fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
         let variant = &self.scenario.variants[variant];
-        let done = match part {
-            Part::Speed => benchmark::run(self, variant, report),
-            Part::Risk => power::run(self, variant, &report).map(|r| Outcome::Risk(Box::new(r))),
+        let done = match (&self.load, part) {
+            (Load::Files(..), _) if variant.kernel.is_some() => {
+                Ok(Outcome::LeftOut("the kernel's file systems cannot be run yet".into()))
+            }
+            (Load::Files(workload, _), _) => files::run(self, workload, variant, &report),
+            (Load::Iozone { speed, .. }, Part::Speed) => {
+                benchmark::run(self, speed, variant, report)
+            }
+            (Load::Iozone { risk, .. }, Part::Risk) => {
+                power::run(self, risk, variant, &report).map(|r| Outcome::Risk(Box::new(r)))
+            }
         };
         done.map_err(|what| LabError::Variant { variant: variant.name.clone(), what })
     }
@@ -215,7 +242,9 @@ impl Setting {
     fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
         let mut rows = Vec::new();
         let mut risk = Vec::new();
+        let mut files = Vec::new();
         let mut notes = Vec::new();
+        let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         let mut seconds = vec![None; self.scenario.variants.len()];
         for ((variant, _), outcome) in jobs.iter().zip(outcomes) {
             match outcome {
@@ -229,7 +258,19 @@ impl Setting {
                     }
                 }
                 Outcome::Risk(row) => risk.push(*row),
+                Outcome::Files(of_files, row) => {
+                    seconds[*variant] = Some(of_files.elapsed_seconds);
+                    files.push(*of_files);
+                    risk.push(*row);
+                }
+                Outcome::LeftOut(why) => {
+                    let name = self.scenario.variants[*variant].name.as_str();
+                    left_out.entry(why).or_default().push(name);
+                }
             }
+        }
+        for (why, names) in left_out {
+            notes.push(format!("LEFT OUT: {}: {why}", names.join(", ")));
         }
         notes.extend(self.scale_note());
         notes.extend(self.control_notes(&risk));
@@ -242,19 +283,30 @@ impl Setting {
             source: self.scenario.source.clone(),
             seed: self.options.seed,
             full: self.options.full,
-            command: self.speed.command_line.clone(),
-            risk_command: (!risk.is_empty()).then(|| self.risk.command_line.clone()),
+            command: match &self.load {
+                Load::Iozone { speed, .. } => speed.command_line.clone(),
+                Load::Files(_, description) => description.clone(),
+            },
+            risk_command: match &self.load {
+                Load::Iozone { risk: cut, .. } if !risk.is_empty() => {
+                    Some(cut.command_line.clone())
+                }
+                _ => None,
+            },
             variants: variants
                 .map(|(v, virtual_seconds)| VariantInfo {
                     name: v.name.clone(),
                     label: v.label.clone(),
                     devices: self.device_names(v),
                     mount: v.mount.clone(),
+                    kernel: v.kernel.clone(),
                     virtual_seconds,
                 })
                 .collect(),
             ratios: ratios(&rows, self.scenario.baseline()),
+            speed_and_exposure: points(&rows, &files, &risk),
             rows,
+            files,
             risk,
             notes,
         }
@@ -297,6 +349,7 @@ impl Setting {
                          and {n} promises were broken in {} of {} cuts. The check can fail.",
                         r.variant, r.cuts_with_broken_promises, r.cuts
                     )),
+                    _ if v.kernel.is_some() => None,
                     (false, n) if n > 0 || r.damage > 0 => Some(format!(
                         "'{}' BROKE {n} PROMISES and was damaged after {} of {} cuts, on honest \
                          devices.",
@@ -306,6 +359,20 @@ impl Setting {
                 }
             })
             .collect()
+    }
+}
+
+/// IOzone's options of a command line, with another size if there is one.
+fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
+    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if let Some(text) = size {
+        size::parse(text).map_err(|e| format!("size '{text}': {e}"))?;
+        replace_size(&mut words, text);
+    }
+    match iozone::parse(&words) {
+        Ok(iozone::Parsed::Run(options)) => Ok(*options),
+        Ok(_) => Err("workload.iozone asks for help instead of a run".into()),
+        Err(e) => Err(format!("workload.iozone: {}", e.message)),
     }
 }
 

@@ -7,15 +7,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use steadfast_crash::risk::PeerKind;
 use steadfast_devices::model::hdd::WriteCache;
-use steadfast_devices::model::{EmmcParams, HddParams, NvramParams, SsdParams};
+use steadfast_devices::model::{EmmcParams, HddParams, ModelParams, NvramParams, SsdParams};
 
 use crate::LabError;
 use crate::results::Figure;
 
+mod workload;
+
+pub use workload::{FilesSpec, Workload, WorkloadKind};
+
 /// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 1] =
-    [("nvram-journal", include_str!("../scenarios/nvram-journal.toml"))];
+const EMBEDDED: [(&str, &str); 2] = [
+    ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
+    ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
+];
 
 /// A scenario as written in its file, checked.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -65,24 +72,6 @@ impl Default for Machine {
     }
 }
 
-/// What is run.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Workload {
-    /// IOzone's command line, as published (without the program's name).
-    pub iozone: String,
-    /// File size (`-s`) of a run without `--full`.
-    pub quick_size: String,
-    /// Whether a run at `quick_size` is a scale model: the capacity of its disks (`hdd`) shrinks
-    /// with the files. See [`DeviceSpec::scaled`].
-    #[serde(default)]
-    pub quick_scales_disks: bool,
-    /// File size (`-s`) of the recorded run whose power is cut.
-    pub risk_size: String,
-    /// Cuts for each variant unless `--cuts` says otherwise.
-    pub cuts: u64,
-}
-
 /// A device: a model with what differs from its data sheet, or memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -121,6 +110,17 @@ impl DeviceSpec {
         // OK to cast: at most what it was.
         let sectors = (sectors as u64 / 8 * 8).clamp(8, disk.sectors.max(8));
         DeviceSpec::Hdd(HddParams { sectors, ..disk.clone() })
+    }
+
+    /// The model; a RAM disk is none.
+    pub fn model(&self) -> Option<ModelParams> {
+        Some(match self {
+            DeviceSpec::Hdd(p) => ModelParams::Hdd(p.clone()),
+            DeviceSpec::Nvram(p) => ModelParams::Nvram(p.clone()),
+            DeviceSpec::Ssd(p) => ModelParams::Ssd(p.clone()),
+            DeviceSpec::Emmc(p) => ModelParams::Emmc(p.clone()),
+            DeviceSpec::Ram(_) => return None,
+        })
     }
 
     /// What it is, for people.
@@ -163,6 +163,9 @@ pub struct Variant {
     /// The device that holds the journal; absent: the journal is on `disk`.
     #[serde(default)]
     pub journal: Option<String>,
+    /// The kernel's file system of this name instead of Steadfast's ext4: a peer, in real time.
+    #[serde(default)]
+    pub kernel: Option<String>,
     /// mkfs options.
     #[serde(default)]
     pub mkfs: String,
@@ -259,7 +262,28 @@ impl Scenario {
         })
     }
 
+    /// The kernel's file system that a variant asks for.
+    fn check_kernel(&self, v: &Variant) -> Result<(), String> {
+        let Some(kernel) = &v.kernel else { return Ok(()) };
+        let wrong = |what: String| Err(format!("variant '{}': {what}", v.name));
+        if PeerKind::of(kernel).is_none() {
+            let known = PeerKind::ALL.map(PeerKind::name).join(", ");
+            return wrong(format!("kernel = '{kernel}' is not known; known: {known}"));
+        }
+        if self.workload.files.is_none() {
+            return wrong("a variant with 'kernel' needs workload.files".into());
+        }
+        if v.journal.is_some() {
+            return wrong("a variant with 'kernel' has its journal on the disk".into());
+        }
+        if self.devices.get(&v.disk).is_some_and(|d| d.model().is_none()) {
+            return wrong("a variant with 'kernel' needs a modelled disk".into());
+        }
+        Ok(())
+    }
+
     fn check(&self) -> Result<(), String> {
+        self.workload.kind()?;
         if self.version != 1 {
             return Err(format!("version {} is not known; this program reads 1", self.version));
         }
@@ -287,6 +311,14 @@ impl Scenario {
                         known.join(", ")
                     ));
                 }
+            }
+            self.check_kernel(v)?;
+            if self.workload.files.is_some() && v.run != RunKind::Both {
+                return Err(format!(
+                    "variant '{}': workload.files measures and cuts one and the same run; leave \
+                     'run' out",
+                    v.name
+                ));
             }
             if v.journal.as_ref() == Some(&v.disk) {
                 return Err(format!(
@@ -341,6 +373,10 @@ mod tests {
         assert!(wrong("version = 1", "version = 9").contains("version 9"));
         assert!(wrong("quick_size", "quik_size").contains("quik_size"));
         assert!(wrong("kind = \"hdd\"", "kind = \"drum\"").contains("drum"));
+        assert!(wrong("disk = \"disk\"", "disk = \"disk\"\nkernel = \"xfs\"").contains("files"));
+        let peers = EMBEDDED[1].1;
+        let zfs = peers.replacen("kernel = \"xfs\"", "kernel = \"zfs\"", 1);
+        assert!(Scenario::parse(&zfs, "test").unwrap_err().to_string().contains("'zfs'"));
         assert!(Scenario::find("no-such").unwrap_err().to_string().contains("nvram-journal"));
     }
 }

@@ -101,13 +101,15 @@ impl Devices {
 }
 
 /// Makes the file system, and the journal where it is external. The identity follows from the
-/// simulation's seed.
+/// simulation's seed. `contents` is what the disk holds.
 pub fn make(
     disk: &Arc<dyn BlockDevice>,
     journal: Option<&Arc<dyn BlockDevice>>,
     variant: &Variant,
+    contents: Contents,
 ) -> Result<(), String> {
     let mut options = mkfs_options(&variant.mkfs)?;
+    options.contents = contents;
     if let Some(device) = journal {
         let block_size = options.block_size.unwrap_or(4096);
         options.block_size = Some(block_size);
@@ -126,7 +128,6 @@ pub fn make(
 /// mkfs options of a scenario: `-b BYTES`, `-N COUNT`, `-i BYTES`, `-m PERCENT`.
 fn mkfs_options(text: &str) -> Result<Options, String> {
     let mut options = Options::random(EPOCH_SECONDS);
-    options.contents = Contents::Zeros;
     let mut words = text.split_whitespace();
     while let Some(option) = words.next() {
         let value = words.next().ok_or_else(|| format!("mkfs option {option}: no value"))?;
@@ -146,7 +147,7 @@ fn mkfs_options(text: &str) -> Result<Options, String> {
 }
 
 /// Mount options as a scenario writes them: `data=MODE`, `journal_async_commit`, `commit=SECONDS`,
-/// `nodelalloc`, `accept_volatile`; with data=transact, `transact=WORD,WORD...`.
+/// `nodelalloc`, `noauto_da_alloc`, `accept_volatile`; with data=transact, `transact=WORD,WORD...`.
 pub fn mount_options(text: &str) -> Result<MountOptions, String> {
     let mut options = MountOptions {
         simulated_epoch: EPOCH_SECONDS,

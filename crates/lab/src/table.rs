@@ -2,12 +2,21 @@
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
-use crate::results::{Results, RiskRow, Row};
+use crate::results::{FilesRow, Point, Results, RiskRow, Row};
 
 /// All tables of a run, as text without colours.
 pub fn text(results: &Results) -> String {
     let mut out = String::new();
-    for part in [speed(results), ratio(results), risk(results)].into_iter().flatten() {
+    let risk = &results.risk;
+    let parts = [
+        speed(results),
+        ratio(results),
+        rows("speed", &results.files, |f| &f.variant, files_cells),
+        rows("power cuts", risk, |r| &r.variant, exposure_cells),
+        rows("found after them", risk, |r| &r.variant, found_cells),
+        rows("speed and exposure", &results.speed_and_exposure, |p| &p.variant, point_cells),
+    ];
+    for part in parts.into_iter().flatten() {
         out.push_str(&part);
         out.push_str("\n\n");
     }
@@ -121,42 +130,89 @@ fn ratio(results: &Results) -> Option<String> {
     Some(table.to_string())
 }
 
-/// The columns of the risk table: heading and value.
-pub(crate) fn risk_cells(r: &RiskRow) -> Vec<(&'static str, String)> {
+/// A column: heading and value.
+pub(crate) type Column = (&'static str, String);
+
+/// The columns of what was promised and what was lost.
+pub(crate) fn exposure_cells(r: &RiskRow) -> Vec<Column> {
+    let lying = r.if_the_cache_lies.as_ref();
+    let whole = |x: f64| format!("{x:.0}");
+    vec![
+        ("cuts", r.cuts.to_string()),
+        ("broken promises", r.broken_promises.to_string()),
+        ("if the cache lies", lying.map_or("-".into(), |l| l.broken_promises.to_string())),
+        ("lost p50", bytes(r.exposure_bytes.p50)),
+        ("p99", bytes(r.exposure_bytes.p99)),
+        ("max", bytes(r.exposure_bytes.max)),
+        ("calls p50", whole(r.exposure_operations.p50)),
+        ("p99", whole(r.exposure_operations.p99)),
+        ("max", whole(r.exposure_operations.max)),
+        ("ms p50", whole(r.exposure_ms.p50)),
+        ("p99", whole(r.exposure_ms.p99)),
+        ("max", whole(r.exposure_ms.max)),
+    ]
+}
+
+/// The columns of what was found after recovery, and of the recovery.
+pub(crate) fn found_cells(r: &RiskRow) -> Vec<Column> {
     let e2fsck = if r.e2fsck_checked == 0 {
         "not run".into()
     } else {
         format!("{} of {}", r.e2fsck_damage, r.e2fsck_checked)
     };
     vec![
-        ("cuts", r.cuts.to_string()),
-        ("broken promises", r.broken_promises.to_string()),
-        ("exposure p50", bytes(r.exposure_bytes.p50)),
-        ("p99", bytes(r.exposure_bytes.p99)),
-        ("max", bytes(r.exposure_bytes.max)),
-        ("ops max", format!("{:.0}", r.exposure_operations.max)),
-        ("ms max", format!("{:.0}", r.exposure_ms.max)),
-        ("torn", r.torn_writes.to_string()),
+        ("torn writes", r.torn_writes.to_string()),
+        ("torn units", r.torn_units.to_string()),
         ("foreign", bytes(r.foreign_bytes as f64)),
-        ("order", r.order_violations.to_string()),
+        ("out of order", r.order_violations.to_string()),
+        ("hollow", r.hollow_files.to_string()),
+        ("replacing", r.hollow_replacements.to_string()),
         ("damage", r.damage.to_string()),
         ("e2fsck", e2fsck),
         ("person", r.needs_person.to_string()),
         ("recovery ms p50", format!("{:.1}", r.recovery_ms.p50)),
+        ("p99", format!("{:.1}", r.recovery_ms.p99)),
         ("max", format!("{:.1}", r.recovery_ms.max)),
     ]
 }
 
-fn risk(results: &Results) -> Option<String> {
-    let first = results.risk.first()?;
+/// The columns of the speed under the workload of files.
+pub(crate) fn files_cells(f: &FilesRow) -> Vec<Column> {
+    vec![
+        ("calls", f.operations.to_string()),
+        ("calls/s in calls", format!("{:.0}", f.operations_per_s)),
+        ("fsyncs", f.fsyncs.to_string()),
+        ("fsync ms p50", format!("{:.2}", f.fsync_ms.p50)),
+        ("p99", format!("{:.2}", f.fsync_ms.p99)),
+        ("max", format!("{:.2}", f.fsync_ms.max)),
+        ("run s", format!("{:.1}", f.elapsed_seconds)),
+    ]
+}
+
+/// The columns of the chart's data.
+pub(crate) fn point_cells(p: &Point) -> Vec<Column> {
+    vec![
+        ("speed", format!("{:.0} {}", p.speed, p.speed_unit)),
+        ("one cut in 100 takes", bytes(p.exposure_bytes)),
+        ("of the last ms", format!("{:.0}", p.exposure_ms)),
+    ]
+}
+
+/// A table with a row a set-up; `None` without rows.
+fn rows<R>(
+    title: &str,
+    rows: &[R],
+    name: impl Fn(&R) -> &str,
+    cells: impl Fn(&R) -> Vec<Column>,
+) -> Option<String> {
     let mut table = plain();
-    let mut header = vec![Cell::new("power cuts")];
-    header.extend(risk_cells(first).into_iter().map(|(h, _)| number(h.into())));
+    let mut header = vec![Cell::new(title)];
+    header.extend(cells(rows.first()?).into_iter().map(|(h, _)| number(h.into())));
     table.set_header(header);
-    for r in &results.risk {
-        let mut cells = vec![Cell::new(&r.variant)];
-        cells.extend(risk_cells(r).into_iter().map(|(_, v)| number(v)));
-        table.add_row(cells);
+    for row in rows {
+        let mut line = vec![Cell::new(name(row))];
+        line.extend(cells(row).into_iter().map(|(_, v)| number(v)));
+        table.add_row(line);
     }
     Some(table.to_string())
 }

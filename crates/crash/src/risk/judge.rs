@@ -88,7 +88,12 @@ impl<'a> Verdict<'a> {
             && let Some(object) = bindings[i].holds
         {
             self.found.entry(object).or_insert(path);
-            self.hollow(path, &bindings[i], object, held);
+            let replaced = i > 0 && bindings[i - 1].holds.is_some();
+            if self.is_hollow(path, &bindings[i], object, held) {
+                self.cut.hollow_files += 1;
+                self.cut.hollow_replacements += u64::from(replaced);
+                self.cut.order_violations += 1;
+            }
         }
         // Older than this is missing; before the first binding there was nothing.
         let newer = match shown {
@@ -140,22 +145,20 @@ impl<'a> Verdict<'a> {
         judge(self.operations(object), self.at.tick, held)
     }
 
-    /// A file that a rename put here without what had been written to it before.
-    fn hollow(&mut self, path: &str, binding: &Binding, object: Object, held: &[u8]) {
+    /// Whether a rename put a file here without what had been written to it before.
+    fn is_hollow(&mut self, path: &str, binding: &Binding, object: Object, held: &[u8]) -> bool {
         let naming = &self.history.namings[binding.by];
         if !matches!(naming.naming, Naming::Rename { .. }) {
-            return;
+            return false;
         }
         let ops = self.operations(object);
         let before =
             |i: &&usize| ops[**i].acknowledged.is_some_and(|a| a.tick < naming.started.tick);
         let loss = self.loss(object, Some(held));
-        if let Some(first) = loss.lost.iter().find(before) {
-            self.cut.hollow_files += 1;
-            self.cut.order_violations += 1;
-            let words = self.words.hollow(path, naming, &ops[*first], held);
-            self.cut.findings.push(words);
-        }
+        let Some(first) = loss.lost.iter().find(before) else { return false };
+        let words = self.words.hollow(path, naming, &ops[*first], held);
+        self.cut.findings.push(words);
+        true
     }
 
     fn broken_name(&mut self, path: &str, promised: &Binding, held: Option<&[u8]>) {
@@ -350,12 +353,18 @@ mod tests {
         world.did(Call::Rename("d/n", "d/p"));
         let hollow = world.cut(&[("d/p", &[])]);
         assert_eq!((hollow.hollow_files, hollow.order_violations), (1, 1));
+        assert_eq!(hollow.hollow_replacements, 1);
         assert_eq!(figures(&hollow), (0, 1, 1024));
         assert!(hollow.findings[0].contains("hollow"), "{hollow:?}");
         // What is written after the rename may be missing.
         world.did(Call::Write(b, 1024, 512));
         let later = world.cut(&[("d/p", &new)]);
         assert_eq!((later.hollow_files, figures(&later)), (0, (0, 1, 512)));
+        // Nothing was there before: hollow, but nothing else has gone for it.
+        world.file("d/x");
+        world.did(Call::Rename("d/x", "d/y"));
+        let moved = world.cut(&[("d/p", &new), ("d/y", &[])]);
+        assert_eq!((moved.hollow_files, moved.hollow_replacements), (1, 0));
         // Empty under its old name: the rename is lost, nothing is hollow.
         let old_name = world.cut(&[("d/n", &[])]);
         assert_eq!(old_name.hollow_files, 0);

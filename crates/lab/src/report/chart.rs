@@ -31,7 +31,8 @@ pub struct Bars {
 }
 
 /// Readable on white and on dark, and told apart by the colour-blind (Okabe and Ito).
-const PALETTE: [&str; 6] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+pub(super) const PALETTE: [&str; 6] =
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
 
 const LEFT: f64 = 70.0;
 const TOP: f64 = 64.0;
@@ -197,7 +198,7 @@ fn bars(s: &mut String, chart: &Bars, axis: &Axis) {
 }
 
 /// A number with about three digits.
-fn compact(v: f64) -> String {
+pub(super) fn compact(v: f64) -> String {
     match v {
         v if v >= 1e6 => format!("{:.3}M", v / 1e6).replace(".000M", "M"),
         v if v >= 1e4 => format!("{:.0}k", v / 1e3),
@@ -207,7 +208,7 @@ fn compact(v: f64) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

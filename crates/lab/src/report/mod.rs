@@ -1,12 +1,14 @@
 //! The HTML report: one self-contained file.
 
 pub mod chart;
+pub mod scatter;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::results::{Figure, Results};
 use crate::table;
 use chart::{Bars, Series};
+use scatter::Scatter;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff;
@@ -42,6 +44,10 @@ pub fn html(results: &Results) -> String {
                     (PreEscaped(chart::svg(&speed_chart(results))))
                     (speed_table(results))
                 }
+                @if !results.files.is_empty() {
+                    h2 { "Speed" }
+                    (set_ups(&results.files, |f| &f.variant, table::files_cells))
+                }
                 @if !results.ratios.is_empty() {
                     h2 { "Speed over the baseline" }
                     (ratio_table(results))
@@ -49,7 +55,12 @@ pub fn html(results: &Results) -> String {
                 @if !results.risk.is_empty() {
                     h2 { "Data at risk" }
                     (PreEscaped(chart::svg(&exposure_chart(results))))
-                    (risk_table(results))
+                    (risk_tables(results))
+                }
+                @if !results.speed_and_exposure.is_empty() {
+                    h2 { "Speed against exposure" }
+                    (PreEscaped(scatter::svg(&exposure_against_speed(results))))
+                    (set_ups(&results.speed_and_exposure, |p| &p.variant, table::point_cells))
                 }
                 @if !results.notes.is_empty() {
                     h2 { "Notes" }
@@ -65,25 +76,41 @@ pub fn html(results: &Results) -> String {
 
 fn intro(results: &Results) -> Markup {
     html! {
-        p { "Workload: " code { "iozone " (results.command) } }
+        p { "Workload: " code {
+            @if results.files.is_empty() { "iozone " } (results.command)
+        } }
         @if let Some(cut) = &results.risk_command {
             p { "Power cuts during: " code { "iozone " (cut) } }
         }
         @if let Some(source) = &results.source { p { "Published figures: " (source) "." } }
         table {
             thead { tr { th { "set-up" } th { "what it is" } th { "devices" } th { "mount" }
-                         th { "virtual time" } } }
+                         th { "time of the run" } } }
             tbody {
                 @for v in &results.variants {
                     tr {
                         td { (v.name) } td { (v.label) } td { (v.devices.join("; ")) }
-                        td { code { (v.mount) } }
-                        td { @if let Some(s) = v.virtual_seconds { (format!("{s:.1} s")) }
-                             @else { "cut only" } }
+                        td { @if let Some(kernel) = &v.kernel { "Linux " (kernel) " " }
+                             code { (v.mount) } }
+                        td { @match (v.virtual_seconds, &v.kernel) {
+                            (Some(s), None) => { (format!("{s:.1} s, virtual")) }
+                            (Some(s), Some(_)) => { (format!("{s:.1} s, real")) }
+                            (None, None) => { "cut only" }
+                            (None, Some(_)) => { "left out" }
+                        } }
                     }
                 }
             }
         }
+    }
+}
+
+/// The chart of the speeds: bars of every test, or the points of the set-ups.
+pub fn chart_svg(results: &Results) -> String {
+    if results.rows.is_empty() {
+        scatter::svg(&exposure_against_speed(results))
+    } else {
+        chart::svg(&speed_chart(results))
     }
 }
 
@@ -145,6 +172,21 @@ pub fn exposure_chart(results: &Results) -> Bars {
     }
 }
 
+/// One point a set-up: what it does in a second, and what a cut takes.
+fn exposure_against_speed(results: &Results) -> Scatter {
+    let points = &results.speed_and_exposure;
+    let unit = points.first().map_or("", |p| &p.speed_unit);
+    Scatter {
+        title: format!("{}: speed against exposure (logarithmic)", results.title),
+        x: "KiB of acknowledged work that one cut in 100 takes".into(),
+        y: unit.into(),
+        points: points
+            .iter()
+            .map(|p| (p.variant.clone(), p.exposure_bytes / 1024.0, p.speed))
+            .collect(),
+    }
+}
+
 fn speed_table(results: &Results) -> Markup {
     let variants: Vec<_> =
         results.variants.iter().filter(|v| v.virtual_seconds.is_some()).collect();
@@ -198,22 +240,29 @@ fn ratio_table(results: &Results) -> Markup {
     }
 }
 
-fn risk_table(results: &Results) -> Markup {
-    let headings = results.risk.first().map(table::risk_cells).unwrap_or_default();
+/// A table with a row a set-up. Figures that must be 0 are marked where they are not.
+fn set_ups<R>(rows: &[R], name: fn(&R) -> &str, cells: fn(&R) -> Vec<table::Column>) -> Markup {
+    let headings = rows.first().map(cells).unwrap_or_default();
+    let must_be_0 = ["broken promises", "damage"];
     html! {
         table {
             thead { tr { th { "set-up" } @for (h, _) in &headings { th { (h) } } } }
             tbody {
-                @for r in &results.risk {
+                @for r in rows {
                     tr {
-                        td { (r.variant) }
-                        @for (h, v) in table::risk_cells(r) {
-                            td.bad[(h == "broken promises" || h == "damage") && v != "0"] { (v) }
-                        }
+                        td { (name(r)) }
+                        @for (h, v) in cells(r) { td.bad[must_be_0.contains(&h) && v != "0"] { (v) } }
                     }
                 }
             }
         }
+    }
+}
+
+fn risk_tables(results: &Results) -> Markup {
+    html! {
+        (set_ups(&results.risk, |r| &r.variant, table::exposure_cells))
+        (set_ups(&results.risk, |r| &r.variant, table::found_cells))
         @for r in results.risk.iter().filter(|r| !r.findings.is_empty()) {
             p { strong { (r.variant) } ": first findings" }
             ul { @for f in &r.findings { li { (f) } } }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
 use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mkfs::Contents;
 use steadfast_pagecache::Settings;
 use steadfast_runtime::{Nanos, Sim, now};
 use steadfast_vfs::FileSystem;
@@ -16,10 +17,15 @@ use crate::scenario::{Scenario, Variant};
 use crate::stack::{Devices, make, mount_options};
 
 /// Runs it and turns the results into rows.
-pub(super) fn run(setting: &Setting, variant: &Variant, report: Report) -> Result<Outcome, String> {
+pub(super) fn run(
+    setting: &Setting,
+    iozone: &iozone::Options,
+    variant: &Variant,
+    report: Report,
+) -> Result<Outcome, String> {
     let scenario = setting.measured.clone();
-    let memory = setting.page_cache_bytes(&setting.speed);
-    let (iozone, v) = (setting.speed.clone(), variant.clone());
+    let memory = setting.page_cache_bytes(iozone);
+    let (iozone, v) = (iozone.clone(), variant.clone());
     let sim = Sim::new(setting.options.seed).cpus(scenario.machine.cpus);
     let ran = sim.run(move || simulated(&scenario, &v, &iozone, memory, report));
     let (results, virtual_seconds) = ran.map_err(|e| e.to_string())??;
@@ -41,7 +47,7 @@ fn simulated(
 ) -> Result<(iozone::Results, f64), String> {
     let devices = Devices::build(scenario, variant)?;
     let (disk, journal) = (devices.disk.block(), devices.journal.as_ref().map(|j| j.block()));
-    make(&disk, journal.as_ref(), variant)?;
+    make(&disk, journal.as_ref(), variant, Contents::Zeros)?;
     let mut options = mount_options(&variant.mount)?;
     options.journal_device = journal;
     options.page_cache = Settings { memory_bytes: memory, ..options.page_cache };

@@ -1,147 +1,80 @@
-//! One variant's power cuts: a recorded run in one simulation, each recovery in another.
+//! One variant's power cuts under IOzone: a recorded run in one simulation, each recovery in
+//! another.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
-use steadfast_block::BlockDevice;
-use steadfast_crash::explore::{Booted, Machine, Places, Plan, Recorded, explore};
+use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
 use steadfast_crash::figures::{Cut, Figures};
 use steadfast_crash::ledger::{self, Ledger, Started};
-use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
-use steadfast_ext4::fs::Ext4;
-use steadfast_pagecache::Settings;
+use steadfast_ext4::mkfs::Contents;
 use steadfast_runtime::{Mutex, Nanos, Sim};
 use steadfast_vfs::FileSystem;
 
+use super::machine::Modelled;
 use super::{Report, Setting};
 use crate::results::{Percentiles, RiskRow};
-use crate::scenario::{DeviceSpec, Scenario, Variant};
-use crate::stack::{Device, Devices, make, mount_options};
+use crate::scenario::Variant;
+use crate::stack::{Device, Devices, make};
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
-const E2FSCK_EVERY: u64 = 10;
-
-/// A lying cache writes its contents out in the background; after this time a write is safe.
-const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
+pub(super) const E2FSCK_EVERY: u64 = 10;
 
 /// Records the variant's run, cuts it, and counts what the cuts take.
 pub(super) fn run(
     setting: &Setting,
+    iozone: &iozone::Options,
     variant: &Variant,
     report: &Report,
 ) -> Result<RiskRow, String> {
-    let memory = setting.page_cache_bytes(&setting.risk);
+    let memory = setting.page_cache_bytes(iozone);
     let machine =
         Arc::new(Modelled { scenario: setting.scenario.clone(), variant: variant.clone(), memory });
-    let (inner, iozone) = (Arc::clone(&machine), setting.risk.clone());
+    let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
-    let recorded = sim.run(move || inner.record(&iozone)).map_err(|e| e.to_string())??;
-    let plan = Plan {
-        cuts: setting.cuts,
-        places: Places::Spread,
-        seed: setting.options.seed,
-        e2fsck_every: E2FSCK_EVERY,
-        again_percent: 0,
-        kernel_every: 0,
-    };
+    let recorded = sim.run(move || record(&inner, &iozone)).map_err(|e| e.to_string())??;
+    let plan = plan(setting.cuts, setting.options.seed);
     let cuts = plan.cuts.max(1) as f64;
     let machine: Arc<dyn Machine> = machine;
     let figures = explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts));
     Ok(row(variant, figures))
 }
 
-/// A machine of modelled devices.
-struct Modelled {
-    scenario: Scenario,
-    variant: Variant,
-    memory: u64,
-}
-
-impl Modelled {
-    fn mount(
-        &self,
-        disk: Arc<dyn BlockDevice>,
-        journal: Option<Arc<dyn BlockDevice>>,
-    ) -> Result<Arc<Ext4>, String> {
-        let mut options = mount_options(&self.variant.mount)?;
-        options.journal_device = journal;
-        options.page_cache = Settings { memory_bytes: self.memory, ..options.page_cache };
-        Ext4::mount(disk, options).map_err(|e| e.to_string())
-    }
-
-    fn durability(&self, name: &str, device: &Device) -> Durability {
-        match &self.scenario.devices[name] {
-            DeviceSpec::Hdd(p) if device.lies() => Durability::Lying {
-                cache_bytes: u64::from(p.write_buffer_kb) << 10,
-                drains_within: LYING_DRAINS_WITHIN,
-            },
-            _ => Durability::of(&device.block().info()),
-        }
-    }
-
-    /// Runs the workload with every device recorded, in the caller's simulation.
-    fn record(&self, iozone: &iozone::Options) -> Result<Recorded, String> {
-        let devices = Devices::build(&self.scenario, &self.variant)?;
-        let log = RecordLog::new();
-        log.pause(true);
-        let filter = |name: &str, d: &Device| -> Arc<dyn BlockDevice> {
-            Arc::new(Record::with_durability(d.block(), &log, self.durability(name, d)))
-        };
-        let disk = filter(&self.variant.disk, &devices.disk);
-        let journal = devices
-            .journal
-            .as_ref()
-            .zip(self.variant.journal.as_ref())
-            .map(|(d, name)| filter(name, d));
-        make(&disk, journal.as_ref(), &self.variant)?;
-        for device in std::iter::once(&disk).chain(&journal) {
-            device.flush().map_err(|e| e.to_string())?;
-        }
-        let bases: Vec<Store> = devices.all().map(Device::contents).collect();
-        log.pause(false);
-        let fs = self.mount(disk, journal)?;
-        let ledger = Arc::new(Ledger::new(&log));
-        let observer = Arc::new(Account { ledger: Arc::clone(&ledger), open: Mutex::default() });
-        let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-        iozone::run(shared, "", iozone, &Surroundings::default(), Some(observer.clone()))
-            .map_err(|e| e.to_string())?;
-        let recording = log.take();
-        fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
-        drop(observer);
-        let ledger = Arc::into_inner(ledger).ok_or("the workload still runs")?;
-        Ok(Recorded { bases, recording, judge: Arc::new(ledger) })
+/// So many cuts, spread over the run.
+pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
+    Plan {
+        cuts,
+        places: Places::Spread,
+        seed,
+        e2fsck_every: E2FSCK_EVERY,
+        again_percent: 0,
+        kernel_every: 0,
     }
 }
 
-impl Machine for Modelled {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
-        let devices = Devices::build(&self.scenario, &self.variant)?;
-        for (device, contents) in devices.all().zip(contents) {
-            device.fill(contents)?;
-        }
-        let recorded = |device: &Device| -> Arc<dyn BlockDevice> {
-            match log {
-                Some(log) => Arc::new(Record::new(device.block(), log)),
-                None => device.block(),
-            }
-        };
-        let disk = recorded(&devices.disk);
-        let fs = self.mount(disk, devices.journal.as_ref().map(recorded))?;
-        let mounted = Arc::clone(&fs);
-        Ok(Booted {
-            fs,
-            shut_down: Box::new(move || {
-                mounted.unmount().map_err(|e| e.to_string())?;
-                Ok(devices.all().map(Device::contents).collect())
-            }),
-        })
-    }
-
-    fn journal(&self) -> Option<usize> {
-        self.variant.journal.as_ref().map(|_| 1)
-    }
+/// Runs the workload with every device recorded, in the caller's simulation.
+fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, String> {
+    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    let log = RecordLog::new();
+    log.pause(true);
+    let recorded = machine.recorded(&devices, &log);
+    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+    recorded.flush()?;
+    let bases: Vec<Store> = devices.all().map(Device::contents).collect();
+    log.pause(false);
+    let fs = machine.mount(&recorded)?;
+    let ledger = Arc::new(Ledger::new(&log));
+    let observer = Arc::new(Account { ledger: Arc::clone(&ledger), open: Mutex::default() });
+    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+    iozone::run(shared, "", iozone, &Surroundings::default(), Some(observer.clone()))
+        .map_err(|e| e.to_string())?;
+    let recording = log.take();
+    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    drop(observer);
+    let ledger = Arc::into_inner(ledger).ok_or("the workload still runs")?;
+    Ok(Recorded { bases, recording, judge: Arc::new(ledger) })
 }
 
 /// Carries what the benchmark says to the ledger.
@@ -173,19 +106,24 @@ impl Observer for Account {
     }
 }
 
-fn row(variant: &Variant, figures: Figures) -> RiskRow {
+/// The figures of all cuts of a set-up.
+pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
     let spread = |f: fn(&Cut) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
     RiskRow {
         variant: variant.name.clone(),
         cuts: figures.cuts.len() as u64,
         broken_promises: figures.sum(|c| c.broken_promises),
         cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
+        if_the_cache_lies: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
         exposure_ms: spread(|c| c.lost_age.as_secs_f64() * 1e3),
         torn_writes: figures.sum(|c| c.torn_writes),
+        torn_units: figures.sum(|c| c.torn_units),
         foreign_bytes: figures.sum(|c| c.foreign_bytes),
         order_violations: figures.sum(|c| c.order_violations),
+        hollow_files: figures.sum(|c| c.hollow_files),
+        hollow_replacements: figures.sum(|c| c.hollow_replacements),
         damage: figures.count(|c| !c.damage.is_empty()),
         needs_person: figures.count(|c| c.needs_person),
         e2fsck_checked: figures.count(|c| c.e2fsck.is_some()),

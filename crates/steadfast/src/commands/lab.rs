@@ -55,16 +55,19 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
         terminal::note(&format!("Report: {}", path.display()));
     }
     if let Some(path) = &args.chart {
-        write_file(path, &report::chart::svg(&report::speed_chart(&results)))?;
+        write_file(path, &report::chart_svg(&results))?;
     }
     Ok(if unexpected_loss(&scenario, &results) { Outcome::Problem } else { Outcome::Good })
 }
 
-/// Whether a set-up on honest devices broke a promise or was damaged.
+/// Whether a set-up of ours on honest devices broke a promise or was damaged.
 fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
     results.risk.iter().any(|r| {
-        let lies = scenario.variants.iter().any(|v| v.name == r.variant && scenario.lies(v));
-        !lies && (r.broken_promises > 0 || r.damage > 0 || r.e2fsck_damage > 0)
+        let variant = scenario.variants.iter().find(|v| v.name == r.variant);
+        // The kernel's file systems are what they are.
+        let ours = variant.is_none_or(|v| v.kernel.is_none());
+        let lies = variant.is_some_and(|v| scenario.lies(v));
+        ours && !lies && (r.broken_promises > 0 || r.damage > 0 || r.e2fsck_damage > 0)
     })
 }
 

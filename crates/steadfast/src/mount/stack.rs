@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use steadfast_block::BlockDevice;
+use steadfast_ext4::mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::stack::{self, Devices};
 
@@ -23,10 +24,17 @@ pub struct Stack {
 pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<Stack> {
     let scenario = Scenario::find(file).map_err(|e| Usage(e.to_string()))?;
     let variant = choose(&scenario, variant)?;
+    if let Some(kernel) = &variant.kernel {
+        let why = format!(
+            "variant '{}' is the kernel's own {kernel}: mount(8) mounts it, not steadfast",
+            variant.name
+        );
+        return Err(Usage(why).into());
+    }
     let devices = Devices::build(&scenario, variant).map_err(Usage)?;
     let disk = devices.disk.block();
     let journal = devices.journal.as_ref().map(stack::Device::block);
-    stack::make(&disk, journal.as_ref(), variant).map_err(|e| anyhow!(e))?;
+    stack::make(&disk, journal.as_ref(), variant, Contents::Zeros).map_err(|e| anyhow!(e))?;
     let given = wanted.text.clone();
     let both = [variant.mount.clone(), given];
     *wanted = super::options::parse(&both)?;

@@ -9,7 +9,7 @@ use super::super::workload::{Hands, Task};
 /// Bytes of a letter.
 const LETTER: (u64, u64) = (512, 4 << 10);
 /// Letters that stay in the second folder.
-const KEPT: usize = 24;
+const KEPT: usize = 100;
 /// Of 100 letters, so many are kept with care.
 const WITH_CARE: u64 = 50;
 /// After so many of 100 rounds the second folder is synced.

@@ -1,0 +1,116 @@
+//! One variant's speed and power cuts under the workload of files.
+
+use std::sync::Arc;
+
+use steadfast_crash::explore::{Machine, Plan, Recorded, explore};
+use steadfast_crash::figures::Figures;
+use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::Contents;
+use steadfast_runtime::Sim;
+use steadfast_vfs::FileSystem;
+
+use super::machine::{LYING_DRAINS_WITHIN, Modelled};
+use super::power::{plan, row};
+use super::{Outcome, Report, Setting};
+use crate::results::{FilesRow, LyingRow, Percentiles};
+use crate::scenario::Variant;
+use crate::stack::{Device, Devices, make};
+
+/// The simulated machine's page cache: more than the workload's files.
+const MEMORY: u64 = 64 << 20;
+/// What a lying cache holds.
+const LYING_CACHE: u64 = 4 << 20;
+
+/// Runs the workload on Steadfast's own file system, cuts it, and counts what the cuts take.
+pub(super) fn run(
+    setting: &Setting,
+    workload: &FilesWorkload,
+    variant: &Variant,
+    report: &Report,
+) -> Result<Outcome, String> {
+    let machine = Arc::new(Modelled {
+        scenario: setting.scenario.clone(),
+        variant: variant.clone(),
+        memory: MEMORY,
+    });
+    let (inner, workload) = (Arc::clone(&machine), workload.clone());
+    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
+    let ran = sim.run(move || record(&inner, &workload)).map_err(|e| e.to_string())??;
+    let machine: Arc<dyn Machine> = machine;
+    let cut =
+        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
+    Ok(cut_honest_and_lying(setting, variant, ran, report, &cut))
+}
+
+/// Cuts a recorded run, and again as if its caches had lied; what comes out of both.
+pub(super) fn cut_honest_and_lying(
+    setting: &Setting,
+    variant: &Variant,
+    ran: RecordedRun,
+    report: &Report,
+    cut: &dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures,
+) -> Outcome {
+    let RecordedRun { recorded, speed } = ran;
+    let honest = plan(setting.cuts, setting.options.seed);
+    let lying_cuts = (setting.cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
+    let all = (setting.cuts + lying_cuts).max(1) as f64;
+    let lying = recorded.on_lying_devices(LYING_CACHE, LYING_DRAINS_WITHIN);
+    let figures = cut(recorded, &honest, &|done| report(done as f64 / all));
+    let mut risk = row(variant, figures);
+    if lying_cuts > 0 {
+        let plan = Plan { cuts: lying_cuts, e2fsck_every: 0, ..honest };
+        let done_before = setting.cuts;
+        let lied = cut(lying, &plan, &|done| report((done_before + done) as f64 / all));
+        risk.if_the_cache_lies = Some(LyingRow {
+            cuts: lied.cuts.len() as u64,
+            broken_promises: lied.sum(|c| c.broken_promises),
+            cuts_with_broken_promises: lied.count(|c| c.broken_promises > 0),
+        });
+    }
+    Outcome::Files(Box::new(files_row(variant, &speed)), Box::new(risk))
+}
+
+fn files_row(variant: &Variant, speed: &Speed) -> FilesRow {
+    let syncs = speed.syncs.iter().map(|took| took.as_secs_f64() * 1e3).collect();
+    FilesRow {
+        variant: variant.name.clone(),
+        operations: speed.operations,
+        operations_per_s: speed.operations_per_second(),
+        in_calls_seconds: speed.in_calls.as_secs_f64(),
+        elapsed_seconds: speed.elapsed.as_secs_f64(),
+        fsyncs: speed.syncs.len() as u64,
+        fsync_ms: Percentiles::of(syncs),
+    }
+}
+
+/// Runs the workload with every device recorded, in the caller's simulation. The devices held
+/// something before.
+fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, String> {
+    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    for device in devices.all() {
+        device.fill(old_contents(device.block().info().size))?;
+    }
+    let log = RecordLog::new();
+    log.pause(true);
+    let recorded = machine.recorded(&devices, &log);
+    let contents = Contents::UnknownZeroTables;
+    make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, contents)?;
+    let fs = machine.mount(&recorded)?;
+    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+    let mut bases: Vec<Store> = Vec::new();
+    let mut begin = || {
+        recorded.flush()?;
+        bases = devices.all().map(Device::contents).collect();
+        // Nothing that happened before can be cut.
+        log.clear();
+        log.pause(false);
+        Ok(())
+    };
+    let ran = workload.run(&shared, &log, &mut begin)?;
+    let recording = log.take();
+    drop(shared);
+    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    Ok(RecordedRun { recorded: Recorded { bases, recording, judge: ran.judge }, speed: ran.speed })
+}

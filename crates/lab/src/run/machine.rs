@@ -1,0 +1,100 @@
+//! A machine of modelled devices with Steadfast's own file system: recorded, and built anew after
+//! each cut.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_crash::explore::{Booted, Machine};
+use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::store::Store;
+use steadfast_ext4::fs::Ext4;
+use steadfast_pagecache::Settings;
+
+use crate::scenario::{DeviceSpec, Scenario, Variant};
+use crate::stack::{Device, Devices, mount_options};
+
+/// A lying cache writes its contents out in the background; after this time a write is safe.
+pub(super) const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
+
+/// A variant of a scenario.
+pub(super) struct Modelled {
+    pub scenario: Scenario,
+    pub variant: Variant,
+    /// Of the page cache, in bytes.
+    pub memory: u64,
+}
+
+/// The devices of a variant as the file system sees them: with the recording between.
+pub(super) struct RecordedDevices {
+    pub disk: Arc<dyn BlockDevice>,
+    pub journal: Option<Arc<dyn BlockDevice>>,
+}
+
+impl RecordedDevices {
+    /// Waits until everything written is durable.
+    pub fn flush(&self) -> Result<(), String> {
+        let devices = std::iter::once(&self.disk).chain(&self.journal);
+        devices.map(|d| d.flush()).collect::<Result<(), _>>().map_err(|e| e.to_string())
+    }
+}
+
+impl Modelled {
+    pub fn mount(&self, devices: &RecordedDevices) -> Result<Arc<Ext4>, String> {
+        let mut options = mount_options(&self.variant.mount)?;
+        options.journal_device = devices.journal.clone();
+        options.page_cache = Settings { memory_bytes: self.memory, ..options.page_cache };
+        Ext4::mount(Arc::clone(&devices.disk), options).map_err(|e| e.to_string())
+    }
+
+    fn durability(&self, name: &str, device: &Device) -> Durability {
+        match &self.scenario.devices[name] {
+            DeviceSpec::Hdd(p) if device.lies() => Durability::Lying {
+                cache_bytes: u64::from(p.write_buffer_kb) << 10,
+                drains_within: LYING_DRAINS_WITHIN,
+            },
+            _ => Durability::of(&device.block().info()),
+        }
+    }
+
+    /// Puts a recording over each device.
+    pub fn recorded(&self, devices: &Devices, log: &RecordLog) -> RecordedDevices {
+        let filter = |name: &str, d: &Device| -> Arc<dyn BlockDevice> {
+            Arc::new(Record::with_durability(d.block(), log, self.durability(name, d)))
+        };
+        let names = devices.journal.as_ref().zip(self.variant.journal.as_ref());
+        RecordedDevices {
+            disk: filter(&self.variant.disk, &devices.disk),
+            journal: names.map(|(d, name)| filter(name, d)),
+        }
+    }
+}
+
+impl Machine for Modelled {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+        let devices = Devices::build(&self.scenario, &self.variant)?;
+        for (device, contents) in devices.all().zip(contents) {
+            device.fill(contents)?;
+        }
+        let recorded = match log {
+            Some(log) => self.recorded(&devices, log),
+            None => RecordedDevices {
+                disk: devices.disk.block(),
+                journal: devices.journal.as_ref().map(Device::block),
+            },
+        };
+        let fs = self.mount(&recorded)?;
+        let mounted = Arc::clone(&fs);
+        Ok(Booted {
+            fs,
+            shut_down: Box::new(move || {
+                mounted.unmount().map_err(|e| e.to_string())?;
+                Ok(devices.all().map(Device::contents).collect())
+            }),
+        })
+    }
+
+    fn journal(&self) -> Option<usize> {
+        self.variant.journal.as_ref().map(|_| 1)
+    }
+}

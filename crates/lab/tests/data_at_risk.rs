@@ -1,0 +1,69 @@
+//! The data-at-risk scenario, small: what is known of each mode must show in its figures.
+
+use steadfast_lab::results::{Results, RiskRow};
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::{RunOptions, run};
+
+/// The scenario's set-ups of ours, on a smaller disk, for a shorter time.
+fn small() -> Scenario {
+    let mut scenario = Scenario::find("data-at-risk").unwrap();
+    scenario.variants.retain(|v| v.kernel.is_none());
+    let files = scenario.workload.files.as_mut().unwrap();
+    (files.seconds, files.pause_ms) = (2.5, 2.5);
+    (files.log_kb, files.table_kb) = (64, 256);
+    let steadfast_lab::scenario::DeviceSpec::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap()
+    else {
+        panic!("the scenario's disk is an SSD");
+    };
+    disk.sectors = (64 << 20) / 512;
+    scenario
+}
+
+fn results(scenario: &Scenario, cuts: u64) -> Results {
+    let options = RunOptions { full: false, cuts: Some(cuts), seed: 7 };
+    run(scenario, &options, &|_, _| ()).unwrap()
+}
+
+#[test]
+fn known_truths_show_up() {
+    let scenario = small();
+    let results = results(&scenario, 28);
+    let row = |name: &str| -> &RiskRow { results.risk.iter().find(|r| r.variant == name).unwrap() };
+    for r in &results.risk {
+        assert_eq!((r.broken_promises, r.damage, r.needs_person), (0, 0, 0), "{r:#?}");
+        assert_eq!((r.foreign_bytes, r.e2fsck_damage), (0, 0), "{r:#?}");
+        let lying = r.if_the_cache_lies.as_ref().unwrap();
+        assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
+        assert!(r.exposure_operations.max > 0.0 && r.exposure_ms.max > 0.0, "{r:#?}");
+    }
+    // A rename is committed before what was written to the file, unless somebody sees to it.
+    assert!(row("writeback").hollow_replacements > 0, "{:#?}", row("writeback"));
+    assert_eq!(row("ordered").hollow_replacements, 0, "{:#?}", row("ordered"));
+    // Overwriting in place is torn; what goes through the log or to a new place is not.
+    assert!(row("ordered").torn_writes > 0, "{:#?}", row("ordered"));
+    assert_eq!(row("journal").torn_units, 0, "{:#?}", row("journal"));
+    let transact = row("transact");
+    assert_eq!((transact.torn_writes, transact.torn_units), (0, 0), "{transact:#?}");
+    for mode in ["journal", "transact"] {
+        let r = row(mode);
+        assert_eq!((r.order_violations, r.hollow_files), (0, 0), "{r:#?}");
+    }
+    assert_eq!(results.files.len(), 4);
+    for f in &results.files {
+        assert!(f.operations > 500 && f.fsyncs > 50 && f.operations_per_s > 100.0, "{f:#?}");
+        assert!(f.fsync_ms.p50 > 0.0 && f.elapsed_seconds >= 2.5, "{f:#?}");
+    }
+    assert_eq!(results.speed_and_exposure.len(), 4);
+    let text = steadfast_lab::table::text(&results);
+    assert!(text.lines().all(|line| line.chars().count() <= 160), "{text}");
+    let html = steadfast_lab::report::html(&results);
+    assert!(html.matches("<circle").count() == 4 && html.contains("hollow"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let mut scenario = small();
+    scenario.variants.retain(|v| v.name == "ordered");
+    scenario.workload.files.as_mut().unwrap().seconds = 0.5;
+    assert_eq!(results(&scenario, 4), results(&scenario, 4));
+}

@@ -342,7 +342,8 @@ pub(crate) fn recover(
     let booted = match machine.power_on(contents, None) {
         Ok(booted) => booted,
         Err(why) => {
-            let cut = Cut::unmountable(at.at, format!("the mount was refused: {why}"));
+            let mut cut = Cut::unmountable(at.at, format!("the mount was refused: {why}"));
+            judge.judge_refused(at, &mut cut);
             return Recovered { cut, contents: None };
         }
     };

@@ -30,6 +30,10 @@ pub const UNIT: u64 = 4096;
 pub trait Judge: Send + Sync {
     /// Judges what is left after a cut at `at` and adds what it took to `cut`.
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut);
+
+    /// Judges a cut after which there is nothing to be read, because the mount was refused: all
+    /// that was promised is missing until a person comes. Says nothing unless implemented.
+    fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
 }
 
 /// What one cut took from one file.

@@ -5,6 +5,7 @@
 
 mod benchmark;
 mod files;
+mod kernel;
 mod machine;
 mod power;
 
@@ -218,10 +219,10 @@ impl Setting {
     fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
         let variant = &self.scenario.variants[variant];
         let done = match (&self.load, part) {
-            (Load::Files(..), _) if variant.kernel.is_some() => {
-                Ok(Outcome::LeftOut("the kernel's file systems cannot be run yet".into()))
-            }
-            (Load::Files(workload, _), _) => files::run(self, workload, variant, &report),
+            (Load::Files(workload, _), _) => match &variant.kernel {
+                Some(kernel) => kernel::run(self, workload, variant, kernel, &report),
+                None => files::run(self, workload, variant, &report),
+            },
             (Load::Iozone { speed, .. }, Part::Speed) => {
                 benchmark::run(self, speed, variant, report)
             }

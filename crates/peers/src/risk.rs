@@ -76,7 +76,10 @@ impl risk::Peer for AtRisk {
                 cut.recovery = recovery.time;
                 cut.needs_person = recovery.needs_person;
                 cut.damage.extend(recovery.damage);
-                cut.damage.extend(recovery.refused.map(|why| format!("the mount: {why}")));
+                if let Some(why) = recovery.refused {
+                    cut.damage.push(format!("the mount: {why}"));
+                    judge.judge_refused(at, &mut cut);
+                }
             }
             // Whatever it is, it is not a verdict on the file system; but it must be seen.
             Err(e) => cut.damage.push(format!("the host could not recover this state: {e}")),

@@ -24,6 +24,10 @@ impl Judge for History {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
         judge_tree(self, &Tree::read(fs), at, cut);
     }
+
+    fn judge_refused(&self, at: Moment, cut: &mut Cut) {
+        judge_tree(self, &Tree::default(), at, cut);
+    }
 }
 
 /// Judges what is left after a cut at `at`, and adds what that took to `cut`.
@@ -88,7 +92,7 @@ impl<'a> Verdict<'a> {
             && let Some(object) = bindings[i].holds
         {
             self.found.entry(object).or_insert(path);
-            let replaced = i > 0 && bindings[i - 1].holds.is_some();
+            let replaced = replaced(bindings, i);
             if self.is_hollow(path, &bindings[i], object, held) {
                 self.cut.hollow_files += 1;
                 self.cut.hollow_replacements += u64::from(replaced);
@@ -125,14 +129,16 @@ impl<'a> Verdict<'a> {
         if let Some(object) = self.identified.get(path) {
             return newest(Some(*object)).map_or(Shown::Stranger, Shown::Binding);
         }
-        // Nothing tells: a file that is not elsewhere, the one that loses least, the newest.
+        // Nothing tells: a file that is not elsewhere, the one that loses least, that replaced
+        // nothing, the newest.
         let elsewhere = |object: Object| self.identified.values().any(|found| *found == object);
         let candidates = bindings.iter().enumerate().skip(promised.unwrap_or(0));
         candidates
             .filter_map(|(i, b)| Some((i, b.holds?)))
             .min_by_key(|(i, object)| {
                 let loss = self.loss(*object, Some(held));
-                (elsewhere(*object), loss.broken.len(), loss.lost_bytes, usize::MAX - i)
+                let lost = (loss.broken.len(), loss.lost_bytes);
+                (elsewhere(*object), lost, replaced(bindings, *i), usize::MAX - i)
             })
             .map_or(Shown::Stranger, |(i, _)| Shown::Binding(i))
     }
@@ -234,6 +240,11 @@ enum Shown {
     Nothing,
     /// A file that no binding speaks of.
     Stranger,
+}
+
+/// Whether a binding took the place of another file.
+fn replaced(bindings: &[Binding], i: usize) -> bool {
+    i > 0 && bindings[i - 1].holds.is_some()
 }
 
 /// Which of the files that may be here most of the stamps are of.

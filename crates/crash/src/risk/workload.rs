@@ -31,6 +31,8 @@ pub struct FilesWorkload {
     pub seed: u64,
     /// How long the programs go on making calls.
     pub run_for: Duration,
+    /// Rounds that each program makes at the least, however long they take.
+    pub rounds_least: u64,
     /// Mean of the pauses after the calls.
     pub pause: Duration,
     /// A log file is full at so many bytes.
@@ -49,6 +51,7 @@ impl Default for FilesWorkload {
         FilesWorkload {
             seed: 1,
             run_for: Duration::from_secs(12),
+            rounds_least: 0,
             pause: Duration::from_millis(10),
             log_bytes: 256 << 10,
             logs_kept: 4,
@@ -136,14 +139,16 @@ impl FilesWorkload {
     /// Runs the programs side by side until their time is over.
     fn go(&self, running: Vec<(Box<dyn Task>, Hands)>) -> std::result::Result<Speed, String> {
         let began = now();
-        let until = began + self.run_for;
+        let (until, rounds_least) = (began + self.run_for, self.rounds_least);
         let tasks: Vec<_> = running
             .into_iter()
             .map(|(mut task, mut hands)| {
                 let name = task.folders()[0];
                 let work = move || -> Result<Speed> {
-                    while now() < until {
+                    let mut rounds = 0;
+                    while now() < until || rounds < rounds_least {
                         task.round(&mut hands)?;
+                        rounds += 1;
                     }
                     Ok(hands.speed)
                 };

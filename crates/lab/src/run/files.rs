@@ -1,6 +1,7 @@
 //! One variant's speed and power cuts under the workload of files.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_crash::explore::{Machine, Plan, Recorded, explore};
 use steadfast_crash::figures::Figures;
@@ -11,7 +12,7 @@ use steadfast_ext4::mkfs::Contents;
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
 
-use super::machine::{LYING_DRAINS_WITHIN, Modelled};
+use super::machine::Modelled;
 use super::power::{plan, row};
 use super::{Outcome, Report, Setting};
 use crate::results::{FilesRow, LyingRow, Percentiles};
@@ -20,8 +21,12 @@ use crate::stack::{Device, Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
 const MEMORY: u64 = 64 << 20;
-/// What a lying cache holds.
-const LYING_CACHE: u64 = 4 << 20;
+/// What a lying cache holds, and when it has written that out: as drives with memory for a cache do.
+const LYING_CACHE: u64 = 16 << 20;
+const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
+
+/// Cuts a recorded run as a plan says, and reports how many cuts are done.
+pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
 
 /// Runs the workload on Steadfast's own file system, cuts it, and counts what the cuts take.
 pub(super) fn run(
@@ -50,7 +55,7 @@ pub(super) fn cut_honest_and_lying(
     variant: &Variant,
     ran: RecordedRun,
     report: &Report,
-    cut: &dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures,
+    cut: &Explorer<'_>,
 ) -> Outcome {
     let RecordedRun { recorded, speed } = ran;
     let honest = plan(setting.cuts, setting.options.seed);

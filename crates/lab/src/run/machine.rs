@@ -15,7 +15,7 @@ use crate::scenario::{DeviceSpec, Scenario, Variant};
 use crate::stack::{Device, Devices, mount_options};
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
-pub(super) const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
+const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// A variant of a scenario.
 pub(super) struct Modelled {
@@ -34,8 +34,10 @@ pub(super) struct RecordedDevices {
 impl RecordedDevices {
     /// Waits until everything written is durable.
     pub fn flush(&self) -> Result<(), String> {
-        let devices = std::iter::once(&self.disk).chain(&self.journal);
-        devices.map(|d| d.flush()).collect::<Result<(), _>>().map_err(|e| e.to_string())
+        std::iter::once(&self.disk)
+            .chain(&self.journal)
+            .try_for_each(|d| d.flush())
+            .map_err(|e| e.to_string())
     }
 }
 

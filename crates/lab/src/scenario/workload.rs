@@ -43,6 +43,8 @@ fn one() -> u64 {
 pub struct FilesSpec {
     /// How long the programs make calls, in seconds.
     pub seconds: f64,
+    /// Rounds (a few calls each) that each program makes at the least, however long they take.
+    pub rounds_least: u64,
     /// Mean pause after a call, in milliseconds.
     pub pause_ms: f64,
     /// A log file is full at so many KiB.
@@ -60,6 +62,7 @@ impl Default for FilesSpec {
         let w = FilesWorkload::default();
         FilesSpec {
             seconds: w.run_for.as_secs_f64(),
+            rounds_least: w.rounds_least,
             pause_ms: w.pause.as_secs_f64() * 1e3,
             log_kb: w.log_bytes >> 10,
             logs_kept: w.logs_kept,
@@ -75,6 +78,7 @@ impl FilesSpec {
         FilesWorkload {
             seed,
             run_for: Duration::from_secs_f64(self.seconds),
+            rounds_least: self.rounds_least,
             pause: Duration::from_secs_f64(self.pause_ms / 1e3),
             log_bytes: self.log_kb << 10,
             logs_kept: self.logs_kept,
@@ -100,6 +104,7 @@ impl FilesSpec {
             fits.then_some(()).ok_or_else(wrong)
         };
         within("seconds", self.seconds, 0.1, 3600.0)?;
+        within("rounds_least", self.rounds_least as f64, 0.0, 1e6)?;
         within("pause_ms", self.pause_ms, 0.0, 10_000.0)?;
         within("log_kb", self.log_kb as f64, 8.0, 65_536.0)?;
         within("logs_kept", self.logs_kept as f64, 1.0, 1000.0)?;

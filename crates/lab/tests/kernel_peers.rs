@@ -1,0 +1,63 @@
+//! What is known of the kernel's file systems shows in the data-at-risk figures. In real time, so
+//! nothing here depends on how fast the machine is. Needs root, FUSE and loop devices, as CI has
+//! them.
+
+use steadfast_lab::results::{Results, RiskRow};
+use steadfast_lab::scenario::{DeviceSpec, Scenario};
+use steadfast_lab::{RunOptions, run};
+
+/// The scenario's set-ups of the kernel, on a smaller disk, for a shorter time.
+fn small(names: &[&str]) -> Scenario {
+    let mut scenario = Scenario::find("data-at-risk").unwrap();
+    scenario.variants.retain(|v| names.contains(&v.name.as_str()));
+    assert_eq!(scenario.variants.len(), names.len());
+    let files = scenario.workload.files.as_mut().unwrap();
+    // By rounds, not by time: on a slow machine it takes longer.
+    (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);
+    (files.log_kb, files.table_kb) = (64, 256);
+    let DeviceSpec::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap() else {
+        panic!("the scenario's disk is an SSD");
+    };
+    // XFS does not take less.
+    disk.sectors = (320 << 20) / 512;
+    scenario
+}
+
+fn results(names: &[&str], cuts: u64) -> Results {
+    let options = RunOptions { full: false, cuts: Some(cuts), seed: 7 };
+    let results = run(&small(names), &options, &|_, _| ()).unwrap();
+    assert_eq!(results.risk.len(), names.len(), "left out: {:?}", results.notes);
+    for r in &results.risk {
+        let lying = r.if_the_cache_lies.as_ref().unwrap();
+        assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
+    }
+    results
+}
+
+fn row<'r>(results: &'r Results, name: &str) -> &'r RiskRow {
+    results.risk.iter().find(|r| r.variant == name).unwrap()
+}
+
+#[test]
+fn the_modes_of_ext4_and_ext2_show_what_is_known_of_them() {
+    let results = results(&["kernel-ext2", "kernel-writeback", "kernel-journal"], 12);
+    let ext2 = row(&results, "kernel-ext2");
+    assert!(ext2.damage > 0, "{ext2:#?}");
+    let writeback = row(&results, "kernel-writeback");
+    assert!(writeback.hollow_replacements + writeback.foreign_bytes > 0, "{writeback:#?}");
+    assert_eq!((writeback.damage, writeback.needs_person), (0, 0), "{writeback:#?}");
+    let journal = row(&results, "kernel-journal");
+    assert_eq!((journal.torn_units, journal.foreign_bytes), (0, 0), "{journal:#?}");
+    assert_eq!((journal.damage, journal.broken_promises), (0, 0), "{journal:#?}");
+}
+
+#[test]
+fn xfs_and_btrfs_are_cut_and_judged_too() {
+    // What they are found to break is theirs: nothing of it is asserted.
+    let results = results(&["kernel-xfs", "kernel-btrfs"], 8);
+    for r in &results.risk {
+        assert_eq!((r.cuts, r.recovery_ms.p50 > 0.0), (8, true), "{r:#?}");
+        assert!(r.exposure_operations.max > 0.0, "{r:#?}");
+    }
+    assert!(results.files.iter().all(|f| f.fsyncs > 0 && f.operations_per_s > 0.0));
+}

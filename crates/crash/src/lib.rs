@@ -7,6 +7,7 @@ pub mod figures;
 pub mod judge;
 pub mod kernel;
 pub mod ledger;
+pub mod losses;
 pub mod mixed;
 pub mod points;
 pub mod program;

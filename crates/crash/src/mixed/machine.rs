@@ -9,6 +9,7 @@ use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::filter::{Effect, Fault, Ops, Rule};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
+use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
@@ -22,9 +23,14 @@ use super::generate::Like;
 use super::judge::{MixedJudge, Promises};
 use super::run::{Script, record};
 use crate::explore::{Booted, Machine, Recorded};
+use crate::losses::Losable;
 
 /// 1970 and some: when every machine begins, in seconds.
 const EPOCH: u64 = 1_704_067_200;
+/// How long the power is off.
+const OFF_SECONDS: u64 = 60;
+/// Size of the card, with nothing but a journal on it.
+const CARD_MIB: u32 = 8;
 /// Blocks of an internal journal.
 const JOURNAL_BLOCKS: u32 = 1024;
 
@@ -41,6 +47,9 @@ pub struct Setup {
     pub data: DataMode,
     /// Whether the journal is on the card.
     pub external: bool,
+    /// The card is memory: of what was not persisted (flushed) a cut keeps any aligned words of 8
+    /// bytes, not sectors.
+    pub memory_journal: bool,
     /// Asynchronous commits.
     pub async_commit: bool,
     /// Bytes a block.
@@ -72,6 +81,7 @@ impl Setup {
     pub const PLAIN: Setup = Setup {
         data: DataMode::Ordered,
         external: false,
+        memory_journal: false,
         async_commit: false,
         block_size: 4096,
         delayed_allocation: true,
@@ -133,10 +143,12 @@ impl MixedMachine {
             write_cache: SsdCache::Volatile,
             ..SsdParams::default()
         };
-        let card = NvramParams { size_mib: 8, initialised: true, ..NvramParams::default() };
+        let card = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
         let built = |params: ModelParams, name| params.build(name).map_err(|e| e.to_string());
         let mut models = vec![built(ModelParams::Ssd(disk), "disk")?];
-        if self.setup.external {
+        if self.setup.external && self.setup.memory_journal {
+            models.push(Arc::new(memory("card", u64::from(CARD_MIB) << 20)));
+        } else if self.setup.external {
             models.push(built(ModelParams::Nvram(card), "card")?);
         }
         let devices = models
@@ -239,6 +251,11 @@ impl MixedMachine {
     }
 }
 
+/// An empty journal device that is memory; see [`Setup::memory_journal`].
+pub(crate) fn memory(name: &str, bytes: u64) -> Ram {
+    Ram::new(name, bytes).persistent().with_volatile_cache().with_atomic_words()
+}
+
 /// Delays single writes; see [`Setup::stragglers`].
 fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
     let fault = Fault::new(device);
@@ -255,7 +272,9 @@ impl Machine for MixedMachine {
         for (model, contents) in models.iter().zip(contents) {
             model.set_contents(contents).map_err(|e| e.to_string())?;
         }
-        let fs = self.mount(&devices)?;
+        let mut options = self.setup.options(devices.get(1).cloned());
+        options.simulated_epoch += OFF_SECONDS;
+        let fs = Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())?;
         let mounted = Arc::clone(&fs);
         Ok(Booted {
             fs,
@@ -268,5 +287,20 @@ impl Machine for MixedMachine {
 
     fn journal(&self) -> Option<usize> {
         self.setup.external.then_some(1)
+    }
+}
+
+impl Losable for MixedMachine {
+    fn power_on_without(
+        &self,
+        missing: usize,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> Result<Booted, String> {
+        if Some(missing) != self.journal() {
+            return Err("there is no disk to mount".into());
+        }
+        let setup = Setup { external: false, ..self.setup };
+        MixedMachine { setup, ..*self }.power_on(contents, log)
     }
 }

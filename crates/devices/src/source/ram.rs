@@ -13,6 +13,7 @@ use steadfast_block::{
 };
 use steadfast_runtime::Mutex;
 
+use crate::model::{Model, ModelError};
 use crate::store::Store;
 
 /// A RAM disk. Clones are the same device.
@@ -64,6 +65,13 @@ impl Ram {
         self
     }
 
+    /// Says that a power cut keeps no more whole than aligned words of 8 bytes: memory that is
+    /// written as a block device.
+    pub fn with_atomic_words(mut self) -> Self {
+        self.info.atomic_write = 8;
+        self
+    }
+
     /// A copy of the contents as they are now; takes no time and no memory.
     pub fn store(&self) -> Store {
         self.store.lock().clone()
@@ -103,6 +111,21 @@ impl BlockDevice for Ram {
 
     fn direct_memory(&self) -> Option<&dyn DirectMemory> {
         Some(self)
+    }
+}
+
+impl Model for Ram {
+    fn contents(&self) -> Store {
+        self.store()
+    }
+
+    fn set_contents(&self, contents: Store) -> std::result::Result<(), ModelError> {
+        let (size, got) = (self.store.lock().size(), contents.size());
+        if size != got {
+            return Err(ModelError::ContentsSize { name: self.info.name.clone(), got, size });
+        }
+        self.replace(contents);
+        Ok(())
     }
 }
 

@@ -27,6 +27,9 @@ const WRITE_BITS: u32 = 32;
 pub struct Object(pub u64);
 
 impl Object {
+    /// No file: what the disk held before there was a file system.
+    pub const BEFORE: Object = Object(0);
+
     /// The object that a tag names: any tag names one, but it need not exist.
     pub fn of_tag(tag: u64) -> Object {
         Object(tag >> WRITE_BITS)
@@ -173,7 +176,7 @@ impl Account {
             history.namings.push(NameOperation { naming, started: at, acknowledged: None });
             history.namings.len() - 1
         };
-        let none = Object(0);
+        let none = Object::BEFORE;
         let (object, tag, what) = match call {
             Call::Create(path) => {
                 let by = naming(Naming::Create { path: path.into() });

@@ -53,6 +53,7 @@ pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
         found: BTreeMap::new(),
         blamed: BTreeSet::new(),
         lost_namings: BTreeSet::new(),
+        hollow: Vec::new(),
         cut,
     };
     for (path, bindings) in &history.bindings {
@@ -61,6 +62,12 @@ pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
     verdict.contents();
     verdict.missing();
     verdict.count_lost_namings();
+    // There may be many, and all alike: one in words, after what is worse.
+    let hollow = verdict.hollow;
+    if let Some(first) = hollow.first() {
+        let more = hollow.len() - 1;
+        cut.findings.push(format!("{first}, and {more} more like it"));
+    }
 }
 
 struct Verdict<'a> {
@@ -76,6 +83,8 @@ struct Verdict<'a> {
     blamed: BTreeSet<Object>,
     /// Operations on names whose effect is missing: indices in the history.
     lost_namings: BTreeSet<usize>,
+    /// Hollow files, in words.
+    hollow: Vec<String>,
     cut: &'a mut Cut,
 }
 
@@ -163,7 +172,7 @@ impl<'a> Verdict<'a> {
         let loss = self.loss(object, Some(held));
         let Some(first) = loss.lost.iter().find(before) else { return false };
         let words = self.words.hollow(path, naming, &ops[*first], held);
-        self.cut.findings.push(words);
+        self.hollow.push(words);
         true
     }
 
@@ -422,7 +431,7 @@ mod tests {
         let stale = pattern::bytes(0xdead, 0, 1024);
         let cut = world.cut(&[("d/a", &stale)]);
         assert_eq!((cut.foreign_bytes, figures(&cut)), (1024, (0, 1, 1024)));
-        assert!(cut.findings[0].contains("at 0 data of file 0"), "{cut:?}");
+        assert!(cut.findings[0].contains("at 0 what the disk held before"), "{cut:?}");
         let stranger = world.cut(&[("d/zzz", &stale)]);
         assert_eq!(stranger.damage.len(), 1);
         let moment = world.log.note(0, [0; 3]);

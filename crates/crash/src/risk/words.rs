@@ -124,6 +124,9 @@ fn sample(held: &[u8], offset: u64) -> String {
         return "a zero at its place".into();
     }
     match pattern::stamp_of(bytes) {
+        Some(stamp) if Object::of_tag(stamp.tag) == Object::BEFORE => {
+            "what the disk held before the file system was made".into()
+        }
         Some(stamp) => format!(
             "data of file {}, write {}, for offset {}",
             Object::of_tag(stamp.tag).0,

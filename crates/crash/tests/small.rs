@@ -77,6 +77,30 @@ fn small_journal_external() {
     explored("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL }, 2);
 }
 
+/// The journal is on memory, where a cut keeps any words: whole writes and, of words, some drawn.
+fn on_memory(name: &str, setup: Setup) {
+    let setup = Setup { memory_journal: true, ..setup };
+    let soak = std::env::var_os("STEADFAST_SOAK").is_some();
+    let (longest, random) = if soak { (2, 64) } else { (1, 8) };
+    let bound = Bound { exhaustive: 64, single_units: false, random };
+    let plan = Plan { bound, seed: 1, e2fsck_every: 1000, again_every: 50, keep_every: 0 };
+    let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    println!("{name}: {explored}");
+    assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
+}
+
+#[test]
+fn small_ordered_on_memory() {
+    on_memory("ordered, journal on memory", EXTERNAL);
+}
+
+#[test]
+fn small_journal_on_memory() {
+    on_memory("journal, journal on memory", Setup { data: DataMode::Journal, ..EXTERNAL });
+}
+
 fn transact(on: Setup, points: TransactMask) -> Setup {
     Setup { data: DataMode::Transact, points: Some(points), ..on }
 }

@@ -16,7 +16,7 @@
 mod content;
 mod generate;
 pub(crate) mod judge;
-mod machine;
+pub(crate) mod machine;
 pub(crate) mod names;
 pub(crate) mod operation;
 #[cfg(feature = "planted-bugs")]

@@ -24,6 +24,7 @@ use super::sequence::Sequence;
 use crate::explore::{Booted, Machine, Recorded};
 use crate::mixed::Setup;
 use crate::mixed::judge::{Done, History, MixedJudge};
+use crate::mixed::machine::memory;
 use crate::mixed::operation::Operation;
 use crate::mixed::run::{Worker, folder_name, note};
 
@@ -93,6 +94,10 @@ impl SmallMachine {
         Ok(SmallMachine { setup, formatted: rams.iter().map(Ram::store).collect() })
     }
 
+    fn is_memory(&self, device: usize) -> bool {
+        self.setup.memory_journal && Some(device) == self.journal()
+    }
+
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
         let options = self.setup.options(devices.get(1).cloned());
         Ext4::mount(Arc::clone(&devices[0]), options).map_err(words)
@@ -110,13 +115,16 @@ impl SmallMachine {
         log.pause(true);
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
-        for contents in &self.formatted {
+        for (number, contents) in self.formatted.iter().enumerate() {
             let params = SsdParams {
                 sectors: contents.size() / 512,
                 write_cache: SsdCache::Volatile,
                 ..SsdParams::default()
             };
-            let model = ModelParams::Ssd(params).build("disk").map_err(words)?;
+            let model = match self.is_memory(number) {
+                true => Arc::new(memory("disk", contents.size())),
+                false => ModelParams::Ssd(params).build("disk").map_err(words)?,
+            };
             model.set_contents(contents.clone()).map_err(words)?;
             let device = Arc::clone(&model) as Arc<dyn BlockDevice>;
             let durability = match self.setup.lying {
@@ -175,8 +183,11 @@ impl SmallMachine {
 
 impl Machine for SmallMachine {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
-        let rams: Vec<Ram> =
-            contents.into_iter().map(|store| Ram::from_store("disk", store).persistent()).collect();
+        let ram = |(number, store): (usize, Store)| {
+            let ram = Ram::from_store("disk", store).persistent();
+            if self.is_memory(number) { ram.with_atomic_words() } else { ram }
+        };
+        let rams: Vec<Ram> = contents.into_iter().enumerate().map(ram).collect();
         let devices: Vec<Arc<dyn BlockDevice>> = rams
             .iter()
             .map(|ram| -> Arc<dyn BlockDevice> {

@@ -146,7 +146,7 @@ impl Units {
         let sure = doubts.fixed.iter().map(|(p, c)| (p, *c));
         let differing = sure.chain(chosen).filter(|(place, content)| self.base[place] != *content);
         differing.fold(0, |sum, (place, content)| {
-            let seed = self.hashes[content] ^ (place.1 / 512).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let seed = self.hashes[content] ^ place.1.wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let mut rng = Rng::new(seed ^ u64::from(place.0) << 60);
             sum ^ (u128::from(rng.bits()) << 64 | u128::from(rng.bits()))
         })

@@ -115,10 +115,10 @@ impl Store {
         Bytes::from(out)
     }
 
-    /// Fills `out`, which must be zeroed where the store may be empty, from `offset`.
+    /// Fills `out`, which must be zeroed where the store may hold zeros, from `offset`.
     fn read_into(&self, offset: u64, out: &mut [u8]) {
         for p in pieces(offset, out.len()) {
-            if let Some(page) = self.page(p.page) {
+            if let Some(page) = self.page(p.page).filter(|page| !page.is_zero()) {
                 page.copy_to(p.start, &mut out[p.at..p.at + p.len]);
             }
         }

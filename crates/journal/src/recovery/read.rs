@@ -9,14 +9,15 @@ use crate::{Log, LogBlock, Result};
 /// Bytes read at once.
 const WINDOW_BYTES: u32 = 1 << 20;
 
-/// The log, with the piece last read kept.
+/// The log, with the two pieces last read kept: a small log that goes round is read once, however
+/// many passes look at it.
 pub(super) struct Reader<'a> {
     log: &'a Log,
     pub layout: Layout,
     first: u32,
     end: u32,
-    window_at: u32,
-    window: Bytes,
+    /// First block and contents of each, the one last used first.
+    windows: [(u32, Bytes); 2],
 }
 
 impl<'a> Reader<'a> {
@@ -26,8 +27,7 @@ impl<'a> Reader<'a> {
             layout: Layout::of(sb),
             first: sb.first().0,
             end: sb.end().0,
-            window_at: 0,
-            window: Bytes::new(),
+            windows: Default::default(),
         }
     }
 
@@ -51,13 +51,18 @@ impl<'a> Reader<'a> {
     /// One block; it shares the memory of the piece it was read with.
     pub(super) fn block(&mut self, at: LogBlock) -> Result<Bytes> {
         let block_size = self.layout.block_size;
-        let held = (self.window.len() / block_size) as u32;
-        if at.0 < self.window_at || at.0 >= self.window_at + held {
-            let count = (WINDOW_BYTES / self.log.block_size()).max(1).min(self.log.blocks() - at.0);
-            self.window = self.log.read(at, count)?;
-            self.window_at = at.0;
+        let holds = |(first, window): &(u32, Bytes)| {
+            at.0 >= *first && ((at.0 - first) as usize) < window.len() / block_size
+        };
+        if !holds(&self.windows[0]) {
+            self.windows.swap(0, 1);
         }
-        let from = (at.0 - self.window_at) as usize * block_size;
-        Ok(self.window.slice(from..from + block_size))
+        if !holds(&self.windows[0]) {
+            let count = (WINDOW_BYTES / self.log.block_size()).max(1).min(self.log.blocks() - at.0);
+            self.windows[0] = (at.0, self.log.read(at, count)?);
+        }
+        let (first, window) = &self.windows[0];
+        let from = (at.0 - first) as usize * block_size;
+        Ok(window.slice(from..from + block_size))
     }
 }

@@ -1,6 +1,8 @@
 //! Programs under power cuts: `steadfast crash run` finds what they forget, and nothing else.
 //! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
 
+#[path = "crash/kernel.rs"]
+mod kernel;
 #[path = "crash/lab.rs"]
 mod lab;
 #[path = "crash/refused.rs"]

@@ -15,6 +15,7 @@ mod codec;
 pub mod explore;
 pub mod file;
 mod judge;
+mod names;
 pub mod own;
 pub mod rules;
 pub mod shrink;
@@ -29,6 +30,7 @@ use steadfast_devices::store::Store;
 
 pub use calls::{Call, Kind};
 pub use judge::{Command, Judgement};
+pub use names::Names;
 pub use own::Own;
 pub use tree::{Contents, Node, Tree, shown};
 pub use watched::{CALL, Watched};

@@ -4,7 +4,7 @@ use super::lab::{Lab, text};
 
 /// It forgets to sync what it renames. The program beside it syncs something else, and with that
 /// the journal: the rename is durable then, what the file holds is not.
-const FORGETS: &str = "\
+pub const FORGETS: &str = "\
 echo 'colour=red' > settings.new
 echo 'size=large' >> settings.new
 mv settings.new settings
@@ -14,7 +14,8 @@ sync log
 echo logged
 ";
 
-const SYNCS: &str = "\
+/// It syncs first.
+pub const SYNCS: &str = "\
 echo 'colour=red' > settings.new
 echo 'size=large' >> settings.new
 sync settings.new
@@ -26,10 +27,11 @@ echo logged
 ";
 
 /// The old text or the new one.
-const JUDGE: &str = "case $(cat settings) in colour=blue | 'colour=red\nsize=large') ;; \
+pub const JUDGE: &str = "case $(cat settings) in colour=blue | 'colour=red\nsize=large') ;; \
      *) echo \"settings: $(wc -c < settings) bytes\"; exit 1;; esac";
 
-fn words<'w>(options: &'w str, judge: &'w [&'w str], script: &'w str) -> Vec<&'w str> {
+/// The words of `crash run` for a script.
+pub fn words<'w>(options: &'w str, judge: &'w [&'w str], script: &'w str) -> Vec<&'w str> {
     let setup = ["-o", options, "--setup", "echo colour=blue > settings", "--linger", "0.2"];
     [&setup[..], judge, &["--", "sh", script]].concat()
 }

@@ -45,15 +45,15 @@ pub struct CrashRun {
     /// Model of the disk, with a volatile cache, in real time: ssd, hdd, emmc, ram (takes no time)
     #[arg(long, value_name = "MODEL", default_value = "ssd")]
     pub device: String,
-    /// Size of the disk (k, m, g) [default: 64m; the kernel's 128m, XFS 320m]
+    /// Size of the disk (k, m, g) [default: 64m; btrfs 128m, XFS 300m]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
-    /// Where to cut: a number of instants, flushes, all, none
-    #[arg(long, value_name = "N|flushes|all|none", default_value = "200")]
-    pub cuts: String,
-    /// States at each cut, at most
-    #[arg(long, value_name = "N", default_value_t = 48)]
-    pub states: u64,
+    /// Where to cut: a number of instants, flushes, all, none [default: 200; the kernel's 40]
+    #[arg(long, value_name = "N|flushes|all|none")]
+    pub cuts: Option<String>,
+    /// States at each cut, at most [default: 48; the kernel's 4]
+    #[arg(long, value_name = "N")]
+    pub states: Option<u64>,
     /// Seed of every random choice
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,

@@ -95,14 +95,19 @@ impl JournalPlace {
         }
     }
 
-    /// The journal's own device, if it has one.
-    pub fn build(self) -> Result<Option<Device>, String> {
+    /// The parameters of the model of the journal's own device, if it has one.
+    pub fn params(self) -> Option<ModelParams> {
         if self == JournalPlace::Internal {
-            return Ok(None);
+            return None;
         }
         let card = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
-        let model = ModelParams::Nvram(card).build("journal").map_err(|e| e.to_string())?;
-        Ok(Some(Device::Model(model)))
+        Some(ModelParams::Nvram(card))
+    }
+
+    /// The journal's own device, if it has one.
+    pub fn build(self) -> Result<Option<Device>, String> {
+        let model = |params: ModelParams| params.build("journal").map_err(|e| e.to_string());
+        Ok(self.params().map(model).transpose()?.map(Device::Model))
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod cli;
 mod devices;
+mod kernel;
 mod own;
 mod program;
 mod report;

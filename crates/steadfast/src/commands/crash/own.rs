@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use super::devices::{Device, JournalPlace};
 use super::program::{self, Acknowledged, Ended, Watch};
-use super::setup::{Fs, Setup};
+use super::setup::Setup;
 use crate::cli::FsKind;
 
 /// How long a mount that is in use is waited for.
@@ -37,8 +37,13 @@ pub struct Left {
 }
 
 /// Runs the program and records it.
-pub fn record(setup: &Setup, prepare: Option<&str>, watch: &mut Watch<'_>) -> Result<Left> {
-    let bases = prepared(setup, prepare)?;
+pub fn record(
+    setup: &Setup,
+    kind: FsKind,
+    prepare: Option<&str>,
+    watch: &mut Watch<'_>,
+) -> Result<Left> {
+    let bases = prepared(setup, kind, prepare)?;
     let log = RecordLog::new();
     log.pause(true);
     let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
@@ -72,8 +77,7 @@ fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
 }
 
 /// What the devices hold before the run: a new file system, in which the set-up's command has run.
-fn prepared(setup: &Setup, command: Option<&str>) -> Result<Vec<Store>> {
-    let Fs::Own(kind) = setup.fs;
+fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<Store>> {
     let mut rams = vec![Ram::new("disk", setup.size).persistent()];
     if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
         rams.push(Ram::new("journal", card.block().info().size).persistent());

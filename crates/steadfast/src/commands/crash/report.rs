@@ -12,7 +12,7 @@ use steadfast_crash::program::{Command, Run};
 use steadfast_runtime::Nanos;
 
 use super::program::Ended;
-use super::setup::Setup;
+use super::setup::{Fs, Setup};
 
 /// Kinds of findings that are told in words.
 const KINDS_SHOWN: usize = 5;
@@ -109,6 +109,9 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "          the program {}", ended.in_words())?;
     let judge = match report.judge {
         Some(judge) => format!("judged by {}", quoted(&judge.command)),
+        None if matches!(setup.fs, Fs::Kernel(_)) => {
+            "judged by mount and check only (what the program may expect is --judge's)".into()
+        }
         None => "judged by what every program may expect".into(),
     };
     let stopped = if report.stopped { " (stopped early)" } else { "" };

@@ -13,10 +13,11 @@ use steadfast_crash::program::explore::{Exploration, Outcome};
 use steadfast_crash::program::{Command, Recovers, Run, file, shrink};
 
 use super::cli::CrashRun;
+use super::kernel;
 use super::own::{self, Left};
 use super::program::Watch;
 use super::report::{self, Report};
-use super::setup::{self, Setup};
+use super::setup::{self, Fs, Setup};
 use crate::Outcome as Exit;
 use crate::terminal::{self, Progress};
 
@@ -29,7 +30,7 @@ pub const SHRINK_RECOVERIES: u32 = 200;
 pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let setup = Setup::of(args)?;
     let judge = setup::judge(&args.judge)?;
-    let choice = setup::choice(args)?;
+    let choice = setup::choice(&setup, args)?;
     let linger = setup::seconds("--linger", args.linger)?;
     let stops = stops_on_signals()?;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
@@ -43,7 +44,11 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let shown: &mut dyn Write = if args.json { &mut errors } else { out };
     let mut watch =
         Watch { program: &args.program, linger, out: shown, stops: &stops, progress: &progress };
-    let Left { mut run, tree, ended } = own::record(&setup, args.setup.as_deref(), &mut watch)?;
+    let prepare = args.setup.as_deref();
+    let Left { mut run, tree, ended } = match setup.fs {
+        Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch)?,
+        Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch)?,
+    };
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
     run.about.insert("program".into(), args.program.join(" "));
@@ -58,7 +63,11 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         choice,
         by_lines,
         second_opinion_every: E2FSCK_EVERY,
-        workers: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        workers: match setup.fs {
+            Fs::Own(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            // One mount at a time, and the kernel works on the other processors by itself.
+            Fs::Kernel(_) => 1,
+        },
     };
     let without_cut = judge
         .as_ref()

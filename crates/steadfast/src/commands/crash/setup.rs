@@ -7,11 +7,15 @@ use std::time::Duration;
 use steadfast_crash::cuts::{Bound, Choice};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
-use steadfast_crash::program::{Command, Own, Recovers};
+use steadfast_crash::program::{Command, Names, Own, Recovers};
+use steadfast_devices::store::Store;
+use steadfast_ext4::MountOptions;
 use steadfast_lab::size;
+use steadfast_peers::KernelFs;
 
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalPlace};
+use super::kernel::{self, ByKernel};
 use crate::Usage;
 use crate::cli::FsKind;
 use crate::mount::options;
@@ -21,6 +25,8 @@ use crate::mount::options;
 pub enum Fs {
     /// Steadfast's own.
     Own(FsKind),
+    /// The kernel's.
+    Kernel(KernelFs),
 }
 
 /// What a run is recorded on.
@@ -47,14 +53,31 @@ fn known(fs: &str) -> Result<Fs, Usage> {
     if let Some((_, kind)) = OWN.iter().find(|(name, _)| *name == fs) {
         return Ok(Fs::Own(*kind));
     }
-    Err(Usage(format!("--fs {fs} is not known; known: ext2, ext3, ext4")))
+    // There is only one of these.
+    let kernel = fs.strip_prefix("kernel-").or_else(|| matches!(fs, "xfs" | "btrfs").then_some(fs));
+    kernel.and_then(KernelFs::of_name).map(Fs::Kernel).ok_or_else(|| {
+        let own = OWN.map(|(name, _)| name).join(", ");
+        let kernel = KernelFs::ALL.map(|fs| format!("kernel-{}", fs.name())).join(", ");
+        Usage(format!("--fs {fs} is not known; known: {own}, {kernel}"))
+    })
 }
 
 impl Fs {
     /// Its name on the command line.
-    pub fn name(self) -> &'static str {
+    pub fn name(self) -> String {
         match self {
-            Fs::Own(kind) => OWN.iter().find(|(_, k)| *k == kind).map_or("ext4", |(name, _)| *name),
+            Fs::Own(kind) => {
+                OWN.iter().find(|(_, k)| *k == kind).map_or("", |(name, _)| *name).into()
+            }
+            Fs::Kernel(fs) => format!("kernel-{}", fs.name()),
+        }
+    }
+
+    /// The smallest device that it is put on if nobody says otherwise, in bytes.
+    fn default_size(self) -> u64 {
+        match self {
+            Fs::Own(_) => 64 << 20,
+            Fs::Kernel(fs) => fs.least_bytes().max(64 << 20),
         }
     }
 }
@@ -65,7 +88,7 @@ impl Setup {
         let fs = known(&args.fs)?;
         let size = match &args.size {
             Some(text) => size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?,
-            None => 64 << 20,
+            None => fs.default_size(),
         };
         let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
         let setup = Setup {
@@ -87,7 +110,10 @@ impl Setup {
         if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalPlace::Nvram {
             return Err(Usage("--journal nvram: ext2 has no journal".into()));
         }
-        self.wanted()?;
+        match self.fs {
+            Fs::Own(_) => drop(self.wanted()?),
+            Fs::Kernel(fs) => drop(kernel::peer(&self, fs)?),
+        }
         Ok(self)
     }
 
@@ -110,8 +136,35 @@ impl Setup {
 
     /// Who recovers what a cut leaves.
     pub fn recovers(&self, second_opinion: bool) -> Result<Box<dyn Recovers>, Usage> {
+        if let Fs::Kernel(fs) = self.fs {
+            let peer = kernel::peer(self, fs)?;
+            peer.available().map_err(|e| Usage(e.to_string()))?;
+            return Ok(Box::new(ByKernel { peer, alone: Mutex::new(()) }));
+        }
         let e2fsck = second_opinion.then(E2fsck::find).flatten().map(Mutex::new);
         Ok(Box::new(Own { options: self.wanted()?.ext4, e2fsck }))
+    }
+
+    /// What lies where on the devices, once recovered; nothing is known of XFS and btrfs.
+    pub fn names(&self, contents: Vec<Store>) -> Names {
+        match self.fs {
+            Fs::Own(_) => self
+                .wanted()
+                .map_or_else(|_| Names::default(), |wanted| Names::of(contents, &wanted.ext4)),
+            Fs::Kernel(KernelFs::Ext2 | KernelFs::Ext3 | KernelFs::Ext4) => {
+                Names::of(contents, &MountOptions::default())
+            }
+            Fs::Kernel(KernelFs::Xfs | KernelFs::Btrfs) => Names::default(),
+        }
+    }
+
+    /// How many cuts are made of a run, and how many states of each, if nobody says otherwise: the
+    /// kernel takes a hundred times as long to recover.
+    fn default_bound(&self) -> (&'static str, u64) {
+        match self.fs {
+            Fs::Own(_) => ("200", Bound::default().states),
+            Fs::Kernel(_) => ("40", 4),
+        }
     }
 
     /// In one line, for people.
@@ -131,7 +184,7 @@ impl Setup {
     /// For the recording.
     pub fn about(&self) -> BTreeMap<String, String> {
         let texts = [
-            ("fs", self.fs.name().to_owned()),
+            ("fs", self.fs.name()),
             ("options", self.options.clone()),
             ("journal", self.journal.name().to_owned()),
             ("device", self.disk.name().to_owned()),
@@ -187,12 +240,15 @@ pub fn seconds(option: &str, value: f64) -> Result<Duration, Usage> {
 }
 
 /// Which cuts and states.
-pub fn choice(args: &CrashRun) -> Result<Choice, Usage> {
-    let places = args.cuts.parse().map_err(|e| Usage(format!("--cuts: {e}")))?;
-    if args.states == 0 {
+pub fn choice(setup: &Setup, args: &CrashRun) -> Result<Choice, Usage> {
+    let (cuts, states) = setup.default_bound();
+    let cuts = args.cuts.as_deref().unwrap_or(cuts);
+    let places = cuts.parse().map_err(|e| Usage(format!("--cuts: {e}")))?;
+    let states = args.states.unwrap_or(states);
+    if states == 0 {
         return Err(Usage("--states 0: at least one state a cut is needed".into()));
     }
-    let bound = Bound { states: args.states, ..Bound::default() };
+    let bound = Bound { states, ..Bound::default() };
     Ok(Choice { places, bound, seed: args.seed })
 }
 

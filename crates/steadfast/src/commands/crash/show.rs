@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use steadfast_crash::cuts::State;
+use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Wrong};
-use steadfast_crash::program::{Run, file, shown, shrink};
+use steadfast_crash::program::shrink::{self, Decisive};
+use steadfast_crash::program::{Names, Run, file, shown};
 use steadfast_devices::filter::record::{Action, Event};
 use steadfast_vfs::FileType;
 
@@ -37,10 +38,13 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     }
     tell_cut(&setup, &run, &state, out)?;
     tell_calls(&run, &state, args.calls, out)?;
-    tell_writes(&run, &state, out)?;
+    let names = names(&setup, &run, &state);
+    tell_writes(&run, &names, &state, out)?;
     let wrong = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
     if args.shrink && !wrong.is_empty() {
-        tell_shrunk(&exploration, &state, out)?;
+        let base = exploration.base().map_err(|e| anyhow!(e))?;
+        let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
+        tell_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
 }
@@ -118,7 +122,26 @@ fn doubted(state: &State) -> BTreeMap<(u32, u64), (usize, usize)> {
     writes
 }
 
-fn tell_writes(run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
+/// What lies where: after the recovery of this state and, beside that, at the end of the run.
+fn names(setup: &Setup, run: &Run, state: &State) -> Names {
+    let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
+    let mut names = setup.names(state.contents.clone());
+    names.add(setup.names(end));
+    names
+}
+
+/// What a request's bytes are for.
+fn purpose(names: &Names, event: &Event) -> String {
+    let Action::Write { offset, data, .. } = &event.action else { return String::new() };
+    let data = data.unpack();
+    let what = match event.device.0 {
+        0 => names.name(*offset, &data),
+        _ => names.journal(&data).join(", "),
+    };
+    if what.is_empty() { what } else { format!(": {what}") }
+}
+
+fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write) -> Result<()> {
     let writes = doubted(state);
     writeln!(
         out,
@@ -139,9 +162,10 @@ fn tell_writes(run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
         let name = &run.recording.devices()[*device as usize].info.name;
         writeln!(
             out,
-            "  {:>11.6} s  {name}: {}{}: {fate}",
+            "  {:>11.6} s  {fate:5}  {name}: {}{}{}",
             since(run, event.submitted.at),
             request(event),
+            purpose(names, event),
             on_behalf(run, event)
         )?;
     }
@@ -155,7 +179,7 @@ fn tell_writes(run: &Run, state: &State, out: &mut dyn Write) -> Result<()> {
 fn on_behalf(run: &Run, event: &Event) -> String {
     let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
     match number.and_then(|n| run.calls.get(n)) {
-        Some(call) => format!(" (for: {call})"),
+        Some(call) => format!("; for: {call}"),
         None => String::new(),
     }
 }
@@ -219,7 +243,9 @@ fn tell_recovery(
     writeln!(out)?;
     for one in &wrong {
         writeln!(out, "Wrong: {}", one.what())?;
-        if let Wrong::Judge(_, output) = one {
+        if let Wrong::Judge(_, output) = one
+            && output.lines().count() > 1
+        {
             output.lines().take(TOLD).try_for_each(|line| writeln!(out, "  | {line}"))?;
         }
     }
@@ -229,11 +255,25 @@ fn tell_recovery(
     Ok(wrong)
 }
 
-fn tell_shrunk(exploration: &Exploration<'_>, state: &State, out: &mut dyn Write) -> Result<()> {
-    let base = exploration.base().map_err(|e| anyhow!(e))?;
-    let decisive =
-        shrink::shrink(exploration, state, &base, SHRINK_RECOVERIES).map_err(|e| anyhow!(e))?;
+/// The writes that matter, and the first block of them.
+fn tell_decisive(run: &Run, names: &Names, decisive: &Decisive, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "\nShrunk: {decisive}")?;
+    for ((device, tick), offsets) in decisive.writes().into_iter().take(TOLD) {
+        let named = |e: &&Event| e.submitted.tick == tick && e.device.0 == device;
+        let Some(event) = run.recording.events().iter().find(named) else { continue };
+        let (first, info) = (offsets[0], &run.recording.devices()[device as usize].info);
+        let fate = if decisive.lost { "lost " } else { "there" };
+        writeln!(
+            out,
+            "  {:>11.6} s  {fate}  {}: {} sectors from byte {first} on, of the {}{}{}",
+            since(run, event.submitted.at),
+            info.name,
+            offsets.len(),
+            request(event),
+            purpose(names, event),
+            on_behalf(run, event),
+        )?;
+    }
     Ok(())
 }
 

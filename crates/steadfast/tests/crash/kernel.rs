@@ -1,0 +1,41 @@
+//! The same script on the kernel's ext4.
+
+use super::lab::{Lab, text};
+use super::replaced::{FORGETS, JUDGE, SYNCS, words};
+
+/// Whether this machine can; what is missing is said aloud.
+#[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+fn works(lab: &Lab) -> bool {
+    let out = lab.crash(&["run", "--fs", "kernel-ext4", "--cuts", "none", "--", "true"]);
+    match out.status.code() {
+        Some(2) => {
+            println!("SKIPPED: {}", text(&out.stderr));
+            false
+        }
+        _ => true,
+    }
+}
+
+#[test]
+fn the_kernels_ext4_needs_the_fsync_too() {
+    let Some(lab) = Lab::new() else { return };
+    if !works(&lab) {
+        return;
+    }
+    let kernel = ["--fs", "kernel-ext4", "--cuts", "flushes", "--states", "3", "--judge", JUDGE];
+    let forgets = lab.script("forgets", FORGETS);
+    let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &forgets));
+    assert!(found, "{report:#}");
+    assert_eq!(report["findings"][0]["wrong"][0]["kind"], "judge", "{report:#}");
+    // A kernel's run is kept, and shown by the kernel, as any other.
+    let recording = report["recording"].as_str().unwrap();
+    let state = report["findings"][0]["first_state"].as_u64().unwrap().to_string();
+    let out = lab.crash(&["show", recording, "--cut", &state, "--judge", JUDGE]);
+    let said = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(1), "{said}{}", text(&out.stderr));
+    assert!(said.contains("Wrong: the judge ended with status 1"), "{said}");
+
+    let syncs = lab.script("syncs", SYNCS);
+    let (report, found) = lab.run(&words("noauto_da_alloc", &kernel, &syncs));
+    assert!(!found, "{report:#}");
+}

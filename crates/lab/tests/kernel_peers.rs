@@ -11,6 +11,7 @@ fn small(names: &[&str]) -> Scenario {
     let mut scenario = Scenario::find("data-at-risk").unwrap();
     scenario.variants.retain(|v| names.contains(&v.name.as_str()));
     assert_eq!(scenario.variants.len(), names.len());
+    scenario.workload.lying_cuts_per_4 = 2;
     let files = scenario.workload.files.as_mut().unwrap();
     // By rounds, not by time: on a slow machine it takes longer.
     (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);

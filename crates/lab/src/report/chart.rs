@@ -181,9 +181,12 @@ fn bars(s: &mut String, chart: &Bars, axis: &Axis) {
                 compact(value)
             );
         }
+        // Names of many groups stand close to each other.
+        let size = (group_width / (name.chars().count().max(1) as f64 * 0.56)).min(12.0);
         let _ = write!(
             s,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" fill=\"#222\">{}</text>",
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\" font-size=\"{size:.1}\" \
+             fill=\"#222\">{}</text>",
             left + group_width * 0.4,
             TOP + PLOT_HEIGHT + 18.0,
             escape(name)

@@ -23,8 +23,10 @@ const PLOT_WIDTH: f64 = 760.0;
 const PLOT_HEIGHT: f64 = 360.0;
 const WIDTH: f64 = LEFT + PLOT_WIDTH + 130.0;
 const HEIGHT: f64 = TOP + PLOT_HEIGHT + 56.0;
-/// Between two labels, at the least.
+/// From one label to the one below it.
 const LINE: f64 = 14.0;
+/// Radius of a point.
+const REACH: f64 = 5.0;
 
 /// Whole decades around what is above zero.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -116,24 +118,69 @@ fn axes(s: &mut String, chart: &Scatter, x: Decades, y: Decades) {
     );
 }
 
+/// A label: its box, and where its point is.
+#[derive(Debug, Clone, Copy)]
+struct Label {
+    left: f64,
+    width: f64,
+    /// Of the text's middle.
+    y: f64,
+}
+
+impl Label {
+    fn meets(&self, other: &Label) -> bool {
+        let apart = self.left + self.width < other.left || other.left + other.width < self.left;
+        !apart && (self.y - other.y).abs() < LINE
+    }
+
+    fn covers(&self, (x, y): (f64, f64)) -> bool {
+        let beside = x < self.left - REACH || x > self.left + self.width + REACH;
+        !beside && (self.y - y).abs() < LINE / 2.0 + REACH
+    }
+}
+
+/// The place next to a point, right or left, as high as it, above or below, that is free.
+fn place(at: (f64, f64), name: &str, points: &[(f64, f64)], placed: &[Label]) -> Label {
+    let width = name.chars().count() as f64 * 6.6;
+    let lines = [0.0, -1.0, 1.0, -2.0, 2.0, -3.0, 3.0, -4.0, 4.0, -5.0, 5.0];
+    let mut candidates = lines.iter().flat_map(|line| {
+        [at.0 + 9.0, at.0 - 9.0 - width].map(|left| Label { left, width, y: at.1 + line * LINE })
+    });
+    let free = |label: &Label| {
+        let inside = label.left > 0.0
+            && label.left + label.width < WIDTH
+            && (TOP..TOP + PLOT_HEIGHT).contains(&label.y);
+        let covered = points.iter().any(|p| *p != at && label.covers(*p));
+        inside && !covered && !placed.iter().any(|other| label.meets(other))
+    };
+    let beside = Label { left: at.0 + 9.0, width, y: at.1 };
+    candidates.find(free).unwrap_or(beside)
+}
+
 fn points(s: &mut String, chart: &Scatter, x: Decades, y: Decades) {
-    let mut placed: Vec<(f64, f64)> = Vec::new();
-    for (i, (name, px, py)) in chart.points.iter().enumerate() {
-        let at = (LEFT + x.share(*px) * PLOT_WIDTH, TOP + (1.0 - y.share(*py)) * PLOT_HEIGHT);
-        let mut label = (at.0 + 8.0, at.1 + 4.0);
-        // Labels of neighbours go below each other.
-        let width = name.chars().count() as f64 * 7.0;
-        while placed
-            .iter()
-            .any(|p| (p.0 - label.0).abs() < width.max(90.0) && (p.1 - label.1).abs() < LINE)
-        {
-            label.1 += LINE;
-        }
+    let at = |px: f64, py: f64| {
+        (LEFT + x.share(px) * PLOT_WIDTH, TOP + (1.0 - y.share(py)) * PLOT_HEIGHT)
+    };
+    let places: Vec<(f64, f64)> = chart.points.iter().map(|(_, px, py)| at(*px, *py)).collect();
+    let mut placed: Vec<Label> = Vec::new();
+    for (i, ((name, px, py), at)) in chart.points.iter().zip(&places).enumerate() {
+        let label = place(*at, name, &places, &placed);
         placed.push(label);
         let colour = PALETTE[i % PALETTE.len()];
+        if (label.y - at.1).abs() >= LINE {
+            // From the point to the end of the label that is nearer.
+            let right = label.left > at.0;
+            let end = if right { label.left - 2.0 } else { label.left + label.width };
+            let _ = write!(
+                s,
+                "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{end:.1}\" y2=\"{:.1}\" stroke=\"#999\" \
+                 stroke-width=\"0.7\"/>",
+                at.0, at.1, label.y
+            );
+        }
         let _ = write!(
             s,
-            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"5\" fill=\"{colour}\" stroke=\"#333\" \
+            "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{REACH}\" fill=\"{colour}\" stroke=\"#333\" \
              stroke-width=\"0.5\"><title>{}: {} {}, {} {}</title></circle>\
              <text x=\"{:.1}\" y=\"{:.1}\" fill=\"#222\">{}</text>",
             at.0,
@@ -143,8 +190,8 @@ fn points(s: &mut String, chart: &Scatter, x: Decades, y: Decades) {
             escape(&chart.y),
             compact(*px),
             escape(&chart.x),
-            label.0,
-            label.1,
+            label.left,
+            label.y + 4.0,
             escape(name)
         );
     }
@@ -175,10 +222,10 @@ mod tests {
         let s = svg(&chart);
         assert!(s.contains("a &amp; b") && s.contains("&lt;3&gt;") && s.ends_with("</svg>"));
         assert_eq!(s.matches("<circle").count(), 3);
-        let y_of = |name: &str| {
+        let place_of = |name: &str| {
             let end = s.find(&format!("\" fill=\"#222\">{name}</text>")).unwrap();
-            s[..end].rsplit("y=\"").next().unwrap().to_owned()
+            s[..end].rsplit("<text x=\"").next().unwrap().to_owned()
         };
-        assert_ne!(y_of("one"), y_of("two"));
+        assert_ne!(place_of("one"), place_of("two"));
     }
 }

@@ -15,7 +15,8 @@ use crate::e2fsck::E2fsck;
 use crate::figures::{Cut, Figures};
 use crate::judge::{Judge, judge};
 use crate::kernel::Kernel;
-use crate::ledger::Ledger;
+use crate::ledger::{Action, Ledger};
+use crate::program::{Call, Kind};
 
 /// A machine whose power can be cut and returned: it knows how to build its devices around given
 /// contents and to mount the file system on them.
@@ -368,6 +369,25 @@ impl Judge for Ledger {
                 Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
             }
         }
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        let mut calls: Vec<Call> = self
+            .files()
+            .iter()
+            .flat_map(|(file, ops)| {
+                ops.iter().map(|op| match op.action {
+                    Action::Write { offset, len, tag } => {
+                        Call::stamped(file, (offset, len, tag), op.started, op.acknowledged)
+                    }
+                    Action::Truncate => {
+                        Call::plain(Kind::Truncate, file, op.started, op.acknowledged)
+                    }
+                })
+            })
+            .collect();
+        calls.sort_by_key(|call| call.started.tick);
+        calls
     }
 }
 

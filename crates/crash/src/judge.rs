@@ -20,6 +20,7 @@ use steadfast_vfs::FileSystem;
 
 use crate::figures::Cut;
 use crate::ledger::{Action, Operation};
+use crate::program::Call;
 
 /// Bytes of the unit that a file system may be asked to keep whole where it journals data: the
 /// usual block, at a multiple of its size in the file. What one write call has put into it is
@@ -34,6 +35,12 @@ pub trait Judge: Send + Sync {
     /// Judges a cut after which there is nothing to be read, because the mount was refused: all
     /// that was promised is missing until a person comes. Says nothing unless implemented.
     fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
+
+    /// The calls of the workload as far as they are remembered, in the order in which they were
+    /// made: to tell what came before a cut.
+    fn calls(&self) -> Vec<Call> {
+        Vec::new()
+    }
 }
 
 /// What one cut took from one file.

@@ -1,5 +1,6 @@
 //! Record a run, cut the power, recover, judge.
 
+pub mod again;
 pub mod cuts;
 pub mod e2fsck;
 pub mod explore;

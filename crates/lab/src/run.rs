@@ -3,6 +3,7 @@
 //! Each job is a simulation of its own, so the order in which jobs finish and what else the
 //! machine does change nothing in the results.
 
+mod again;
 mod benchmark;
 mod files;
 mod kernel;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 // belong to one of the two.
 use std::sync::mpsc;
 
+pub use again::cut_again;
 use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
 use steadfast_runtime::spawn;

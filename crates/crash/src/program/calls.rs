@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use steadfast_block::pattern;
 use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Digest;
 
 use super::tree::{Contents, shown};
 
@@ -125,6 +127,35 @@ pub struct Call {
 }
 
 impl Call {
+    /// A call that succeeded, of which no more is known than this.
+    pub fn plain(kind: Kind, path: &str, started: Moment, returned: Option<Moment>) -> Call {
+        Call {
+            kind,
+            started,
+            returned,
+            failed: false,
+            ino: 0,
+            replaced: 0,
+            path: path.as_bytes().to_vec(),
+            other: Vec::new(),
+            offset: 0,
+            contents: None,
+            lost: None,
+        }
+    }
+
+    /// A write of stamped data ([`steadfast_block::pattern`]).
+    pub fn stamped(
+        path: &str,
+        (offset, len, tag): (u64, u64, u64),
+        started: Moment,
+        returned: Option<Moment>,
+    ) -> Call {
+        let digest = Digest::of(&pattern::bytes(tag, offset, len as usize));
+        let contents = Some(Contents { size: len, digest });
+        Call { offset, contents, ..Call::plain(Kind::Write, path, started, returned) }
+    }
+
     /// Whether it had returned with success before a tick.
     pub fn done_before(&self, tick: u64) -> bool {
         !self.failed && self.returned.is_some_and(|returned| returned.tick < tick)

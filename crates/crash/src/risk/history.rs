@@ -84,9 +84,33 @@ pub struct Binding {
     pub durable: Option<Moment>,
 }
 
+/// What a sync was of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Synced {
+    /// A file.
+    File(Object),
+    /// A folder, by its path.
+    Folder(String),
+    /// Everything.
+    All,
+}
+
+/// A sync, with its moments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyncOperation {
+    /// What was to be made durable.
+    pub of: Synced,
+    /// When the call was made.
+    pub started: Moment,
+    /// When it returned.
+    pub returned: Option<Moment>,
+}
+
 /// Everything that was done.
 #[derive(Debug, Clone, Default)]
 pub struct History {
+    /// The syncs, in the order of their calls. What they made durable is in what follows.
+    pub syncs: Vec<SyncOperation>,
     /// The writes to each file, in order; their tags name the file.
     pub contents: BTreeMap<Object, Vec<Operation>>,
     /// The operations on names, in the order of their calls.
@@ -109,6 +133,11 @@ impl History {
     fn bind(&mut self, path: &str, holds: Option<Object>, by: usize) {
         let binding = Binding { holds, by, durable: None };
         self.bindings.entry(path.to_owned()).or_default().push(binding);
+    }
+
+    fn sync(&mut self, started: Moment, of: Synced) -> What {
+        self.syncs.push(SyncOperation { of, started, returned: None });
+        What::Sync(self.syncs.len() - 1)
     }
 
     fn holder(&self, path: &str) -> Option<Object> {
@@ -151,9 +180,7 @@ pub struct Started {
 enum What {
     Naming(usize),
     Write(usize),
-    SyncFile,
-    SyncFolder(String),
-    SyncAll,
+    Sync(usize),
 }
 
 /// Writes the history while it happens.
@@ -204,9 +231,9 @@ impl Account {
                 ops.push(Operation { action, started: at, acknowledged: None, durable: None });
                 (object, tag, What::Write(ops.len() - 1))
             }
-            Call::SyncFile(object) => (object, 0, What::SyncFile),
-            Call::SyncFolder(folder) => (none, 0, What::SyncFolder(folder.into())),
-            Call::SyncAll => (none, 0, What::SyncAll),
+            Call::SyncFile(object) => (object, 0, history.sync(at, Synced::File(object))),
+            Call::SyncFolder(folder) => (none, 0, history.sync(at, Synced::Folder(folder.into()))),
+            Call::SyncAll => (none, 0, history.sync(at, Synced::All)),
         };
         Started { object, tag, at, what }
     }
@@ -223,11 +250,17 @@ impl Account {
                     ops[*index].acknowledged = Some(now);
                 }
             }
-            What::SyncFile => history.contents_durable(Some(started.object), begun, now),
-            What::SyncFolder(folder) => history.names_durable(Some(folder), begun, now),
-            What::SyncAll => {
-                history.contents_durable(None, begun, now);
-                history.names_durable(None, begun, now);
+            What::Sync(index) => {
+                let sync = &mut history.syncs[*index];
+                sync.returned = Some(now);
+                match sync.of.clone() {
+                    Synced::File(object) => history.contents_durable(Some(object), begun, now),
+                    Synced::Folder(folder) => history.names_durable(Some(&folder), begun, now),
+                    Synced::All => {
+                        history.contents_durable(None, begun, now);
+                        history.names_durable(None, begun, now);
+                    }
+                }
             }
         }
     }

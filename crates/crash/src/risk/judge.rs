@@ -19,10 +19,15 @@ use super::words::Words;
 use crate::figures::Cut;
 use crate::judge::{FileLoss, Judge, judge};
 use crate::ledger::Operation;
+use crate::program::Call;
 
 impl Judge for History {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
         judge_tree(self, &Tree::read(fs), at, cut);
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.told()
     }
 
     fn judge_refused(&self, at: Moment, cut: &mut Cut) {

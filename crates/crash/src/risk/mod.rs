@@ -8,6 +8,7 @@ mod judge;
 mod peer;
 mod speed;
 mod tasks;
+mod told;
 mod tree;
 mod words;
 mod workload;

@@ -35,6 +35,18 @@ pub(super) fn run(
     variant: &Variant,
     report: &Report,
 ) -> Result<Outcome, String> {
+    let (machine, ran) = recorded(setting, workload, variant)?;
+    let cut =
+        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
+    Ok(cut_honest_and_lying(setting, variant, ran, report, &cut))
+}
+
+/// Runs the workload; the machine, and what it did.
+pub(super) fn recorded(
+    setting: &Setting,
+    workload: &FilesWorkload,
+    variant: &Variant,
+) -> Result<(Arc<dyn Machine>, RecordedRun), String> {
     let machine = Arc::new(Modelled {
         scenario: setting.scenario.clone(),
         variant: variant.clone(),
@@ -43,10 +55,18 @@ pub(super) fn run(
     let (inner, workload) = (Arc::clone(&machine), workload.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
     let ran = sim.run(move || record(&inner, &workload)).map_err(|e| e.to_string())??;
-    let machine: Arc<dyn Machine> = machine;
-    let cut =
-        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
-    Ok(cut_honest_and_lying(setting, variant, ran, report, &cut))
+    Ok((machine, ran))
+}
+
+/// The plan of the cuts on devices whose caches lie.
+pub(super) fn lying_plan(setting: &Setting) -> Plan {
+    let cuts = (setting.cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
+    Plan { cuts, e2fsck_every: 0, ..plan(setting.cuts, setting.options.seed) }
+}
+
+/// The same run, had the caches lied.
+pub(super) fn lied(recorded: &Recorded) -> Recorded {
+    recorded.on_lying_devices(LYING_CACHE, LYING_DRAINS_WITHIN)
 }
 
 /// Cuts a recorded run, and again as if its caches had lied; what comes out of both.
@@ -59,15 +79,15 @@ pub(super) fn cut_honest_and_lying(
 ) -> Outcome {
     let RecordedRun { recorded, speed } = ran;
     let honest = plan(setting.cuts, setting.options.seed);
-    let lying_cuts = (setting.cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
+    let lying_plan = lying_plan(setting);
+    let lying_cuts = lying_plan.cuts;
     let all = (setting.cuts + lying_cuts).max(1) as f64;
-    let lying = recorded.on_lying_devices(LYING_CACHE, LYING_DRAINS_WITHIN);
+    let lying = lied(&recorded);
     let figures = cut(recorded, &honest, &|done| report(done as f64 / all));
     let mut risk = row(variant, figures);
     if lying_cuts > 0 {
-        let plan = Plan { cuts: lying_cuts, e2fsck_every: 0, ..honest };
         let done_before = setting.cuts;
-        let lied = cut(lying, &plan, &|done| report((done_before + done) as f64 / all));
+        let lied = cut(lying, &lying_plan, &|done| report((done_before + done) as f64 / all));
         risk.if_the_cache_lies = Some(LyingRow {
             cuts: lied.cuts.len() as u64,
             broken_promises: lied.sum(|c| c.broken_promises),

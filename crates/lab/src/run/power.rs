@@ -29,17 +29,26 @@ pub(super) fn run(
     variant: &Variant,
     report: &Report,
 ) -> Result<RiskRow, String> {
+    let (machine, recorded) = recorded(setting, iozone, variant)?;
+    let plan = plan(setting.cuts, setting.options.seed);
+    let cuts = plan.cuts.max(1) as f64;
+    let figures = explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts));
+    Ok(row(variant, figures))
+}
+
+/// Runs the benchmark; the machine, and what it did.
+pub(super) fn recorded(
+    setting: &Setting,
+    iozone: &iozone::Options,
+    variant: &Variant,
+) -> Result<(Arc<dyn Machine>, Recorded), String> {
     let memory = setting.page_cache_bytes(iozone);
     let machine =
         Arc::new(Modelled { scenario: setting.scenario.clone(), variant: variant.clone(), memory });
     let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
     let recorded = sim.run(move || record(&inner, &iozone)).map_err(|e| e.to_string())??;
-    let plan = plan(setting.cuts, setting.options.seed);
-    let cuts = plan.cuts.max(1) as f64;
-    let machine: Arc<dyn Machine> = machine;
-    let figures = explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts));
-    Ok(row(variant, figures))
+    Ok((machine, recorded))
 }
 
 /// So many cuts, spread over the run.

@@ -1,0 +1,91 @@
+//! The history as the calls that it came from: to tell what came before a cut.
+
+use super::history::{Binding, History, Naming, Object, Synced};
+use crate::ledger::Action;
+use crate::program::{Call, Kind};
+
+impl History {
+    /// The path of a file at a tick: the one it got last.
+    fn path_of(&self, object: Object, tick: u64) -> String {
+        let of = |b: &&Binding| b.holds == Some(object) && self.begun(b, tick);
+        let named = self
+            .bindings
+            .iter()
+            .filter_map(|(path, bindings)| bindings.iter().rfind(of).map(|b| (b.by, path)));
+        named.max().map_or_else(|| format!("file {}", object.0), |(_, path)| path.clone())
+    }
+
+    /// All calls, in the order in which they were made.
+    pub fn told(&self) -> Vec<Call> {
+        let names = self.namings.iter().map(|n| {
+            let plain = |kind, path: &str| Call::plain(kind, path, n.started, n.acknowledged);
+            match &n.naming {
+                Naming::Create { path } => plain(Kind::Create, path),
+                Naming::Remove { path } => plain(Kind::Unlink, path),
+                Naming::Rename { from, to } => {
+                    Call { other: to.clone().into_bytes(), ..plain(Kind::Rename, from) }
+                }
+            }
+        });
+        let syncs = self.syncs.iter().map(|s| {
+            let plain = |kind, path: &str| Call::plain(kind, path, s.started, s.returned);
+            match &s.of {
+                Synced::File(o) => plain(Kind::Fsync, &self.path_of(*o, s.started.tick)),
+                Synced::Folder(folder) => plain(Kind::FsyncDir, folder),
+                Synced::All => plain(Kind::Sync, ""),
+            }
+        });
+        let writes = self.contents.iter().flat_map(|(object, ops)| {
+            ops.iter().map(|op| {
+                let path = self.path_of(*object, op.started.tick);
+                match op.action {
+                    Action::Write { offset, len, tag } => {
+                        Call::stamped(&path, (offset, len, tag), op.started, op.acknowledged)
+                    }
+                    Action::Truncate => {
+                        Call::plain(Kind::Truncate, &path, op.started, op.acknowledged)
+                    }
+                }
+            })
+        });
+        let mut all: Vec<Call> = names.chain(syncs).chain(writes).collect();
+        all.sort_by_key(|call| call.started.tick);
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_devices::filter::record::RecordLog;
+
+    use super::super::history::{Account, Call as Made};
+    use super::*;
+
+    #[test]
+    fn calls_are_told_in_their_order_with_the_names_of_their_time() {
+        let account = Account::new(&RecordLog::new());
+        let did = |call: Made<'_>| {
+            let started = account.begin(call);
+            account.end(&started);
+            started.object
+        };
+        let file = did(Made::Create("a"));
+        did(Made::Write(file, 0, 512));
+        did(Made::Rename("a", "b"));
+        did(Made::SyncFile(file));
+        did(Made::SyncFolder("d"));
+        did(Made::Remove("b"));
+        did(Made::SyncAll);
+        let told: Vec<String> = account.history().told().iter().map(ToString::to_string).collect();
+        let want = [
+            "create a",
+            "write a: 512 bytes at 0",
+            "rename a to b",
+            "fsync b",
+            "fsync of directory d",
+            "unlink b",
+            "sync",
+        ];
+        assert_eq!(told, want);
+    }
+}

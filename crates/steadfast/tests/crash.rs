@@ -9,5 +9,7 @@ mod lab;
 mod refused;
 #[path = "crash/replaced.rs"]
 mod replaced;
+#[path = "crash/scenario.rs"]
+mod scenario;
 #[path = "crash/sqlite.rs"]
 mod sqlite;

@@ -104,14 +104,27 @@ Examples:
   steadfast crash show run.crash --cut 17 --shrink       the fewest writes that matter
   steadfast crash show run.crash --cut 17 --tree after/ --image crashed.img
   e2fsck -fn crashed.img
+  steadfast crash show data-at-risk --variant ordered --cut 17    a cut of `lab run data-at-risk`
 
 Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly.")]
 pub struct CrashShow {
-    /// A recording of `crash run`
+    /// A recording of `crash run`; with --variant, a scenario of `lab run`
     pub recording: PathBuf,
     /// Number of the state
     #[arg(long, value_name = "N")]
     pub cut: Option<u64>,
+    /// Show a cut of a scenario's variant: run again, with the same seed it is the same
+    #[arg(long, value_name = "NAME", requires = "cut", conflicts_with_all = ["command", "shrink"])]
+    pub variant: Option<String>,
+    /// With --variant: the seed that `lab run` had
+    #[arg(long, value_name = "S", requires = "variant", default_value_t = 1)]
+    pub seed: u64,
+    /// With --variant: how many cuts `lab run` made [default: as the scenario says]
+    #[arg(long, value_name = "N", requires = "variant")]
+    pub cuts: Option<u64>,
+    /// With --variant: a cut of those on devices whose caches lie
+    #[arg(long, requires = "variant")]
+    pub lying: bool,
     #[command(flatten)]
     pub judge: JudgeArgs,
     /// Find the fewest writes that must be lost, or must survive, for the state to be wrong

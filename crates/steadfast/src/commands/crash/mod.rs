@@ -3,12 +3,14 @@
 pub mod cli;
 mod devices;
 mod kernel;
+mod lab;
 mod own;
 mod program;
 mod report;
 mod run;
 mod setup;
 mod show;
+mod story;
 
 pub use run::run;
 pub use show::show;

@@ -1,28 +1,28 @@
 //! `steadfast crash show`: the story of one state.
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Wrong};
 use steadfast_crash::program::shrink::{self, Decisive};
-use steadfast_crash::program::{Names, Run, file, shown};
-use steadfast_devices::filter::record::{Action, Event};
-use steadfast_vfs::FileType;
+use steadfast_crash::program::{Names, Run, file};
+use steadfast_devices::filter::record::Event;
 
 use super::cli::CrashShow;
 use super::report::{bytes, since};
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::setup::{self, Setup};
+use super::story::{TOLD, on_behalf, purpose, request, tell_calls, tell_writes, write_image};
+use super::{lab, story};
 use crate::{Outcome, Usage};
-
-/// Files, writes and lines of output that are told at most.
-const TOLD: usize = 40;
 
 /// Makes a state again and tells of it; without a state, tells of the recording.
 pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
+    if let (Some(variant), Some(cut)) = (&args.variant, args.cut) {
+        return lab::show(args, variant, cut, out);
+    }
     let path = &args.recording;
     let bad = |e: String| Usage(format!("{}: {e}", path.display()));
     let run = file::load(path).map_err(bad)?;
@@ -86,117 +86,12 @@ fn tell_cut(setup: &Setup, run: &Run, state: &State, out: &mut dyn Write) -> Res
     Ok(())
 }
 
-/// What happened last: calls and printed lines.
-fn tell_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> Result<()> {
-    let tick = state.cut.tick;
-    let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
-        let end = match call.returned.filter(|returned| returned.tick < tick) {
-            Some(_) => "",
-            None => " ... had not returned",
-        };
-        (call.started, format!("{call}{end}"))
-    });
-    let lines = run.lines[..run.printed_before(tick)].iter();
-    let lines =
-        lines.map(|l| (l.printed, format!("printed: {}", String::from_utf8_lossy(&l.text))));
-    let mut all: Vec<_> = calls.chain(lines).collect();
-    all.sort_by_key(|(moment, _)| moment.tick);
-    writeln!(out, "\nThe last that happened before:")?;
-    for (moment, what) in &all[all.len().saturating_sub(most)..] {
-        writeln!(out, "  {:>11.6} s  {what}", since(run, moment.at))?;
-    }
-    if all.is_empty() {
-        writeln!(out, "  nothing")?;
-    }
-    Ok(())
-}
-
-/// Requests in doubt by device and tick, with how many of their units are there.
-fn doubted(state: &State) -> BTreeMap<(u32, u64), (usize, usize)> {
-    let mut writes: BTreeMap<(u32, u64), (usize, usize)> = BTreeMap::new();
-    for (unit, kept) in state.in_doubt.iter().zip(&state.kept) {
-        let entry = writes.entry((unit.device, unit.submitted)).or_default();
-        entry.0 += usize::from(*kept);
-        entry.1 += 1;
-    }
-    writes
-}
-
 /// What lies where: after the recovery of this state and, beside that, at the end of the run.
 fn names(setup: &Setup, run: &Run, state: &State) -> Names {
     let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
     let mut names = setup.names(state.contents.clone());
     names.add(setup.names(end));
     names
-}
-
-/// What a request's bytes are for.
-fn purpose(names: &Names, event: &Event) -> String {
-    let Action::Write { offset, data, .. } = &event.action else { return String::new() };
-    let data = data.unpack();
-    let what = match event.device.0 {
-        0 => names.name(*offset, &data),
-        _ => names.journal(&data).join(", "),
-    };
-    if what.is_empty() { what } else { format!(": {what}") }
-}
-
-fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write) -> Result<()> {
-    let writes = doubted(state);
-    writeln!(
-        out,
-        "\nIn doubt: {} sectors of {} writes; {} sectors have survived.",
-        state.in_doubt.len(),
-        writes.len(),
-        state.kept()
-    )?;
-    let events: BTreeMap<u64, &Event> =
-        run.recording.events().iter().map(|event| (event.submitted.tick, event)).collect();
-    for ((device, tick), (there, all)) in writes.iter().take(TOLD) {
-        let Some(event) = events.get(tick) else { continue };
-        let fate = match there {
-            0 => "lost".to_owned(),
-            n if n == all => "there".to_owned(),
-            n => format!("{n} of {all} sectors there"),
-        };
-        let name = &run.recording.devices()[*device as usize].info.name;
-        writeln!(
-            out,
-            "  {:>11.6} s  {fate:5}  {name}: {}{}{}",
-            since(run, event.submitted.at),
-            request(event),
-            purpose(names, event),
-            on_behalf(run, event)
-        )?;
-    }
-    if writes.len() > TOLD {
-        writeln!(out, "  and {} more", writes.len() - TOLD)?;
-    }
-    Ok(())
-}
-
-/// The call that a request was done for.
-fn on_behalf(run: &Run, event: &Event) -> String {
-    let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
-    match number.and_then(|n| run.calls.get(n)) {
-        Some(call) => format!("; for: {call}"),
-        None => String::new(),
-    }
-}
-
-fn request(event: &Event) -> String {
-    match &event.action {
-        Action::Write { offset, data, .. } => {
-            format!("write of {} at {offset}", bytes(data.len() as u64))
-        }
-        Action::Discard { offset, len } => format!("discard of {} at {offset}", bytes(*len)),
-        Action::Store { offset, data } => {
-            format!("store of {} at {offset}", bytes(data.len() as u64))
-        }
-        Action::Persist { offset, len } => format!("persist of {} at {offset}", bytes(*len)),
-        Action::Flush => "flush".into(),
-        Action::Fence => "fence".into(),
-    }
 }
 
 fn tell_recovery(
@@ -211,32 +106,7 @@ fn tell_recovery(
     match recovered.tree {
         Err(why) => wrong.push(Wrong::Refused(why)),
         Ok(tree) => {
-            writeln!(out, "\nThe next boot finds {} files and folders:", tree.len())?;
-            for (path, node) in tree.nodes().take(TOLD) {
-                let what = match node.attr.kind {
-                    FileType::Directory => "folder".into(),
-                    FileType::Symlink => format!("link to {}", shown(&node.target)),
-                    FileType::Regular => bytes(node.attr.size),
-                    _ => "special file".into(),
-                };
-                let before = base.get(path).map(|old| old.contents == node.contents);
-                let change = match before {
-                    Some(true) => "",
-                    Some(false) => "  (changed)",
-                    None => "  (new)",
-                };
-                writeln!(out, "  {}  {what}{change}", shown(path))?;
-            }
-            if tree.len() > TOLD {
-                writeln!(out, "  and {} more", tree.len() - TOLD)?;
-            }
-            for (path, _) in base.nodes().filter(|(path, _)| tree.get(path).is_none()).take(TOLD) {
-                writeln!(out, "  {}  is gone", shown(path))?;
-            }
-            if let Some(folder) = copy {
-                std::fs::create_dir(folder).with_context(|| folder.display().to_string())?;
-                tree.write_to(folder)?;
-            }
+            story::tell_tree(&tree, &base, copy, out)?;
             wrong.extend(exploration.verdict(&tree, &base, state.cut).map_err(|e| anyhow!(e))?);
         }
     }
@@ -273,17 +143,6 @@ fn tell_decisive(run: &Run, names: &Names, decisive: &Decisive, out: &mut dyn Wr
             purpose(names, event),
             on_behalf(run, event),
         )?;
-    }
-    Ok(())
-}
-
-fn write_image(state: &State, path: &Path) -> Result<()> {
-    let mut paths = vec![path.to_path_buf()];
-    let mut journal = path.as_os_str().to_owned();
-    journal.push(".journal");
-    paths.push(PathBuf::from(journal));
-    for (store, path) in state.contents.iter().zip(&paths) {
-        store.export(path).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }

@@ -1,0 +1,79 @@
+//! The story of a cut that `lab run` made: the variant is run again, which gives the same.
+
+use std::io::Write;
+
+use anyhow::{Result, anyhow};
+use steadfast_crash::again::Again;
+use steadfast_crash::cuts::contents_where;
+use steadfast_crash::figures::Cut;
+use steadfast_crash::program::Names;
+use steadfast_lab::run::cut_again;
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::{LabError, RunOptions, stack};
+
+use super::cli::CrashShow;
+use super::report::since;
+use super::story::{tell_calls, tell_tree, tell_writes, write_image};
+use crate::{Outcome, Usage};
+
+/// Makes the cut again and tells of it.
+pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
+    let name = args.recording.to_string_lossy();
+    let scenario = Scenario::find(&name).map_err(|e| Usage(e.to_string()))?;
+    let options = RunOptions { full: false, cuts: args.cuts, seed: args.seed };
+    let again = cut_again(&scenario, &options, variant, cut, args.lying).map_err(|e| match e {
+        LabError::Variant { .. } => anyhow::Error::new(e),
+        e => Usage(e.to_string()).into(),
+    })?;
+    let Again { run, state, before, after, cut } = again;
+    if let Some(image) = &args.image {
+        write_image(&state, image)?;
+    }
+    let lying = if args.lying { ", as if its caches lied" } else { "" };
+    writeln!(
+        out,
+        "Cut {} of '{variant}' of {}{lying}, seed {}: the power went {:.6} s after the beginning.",
+        state.number,
+        scenario.name,
+        args.seed,
+        since(&run, state.cut.at)
+    )?;
+    tell_calls(&run, &state, args.calls, out)?;
+    let mount = scenario.variants.iter().find(|v| v.name == variant).map_or("", |v| &v.mount);
+    let mount = stack::mount_options(mount).map_err(|e| anyhow!(e))?;
+    let end = contents_where(&run.bases, &run.recording, run.recording.last_cut(), |_| true);
+    let mut names = Names::of(state.contents.clone(), &mount);
+    names.add(Names::of(end, &mount));
+    tell_writes(&run, &names, &state, out)?;
+    match (&after, &before) {
+        (Ok(after), Ok(before)) => tell_tree(after, before, args.tree.as_deref(), out)?,
+        (Err(why), _) | (_, Err(why)) => writeln!(out, "\nThere is no tree to be seen: {why}")?,
+    }
+    verdict(&cut, out)
+}
+
+/// What the cut took, and what is wrong about that.
+fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
+    writeln!(
+        out,
+        "\nTaken: {} acknowledged operations, {} bytes, the oldest {:.3} s old; {} torn writes; \
+         recovery took {:.1} ms.",
+        cut.lost_operations,
+        cut.lost_bytes,
+        cut.lost_age.as_secs_f64(),
+        cut.torn_writes,
+        cut.recovery.as_secs_f64() * 1e3
+    )?;
+    if let Some(Ok(())) = cut.e2fsck {
+        writeln!(out, "e2fsck -fn calls the recovered image clean.")?;
+    }
+    let e2fsck = cut.e2fsck.iter().filter_map(|v| v.as_ref().err());
+    let wrong: Vec<&String> = cut.damage.iter().chain(&cut.findings).chain(e2fsck).collect();
+    for one in &wrong {
+        writeln!(out, "Wrong: {one}")?;
+    }
+    if wrong.is_empty() {
+        writeln!(out, "Nothing is wrong with it.")?;
+    }
+    Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
+}

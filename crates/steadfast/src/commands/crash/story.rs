@@ -1,0 +1,165 @@
+//! The parts of a story that all recordings have.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use steadfast_crash::cuts::State;
+use steadfast_crash::program::{Names, Run, Tree, shown};
+use steadfast_devices::filter::record::{Action, Event};
+use steadfast_vfs::FileType;
+
+use super::report::{bytes, since};
+
+/// Files, writes and lines of output that are told at most.
+pub const TOLD: usize = 40;
+
+/// What happened last: calls and printed lines.
+pub fn tell_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> Result<()> {
+    let tick = state.cut.tick;
+    let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
+        let end = match call.returned.filter(|returned| returned.tick < tick) {
+            Some(_) => "",
+            None => " ... had not returned",
+        };
+        (call.started, format!("{call}{end}"))
+    });
+    let lines = run.lines[..run.printed_before(tick)].iter();
+    let lines =
+        lines.map(|l| (l.printed, format!("printed: {}", String::from_utf8_lossy(&l.text))));
+    let mut all: Vec<_> = calls.chain(lines).collect();
+    all.sort_by_key(|(moment, _)| moment.tick);
+    writeln!(out, "\nThe last that happened before:")?;
+    for (moment, what) in &all[all.len().saturating_sub(most)..] {
+        writeln!(out, "  {:>11.6} s  {what}", since(run, moment.at))?;
+    }
+    if all.is_empty() {
+        writeln!(out, "  nothing")?;
+    }
+    Ok(())
+}
+
+/// Requests in doubt by device and tick, with how many of their units are there.
+fn doubted(state: &State) -> BTreeMap<(u32, u64), (usize, usize)> {
+    let mut writes: BTreeMap<(u32, u64), (usize, usize)> = BTreeMap::new();
+    for (unit, kept) in state.in_doubt.iter().zip(&state.kept) {
+        let entry = writes.entry((unit.device, unit.submitted)).or_default();
+        entry.0 += usize::from(*kept);
+        entry.1 += 1;
+    }
+    writes
+}
+
+/// What a request's bytes are for.
+pub fn purpose(names: &Names, event: &Event) -> String {
+    let Action::Write { offset, data, .. } = &event.action else { return String::new() };
+    let data = data.unpack();
+    let what = match event.device.0 {
+        0 => names.name(*offset, &data),
+        _ => names.journal(&data).join(", "),
+    };
+    if what.is_empty() { what } else { format!(": {what}") }
+}
+
+pub fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write) -> Result<()> {
+    let writes = doubted(state);
+    writeln!(
+        out,
+        "\nIn doubt: {} sectors of {} writes; {} sectors have survived.",
+        state.in_doubt.len(),
+        writes.len(),
+        state.kept()
+    )?;
+    let events: BTreeMap<u64, &Event> =
+        run.recording.events().iter().map(|event| (event.submitted.tick, event)).collect();
+    for ((device, tick), (there, all)) in writes.iter().take(TOLD) {
+        let Some(event) = events.get(tick) else { continue };
+        let fate = match there {
+            0 => "lost".to_owned(),
+            n if n == all => "there".to_owned(),
+            n => format!("{n} of {all} sectors there"),
+        };
+        let name = &run.recording.devices()[*device as usize].info.name;
+        writeln!(
+            out,
+            "  {:>11.6} s  {fate:5}  {name}: {}{}{}",
+            since(run, event.submitted.at),
+            request(event),
+            purpose(names, event),
+            on_behalf(run, event)
+        )?;
+    }
+    if writes.len() > TOLD {
+        writeln!(out, "  and {} more", writes.len() - TOLD)?;
+    }
+    Ok(())
+}
+
+/// The call that a request was done for.
+pub fn on_behalf(run: &Run, event: &Event) -> String {
+    let number = usize::try_from(event.call).ok().and_then(|n| n.checked_sub(1));
+    match number.and_then(|n| run.calls.get(n)) {
+        Some(call) => format!("; for: {call}"),
+        None => String::new(),
+    }
+}
+
+pub fn request(event: &Event) -> String {
+    match &event.action {
+        Action::Write { offset, data, .. } => {
+            format!("write of {} at {offset}", bytes(data.len() as u64))
+        }
+        Action::Discard { offset, len } => format!("discard of {} at {offset}", bytes(*len)),
+        Action::Store { offset, data } => {
+            format!("store of {} at {offset}", bytes(data.len() as u64))
+        }
+        Action::Persist { offset, len } => format!("persist of {} at {offset}", bytes(*len)),
+        Action::Flush => "flush".into(),
+        Action::Fence => "fence".into(),
+    }
+}
+
+/// The files that the next boot finds, and what became of those that were there before; a copy of
+/// them where one is asked for.
+pub fn tell_tree(tree: &Tree, base: &Tree, copy: Option<&Path>, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "\nThe next boot finds {} files and folders:", tree.len())?;
+    for (path, node) in tree.nodes().take(TOLD) {
+        let what = match node.attr.kind {
+            FileType::Directory => "folder".into(),
+            FileType::Symlink => format!("link to {}", shown(&node.target)),
+            FileType::Regular => bytes(node.attr.size),
+            _ => "special file".into(),
+        };
+        let before = base.get(path).map(|old| old.contents == node.contents);
+        let change = match before {
+            Some(true) => "",
+            Some(false) => "  (changed)",
+            None => "  (new)",
+        };
+        writeln!(out, "  {}  {what}{change}", shown(path))?;
+    }
+    if tree.len() > TOLD {
+        writeln!(out, "  and {} more", tree.len() - TOLD)?;
+    }
+    for (path, _) in base.nodes().filter(|(path, _)| tree.get(path).is_none()).take(TOLD) {
+        writeln!(out, "  {}  is gone", shown(path))?;
+    }
+    if let Some(folder) = copy {
+        std::fs::create_dir(folder).with_context(|| folder.display().to_string())?;
+        tree.write_to(folder)?;
+    }
+    Ok(())
+}
+
+/// Writes what the cut left, before any recovery.
+pub fn write_image(state: &State, path: &Path) -> Result<()> {
+    let mut paths = vec![path.to_path_buf()];
+    let mut journal = path.as_os_str().to_owned();
+    journal.push(".journal");
+    paths.push(PathBuf::from(journal));
+    for (store, path) in state.contents.iter().zip(&paths) {
+        store.export(path).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -59,7 +59,6 @@ mod tests {
     use steadfast_devices::filter::record::RecordLog;
 
     use super::super::history::{Account, Call as Made};
-    use super::*;
 
     #[test]
     fn calls_are_told_in_their_order_with_the_names_of_their_time() {

@@ -13,7 +13,7 @@ use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::{Machine, Places, Plan, explore};
 use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
-use steadfast_crash::mixed::{MixedMachine, Setup};
+use steadfast_crash::mixed::{Case, MixedMachine, Setup};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
@@ -52,8 +52,9 @@ fn explored(name: &str, setup: Setup) -> Figures {
         let plan =
             Plan { cuts: CUTS, places, seed, e2fsck_every: 1, again_percent: 25, kernel_every };
         let figures = explore(&shared, recorded, &plan, &|_| ());
+        let case = Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan: plan.clone() };
         for finding in &figures.findings {
-            all.findings.push(format!("seed {seed}: {finding}"));
+            all.findings.push(format!("{finding}: {}", case.command(None)));
         }
         all.cuts.extend(figures.cuts);
     }

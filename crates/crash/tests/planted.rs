@@ -2,26 +2,25 @@
 //! same runs. Each is an order of writes and flushes that the sources argue for; see
 //! `steadfast_journal::Bug` and `steadfast_ext4::Bug`.
 //!
-//! `--nocapture` prints which run and which cut finds each.
+//! `--nocapture` prints which run and which cut finds each, the command that makes the cut again,
+//! and the small case.
 
 // For people who look at what was found.
 #![allow(clippy::print_stdout)]
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use steadfast_crash::explore::{Machine, Places, Plan, explore};
-use steadfast_crash::figures::{Cut, Figures};
-use steadfast_crash::mixed::{MixedMachine, Planted, Setup};
-use steadfast_crash::shrink::{Effort, shrink};
+use steadfast_crash::explore::{Places, Plan};
+use steadfast_crash::figures::Cut;
+use steadfast_crash::mixed::{Case, Planted, Setup};
+use steadfast_crash::shrink::Effort;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
 
-const DISK: u64 = 24 << 20;
 const TASKS: usize = 3;
 const OPERATIONS: usize = 70;
 /// How much to try to make a case small.
-const EFFORT: Effort = Effort { runs: 80, recoveries: 120 };
+const EFFORT: Effort = Effort { runs: 110, recoveries: 120 };
 /// A case is small if it has at most so many operations.
 const SMALL: usize = 20;
 /// Cuts of one recorded run.
@@ -29,19 +28,11 @@ const CUTS: u64 = 24;
 /// Runs in which a bug must be found.
 const RUNS: u64 = 40;
 
-/// How a run is cut: those of even seeds around flushes.
-fn plan(seed: u64, again_percent: u64) -> Plan {
+/// A run and its cuts: those of even seeds around flushes.
+fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
     let places = if seed.is_multiple_of(2) { Places::Boundaries } else { Places::Spread };
-    Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 }
-}
-
-/// Cuts one run of the set-up.
-fn run(setup: Setup, seed: u64, again_percent: u64) -> Result<Figures, String> {
-    let machine = MixedMachine { setup, disk_bytes: DISK };
-    let recorded = machine.record(seed, TASKS, OPERATIONS)?;
-    let plan = plan(seed, again_percent);
-    let machine: Arc<dyn Machine> = Arc::new(machine);
-    Ok(explore(&machine, recorded, &plan, &|_| ()))
+    let plan = Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 };
+    Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan }
 }
 
 fn is_wrong(cut: &Cut) -> bool {
@@ -57,26 +48,25 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     let mut found = None;
     let begun = Instant::now();
     for seed in 0..RUNS {
-        let figures = run(planted, seed, again_percent);
-        let figures = figures.unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
+        let case = case(planted, seed, again_percent);
+        let figures = case.explore().unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
         let wrong = figures.count(is_wrong);
-        if wrong > 0 {
-            let (took, first) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
-            println!("{name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {first}");
-            found = Some(seed);
+        if let Some(first) = figures.cuts.iter().find(|cut| is_wrong(cut)) {
+            let (took, finding) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
+            println!("{name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {finding}");
+            println!("{name}: {}", case.command(Some(first.number)));
+            found = Some(case);
             break;
         }
     }
-    let last = found.unwrap_or_else(|| panic!("{name}: not found in {RUNS} runs of {CUTS} cuts"));
-    for seed in 0..=last {
-        let figures = run(setup, seed, again_percent).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let found = found.unwrap_or_else(|| panic!("{name}: not found in {RUNS} runs of {CUTS} cuts"));
+    for seed in 0..=found.seed {
+        let figures = case(setup, seed, again_percent).explore();
+        let figures = figures.unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(figures.count(is_wrong), 0, "without {name}: {:#?}", figures.findings);
     }
-    let machine = MixedMachine { setup: planted, disk_bytes: DISK };
-    let script = machine.script(last, TASKS, OPERATIONS);
-    let plan = plan(last, again_percent);
-    let shrunk = shrink(&machine, (last, &script), &plan, &is_wrong, EFFORT);
-    let shrunk = shrunk.unwrap_or_else(|e| panic!("{name}: {e}"));
+    let again: Case = found.to_string().parse().unwrap();
+    let shrunk = again.shrink(&is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
     let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
     println!("{name}: {shrunk}");
     assert!(shrunk.script.len() <= SMALL, "{name}: {} operations", shrunk.script.len());

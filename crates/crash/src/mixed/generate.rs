@@ -81,7 +81,7 @@ impl Generator {
         let kind = match self.rng.below(100) {
             // What frees and takes anew: names that go, files that are cut, folders.
             drawn if self.like.churn && drawn >= 60 => {
-                [46, 46, 78, 71, 75, 86][self.rng.below(6) as usize]
+                [46, 46, 78, 71, 75, 86, 100][self.rng.below(7) as usize]
             }
             drawn => drawn,
         };
@@ -92,6 +92,7 @@ impl Generator {
             0..30 => return self.write(),
             30..44 => Operation::Create { name: self.new_name(&FILES)? },
             44..51 => Operation::Unlink { name: self.pick(Kind::File)? },
+            100 => Operation::UnlinkOpen { name: self.pick(Kind::File)? },
             51..53 => Operation::Unlink { name: self.pick(Kind::Symlink)? },
             53..63 => return self.rename(&FILES),
             63..67 => Operation::Link { from: self.pick(Kind::File)?, to: self.new_name(&FILES)? },

@@ -250,7 +250,7 @@ pub(crate) fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<
             vec![Some(index + 1), of(parent(name))]
         }
         Operation::Link { from, to } => vec![of(from), of(parent(to))],
-        Operation::Unlink { name } | Operation::Rmdir { name } => {
+        Operation::Unlink { name } | Operation::UnlinkOpen { name } | Operation::Rmdir { name } => {
             vec![of(name), of(parent(name))]
         }
         Operation::Rename { from, to } if of(from) != of(to) => {

@@ -13,6 +13,7 @@
 //!   is exactly what it was at the last transaction point made before `t`, or at one that was
 //!   being made.
 
+mod case;
 mod content;
 mod generate;
 pub(crate) mod judge;
@@ -25,6 +26,7 @@ mod points;
 pub(crate) mod run;
 pub(crate) mod seen;
 
+pub use case::{Case, Told};
 pub use machine::{MixedMachine, Setup};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Planted;

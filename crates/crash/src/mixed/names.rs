@@ -72,7 +72,9 @@ impl Names {
             Operation::Link { from, to } => {
                 self.entries.insert(to.clone(), self.entries[from]);
             }
-            Operation::Unlink { name } | Operation::Rmdir { name } => self.remove(name),
+            Operation::Unlink { name }
+            | Operation::UnlinkOpen { name }
+            | Operation::Rmdir { name } => self.remove(name),
             Operation::Rename { from, to } => self.rename(from, to),
             Operation::Chmod { name, mode } => {
                 let node = self.entries[name];

@@ -28,6 +28,8 @@ pub enum Operation {
     Link { from: String, to: String },
     /// Removes the name of a file or symbolic link.
     Unlink { name: String },
+    /// Removes the name of a file that is open, and closes it a while later.
+    UnlinkOpen { name: String },
     /// Removes an empty folder.
     Rmdir { name: String },
     /// Renames, replacing what is there.
@@ -59,6 +61,7 @@ impl Operation {
             Operation::Link { .. } => TransactMask::LINK,
             Operation::Unlink { .. } | Operation::Rmdir { .. } => TransactMask::UNLINK,
             Operation::Rename { .. } => TransactMask::RENAME,
+            Operation::UnlinkOpen { .. } => TransactMask::UNLINK | TransactMask::CLOSE,
             Operation::Write { how: How::Buffered | How::Direct, .. } => {
                 TransactMask::WRITE | TransactMask::CLOSE
             }

@@ -11,7 +11,34 @@ pub enum Planted {
     Ext4(steadfast_ext4::Bug),
 }
 
+use steadfast_ext4::Bug as Ext4;
+use steadfast_journal::Bug as Journal;
+
+/// All of them, with their names on a command line.
+const NAMES: [(&str, Planted); 10] = [
+    ("commit-without-preflush", Planted::Journal(Journal::CommitWithoutPreflush)),
+    ("tail-before-flush", Planted::Journal(Journal::TailBeforeFlush)),
+    ("missing-revoke", Planted::Journal(Journal::MissingRevoke)),
+    ("ordered-data-not-waited-for", Planted::Journal(Journal::OrderedDataNotWaitedFor)),
+    ("async-commit-without-checksum", Planted::Journal(Journal::AsyncCommitWithoutChecksum)),
+    ("fs-flush-omitted", Planted::Journal(Journal::FsFlushOmitted)),
+    ("recovery-not-idempotent", Planted::Journal(Journal::RecoveryNotIdempotent)),
+    ("freed-block-reused", Planted::Ext4(Ext4::FreedBlockReused)),
+    ("orphan-not-recorded", Planted::Ext4(Ext4::OrphanNotRecorded)),
+    ("entry-before-inode", Planted::Ext4(Ext4::EntryBeforeInode)),
+];
+
 impl Planted {
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(_, bug)| *bug == self).map_or("unnamed", |(name, _)| name)
+    }
+
+    /// The bug of that name.
+    pub fn named(name: &str) -> Option<Planted> {
+        NAMES.iter().find(|(known, _)| *known == name).map(|(_, bug)| *bug)
+    }
+
     pub(super) fn into_options(self, options: &mut MountOptions) {
         match self {
             Planted::Journal(bug) => options.journal.planted = Some(bug),

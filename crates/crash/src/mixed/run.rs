@@ -1,15 +1,19 @@
 //! Runs the tasks and notes what they did.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
-use steadfast_runtime::{spawn, yield_now};
+use steadfast_runtime::{sleep, spawn, yield_now};
 use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr};
 
 use super::generate::{Generator, Like};
 use super::judge::{Done, History};
 use super::operation::{How, Index, Operation, byte};
+
+/// How long a file is kept open that has lost its name.
+const OPEN_WITHOUT_NAME: Duration = Duration::from_millis(3);
 
 /// Notes of operations in the record carry this label.
 const NOTE: u64 = 0x006d_6978_6564;
@@ -202,6 +206,15 @@ impl Worker {
             Operation::Unlink { name } => {
                 let (dir, last) = self.at(name)?;
                 fs.unlink(dir, &last)
+            }
+            Operation::UnlinkOpen { name } => {
+                let fh = fs.open(self.find(name)?, rw)?;
+                let (dir, last) = self.at(name)?;
+                let removed = fs.unlink(dir, &last);
+                // Others commit meanwhile.
+                sleep(OPEN_WITHOUT_NAME);
+                fs.release(fh)?;
+                removed
             }
             Operation::Rmdir { name } => {
                 let (dir, last) = self.at(name)?;

@@ -1,0 +1,94 @@
+//! Makes the cuts of one run of the mixed workload again: the command that a test prints.
+//!
+//! ```sh
+//! cargo run --release -p steadfast-crash --example mixed -- ordered external seed=3 [cut=7] [shrink]
+//! ```
+//!
+//! With `cut=` the story of that cut: the operations before it, how much of what was in doubt
+//! survived, what recovery made of it. Without, all cuts in figures. With `shrink` the first cut
+//! that is wrong is made small. Exit status 1: something is wrong. The words are those of
+//! `mixed::Case`; `bug=` needs the feature `planted-bugs`.
+
+// It is for people.
+#![allow(clippy::print_stdout)]
+
+use std::process::ExitCode;
+
+use steadfast_crash::figures::Cut;
+use steadfast_crash::mixed::Case;
+use steadfast_crash::shrink::Effort;
+
+const EFFORT: Effort = Effort { runs: 200, recoveries: 200 };
+
+fn is_wrong(cut: &Cut) -> bool {
+    cut.broken_promises > 0
+        || cut.foreign_bytes > 0
+        || !cut.damage.is_empty()
+        || matches!(cut.e2fsck, Some(Err(_)))
+}
+
+fn main() -> ExitCode {
+    let (mut cut, mut small, mut line) = (None, false, String::new());
+    for word in std::env::args().skip(1) {
+        match (word.as_str(), word.strip_prefix("cut=").map(str::parse)) {
+            (_, Some(Ok(number))) => cut = Some(number),
+            ("shrink", _) => small = true,
+            _ => line += &format!("{word} "),
+        }
+    }
+    let case: Case = match line.parse() {
+        Ok(case) => case,
+        Err(why) => {
+            println!("{why}");
+            return ExitCode::from(2);
+        }
+    };
+    let outcome = match (cut, small) {
+        (_, true) => shrunk(&case),
+        (Some(number), _) => told(&case, number),
+        (None, _) => explored(&case),
+    };
+    match outcome {
+        Ok(wrong) => ExitCode::from(u8::from(wrong)),
+        Err(why) => {
+            println!("{why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn explored(case: &Case) -> Result<bool, String> {
+    let figures = case.explore()?;
+    let wrong = figures.count(is_wrong);
+    println!("{} cuts, {wrong} wrong", figures.cuts.len());
+    figures.findings.iter().for_each(|finding| println!("{finding}"));
+    if let Some(first) = figures.cuts.iter().find(|cut| is_wrong(cut)) {
+        println!("{}", case.command(Some(first.number)));
+    }
+    Ok(wrong > 0)
+}
+
+fn told(case: &Case, number: u64) -> Result<bool, String> {
+    let told = case.tell(number)?.ok_or_else(|| format!("there is no cut {number}"))?;
+    println!("begun before the cut at {:?}, tick {}:", told.cut.at, told.cut.tick);
+    told.operations.iter().for_each(|operation| println!("  {operation}"));
+    for (device, (in_doubt, there)) in told.in_doubt.iter().enumerate() {
+        println!("device {device}: {in_doubt} units in doubt, {there} of them there");
+    }
+    let Cut { broken_promises, foreign_bytes, findings, damage, e2fsck, .. } = &told.cut;
+    println!("recovered: {broken_promises} broken promises, {foreign_bytes} foreign");
+    findings.iter().chain(damage).for_each(|words| println!("  {words}"));
+    if let Some(Err(said)) = e2fsck {
+        println!("  e2fsck: {said}");
+    }
+    Ok(is_wrong(&told.cut))
+}
+
+fn shrunk(case: &Case) -> Result<bool, String> {
+    let shrunk = case.shrink(&is_wrong, EFFORT)?;
+    match &shrunk {
+        Some(shrunk) => println!("{shrunk}"),
+        None => println!("no cut is wrong"),
+    }
+    Ok(shrunk.is_some())
+}

@@ -1,0 +1,225 @@
+//! A run of the mixed workload and its cuts in one line of words, so that what a test has found can
+//! be made again by one command: the example `mixed` of this crate.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use steadfast_ext4::DataMode;
+use steadfast_vfs::TransactMask;
+
+use super::{MixedMachine, Setup};
+use crate::explore::{Machine, Places, Plan, explore, first_wrong};
+use crate::figures::{Cut, Figures};
+use crate::shrink::{Effort, Shrunk, shrink};
+
+/// Bytes of the disk.
+const DISK: u64 = 24 << 20;
+
+/// What is run and where it is cut. The same case gives the same outcome.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// The machine.
+    pub setup: Setup,
+    /// Seed of the operations; that of the cuts is in the plan.
+    pub seed: u64,
+    /// Tasks at a time.
+    pub tasks: usize,
+    /// Operations of each.
+    pub operations: usize,
+    /// The cuts.
+    pub plan: Plan,
+}
+
+/// One cut of a case.
+#[derive(Debug, Clone)]
+pub struct Told {
+    /// The operations that had begun, task by task.
+    pub operations: Vec<String>,
+    /// Of each device, how many atomic units were in doubt, and how many of them were there.
+    pub in_doubt: Vec<(usize, usize)>,
+    /// What recovery made of it.
+    pub cut: Cut,
+}
+
+impl Case {
+    fn machine(&self) -> MixedMachine {
+        MixedMachine { setup: self.setup, disk_bytes: DISK }
+    }
+
+    /// The command that makes a cut again, or all of them.
+    pub fn command(&self, cut: Option<u64>) -> String {
+        let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
+        let cut = cut.map_or(String::new(), |number| format!(" cut={number}"));
+        format!("cargo run --release -p steadfast-crash {feature}--example mixed -- {self}{cut}")
+    }
+
+    /// Runs it and makes all its cuts.
+    ///
+    /// # Errors
+    /// If the run fails, in words.
+    pub fn explore(&self) -> Result<Figures, String> {
+        let recorded = self.machine().record(self.seed, self.tasks, self.operations)?;
+        let machine: Arc<dyn Machine> = Arc::new(self.machine());
+        Ok(explore(&machine, recorded, &self.plan, &|_| ()))
+    }
+
+    /// Runs it and tells one of its cuts; `None` if it has no cut of that number.
+    ///
+    /// # Errors
+    /// If the run fails, in words.
+    pub fn tell(&self, number: u64) -> Result<Option<Told>, String> {
+        let machine: Arc<dyn Machine> = Arc::new(self.machine());
+        let script = self.machine().script(self.seed, self.tasks, self.operations);
+        let recorded = self.machine().record_script(self.seed, &script)?;
+        let found = first_wrong(&machine, &recorded, &self.plan, &|cut| cut.number == number);
+        Ok(found.map(|(cut, survival)| Told {
+            operations: script.before(&recorded.recording, cut.tick).lines(),
+            in_doubt: survival
+                .kept
+                .iter()
+                .map(|kept| (kept.len(), kept.iter().filter(|kept| **kept).count()))
+                .collect(),
+            cut,
+        }))
+    }
+
+    /// Makes the first cut that is `wrong` small.
+    ///
+    /// # Errors
+    /// If the run fails, in words.
+    pub fn shrink(
+        &self,
+        wrong: &dyn Fn(&Cut) -> bool,
+        effort: Effort,
+    ) -> Result<Option<Shrunk>, String> {
+        let script = self.machine().script(self.seed, self.tasks, self.operations);
+        shrink(&self.machine(), (self.seed, &script), &self.plan, wrong, effort)
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn bug(&self) -> Option<&'static str> {
+        self.setup.planted.map(super::Planted::name)
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    fn bug(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { setup, seed, tasks, operations, plan } = self;
+        write!(f, "{}", format!("{:?}", setup.data).to_lowercase())?;
+        let flags = [
+            (setup.external, "external"),
+            (setup.memory_journal, "memory"),
+            (setup.async_commit, "async"),
+            (!setup.delayed_allocation, "nodelalloc"),
+            (setup.lying, "lying"),
+            (setup.fast_commits, "fast"),
+            (setup.churn, "churn"),
+            (setup.stragglers, "stragglers"),
+            (plan.places == Places::Boundaries, "boundaries"),
+        ];
+        flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(f, " {word}"))?;
+        if let Some(points) = setup.points {
+            write!(f, " points={}", points.bits())?;
+        }
+        if let Some(bug) = self.bug() {
+            write!(f, " bug={bug}")?;
+        }
+        let (block, checkpoint) = (setup.block_size, setup.checkpoint_percent);
+        write!(f, " block={block} checkpoint={checkpoint} seed={seed} tasks={tasks}")?;
+        let Plan { cuts, seed, e2fsck_every, again_percent, .. } = plan;
+        write!(f, " operations={operations} cuts={cuts} cutseed={seed}")?;
+        write!(f, " e2fsck={e2fsck_every} again={again_percent}")
+    }
+}
+
+impl FromStr for Case {
+    type Err = String;
+
+    /// Reads what [`Display`](fmt::Display) writes; what is left out is as in `Setup::PLAIN`.
+    fn from_str(line: &str) -> Result<Case, String> {
+        let places = Places::Spread;
+        let plan =
+            Plan { cuts: 24, places, seed: 0, e2fsck_every: 0, again_percent: 0, kernel_every: 0 };
+        let mut case = Case { setup: Setup::PLAIN, seed: 0, tasks: 3, operations: 70, plan };
+        for word in line.split_whitespace() {
+            case.take(word)?;
+        }
+        Ok(case)
+    }
+}
+
+impl Case {
+    fn take(&mut self, word: &str) -> Result<(), String> {
+        let Case { setup, plan, .. } = self;
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = || value.parse::<u64>().map_err(|_| format!("{word}: not a whole number"));
+        match name {
+            "writeback" => setup.data = DataMode::Writeback,
+            "ordered" => setup.data = DataMode::Ordered,
+            "journal" => setup.data = DataMode::Journal,
+            "transact" => setup.data = DataMode::Transact,
+            "external" => setup.external = true,
+            "memory" => setup.memory_journal = true,
+            "async" => setup.async_commit = true,
+            "nodelalloc" => setup.delayed_allocation = false,
+            "lying" => setup.lying = true,
+            "fast" => setup.fast_commits = true,
+            "churn" => setup.churn = true,
+            "stragglers" => setup.stragglers = true,
+            "boundaries" => plan.places = Places::Boundaries,
+            "points" => setup.points = Some(TransactMask::from_bits_truncate(number()? as u32)),
+            "block" => setup.block_size = number()? as u32,
+            "checkpoint" => setup.checkpoint_percent = number()?.min(100) as u8,
+            "tasks" => self.tasks = number()?.min(64) as usize,
+            "operations" => self.operations = number()? as usize,
+            "seed" => self.seed = number()?,
+            "cutseed" => plan.seed = number()?,
+            "cuts" => plan.cuts = number()?,
+            "e2fsck" => plan.e2fsck_every = number()?,
+            "again" => plan.again_percent = number()?,
+            #[cfg(feature = "planted-bugs")]
+            "bug" => {
+                let planted = super::Planted::named(value);
+                setup.planted = Some(planted.ok_or_else(|| format!("{value}: no such bug"))?);
+            }
+            _ => return Err(format!("{word}: not a word of a case")),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_read_as_it_is_written() {
+        let line = "transact external memory churn boundaries points=5 block=1024 checkpoint=2 \
+                    seed=7 tasks=2 operations=9 cuts=3 cutseed=11 e2fsck=6 again=25";
+        let case: Case = line.parse().unwrap();
+        assert_eq!(case.to_string(), line);
+        assert_eq!(case.setup.points, Some(TransactMask::from_bits_truncate(5)));
+        assert!("ordered surprising".parse::<Case>().is_err());
+        assert!("seed=many".parse::<Case>().unwrap_err().contains("seed=many"));
+    }
+
+    #[test]
+    fn a_cut_is_made_again_by_its_number() {
+        let case: Case = "ordered lying seed=1 tasks=1 operations=8 cuts=6".parse().unwrap();
+        let figures = case.explore().unwrap();
+        for (number, cut) in (0..).zip(&figures.cuts) {
+            let told = case.tell(number).unwrap().unwrap();
+            assert_eq!(told.cut.tick, cut.tick);
+            assert_eq!(told.cut.broken_promises, cut.broken_promises);
+            assert_eq!(told.cut.damage, cut.damage);
+        }
+        assert!(case.tell(6).unwrap().is_none());
+    }
+}

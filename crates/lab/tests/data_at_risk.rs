@@ -4,6 +4,11 @@ use steadfast_lab::results::{Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
+/// A soak makes so many times as many cuts.
+fn soak() -> u64 {
+    std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
+}
+
 /// The scenario's set-ups of ours, on a smaller disk, for a shorter time.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("data-at-risk").unwrap();
@@ -27,7 +32,7 @@ fn results(scenario: &Scenario, cuts: u64) -> Results {
 #[test]
 fn known_truths_show_up() {
     let scenario = small();
-    let results = results(&scenario, 40);
+    let results = results(&scenario, 40 * soak());
     let row = |name: &str| -> &RiskRow { results.risk.iter().find(|r| r.variant == name).unwrap() };
     for r in &results.risk {
         assert_eq!((r.broken_promises, r.damage, r.needs_person), (0, 0, 0), "{r:#?}");

@@ -6,11 +6,11 @@
 mod again;
 mod benchmark;
 mod files;
+mod gather;
 mod kernel;
 mod machine;
 mod power;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 // Jobs report from inside their simulations to the world outside: a channel of the runtime would
@@ -23,9 +23,10 @@ use steadfast_crash::risk::FilesWorkload;
 use steadfast_runtime::spawn;
 
 use crate::LabError;
-use crate::results::{FilesRow, Results, RiskRow, Row, VERSION, VariantInfo, points, ratios};
-use crate::scenario::{DeviceSpec, Scenario, Variant, WorkloadKind};
+use crate::results::{FilesRow, Results, RiskRow, Row};
+use crate::scenario::{Scenario, WorkloadKind};
 use crate::size;
+use kernel::Peers;
 
 /// How to run a scenario.
 #[derive(Debug, Clone)]
@@ -67,6 +68,7 @@ struct Setting {
     options: RunOptions,
     load: Load,
     cuts: u64,
+    peers: Peers,
 }
 
 /// The workload, ready to be run.
@@ -100,9 +102,15 @@ pub fn run(
     options: &RunOptions,
     progress: &dyn Fn(f64, &str),
 ) -> Result<Results, LabError> {
-    let setting = Arc::new(Setting::new(scenario, options)?);
+    let mut setting = Setting::new(scenario, options)?;
+    if let Load::Files(workload, _) = &setting.load {
+        setting.peers = Peers::measure(scenario, workload, progress)?;
+    }
+    let measured = setting.peers.share();
+    let setting = Arc::new(setting);
     let jobs = setting.jobs();
-    let outcomes = run_jobs(&setting, &jobs, progress)?;
+    let rest = |share: f64, what: &str| progress(measured + (1.0 - measured) * share, what);
+    let outcomes = run_jobs(&setting, &jobs, &rest)?;
     Ok(setting.results(&jobs, outcomes))
 }
 
@@ -200,6 +208,7 @@ impl Setting {
             measured,
             load,
             cuts: options.cuts.unwrap_or(scenario.workload.cuts),
+            peers: Peers::default(),
             scenario: scenario.clone(),
             options: options.clone(),
         })
@@ -218,11 +227,11 @@ impl Setting {
         speed.chain(risk).collect()
     }
 
-    fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
-        let variant = &self.scenario.variants[variant];
+    fn job(&self, number: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
+        let variant = &self.scenario.variants[number];
         let done = match (&self.load, part) {
             (Load::Files(workload, _), _) => match &variant.kernel {
-                Some(kernel) => kernel::run(self, workload, variant, kernel, &report),
+                Some(_) => self.peers.cut(self, number, &report),
                 None => files::run(self, workload, variant, &report),
             },
             (Load::Iozone { speed, .. }, Part::Speed) => {
@@ -240,128 +249,6 @@ impl Setting {
         let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
         let data = files * iozone.file_bytes;
         ((data as f64 * self.scenario.machine.page_cache_per_data) as u64).max(4 << 20)
-    }
-
-    fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
-        let mut rows = Vec::new();
-        let mut risk = Vec::new();
-        let mut files = Vec::new();
-        let mut notes = Vec::new();
-        let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        let mut seconds = vec![None; self.scenario.variants.len()];
-        for ((variant, _), outcome) in jobs.iter().zip(outcomes) {
-            match outcome {
-                Outcome::Speed { rows: of_variant, virtual_seconds, notes: of_run } => {
-                    rows.extend(of_variant);
-                    seconds[*variant] = Some(virtual_seconds);
-                    for note in of_run {
-                        if !notes.contains(&note) {
-                            notes.push(note);
-                        }
-                    }
-                }
-                Outcome::Risk(row) => risk.push(*row),
-                Outcome::Files(of_files, row) => {
-                    seconds[*variant] = Some(of_files.elapsed_seconds);
-                    files.push(*of_files);
-                    risk.push(*row);
-                }
-                Outcome::LeftOut(why) => {
-                    let name = self.scenario.variants[*variant].name.as_str();
-                    left_out.entry(why).or_default().push(name);
-                }
-            }
-        }
-        for (why, names) in left_out {
-            notes.push(format!("LEFT OUT: {}: {why}", names.join(", ")));
-        }
-        notes.extend(self.scale_note());
-        notes.extend(self.control_notes(&risk));
-        let variants = self.scenario.variants.iter().zip(seconds);
-        Results {
-            format: "steadfast-lab",
-            version: VERSION,
-            scenario: self.scenario.name.clone(),
-            title: self.scenario.title.clone(),
-            source: self.scenario.source.clone(),
-            seed: self.options.seed,
-            full: self.options.full,
-            command: match &self.load {
-                Load::Iozone { speed, .. } => speed.command_line.clone(),
-                Load::Files(_, description) => description.clone(),
-            },
-            risk_command: match &self.load {
-                Load::Iozone { risk: cut, .. } if !risk.is_empty() => {
-                    Some(cut.command_line.clone())
-                }
-                _ => None,
-            },
-            variants: variants
-                .map(|(v, virtual_seconds)| VariantInfo {
-                    name: v.name.clone(),
-                    label: v.label.clone(),
-                    devices: self.device_names(v),
-                    mount: v.mount.clone(),
-                    kernel: v.kernel.clone(),
-                    virtual_seconds,
-                })
-                .collect(),
-            ratios: ratios(&rows, self.scenario.baseline()),
-            speed_and_exposure: points(&rows, &files, &risk),
-            rows,
-            files,
-            risk,
-            notes,
-        }
-    }
-
-    fn device_names(&self, variant: &Variant) -> Vec<String> {
-        std::iter::once(&variant.disk)
-            .chain(&variant.journal)
-            .map(|name| format!("{name}: {}", self.scenario.devices[name].description()))
-            .collect()
-    }
-
-    /// Says that disks were scaled with the files.
-    fn scale_note(&self) -> Option<String> {
-        let of = |s: &Scenario| s.devices.values().map(DeviceSpec::sectors).sum::<u64>();
-        let (measured, whole) = (of(&self.measured), of(&self.scenario));
-        (measured < whole).then(|| {
-            format!(
-                "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \
-                 capacity, as of the files' size, so that seeks take as long as at the full size.",
-                measured as f64 / whole as f64
-            )
-        })
-    }
-
-    /// Says whether the control has shown that the check can fail.
-    fn control_notes(&self, risk: &[RiskRow]) -> Vec<String> {
-        risk.iter()
-            .filter_map(|r| {
-                let v = self.scenario.variants.iter().find(|v| v.name == r.variant)?;
-                let lies = self.scenario.lies(v);
-                match (lies, r.broken_promises) {
-                    (true, 0) => Some(format!(
-                        "'{}' lies about its flushes and yet no broken promise was found in {} \
-                         cuts: make more cuts before trusting the zeros of the others.",
-                        r.variant, r.cuts
-                    )),
-                    (true, n) => Some(format!(
-                        "'{}' is the control: its disk acknowledges flushes without doing them, \
-                         and {n} promises were broken in {} of {} cuts. The check can fail.",
-                        r.variant, r.cuts_with_broken_promises, r.cuts
-                    )),
-                    _ if v.kernel.is_some() => None,
-                    (false, n) if n > 0 || r.damage > 0 => Some(format!(
-                        "'{}' BROKE {n} PROMISES and was damaged after {} of {} cuts, on honest \
-                         devices.",
-                        r.variant, r.damage, r.cuts
-                    )),
-                    _ => None,
-                }
-            })
-            .collect()
     }
 }
 

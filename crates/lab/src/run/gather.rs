@@ -1,0 +1,145 @@
+//! Puts together what the jobs of a run brought.
+
+use std::collections::BTreeMap;
+
+use super::{Load, Outcome, Part, Setting};
+use crate::results::{FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
+use crate::scenario::{DeviceSpec, Scenario, Variant};
+
+/// What a reader of a table with peers must know.
+const REAL_TIME: &str = "The kernel's file systems run in real time and through FUSE and a loop \
+    device: their speeds are lower than on the disk itself, and depend on this machine and on what \
+    else it does. What a power cut takes from them hardly does.";
+
+/// Whether one of the measured variants is the kernel's.
+fn variants_in_real_time(scenario: &Scenario, files: &[FilesRow]) -> bool {
+    let kernel = scenario.variants.iter().filter(|v| v.kernel.is_some());
+    kernel.into_iter().any(|v| files.iter().any(|f| f.variant == v.name))
+}
+
+impl Setting {
+    pub(super) fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
+        let mut rows = Vec::new();
+        let mut risk = Vec::new();
+        let mut files = Vec::new();
+        let mut notes = Vec::new();
+        let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        let mut seconds = vec![None; self.scenario.variants.len()];
+        for ((variant, _), outcome) in jobs.iter().zip(outcomes) {
+            match outcome {
+                Outcome::Speed { rows: of_variant, virtual_seconds, notes: of_run } => {
+                    rows.extend(of_variant);
+                    seconds[*variant] = Some(virtual_seconds);
+                    for note in of_run {
+                        if !notes.contains(&note) {
+                            notes.push(note);
+                        }
+                    }
+                }
+                Outcome::Risk(row) => risk.push(*row),
+                Outcome::Files(of_files, row) => {
+                    seconds[*variant] = Some(of_files.elapsed_seconds);
+                    files.push(*of_files);
+                    risk.push(*row);
+                }
+                Outcome::LeftOut(why) => {
+                    let name = self.scenario.variants[*variant].name.as_str();
+                    left_out.entry(why).or_default().push(name);
+                }
+            }
+        }
+        if variants_in_real_time(&self.scenario, &files) {
+            notes.push(REAL_TIME.into());
+        }
+        for (why, names) in left_out {
+            notes.push(format!("LEFT OUT: {}: {why}", names.join(", ")));
+        }
+        notes.extend(self.scale_note());
+        notes.extend(self.control_notes(&risk));
+        let variants = self.scenario.variants.iter().zip(seconds);
+        Results {
+            format: "steadfast-lab",
+            version: VERSION,
+            scenario: self.scenario.name.clone(),
+            title: self.scenario.title.clone(),
+            source: self.scenario.source.clone(),
+            seed: self.options.seed,
+            full: self.options.full,
+            command: match &self.load {
+                Load::Iozone { speed, .. } => speed.command_line.clone(),
+                Load::Files(_, description) => description.clone(),
+            },
+            risk_command: match &self.load {
+                Load::Iozone { risk: cut, .. } if !risk.is_empty() => {
+                    Some(cut.command_line.clone())
+                }
+                _ => None,
+            },
+            variants: variants
+                .map(|(v, virtual_seconds)| VariantInfo {
+                    name: v.name.clone(),
+                    label: v.label.clone(),
+                    devices: self.device_names(v),
+                    mount: v.mount.clone(),
+                    kernel: v.kernel.clone(),
+                    virtual_seconds,
+                })
+                .collect(),
+            ratios: ratios(&rows, self.scenario.baseline()),
+            speed_and_exposure: points(&rows, &files, &risk),
+            rows,
+            files,
+            risk,
+            notes,
+        }
+    }
+
+    fn device_names(&self, variant: &Variant) -> Vec<String> {
+        std::iter::once(&variant.disk)
+            .chain(&variant.journal)
+            .map(|name| format!("{name}: {}", self.scenario.devices[name].description()))
+            .collect()
+    }
+
+    /// Says that disks were scaled with the files.
+    fn scale_note(&self) -> Option<String> {
+        let of = |s: &Scenario| s.devices.values().map(DeviceSpec::sectors).sum::<u64>();
+        let (measured, whole) = (of(&self.measured), of(&self.scenario));
+        (measured < whole).then(|| {
+            format!(
+                "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \
+                 capacity, as of the files' size, so that seeks take as long as at the full size.",
+                measured as f64 / whole as f64
+            )
+        })
+    }
+
+    /// Says whether the control has shown that the check can fail.
+    fn control_notes(&self, risk: &[RiskRow]) -> Vec<String> {
+        risk.iter()
+            .filter_map(|r| {
+                let v = self.scenario.variants.iter().find(|v| v.name == r.variant)?;
+                let lies = self.scenario.lies(v);
+                match (lies, r.broken_promises) {
+                    (true, 0) => Some(format!(
+                        "'{}' lies about its flushes and yet no broken promise was found in {} \
+                         cuts: make more cuts before trusting the zeros of the others.",
+                        r.variant, r.cuts
+                    )),
+                    (true, n) => Some(format!(
+                        "'{}' is the control: its disk acknowledges flushes without doing them, \
+                         and {n} promises were broken in {} of {} cuts. The check can fail.",
+                        r.variant, r.cuts_with_broken_promises, r.cuts
+                    )),
+                    _ if v.kernel.is_some() => None,
+                    (false, n) if n > 0 || r.damage > 0 => Some(format!(
+                        "'{}' BROKE {n} PROMISES and was damaged after {} of {} cuts, on honest \
+                         devices.",
+                        r.variant, r.damage, r.cuts
+                    )),
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+}

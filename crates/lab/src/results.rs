@@ -194,6 +194,11 @@ pub struct LyingRow {
 pub struct FilesRow {
     /// Variant's name.
     pub variant: String,
+    /// What the times below are of.
+    pub clock: Clock,
+    /// Where the speed is that of a run in real time and the cuts are of one in virtual time: the
+    /// speed of that one.
+    pub virtual_operations_per_s: Option<f64>,
     /// Calls made.
     pub operations: u64,
     /// Calls a second of the time that the programs spent in calls.
@@ -206,6 +211,26 @@ pub struct FilesRow {
     pub fsyncs: u64,
     /// How long these took, in milliseconds.
     pub fsync_ms: Percentiles,
+}
+
+/// Which clock a speed was taken by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The machine's own: all that a run takes, its own code too, and whatever else the machine does.
+    Real,
+    /// The simulation's: the modelled devices, and what of the code is declared.
+    Virtual,
+}
+
+impl Clock {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clock::Real => "real",
+            Clock::Virtual => "virtual",
+        }
+    }
 }
 
 /// A set-up in the chart of speed against exposure.

@@ -10,7 +10,9 @@ mod gather;
 mod kernel;
 mod machine;
 mod power;
+mod real;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 // Jobs report from inside their simulations to the world outside: a channel of the runtime would
@@ -26,7 +28,7 @@ use crate::LabError;
 use crate::results::{FilesRow, Results, RiskRow, Row};
 use crate::scenario::{Scenario, WorkloadKind};
 use crate::size;
-use kernel::Peers;
+use real::{Real, Reals};
 
 /// How to run a scenario.
 #[derive(Debug, Clone)]
@@ -68,7 +70,8 @@ struct Setting {
     options: RunOptions,
     load: Load,
     cuts: u64,
-    peers: Peers,
+    /// What was run in real time before.
+    reals: Reals,
 }
 
 /// The workload, ready to be run.
@@ -103,16 +106,22 @@ pub fn run(
     progress: &dyn Fn(f64, &str),
 ) -> Result<Results, LabError> {
     let mut setting = Setting::new(scenario, options)?;
-    if let Load::Files(workload, _) = &setting.load {
-        setting.peers = Peers::measure(scenario, workload, progress)?;
-    }
-    let measured = setting.peers.share();
+    // Of the whole, what the runs in real time take; 0 without any.
+    let first = Cell::new(0.0);
+    setting.reals = real::run_all(&setting, &|share, what| {
+        first.set(REAL_SHARE);
+        progress(share * REAL_SHARE, what);
+    })?;
+    let first = first.get();
     let setting = Arc::new(setting);
     let jobs = setting.jobs();
-    let rest = |share: f64, what: &str| progress(measured + (1.0 - measured) * share, what);
+    let rest = |share: f64, what: &str| progress(first + (1.0 - first) * share, what);
     let outcomes = run_jobs(&setting, &jobs, &rest)?;
     Ok(setting.results(&jobs, outcomes))
 }
+
+/// About what share of a run with the kernel's file systems is spent on measuring.
+const REAL_SHARE: f64 = 0.5;
 
 fn run_jobs(
     setting: &Arc<Setting>,
@@ -208,7 +217,7 @@ impl Setting {
             measured,
             load,
             cuts: options.cuts.unwrap_or(scenario.workload.cuts),
-            peers: Peers::default(),
+            reals: Reals::default(),
             scenario: scenario.clone(),
             options: options.clone(),
         })
@@ -227,12 +236,18 @@ impl Setting {
         speed.chain(risk).collect()
     }
 
-    fn job(&self, number: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
-        let variant = &self.scenario.variants[number];
+    fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
+        let variant = &self.scenario.variants[variant];
         let done = match (&self.load, part) {
-            (Load::Files(workload, _), _) => match &variant.kernel {
-                Some(_) => self.peers.cut(self, number, &report),
-                None => files::run(self, workload, variant, &report),
+            (Load::Files(workload, _), _) => match self.reals.take(variant) {
+                Some(Real::LeftOut(why)) => Ok(Outcome::LeftOut(why)),
+                Some(Real::Kernel(peer, ran)) => {
+                    Ok(kernel::run(self, variant, (&peer, ran), &report))
+                }
+                Some(Real::Ours(speed)) => {
+                    files::run(self, workload, variant, Some(speed), &report)
+                }
+                None => files::run(self, workload, variant, None, &report),
             },
             (Load::Iozone { speed, .. }, Part::Speed) => {
                 benchmark::run(self, speed, variant, report)

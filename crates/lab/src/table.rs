@@ -179,6 +179,7 @@ pub(crate) fn found_cells(r: &RiskRow) -> Vec<Column> {
 /// The columns of the speed under the workload of files.
 pub(crate) fn files_cells(f: &FilesRow) -> Vec<Column> {
     vec![
+        ("clock", f.clock.name().into()),
         ("calls", f.operations.to_string()),
         ("calls/s in calls", format!("{:.0}", f.operations_per_s)),
         ("fsyncs", f.fsyncs.to_string()),

@@ -5,7 +5,7 @@ pub mod scatter;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::results::{Figure, Results};
+use crate::results::{Figure, Results, VariantInfo};
 use crate::table;
 use chart::{Bars, Series};
 use scatter::Scatter;
@@ -92,16 +92,23 @@ fn intro(results: &Results) -> Markup {
                         td { (v.name) } td { (v.label) } td { (v.devices.join("; ")) }
                         td { @if let Some(kernel) = &v.kernel { "Linux " (kernel) " " }
                              code { (v.mount) } }
-                        td { @match (v.virtual_seconds, &v.kernel) {
-                            (Some(s), None) => { (format!("{s:.1} s, virtual")) }
-                            (Some(s), Some(_)) => { (format!("{s:.1} s, real")) }
-                            (None, None) => { "cut only" }
-                            (None, Some(_)) => { "left out" }
-                        } }
+                        td { (time_of(results, v)) }
                     }
                 }
             }
         }
+    }
+}
+
+/// How long a set-up's run was, by which clock.
+fn time_of(results: &Results, variant: &VariantInfo) -> String {
+    if let Some(seconds) = variant.virtual_seconds {
+        return format!("{seconds:.1} s, virtual");
+    }
+    match results.files.iter().find(|f| f.variant == variant.name) {
+        Some(f) => format!("{:.1} s, {}", f.elapsed_seconds, f.clock.name()),
+        None if variant.kernel.is_some() => "left out".into(),
+        None => "cut only".into(),
     }
 }
 

@@ -15,12 +15,12 @@ use steadfast_vfs::FileSystem;
 use super::machine::Modelled;
 use super::power::{plan, row};
 use super::{Outcome, Report, Setting};
-use crate::results::{FilesRow, LyingRow, Percentiles};
+use crate::results::{Clock, FilesRow, LyingRow, Percentiles};
 use crate::scenario::Variant;
 use crate::stack::{Device, Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
-const MEMORY: u64 = 64 << 20;
+pub(super) const MEMORY: u64 = 64 << 20;
 /// What a lying cache holds, and when it has written that out: as drives with memory for a cache do.
 const LYING_CACHE: u64 = 16 << 20;
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
@@ -28,17 +28,35 @@ const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
 /// Cuts a recorded run as a plan says, and reports how many cuts are done.
 pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
 
-/// Runs the workload on Steadfast's own file system, cuts it, and counts what the cuts take.
+/// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
+/// cuts take. The speed told is that of a run in real time, if there was one (`real`).
 pub(super) fn run(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
+    real: Option<Speed>,
     report: &Report,
 ) -> Result<Outcome, String> {
-    let (machine, ran) = recorded(setting, workload, variant)?;
+    let (machine, RecordedRun { recorded, speed }) = recorded(setting, workload, variant)?;
     let cut =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
-    Ok(cut_honest_and_lying(setting, variant, ran, report, &cut))
+    let spoken = match real {
+        Some(real) => Spoken {
+            virtual_operations_per_s: Some(speed.operations_per_second()),
+            speed: real,
+            clock: Clock::Real,
+        },
+        None => Spoken { speed, clock: Clock::Virtual, virtual_operations_per_s: None },
+    };
+    Ok(cut_honest_and_lying(setting, variant, recorded, spoken, report, &cut))
+}
+
+/// The speed that is told of a run.
+pub(super) struct Spoken {
+    pub speed: Speed,
+    pub clock: Clock,
+    /// Of the run that is cut, where that is another one.
+    pub virtual_operations_per_s: Option<f64>,
 }
 
 /// Runs the workload; the machine, and what it did.
@@ -73,11 +91,11 @@ pub(super) fn lied(recorded: &Recorded) -> Recorded {
 pub(super) fn cut_honest_and_lying(
     setting: &Setting,
     variant: &Variant,
-    ran: RecordedRun,
+    recorded: Recorded,
+    spoken: Spoken,
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Outcome {
-    let RecordedRun { recorded, speed } = ran;
     let honest = plan(setting.cuts, setting.options.seed);
     let lying_plan = lying_plan(setting);
     let lying_cuts = lying_plan.cuts;
@@ -94,13 +112,16 @@ pub(super) fn cut_honest_and_lying(
             cuts_with_broken_promises: lied.count(|c| c.broken_promises > 0),
         });
     }
-    Outcome::Files(Box::new(files_row(variant, &speed)), Box::new(risk))
+    Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk))
 }
 
-fn files_row(variant: &Variant, speed: &Speed) -> FilesRow {
+fn files_row(variant: &Variant, spoken: &Spoken) -> FilesRow {
+    let speed = &spoken.speed;
     let syncs = speed.syncs.iter().map(|took| took.as_secs_f64() * 1e3).collect();
     FilesRow {
         variant: variant.name.clone(),
+        clock: spoken.clock,
+        virtual_operations_per_s: spoken.virtual_operations_per_s,
         operations: speed.operations,
         operations_per_s: speed.operations_per_second(),
         in_calls_seconds: speed.in_calls.as_secs_f64(),

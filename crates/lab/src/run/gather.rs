@@ -3,19 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::{Load, Outcome, Part, Setting};
-use crate::results::{FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
-use crate::scenario::{DeviceSpec, Scenario, Variant};
+use crate::results::{Clock, FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
+use crate::scenario::{DeviceSpec, Variant};
 
-/// What a reader of a table with peers must know.
-const REAL_TIME: &str = "The kernel's file systems run in real time and through FUSE and a loop \
-    device: their speeds are lower than on the disk itself, and depend on this machine and on what \
-    else it does. What a power cut takes from them hardly does.";
-
-/// Whether one of the measured variants is the kernel's.
-fn variants_in_real_time(scenario: &Scenario, files: &[FilesRow]) -> bool {
-    let kernel = scenario.variants.iter().filter(|v| v.kernel.is_some());
-    kernel.into_iter().any(|v| files.iter().any(|f| f.variant == v.name))
-}
+/// What the speeds are of, where the kernel's file systems take part.
+const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same modelled \
+    device behind a loop device: Steadfast in process, the kernel's by system calls. What else the \
+    machine does slows them: compare the rows of one run only. The kernel's runs are the ones that \
+    were cut; Steadfast's were cut in virtual time, with the same result for the same seed.";
 
 impl Setting {
     pub(super) fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
@@ -38,7 +33,9 @@ impl Setting {
                 }
                 Outcome::Risk(row) => risk.push(*row),
                 Outcome::Files(of_files, row) => {
-                    seconds[*variant] = Some(of_files.elapsed_seconds);
+                    if of_files.clock == Clock::Virtual {
+                        seconds[*variant] = Some(of_files.elapsed_seconds);
+                    }
                     files.push(*of_files);
                     risk.push(*row);
                 }
@@ -48,7 +45,7 @@ impl Setting {
                 }
             }
         }
-        if variants_in_real_time(&self.scenario, &files) {
+        if files.iter().any(|f: &FilesRow| f.clock == Clock::Real) {
             notes.push(REAL_TIME.into());
         }
         for (why, names) in left_out {

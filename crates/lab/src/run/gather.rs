@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Load, Outcome, Part, Setting};
 use crate::results::{Clock, FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
-use crate::scenario::{DeviceSpec, Variant};
+use crate::scenario::{DeviceSpec, Scenario, Variant};
 
 /// What the speeds are of, where the kernel's file systems take part.
 const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same modelled \

@@ -3,7 +3,8 @@
 //! A test that cannot run here (no root, no loop devices) says so itself: it prints a line
 //! `SKIPPED: reason` and returns. To the test harness it has passed; here it has not.
 //! For such lines to be seen the tests run with `--show-output`, which repeats what each passing
-//! test has printed; the rest of that is left out of the report.
+//! test has printed; the rest of that is left out of the report, but for lines `FIGURES: ...`: what
+//! a test has measured or counted.
 
 /// The harness's results, summed over the test binaries.
 #[derive(Debug, Default)]
@@ -43,6 +44,8 @@ impl Tally {
             if self.skipped.last().is_none_or(|(test, _)| *test != self.current) {
                 self.skipped.push((self.current.clone(), reason.trim().to_owned()));
             }
+            return true;
+        } else if line.starts_with("FIGURES:") {
             return true;
         }
         let is_noise = line.is_empty() || is_passed_test(line);
@@ -136,6 +139,7 @@ successes:
 
 ---- two stdout ----
 noise
+FIGURES: 3 cuts, 4 states
 SKIPPED: needs root
 SKIPPED: and a loop device
 
@@ -165,6 +169,7 @@ test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
         tally.finish(false);
         assert_eq!((tally.passed(), tally.failed(), tally.skipped()), (5, 2, 2));
         assert!(shown.contains(&"boom") && shown.contains(&"SKIPPED: needs root"));
+        assert!(shown.contains(&"FIGURES: 3 cuts, 4 states"));
         assert!(!shown.contains(&"noise") && !shown.contains(&"test one ... ok"));
         let expected = [
             "ended without a result: tests/b.rs (target/debug/deps/b-1)",

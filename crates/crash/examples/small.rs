@@ -48,7 +48,14 @@ fn main() -> ExitCode {
     }
     println!("{} sequences", sequences.len());
     let bound = Bound { exhaustive: 256, single_units: true, random: 16 };
-    let plan = Plan { bound, seed: 1, e2fsck_every: 500, again_every: 20, keep_every: 0 };
+    let plan = Plan {
+        bound,
+        seed: 1,
+        e2fsck_every: 500,
+        again_every: 20,
+        again_whole_every: 2000,
+        keep_every: 0,
+    };
     let begun = Instant::now();
     let progress = |so_far: &Explored| {
         if so_far.sequences.is_multiple_of(50) {

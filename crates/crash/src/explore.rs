@@ -280,7 +280,35 @@ pub(crate) fn cut_again(
     contents: Vec<Store>,
     choices: &mut Rng,
 ) -> Result<Vec<Store>, String> {
-    let (inner, bases) = (Arc::clone(machine), contents.clone());
+    let bases = contents.clone();
+    let recording = record_recovery(machine, contents, choices.bits())?;
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let cut = first + choices.below((last - first).max(1));
+    let keep_percent = [0, 100, 50][choices.below(3) as usize];
+    Ok(left_at(&recording, &bases, cut, keep_percent, choices))
+}
+
+/// What a cut leaves; so many of the units in doubt are there.
+pub(crate) fn left_at(
+    recording: &Recording,
+    bases: &[Store],
+    cut: u64,
+    keep_percent: u64,
+    choices: &mut Rng,
+) -> Vec<Store> {
+    let left = |(base, device): (&Store, u32)| {
+        recording.at(DeviceId(device), cut).contents(base, 0, keep_percent, choices)
+    };
+    bases.iter().zip(0..).map(left).collect()
+}
+
+/// Lets the machine recover from `contents` and shuts it down; what that did to its devices.
+pub(crate) fn record_recovery(
+    machine: &Arc<dyn Machine>,
+    contents: Vec<Store>,
+    seed: u64,
+) -> Result<Recording, String> {
+    let inner = Arc::clone(machine);
     let recovery = move || {
         let log = RecordLog::new();
         let booted = inner.power_on(contents, Some(&log))?;
@@ -288,17 +316,9 @@ pub(crate) fn cut_again(
         (booted.shut_down)()?;
         Ok::<Recording, String>(log.take())
     };
-    let ran = Sim::new(choices.bits()).run(recovery);
-    let recording = ran
-        .map_err(|stuck| format!("recovery stopped: {stuck}"))?
-        .map_err(|why| format!("the mount was refused: {why}"))?;
-    let (first, last) = (recording.first_cut(), recording.last_cut());
-    let cut = first + choices.below((last - first).max(1));
-    let keep_percent = [0, 100, 50][choices.below(3) as usize];
-    let left = |(base, device): (&Store, u32)| {
-        recording.at(DeviceId(device), cut).contents(base, 0, keep_percent, choices)
-    };
-    Ok(bases.iter().zip(0..).map(left).collect())
+    let ran = Sim::new(seed).run(recovery);
+    ran.map_err(|stuck| format!("recovery stopped: {stuck}"))?
+        .map_err(|why| format!("the mount was refused: {why}"))
 }
 
 /// What came out of the simulation in which the machine recovered.

@@ -168,7 +168,7 @@ fn a_journal_put_back_within_its_mount_is_counted() {
             let changed_nothing = outcome.refusal().is_none() || !outcome.is_silent_damage();
             assert!(changed_nothing, "{name}: {outcome}");
         }
-        println!("{name}: {counts:?}");
+        println!("FIGURES: journal put back within its mount, data={name}: {counts:?}");
         let seen = |what| counts.get(what).copied().unwrap_or(0);
         assert!(seen("damaged") + seen("whole, promises broken") > 0, "{name}: {counts:?}");
     }

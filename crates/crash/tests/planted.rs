@@ -53,7 +53,9 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
         let wrong = figures.count(is_wrong);
         if let Some(first) = figures.cuts.iter().find(|cut| is_wrong(cut)) {
             let (took, finding) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
-            println!("{name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {finding}");
+            println!(
+                "FIGURES: {name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {finding}"
+            );
             println!("{name}: {}", case.command(Some(first.number)));
             found = Some(case);
             break;
@@ -68,7 +70,7 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     let again: Case = found.to_string().parse().unwrap();
     let shrunk = again.shrink(&is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
     let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
-    println!("{name}: {shrunk}");
+    println!("FIGURES: {name}: {shrunk}");
     assert!(shrunk.script.len() <= SMALL, "{name}: {} operations", shrunk.script.len());
 }
 

@@ -17,6 +17,8 @@ use steadfast_vfs::{TransactMask, TransactPolicy};
 
 const QUICK: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
 const WHOLE: Bound = Bound { exhaustive: 256, single_units: true, random: 16 };
+/// Of one state in so many the recovery is cut everywhere.
+const WHOLE_EVERY: u64 = 400;
 /// The smallest blocks that there are.
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };
@@ -25,7 +27,14 @@ const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 #[test]
 fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
-    let plan = Plan { bound: QUICK, seed: 1, e2fsck_every: 0, again_every: 0, keep_every: 0 };
+    let plan = Plan {
+        bound: QUICK,
+        seed: 1,
+        e2fsck_every: 0,
+        again_every: 0,
+        again_whole_every: WHOLE_EVERY,
+        keep_every: 0,
+    };
     let sequences = Sequence::all(2);
     let with_promise = sequences.iter().filter(|s| s.to_string().contains("Sync")).cloned();
     let explored = explore(&machine, &with_promise.collect::<Vec<_>>(), &plan, &|_| ()).unwrap();
@@ -38,12 +47,19 @@ fn explored(name: &str, setup: Setup, quick: usize) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (longest, bound) = if soak { (3, WHOLE) } else { (quick, QUICK) };
     let every = if soak { 500 } else { 1000 };
-    let plan = Plan { bound, seed: 1, e2fsck_every: every, again_every: 50, keep_every: 0 };
+    let plan = Plan {
+        bound,
+        seed: 1,
+        e2fsck_every: every,
+        again_every: 50,
+        again_whole_every: WHOLE_EVERY,
+        keep_every: 0,
+    };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
     let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
         .unwrap_or_else(|e| panic!("{name}: {e}"));
-    println!("{name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
+    println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }
 
@@ -83,11 +99,18 @@ fn on_memory(name: &str, setup: Setup) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (longest, random) = if soak { (2, 64) } else { (1, 8) };
     let bound = Bound { exhaustive: 64, single_units: false, random };
-    let plan = Plan { bound, seed: 1, e2fsck_every: 1000, again_every: 50, keep_every: 0 };
+    let plan = Plan {
+        bound,
+        seed: 1,
+        e2fsck_every: 1000,
+        again_every: 50,
+        again_whole_every: WHOLE_EVERY,
+        keep_every: 0,
+    };
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
     let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
         .unwrap_or_else(|e| panic!("{name}: {e}"));
-    println!("{name}: {explored}");
+    println!("FIGURES: {name}: {explored}");
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }
 

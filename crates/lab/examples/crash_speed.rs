@@ -127,7 +127,8 @@ fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
         false => (Bound { exhaustive: 256, single_units: true, random: 16 }, STATES / PEERS),
         true => (Bound { exhaustive: 8, single_units: false, random: 1 }, 1000),
     };
-    let plan = Plan { bound, seed: 1, e2fsck_every: 0, again_every: 0, keep_every };
+    let plan =
+        Plan { bound, seed: 1, e2fsck_every: 0, again_every: 0, again_whole_every: 0, keep_every };
     let machine = SmallMachine::new(setup)?;
     let (begun, before) = (Instant::now(), cpu().0);
     let explored = explore(&machine, &Sequence::all(2), &plan, &|_| ())?;

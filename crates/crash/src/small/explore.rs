@@ -13,7 +13,9 @@ use super::machine::{Run, SmallMachine};
 use super::sequence::Sequence;
 use super::states::{Bound, Choice, Doubts, Units};
 use crate::e2fsck::E2fsck;
-use crate::explore::{Machine, Recorded, Recovered, cut_again, recover, structure};
+use crate::explore::{
+    Machine, Recorded, Recovered, cut_again, left_at, record_recovery, recover, structure,
+};
 use crate::figures::Cut;
 use crate::judge::Judge;
 
@@ -34,6 +36,9 @@ pub struct Plan {
     /// Of every n-th new state the recovery is cut too, at an instant drawn from the seed; 0: of
     /// none.
     pub again_every: u64,
+    /// Of every n-th new state the recovery is cut at each of its instants, three times: nothing in
+    /// doubt is there, all of it is, some; 0: of none.
+    pub again_whole_every: u64,
     /// Every n-th new state is kept in [`Explored::kept`]; 0: none.
     pub keep_every: u64,
 }
@@ -124,6 +129,7 @@ struct State {
     doubts: Arc<Doubts>,
     choice: Choice,
     again: bool,
+    again_whole: bool,
     e2fsck: bool,
 }
 
@@ -215,6 +221,7 @@ impl Explorer {
                     doubts: Arc::clone(&doubts),
                     choice,
                     again: nth(self.plan.again_every),
+                    again_whole: nth(self.plan.again_whole_every),
                     e2fsck: nth(self.plan.e2fsck_every),
                 });
                 if batch.len() == BATCH {
@@ -233,6 +240,9 @@ impl Explorer {
             let mut words = self.account(recovered, e2fsck);
             if state.again {
                 words.extend(self.again(judge, state));
+            }
+            if state.again_whole {
+                words.extend(self.again_whole(judge, state));
             }
             if !words.is_empty() && self.figures.findings.len() < FINDINGS_KEPT {
                 let story = units.story(&state.doubts, &state.choice);
@@ -260,6 +270,32 @@ impl Explorer {
                 vec![format!("cut again: {why}")]
             }
         }
+    }
+
+    /// Cuts the recovery of a state wherever it can be cut.
+    fn again_whole(&mut self, judge: &Arc<dyn Judge>, state: &State) -> Vec<String> {
+        let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
+        let recording = record_recovery(&self.machine, state.contents.clone(), choices.bits());
+        let recording = match recording {
+            Ok(recording) => recording,
+            Err(why) => {
+                self.figures.damaged += 1;
+                return vec![format!("cut again: {why}")];
+            }
+        };
+        let mut seen = HashSet::new();
+        let mut left = Vec::new();
+        for cut in recording.first_cut()..=recording.last_cut() {
+            for keep_percent in [0, 100, 50] {
+                let stores = left_at(&recording, &state.contents, cut, keep_percent, &mut choices);
+                if seen.insert(stores.iter().map(Store::digest).collect::<Vec<_>>()) {
+                    left.push((stores, state.at));
+                }
+            }
+        }
+        self.figures.again += left.len() as u64;
+        let recovered = self.recover_all(judge, left);
+        recovered.into_iter().flat_map(|r| self.account(r, false)).collect()
     }
 
     /// Lets states recover, all in one simulation. Should it stop, each in one of its own.

@@ -6,13 +6,15 @@
 //!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
 //! * A [`Recovers`] turns what a cut left into the [`Tree`] that the next boot finds.
 //! * A [`Command`] judges that tree; without one the [`rules`] do, which hold for all programs.
-//! * [`explore`](mod@explore) does it for all cuts.
+//! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
+//!   state of each takes; [`shrink`] finds the writes that make a state wrong.
 //!
 //! What mounts and starts programs is above this crate.
 
 mod calls;
 mod codec;
 pub mod explore;
+pub mod exposure;
 pub mod file;
 mod judge;
 mod names;
@@ -32,7 +34,7 @@ pub use calls::{Call, Kind};
 pub use judge::{Command, Judgement};
 pub use names::Names;
 pub use own::Own;
-pub use tree::{Contents, Node, Tree, shown};
+pub use tree::{Contents, Node, Tree, first_difference, shown};
 pub use watched::{CALL, Watched};
 
 /// Notes of printed lines in the record carry this label; the detail is the line's number.

@@ -71,6 +71,17 @@ impl Names {
         (offset < piece.0).then_some((*start, piece))
     }
 
+    /// Where a byte of a file lies on the disk; `None` if it has no place there, or none is known.
+    pub fn place(&self, path: &[u8], at: u64) -> Option<u64> {
+        self.pieces.iter().find_map(|(start, (end, what))| match what {
+            What::File(name, logical) if name == path => {
+                let skip = at.checked_sub(*logical)?;
+                (skip < end - start).then_some(start + skip)
+            }
+            _ => None,
+        })
+    }
+
     /// What `data`, written to the disk at `offset`, was for.
     pub fn name(&self, offset: u64, data: &[u8]) -> String {
         if self.pieces.is_empty() {
@@ -277,6 +288,9 @@ mod tests {
         ] {
             assert!(all.iter().any(|name| name.starts_with(part)), "{part} is nowhere");
         }
+        let place = names.place(b"folder/file", 9000).unwrap();
+        assert_eq!(image.read(place, 2), [1, 1][..]);
+        assert_eq!(names.place(b"folder/file", 20_000), None);
         let two = names.name(0, &image.read(0, 8192));
         assert_eq!(two, "superblock, group descriptors");
     }

@@ -130,11 +130,9 @@ impl History<'_> {
             let what = match tree.get(&sync.path) {
                 Some(node) if node.contents == held => continue,
                 Some(node) if node.attr.ino.0 != sync.ino => continue,
-                Some(node) => format!(
-                    "{name}: was synced with {} bytes, and now {}",
-                    held.size,
-                    now_holds(node, held)
-                ),
+                Some(node) => {
+                    format!("{name}: synced with {} bytes: {}", held.size, now_holds(node, held))
+                }
                 None if self.name_is_promised(&sync.path, sync.ino) => {
                     format!("{name}: was synced, its name too, and is gone")
                 }
@@ -162,11 +160,11 @@ impl History<'_> {
             };
             let Some(node) = tree.get(path).filter(|node| node.contents != new) else { continue };
             let promised = self.was_synced(rename);
-            let synced = if promised { "after its fsync" } else { "without an fsync of it" };
+            let synced = if promised { "after its fsync" } else { "without fsync" };
             let name = shown(path);
             let old = rename.lost.map_or(String::new(), |c| format!("the old {} bytes", c.size));
             let what = format!(
-                "{name}: was replaced by rename {synced}, and now {}: neither {old} nor the new {}",
+                "{name}: replaced by rename {synced}: {}, neither {old} nor the new {}",
                 now_holds(node, new),
                 new.size
             );
@@ -202,9 +200,9 @@ fn is_at_or_above(name: &[u8], path: &[u8]) -> bool {
 
 fn now_holds(node: &Node, wanted: Contents) -> String {
     match node.contents.size {
-        0 => "is empty".into(),
-        size if size != wanted.size => format!("has {size} bytes"),
-        size if node.pieces.is_empty() => format!("has {size} bytes of zeros"),
-        _ => "holds something else".into(),
+        0 => "now empty".into(),
+        size if size != wanted.size => format!("now {size} bytes"),
+        size if node.pieces.is_empty() => format!("now {size} zeros"),
+        _ => "now something else".into(),
     }
 }

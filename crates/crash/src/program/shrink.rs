@@ -81,16 +81,14 @@ impl fmt::Display for Decisive {
         let Decisive { in_doubt, units, lost } = self;
         let (these, others) = if *lost { ("lost", "there") } else { ("there", "lost") };
         match (in_doubt, units.len()) {
-            (0, _) => write!(f, "nothing was in doubt: whatever survives, the state is wrong"),
-            (_, 0) => write!(f, "it is wrong also if all {in_doubt} sectors in doubt are {others}"),
-            (_, n) => {
-                let writes = self.writes().len();
-                write!(
-                    f,
-                    "enough: {n} of {in_doubt} sectors in doubt (of {writes} writes) {these}, all \
-                     others {others}"
-                )
-            }
+            (0, _) => f.write_str("nothing was in doubt: the state is wrong in any case"),
+            (_, 0) => write!(f, "nothing in doubt is to blame: wrong also with all of it {others}"),
+            (_, n) => write!(
+                f,
+                "it is enough that {n} of {in_doubt} sectors in doubt are {these} (of {} writes) \
+                 and all others {others}",
+                self.writes().len()
+            ),
         }
     }
 }

@@ -193,6 +193,19 @@ impl Node {
     }
 }
 
+/// The first byte in which two files differ, their ends included; `None` if they hold the same.
+pub fn first_difference(one: &Node, other: &Node) -> Option<u64> {
+    let (short, long) = (one.attr.size.min(other.attr.size), one.attr.size.max(other.attr.size));
+    for at in (0..short).step_by(CHUNK) {
+        let len = (CHUNK as u64).min(short - at);
+        let (a, b) = (one.bytes(at, len), other.bytes(at, len));
+        if let Some(place) = a.iter().zip(&b).position(|(a, b)| a != b) {
+            return Some(at + place as u64);
+        }
+    }
+    (short < long).then_some(short)
+}
+
 struct Reader<'f> {
     fs: &'f dyn FileSystem,
     /// Bytes that may still be read.
@@ -375,8 +388,12 @@ mod tests {
         assert_eq!(file.bytes((5 << 20) - 1, 6), b"\0here\0");
         assert!(file.pieces.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() <= CHUNK);
         assert_eq!(again.get(b"a/file").unwrap().same_as.as_deref(), Some(&b"a/b/link"[..]));
-        std::fs::write(to.path().join("a/file"), "TEXT").unwrap();
-        assert_ne!(read(to.path()).digest(), tree.digest());
+        std::fs::write(to.path().join("a/file"), "teXT").unwrap();
+        let changed = read(to.path());
+        assert_ne!(changed.digest(), tree.digest());
+        let differs =
+            |path: &[u8]| first_difference(changed.get(path).unwrap(), tree.get(path).unwrap());
+        assert_eq!((differs(b"a/file"), differs(b"sparse")), (Some(2), None));
         std::fs::set_permissions(at("a/b"), Permissions::from_mode(0o700)).unwrap();
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde_json::json;
 use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
+use steadfast_crash::program::exposure::{Exposed, quantile};
 use steadfast_crash::program::shrink::Decisive;
 use steadfast_crash::program::{Command, Run};
 use steadfast_runtime::Nanos;
@@ -31,6 +32,8 @@ pub struct Report<'a> {
     pub without_cut: Option<String>,
     /// What came of it.
     pub outcome: &'a Outcome,
+    /// What each cut takes at the worst; empty where that is not known.
+    pub exposed: &'a [Exposed],
     /// Not all states were judged.
     pub stopped: bool,
     /// Where the recording is.
@@ -91,35 +94,62 @@ impl Ended {
     }
 }
 
+/// One thing, or several.
+pub fn counted(n: u64, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
+/// A recording in one line.
+pub fn in_numbers(run: &Run) -> String {
+    let totals = run.totals();
+    format!(
+        "{:.3} s, {}, {}; {} ({}), {}",
+        totals.time.as_secs_f64(),
+        counted(run.calls.len() as u64, "call"),
+        counted(run.lines.len() as u64, "printed line"),
+        counted(totals.writes, "write"),
+        bytes(totals.bytes),
+        match totals.flushes {
+            1 => "1 flush".to_owned(),
+            n => format!("{n} flushes"),
+        },
+    )
+}
+
 /// For people.
 pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     let Report { setup, run, ended, outcome, .. } = report;
-    let totals = run.totals();
-    writeln!(
-        out,
-        "recorded  {}: {:.3} s, {} calls, {} lines; {} writes ({}), {} flushes",
-        setup.in_words(),
-        totals.time.as_secs_f64(),
-        run.calls.len(),
-        run.lines.len(),
-        totals.writes,
-        bytes(totals.bytes),
-        totals.flushes,
-    )?;
+    writeln!(out, "recorded  {}", setup.in_words())?;
+    writeln!(out, "          {}", in_numbers(run))?;
     writeln!(out, "          the program {}", ended.in_words())?;
-    let judge = match report.judge {
-        Some(judge) => format!("judged by {}", quoted(&judge.command)),
-        None if matches!(setup.fs, Fs::Kernel(_)) => {
-            "judged by mount and check only (what the program may expect is --judge's)".into()
-        }
-        None => "judged by what every program may expect".into(),
-    };
     let stopped = if report.stopped { " (stopped early)" } else { "" };
     writeln!(
         out,
-        "cut       at {} instants: {} states, {} different trees, {judge}{stopped}",
-        outcome.cuts, outcome.states, outcome.trees,
+        "cut       at {}: {}, {}{stopped}",
+        counted(outcome.cuts, "instant"),
+        counted(outcome.states, "state"),
+        counted(outcome.trees, "different tree"),
     )?;
+    let judge = match report.judge {
+        Some(judge) => quoted(&judge.command),
+        None if matches!(setup.fs, Fs::Kernel(_)) => {
+            "mount and check alone (the rest is for --judge to say)".into()
+        }
+        None => "what every program may expect".into(),
+    };
+    writeln!(out, "judged    by {judge}")?;
+    if !report.exposed.is_empty() {
+        let [p50, p99, most] = [0.5, 0.99, 1.0].map(|share| quantile(report.exposed, share));
+        let three = |of: &dyn Fn(&Exposed) -> String| [of(&p50), of(&p99), of(&most)].join(" / ");
+        writeln!(
+            out,
+            "exposed   {} bytes, {} calls, {} ms (median / 99 % / most)",
+            three(&|e| e.bytes.to_string()),
+            three(&|e| e.calls.to_string()),
+            three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
+        )?;
+    }
     if let Some(why) = &report.without_cut {
         writeln!(out, "note      also without any cut {why}")?;
     }
@@ -134,7 +164,8 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
         writeln!(out, "\n  {what}")?;
         let at = since(run, finding.cut.at);
-        writeln!(out, "    {states} states, the first {} (at {at:.3} s):", finding.state)?;
+        let states = counted(*states, "state");
+        writeln!(out, "    {states}, the first is {} (at {at:.3} s):", finding.state)?;
         if let Some(recording) = report.recording {
             writeln!(out, "    {}", show_command(recording, finding.state, report.judge))?;
         }
@@ -183,6 +214,16 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             })
         })
         .collect();
+    let exposed: serde_json::Map<String, serde_json::Value> =
+        [("p50", 0.5), ("p99", 0.99), ("max", 1.0)]
+            .into_iter()
+            .filter(|_| !report.exposed.is_empty())
+            .map(|(name, share)| {
+                let e = quantile(report.exposed, share);
+                let ms = e.age.as_secs_f64() * 1e3;
+                (name.into(), json!({ "bytes": e.bytes, "calls": e.calls, "ms": ms }))
+            })
+            .collect();
     let document = json!({
         "recorded": {
             "setup": setup.in_words(),
@@ -200,6 +241,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "judged": outcome.judged,
         "bad_states": outcome.bad_states,
         "second_opinions": outcome.second_opinions,
+        "exposure": exposed,
         "stopped": report.stopped,
         "without_cut": report.without_cut,
         "troubles": outcome.troubles,

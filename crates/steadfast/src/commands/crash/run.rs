@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_crash::program::explore::{Exploration, Outcome};
+use steadfast_crash::program::exposure::exposure;
 use steadfast_crash::program::{Command, Recovers, Run, file, shrink};
 
 use super::cli::CrashRun;
@@ -90,6 +91,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         }
         _ => None,
     };
+    bar.set(1.0, "what each cut takes at the worst");
+    let go_on = || stops.load(Ordering::Relaxed) == asked;
+    let exposed = if stopped { Vec::new() } else { exposure(&run, &*recovers, choice, &go_on) };
     bar.finish();
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
@@ -103,6 +107,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         judge: judge.as_ref(),
         without_cut: without_cut.and_then(|said| said.summary()),
         outcome: &outcome,
+        exposed: &exposed,
         stopped,
         recording: recording.as_deref(),
         decisive: decisive.as_ref(),

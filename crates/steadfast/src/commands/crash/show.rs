@@ -7,11 +7,11 @@ use anyhow::{Result, anyhow};
 use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Wrong};
 use steadfast_crash::program::shrink::{self, Decisive};
-use steadfast_crash::program::{Names, Run, file};
+use steadfast_crash::program::{Names, Run, Tree, file, first_difference, shown};
 use steadfast_devices::filter::record::Event;
 
 use super::cli::CrashShow;
-use super::report::{bytes, since};
+use super::report::{counted, in_numbers, since};
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::setup::{self, Setup};
 use super::story::{TOLD, on_behalf, purpose, request, tell_calls, tell_writes, write_image};
@@ -40,7 +40,11 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     tell_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
     tell_writes(&run, &names, &state, out)?;
-    let wrong = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
+    let (wrong, tree) = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
+    if let Some(tree) = tree {
+        tell_differences(&exploration, &names, &tree, out)?;
+    }
+    tell_wrong(&wrong, out)?;
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
@@ -50,20 +54,10 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
-    let totals = run.totals();
     let text = |key: &str| run.about.get(key).map_or("?", String::as_str);
     writeln!(out, "program   {}", text("program"))?;
     writeln!(out, "recorded  {}", setup.in_words())?;
-    writeln!(
-        out,
-        "          {:.3} s, {} calls, {} lines; {} writes ({}), {} flushes",
-        totals.time.as_secs_f64(),
-        run.calls.len(),
-        run.lines.len(),
-        totals.writes,
-        bytes(totals.bytes),
-        totals.flushes
-    )?;
+    writeln!(out, "          {}", in_numbers(run))?;
     let (choice, _) = setup::choice_from(&run.about).map_err(|e| anyhow!(e))?;
     writeln!(
         out,
@@ -99,19 +93,62 @@ fn tell_recovery(
     state: &State,
     copy: Option<&Path>,
     out: &mut dyn Write,
-) -> Result<Vec<Wrong>> {
+) -> Result<(Vec<Wrong>, Option<Tree>)> {
     let base = exploration.base().map_err(|e| anyhow!(e))?;
     let recovered = exploration.recovers.recover(state.contents.clone());
     let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
-    match recovered.tree {
-        Err(why) => wrong.push(Wrong::Refused(why)),
+    let tree = match recovered.tree {
+        Err(why) => {
+            wrong.push(Wrong::Refused(why));
+            None
+        }
         Ok(tree) => {
             story::tell_tree(&tree, &base, copy, out)?;
             wrong.extend(exploration.verdict(&tree, &base, state.cut).map_err(|e| anyhow!(e))?);
+            Some(tree)
         }
+    };
+    Ok((wrong, tree))
+}
+
+/// Where each file begins to differ from what it is at the end of the run: the first block that is
+/// not (or not yet) right.
+fn tell_differences(
+    exploration: &Exploration<'_>,
+    names: &Names,
+    tree: &Tree,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let run = exploration.run;
+    let last = run.recording.last_cut();
+    let end = contents_where(&run.bases, &run.recording, last, |_| true);
+    let Ok(end) = exploration.recovers.recover(end).tree else { return Ok(()) };
+    let mut lines = Vec::new();
+    for (path, later) in end.nodes() {
+        let Some(node) = tree.get(path) else {
+            lines.push(format!("{} is not there yet", shown(path)));
+            continue;
+        };
+        let Some(at) = first_difference(node, later) else { continue };
+        let place = match names.place(path, at).filter(|_| at < node.attr.size) {
+            Some(place) => format!("byte {place} of the disk"),
+            None => "beyond what it has on the disk".into(),
+        };
+        lines.push(format!("{} differs from byte {at} on: {place}", shown(path)));
     }
+    for (path, _) in tree.nodes().filter(|(path, _)| end.get(path).is_none()) {
+        lines.push(format!("{} is still there", shown(path)));
+    }
+    if !lines.is_empty() {
+        writeln!(out, "\nBeside the end of the run, with everything on the disk:")?;
+        lines.iter().take(TOLD).try_for_each(|line| writeln!(out, "  {line}"))?;
+    }
+    Ok(())
+}
+
+fn tell_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
     writeln!(out)?;
-    for one in &wrong {
+    for one in wrong {
         writeln!(out, "Wrong: {}", one.what())?;
         if let Wrong::Judge(_, output) = one
             && output.lines().count() > 1
@@ -122,7 +159,7 @@ fn tell_recovery(
     if wrong.is_empty() {
         writeln!(out, "Nothing is wrong with it.")?;
     }
-    Ok(wrong)
+    Ok(())
 }
 
 /// The writes that matter, and the first block of them.
@@ -135,10 +172,10 @@ fn tell_decisive(run: &Run, names: &Names, decisive: &Decisive, out: &mut dyn Wr
         let fate = if decisive.lost { "lost " } else { "there" };
         writeln!(
             out,
-            "  {:>11.6} s  {fate}  {}: {} sectors from byte {first} on, of the {}{}{}",
+            "  {:>11.6} s  {fate}  {}: {} from byte {first} on, of {}{}{}",
             since(run, event.submitted.at),
             info.name,
-            offsets.len(),
+            counted(offsets.len() as u64, "sector"),
             request(event),
             purpose(names, event),
             on_behalf(run, event),

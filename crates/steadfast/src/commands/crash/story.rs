@@ -10,7 +10,7 @@ use steadfast_crash::program::{Names, Run, Tree, shown};
 use steadfast_devices::filter::record::{Action, Event};
 use steadfast_vfs::FileType;
 
-use super::report::{bytes, since};
+use super::report::{bytes, counted, since};
 
 /// Files, writes and lines of output that are told at most.
 pub const TOLD: usize = 40;
@@ -64,11 +64,14 @@ pub fn purpose(names: &Names, event: &Event) -> String {
 
 pub fn tell_writes(run: &Run, names: &Names, state: &State, out: &mut dyn Write) -> Result<()> {
     let writes = doubted(state);
+    if writes.is_empty() {
+        return Ok(writeln!(out, "\nIn doubt: nothing. What was sent to the disk is on it.")?);
+    }
     writeln!(
         out,
-        "\nIn doubt: {} sectors of {} writes; {} sectors have survived.",
-        state.in_doubt.len(),
-        writes.len(),
+        "\nIn doubt: {} of {}; {} of them there.",
+        counted(state.in_doubt.len() as u64, "sector"),
+        counted(writes.len() as u64, "write"),
         state.kept()
     )?;
     let events: BTreeMap<u64, &Event> =
@@ -108,7 +111,7 @@ pub fn on_behalf(run: &Run, event: &Event) -> String {
 pub fn request(event: &Event) -> String {
     match &event.action {
         Action::Write { offset, data, .. } => {
-            format!("write of {} at {offset}", bytes(data.len() as u64))
+            format!("{} at {offset}", bytes(data.len() as u64))
         }
         Action::Discard { offset, len } => format!("discard of {} at {offset}", bytes(*len)),
         Action::Store { offset, data } => {
@@ -123,7 +126,7 @@ pub fn request(event: &Event) -> String {
 /// The files that the next boot finds, and what became of those that were there before; a copy of
 /// them where one is asked for.
 pub fn tell_tree(tree: &Tree, base: &Tree, copy: Option<&Path>, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "\nThe next boot finds {} files and folders:", tree.len())?;
+    writeln!(out, "\nThe next boot finds:")?;
     for (path, node) in tree.nodes().take(TOLD) {
         let what = match node.attr.kind {
             FileType::Directory => "folder".into(),

@@ -1,0 +1,154 @@
+//! Exposure: what had returned to the program and would be lost.
+//!
+//! At each cut the worst state is taken, in which nothing in doubt is there. A write call that had
+//! returned and has no other change of its bytes begun after it, in a file that was not removed, is
+//! *exposed* if the recovered file does not hold its bytes. (A write of zeros to where zeros are is
+//! never missed.)
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::{Digest, Store};
+
+use super::calls::{Call, Kind};
+use super::tree::{Contents, Node, Tree};
+use super::{Recovers, Run};
+use crate::cuts::{Bound, Choice, Cuts};
+
+/// What one cut takes at the worst.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Exposed {
+    /// Bytes of the calls that are missing.
+    pub bytes: u64,
+    /// Calls.
+    pub calls: u64,
+    /// From the return of the oldest of them to the cut.
+    pub age: Duration,
+}
+
+/// A write whose bytes nobody has changed since.
+struct Live {
+    offset: u64,
+    contents: Contents,
+    returned: Option<Moment>,
+}
+
+/// Exposure at every cut of the choice's places, in the order of time; cuts that cannot be recovered
+/// are left out. Empty where no calls are known. `go_on` is asked after each.
+pub fn exposure(
+    run: &Run,
+    recovers: &dyn Recovers,
+    choice: Choice,
+    go_on: &dyn Fn() -> bool,
+) -> Vec<Exposed> {
+    if run.calls.is_empty() {
+        return Vec::new();
+    }
+    let bound = Bound { states: 1, combinations: 0, drawn: 0 };
+    let worst = Cuts::new(&run.bases, &run.recording, Choice { bound, ..choice });
+    let mut account =
+        Account { calls: &run.calls, next: 0, live: BTreeMap::new(), gone: BTreeSet::new() };
+    let mut trees: HashMap<Vec<u128>, Option<Tree>> = HashMap::new();
+    let mut exposed = Vec::new();
+    for state in worst.with_age(|tick| tick) {
+        let digests = state.contents.iter().map(Store::digest).collect();
+        let tree =
+            trees.entry(digests).or_insert_with(|| recovers.recover(state.contents).tree.ok());
+        account.advance(state.cut.tick);
+        if let Some(tree) = tree {
+            exposed.push(account.judge(tree, state.cut));
+        }
+        if !go_on() {
+            break;
+        }
+    }
+    exposed
+}
+
+struct Account<'r> {
+    calls: &'r [Call],
+    /// The first call that is not accounted for yet.
+    next: usize,
+    live: BTreeMap<u64, Vec<Live>>,
+    /// Inodes that have lost a name.
+    gone: BTreeSet<u64>,
+}
+
+impl Account<'_> {
+    /// Takes in the calls begun before a tick.
+    fn advance(&mut self, tick: u64) {
+        let new = &self.calls[self.next..];
+        let count = new.partition_point(|call| call.started.tick < tick);
+        for call in new[..count].iter().filter(|call| !call.failed) {
+            let end = |size: u64| call.offset.saturating_add(size);
+            let live = self.live.entry(call.ino).or_default();
+            match (call.kind, call.contents) {
+                (Kind::Write, Some(contents)) => {
+                    let end = end(contents.size);
+                    live.retain(|old| {
+                        old.offset >= end || old.offset + old.contents.size <= call.offset
+                    });
+                    let returned = call.returned;
+                    live.push(Live { offset: call.offset, contents, returned });
+                }
+                (Kind::Truncate, _) => {
+                    live.retain(|old| old.offset + old.contents.size <= call.offset);
+                }
+                (Kind::Fallocate | Kind::Create, _) => live.clear(),
+                _ => {}
+            }
+            match call.kind {
+                Kind::Unlink => drop(self.gone.insert(call.ino)),
+                Kind::Rename => drop(self.gone.insert(call.replaced)),
+                Kind::Create => drop(self.gone.remove(&call.ino)),
+                _ => {}
+            }
+        }
+        self.next += count;
+    }
+
+    /// What is missing; what is there will stay there, and is no longer looked for.
+    fn judge(&mut self, tree: &Tree, cut: Moment) -> Exposed {
+        let nodes: BTreeMap<u64, &Node> =
+            tree.nodes().map(|(_, node)| (node.attr.ino.0, node)).collect();
+        let mut exposed = Exposed::default();
+        for (ino, live) in &mut self.live {
+            let node = nodes.get(ino);
+            if node.is_none() && self.gone.contains(ino) {
+                live.clear();
+            }
+            live.retain(|write| {
+                let returned = match write.returned {
+                    Some(returned) if returned.tick < cut.tick => returned,
+                    _ => return true,
+                };
+                let Contents { size, digest } = write.contents;
+                let there =
+                    node.is_some_and(|n| Digest::of(&n.bytes(write.offset, size)) == digest);
+                if !there {
+                    exposed.bytes += size;
+                    exposed.calls += 1;
+                    exposed.age = exposed.age.max(cut.at - returned.at);
+                }
+                !there
+            });
+        }
+        exposed
+    }
+}
+
+/// A share of the cuts (0 to 1) has at most this; the figures are taken one by one.
+pub fn quantile(exposed: &[Exposed], share: f64) -> Exposed {
+    let figure = |of: &dyn Fn(&Exposed) -> u64| {
+        let mut all: Vec<u64> = exposed.iter().map(of).collect();
+        all.sort_unstable();
+        let place = (share * all.len() as f64).ceil() as usize;
+        all.get(place.clamp(1, all.len().max(1)) - 1).copied().unwrap_or(0)
+    };
+    Exposed {
+        bytes: figure(&|e| e.bytes),
+        calls: figure(&|e| e.calls),
+        age: Duration::from_nanos(figure(&|e| e.age.as_nanos() as u64)),
+    }
+}

@@ -1,0 +1,172 @@
+//! Programs under power cuts, without a mount: calls made in a simulation, watched, cut, judged by
+//! what every program may expect.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_crash::cuts::{Bound, Choice, Places};
+use steadfast_crash::program::explore::{Exploration, Outcome, Wrong};
+use steadfast_crash::program::exposure::{exposure, quantile};
+use steadfast_crash::program::{Own, Run, Watched, file, shrink};
+use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{JournalChoice, Options, make};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_runtime::{Sim, sleep};
+use steadfast_vfs::{FileSystem, NewNode, OpenFlags, RenameFlags};
+
+const DISK: u64 = 16 << 20;
+const MODES: [DataMode; 4] =
+    [DataMode::Ordered, DataMode::Writeback, DataMode::Journal, DataMode::Transact];
+
+fn options(data: DataMode, auto_da_alloc: bool) -> MountOptions {
+    MountOptions { data, auto_da_alloc, ..MountOptions::default() }
+}
+
+/// A file system with the file "config".
+fn base(options: &MountOptions) -> Store {
+    let ram = Ram::new("disk", DISK).persistent();
+    let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
+    let mut made = Options::random(1_704_067_200);
+    made.block_size = Some(4096);
+    made.journal = JournalChoice::InternalOf(1024);
+    make(&device, &made).unwrap();
+    let fs = Ext4::mount(device, options.clone()).unwrap();
+    write(&*fs, b"config", b"old", false);
+    fs.unmount().unwrap();
+    ram.store()
+}
+
+fn write(fs: &dyn FileSystem, name: &[u8], text: &'static [u8], sync: bool) {
+    let (_, fh) = fs.create(fs.root(), name, NewNode::default(), OpenFlags::WRITE).unwrap();
+    fs.write(fh, 0, Bytes::from_static(text)).unwrap();
+    if sync {
+        fs.fsync(fh, false).unwrap();
+    }
+    fs.release(fh).unwrap();
+}
+
+/// Writes "config" anew and renames it; something else is synced then.
+fn run(options: &MountOptions, sync: bool) -> Run {
+    let options = options.clone();
+    let work = move || {
+        let base = base(&options);
+        let ram = Ram::from_store("disk", base.clone()).persistent().with_volatile_cache();
+        let log = RecordLog::new();
+        let disk: Arc<dyn BlockDevice> = Arc::new(Record::new(Arc::new(ram), &log));
+        let fs = Ext4::mount(disk, options).unwrap();
+        let watched = Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
+        let root = watched.root();
+        write(&watched, b"config.new", b"new text", sync);
+        watched.rename(root, b"config.new", root, b"config", RenameFlags::empty()).unwrap();
+        write(&watched, b"log", b"replaced", true);
+        watched.fsyncdir(root).unwrap();
+        sleep(Duration::from_secs(12));
+        let recording = log.take();
+        let calls = watched.calls();
+        fs.unmount().unwrap();
+        Run::new([("by".into(), "a test".into())].into(), vec![base], recording, vec![], calls)
+    };
+    Sim::new(3).run(work).unwrap()
+}
+
+fn choice(places: Places) -> Choice {
+    Choice { places, bound: Bound::default(), seed: 1 }
+}
+
+fn with<T>(run: &Run, own: &Own, work: impl FnOnce(&Exploration<'_>) -> T) -> T {
+    work(&Exploration {
+        run,
+        recovers: own,
+        judge: None,
+        choice: choice(Places::All),
+        by_lines: false,
+        second_opinion_every: 0,
+        workers: 2,
+    })
+}
+
+fn explore(run: &Run, own: &Own) -> Outcome {
+    let outcome = with(run, own, |e| e.explore(&|_, _, _| true).unwrap());
+    assert_eq!(outcome.troubles, Vec::<String>::new());
+    outcome
+}
+
+#[test]
+fn what_a_program_forgot_is_told_from_what_was_promised() {
+    for data in MODES {
+        let own = |auto| Own { options: options(data, auto), e2fsck: None };
+        let synced = explore(&run(&own(false).options, true), &own(false));
+        assert!(synced.findings.is_empty(), "{data:?}: {:?}", synced.findings.first());
+        assert!(synced.states > 50 && synced.trees >= 3, "{data:?}: {synced:?}");
+        let forgot = explore(&run(&own(false).options, false), &own(false));
+        let hollow = matches!(data, DataMode::Ordered | DataMode::Writeback);
+        assert_eq!(!forgot.findings.is_empty(), hollow, "{data:?}: {:?}", forgot.findings.first());
+        for finding in &forgot.findings {
+            let [Wrong::Unasked(what)] = &finding.wrong[..] else { panic!("{finding:?}") };
+            assert!(
+                what.starts_with("config: replaced by rename without fsync: now empty"),
+                "{what}"
+            );
+        }
+        // What the file system does of itself is enough here.
+        let helped = explore(&run(&own(true).options, false), &own(true));
+        if data == DataMode::Ordered {
+            assert!(helped.findings.is_empty(), "{:?}", helped.findings.first());
+        }
+    }
+}
+
+#[test]
+fn a_kept_run_gives_the_same_states_and_shrinks() {
+    let own = Own { options: options(DataMode::Writeback, false), e2fsck: None };
+    let run = run(&own.options, false);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.crash");
+    file::save(&run, &path).unwrap();
+    let kept = file::load(&path).unwrap();
+    let (one, other) = (explore(&run, &own), explore(&kept, &own));
+    let first = one.findings[0].state;
+    assert_eq!((one.states, first), (other.states, other.findings[0].state));
+    with(&kept, &own, |e| {
+        let (state, base) = (e.state(first).unwrap(), e.base().unwrap());
+        assert!(!e.wrong(state.contents.clone(), state.cut, &base).unwrap().is_empty());
+        let decisive = shrink::shrink(e, &state, &base, 100).unwrap();
+        assert!(decisive.units.len() <= state.in_doubt.len(), "{decisive}");
+    });
+}
+
+#[test]
+fn exposure_is_what_has_returned_and_is_not_there() {
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let forgot = exposure(&run(&own.options, false), &own, choice(Places::All), &|| true);
+    let most = quantile(&forgot, 1.0);
+    // Both files at the most; the sync of the second one ends it.
+    assert!(most.bytes >= 8 && most.bytes <= 16, "{most:?}");
+    assert!(most.calls >= 1 && most.calls <= 2, "{most:?}");
+    assert_eq!(forgot.last().map(|e| e.calls), Some(0), "twelve seconds are enough");
+    assert_eq!(quantile(&forgot, 0.0).calls, 0);
+}
+
+/// The control: a disk that promises nothing is found out.
+#[test]
+fn a_lying_disk_breaks_promises() {
+    use steadfast_devices::filter::record::{Durability, Recording};
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let honest = run(&own.options, true);
+    let recording = &honest.recording;
+    let mut devices = recording.devices().to_vec();
+    let drains_within = Duration::from_secs(3600);
+    devices[0].durability = Durability::Lying { cache_bytes: 1 << 40, drains_within };
+    let (first, times) = recording.times();
+    let (events, notes) = (recording.events().to_vec(), recording.notes().to_vec());
+    let lying = Recording::rebuild(devices, events, notes, times.to_vec(), first).unwrap();
+    let outcome = explore(&Run { recording: lying, ..honest }, &own);
+    let broken = |f: &&steadfast_crash::program::explore::Finding| {
+        f.wrong.iter().any(|w| matches!(w, Wrong::Promise(_)))
+    };
+    assert!(outcome.findings.iter().filter(broken).count() > 0, "{outcome:?}");
+}

@@ -5,12 +5,14 @@ use super::lab::{Lab, text};
 #[test]
 fn wrong_words_are_named() {
     let Some(lab) = Lab::new() else { return };
-    let wrong: [(&[&str], &str); 7] = [
+    let wrong: [(&[&str], &str); 9] = [
         (&["run", "--fs", "zfs", "--", "true"], "--fs zfs"),
         (&["run", "--device", "tape", "--", "true"], "--device tape"),
         (&["run", "--cuts", "some", "--", "true"], "--cuts"),
         (&["run", "-o", "data=mirrored", "--", "true"], "data=mirrored"),
         (&["run", "--size", "8k", "--", "true"], "--size"),
+        (&["run", "--device", "hdd", "--size", "64m", "--", "true"], "1024m"),
+        (&["run", "--fs", "xfs", "--device", "ram", "--", "true"], "--device ram"),
         (&["run", "--setup", "exit 3", "--", "true"], "--setup"),
         (&["run", "--", "no-such-program"], "no-such-program"),
     ];

@@ -45,7 +45,7 @@ pub struct CrashRun {
     /// Model of the disk, with a volatile cache, in real time: ssd, hdd, emmc, ram (takes no time)
     #[arg(long, value_name = "MODEL", default_value = "ssd")]
     pub device: String,
-    /// Size of the disk (k, m, g) [default: 64m; btrfs 128m, XFS 300m]
+    /// Size of the disk (k, m, g) [default: 64m; btrfs 128m, XFS 300m; on hdd 1g]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
     /// Where to cut: a number of instants, flushes, all, none [default: 200; the kernel's 40]

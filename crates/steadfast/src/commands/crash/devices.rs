@@ -45,6 +45,14 @@ impl Disk {
         DISKS.iter().find(|(_, disk)| *disk == self).map_or("", |(name, _)| *name)
     }
 
+    /// The smallest one, in bytes: a disk of few cylinders has no curve of seek times.
+    pub fn least_bytes(self) -> u64 {
+        match self {
+            Disk::Hdd => 1 << 30,
+            Disk::Ssd | Disk::Emmc | Disk::Ram => 1 << 20,
+        }
+    }
+
     /// The parameters of its model; `None` for memory.
     pub fn params(self, size: u64) -> Option<ModelParams> {
         let sectors = size / 512;

@@ -86,16 +86,17 @@ impl Setup {
     /// As the command line says.
     pub fn of(args: &CrashRun) -> Result<Setup, Usage> {
         let fs = known(&args.fs)?;
+        let disk: Disk = args.device.parse().map_err(Usage)?;
         let size = match &args.size {
             Some(text) => size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?,
-            None => fs.default_size(),
+            None => fs.default_size().max(disk.least_bytes()),
         };
         let epoch = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
         let setup = Setup {
             fs,
             options: args.options.join(","),
             journal: args.journal.parse().map_err(Usage)?,
-            disk: args.device.parse().map_err(Usage)?,
+            disk,
             size: size / 4096 * 4096,
             epoch,
         };
@@ -106,6 +107,10 @@ impl Setup {
         let Setup { size, .. } = self;
         if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
             return Err(Usage(format!("--size {size}: from 1m to 64g")));
+        }
+        if size < self.disk.least_bytes() {
+            let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);
+            return Err(Usage(format!("--device {name}: the model is of {least}m at the least")));
         }
         if self.fs == Fs::Own(FsKind::Ext2) && self.journal == JournalPlace::Nvram {
             return Err(Usage("--journal nvram: ext2 has no journal".into()));

@@ -74,7 +74,7 @@ fn run(options: &MountOptions, sync: bool) -> Run {
 }
 
 fn choice(places: Places) -> Choice {
-    Choice { places, bound: Bound::default(), seed: 1 }
+    Choice { places, bound: Bound { states: 16, ..Bound::default() }, seed: 1 }
 }
 
 fn with<T>(run: &Run, own: &Own, work: impl FnOnce(&Exploration<'_>) -> T) -> T {

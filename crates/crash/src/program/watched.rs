@@ -66,16 +66,13 @@ pub struct Watched {
 /// What is known of a call before it is made.
 #[derive(Default)]
 struct About {
-    ino: Ino0,
+    ino: u64,
     replaced: u64,
     path: Vec<u8>,
     other: Vec<u8>,
     offset: u64,
     contents: Option<Contents>,
-    lost: Option<Contents>,
 }
-
-type Ino0 = u64;
 
 impl Watched {
     /// Notes the calls to `next`, in the order of `log`.
@@ -111,7 +108,7 @@ impl Watched {
         let mut seen = self.seen.lock();
         // Under the lock, so that the list is in the order of the moments.
         let started = self.log.note(CALL, [kind as u64, seen.calls.len() as u64, 0]);
-        let About { ino, replaced, path, other, offset, contents, lost } = about;
+        let About { ino, replaced, path, other, offset, contents } = about;
         seen.calls.push(Call {
             kind,
             started,
@@ -123,7 +120,7 @@ impl Watched {
             other,
             offset,
             contents,
-            lost,
+            lost: None,
         });
         (seen.calls.len() - 1, in_call(seen.calls.len() as u64))
     }
@@ -182,10 +179,15 @@ impl Watched {
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let path = ino.map(|ino| self.path(ino)).unwrap_or_default();
-        // Before it, so that nothing which comes later is taken for promised.
+        let about = About { ino: ino.map_or(0, |ino| ino.0), path, ..About::default() };
+        let (number, in_call) = self.begin(kind, about);
+        // After the beginning: what changes it meanwhile is known to be later. Before the call:
+        // what comes after it is not taken for promised.
         let contents = ino.and_then(|ino| self.holds(ino));
-        let ino = ino.map_or(0, |ino| ino.0);
-        self.noted(kind, About { ino, path, contents, ..About::default() }, call)
+        let answer = call();
+        drop(in_call);
+        self.end(number, answer.is_err(), |call| call.contents = contents);
+        answer
     }
 
     fn on_handle(&self, fh: Fh) -> About {
@@ -281,13 +283,18 @@ impl FileSystem for Watched {
             replaced: target.map_or(0, |ino| ino.0),
             path: self.place(from_dir, from),
             other: self.place(to_dir, to),
-            offset: 0,
-            contents: source.and_then(|ino| self.holds(ino)),
-            lost: target.and_then(|ino| self.holds(ino)),
+            ..About::default()
         };
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         let kind = if exchange { Kind::Exchange } else { Kind::Rename };
-        self.noted(kind, about, || self.next.rename(from_dir, from, to_dir, to, flags))?;
+        let (number, in_call) = self.begin(kind, about);
+        // After the beginning, as for a sync.
+        let contents = source.and_then(|ino| self.holds(ino));
+        let lost = target.and_then(|ino| self.holds(ino));
+        let answer = self.next.rename(from_dir, from, to_dir, to, flags);
+        drop(in_call);
+        self.end(number, answer.is_err(), |call| (call.contents, call.lost) = (contents, lost));
+        answer?;
         let mut seen = self.seen.lock();
         if let Some(ino) = source {
             seen.places.insert(ino, (to_dir, to.to_vec()));

@@ -15,6 +15,8 @@ use crate::Usage;
 
 /// How long a program is waited for that was told to end.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long its last lines are waited for, where something that it has started keeps the pipe.
+const LAST_LINES: Duration = Duration::from_secs(10);
 /// Longest line that is one acknowledgement, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -107,7 +109,7 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
         std::thread::sleep(PAUSE);
     };
     // What it has printed is read to the end; who has inherited the pipe is not waited for.
-    let end = Instant::now() + GRACE;
+    let end = Instant::now() + LAST_LINES;
     while reading.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < end {
         std::thread::sleep(PAUSE);
     }

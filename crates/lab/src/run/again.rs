@@ -33,13 +33,12 @@ pub fn cut_again(
         )));
     }
     let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
-    let honest = power::plan(setting.cuts, setting.options.seed);
     let (machine, recorded, plan) = match &setting.load {
         Load::Files(workload, _) => {
             let (machine, ran) = files::recorded(&setting, workload, variant).map_err(failed)?;
             match lying {
                 true => (machine, files::lied(&ran.recorded), files::lying_plan(&setting)),
-                false => (machine, ran.recorded, honest),
+                false => (machine, ran.recorded, files::honest_plan(&setting)),
             }
         }
         Load::Iozone { .. } if lying => {
@@ -47,7 +46,7 @@ pub fn cut_again(
         }
         Load::Iozone { risk, .. } => {
             let (machine, recorded) = power::recorded(&setting, risk, variant).map_err(failed)?;
-            (machine, recorded, honest)
+            (machine, recorded, power::plan(setting.cuts, setting.options.seed))
         }
     };
     let cuts = plan.cuts;

@@ -25,6 +25,9 @@ pub(super) const MEMORY: u64 = 64 << 20;
 const LYING_CACHE: u64 = 16 << 20;
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
 
+/// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
+const AGAIN_PERCENT: u64 = 20;
+
 /// Cuts a recorded run as a plan says, and reports how many cuts are done.
 pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
 
@@ -76,6 +79,12 @@ pub(super) fn recorded(
     Ok((machine, ran))
 }
 
+/// The plan of the cuts. After some of them the power goes again while the machine recovers, or just
+/// after it has.
+pub(super) fn honest_plan(setting: &Setting) -> Plan {
+    Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts, setting.options.seed) }
+}
+
 /// The plan of the cuts on devices whose caches lie.
 pub(super) fn lying_plan(setting: &Setting) -> Plan {
     let cuts = (setting.cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
@@ -96,7 +105,7 @@ pub(super) fn cut_honest_and_lying(
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Outcome {
-    let honest = plan(setting.cuts, setting.options.seed);
+    let honest = honest_plan(setting);
     let lying_plan = lying_plan(setting);
     let lying_cuts = lying_plan.cuts;
     let all = (setting.cuts + lying_cuts).max(1) as f64;

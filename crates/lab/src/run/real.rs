@@ -12,7 +12,7 @@ use steadfast_block::BlockDevice;
 use steadfast_crash::risk::{
     FilesWorkload, Peer, PeerKind, PeerSpec, RecordedRun, Speed, Workload, old_contents,
 };
-use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_ext4::fs::Ext4;
@@ -117,11 +117,13 @@ struct Behind {
 }
 
 impl Behind {
-    fn new(setting: &Setting, name: &str) -> Result<Behind, String> {
+    /// Recorded, as the kernel's devices are.
+    fn new(setting: &Setting, name: &str, log: &RecordLog) -> Result<Behind, String> {
         let model: Arc<dyn Model> =
             model_of(setting, name)?.build(name).map_err(|e| e.to_string())?;
         model.set_contents(old_contents(model.info().size)).map_err(|e| e.to_string())?;
-        let exported = Exported::new(model).map_err(|e| e.to_string())?;
+        let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
+        let exported = Exported::new(Arc::new(recorded)).map_err(|e| e.to_string())?;
         let options = FileOptions { direct: Direct::Required, ..FileOptions::default() };
         let device = FileDevice::open(exported.path(), &options).map_err(|e| e.to_string())?;
         Ok(Behind { device: Arc::new(device), exported })
@@ -133,10 +135,12 @@ impl Behind {
     }
 }
 
-/// Runs the workload on Steadfast's file system, in process; nothing is recorded.
+/// Runs the workload on Steadfast's file system, in process; nothing is cut.
 fn ours(setting: &Setting, workload: &FilesWorkload, variant: &Variant) -> Result<Speed, String> {
-    let disk = Behind::new(setting, &variant.disk)?;
-    let journal = variant.journal.as_ref().map(|name| Behind::new(setting, name)).transpose()?;
+    let log = RecordLog::new();
+    let disk = Behind::new(setting, &variant.disk, &log)?;
+    let journal =
+        variant.journal.as_ref().map(|name| Behind::new(setting, name, &log)).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
     make(&disk.device, journal_device.as_ref(), variant, Contents::UnknownZeroTables)?;
     let mut options = mount_options(&variant.mount)?;
@@ -145,7 +149,7 @@ fn ours(setting: &Setting, workload: &FilesWorkload, variant: &Variant) -> Resul
     let fs = Ext4::mount(Arc::clone(&disk.device), options).map_err(|e| e.to_string())?;
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(|e| e.to_string());
-    let ran = workload.run(&shared, &RecordLog::new(), &mut begin);
+    let ran = workload.run(&shared, &log, &mut begin);
     drop(shared);
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
     drop(fs);

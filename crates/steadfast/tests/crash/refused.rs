@@ -35,3 +35,15 @@ fn bad_recordings_are_refused() {
     assert_eq!(out.status.code(), Some(2), "{said}");
     assert!(said.contains("bad.crash") && said.contains("no recording"), "{said}");
 }
+
+#[test]
+fn what_a_program_leaves_running_does_not_keep_the_mount() {
+    let Some(lab) = Lab::new() else { return };
+    let script = lab.script("left", "echo x > f\nsleep 3000 > /dev/null 2>&1 &\necho left\n");
+    let plan = ["--linger", "0.1", "--cuts", "flushes", "--", "sh", &script];
+    let (report, found) = lab.run(&plan);
+    assert!(!found, "{report:#}");
+    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let here = lab.path("").display().to_string();
+    assert!(!table.contains(&here), "something is still mounted in {here}:\n{table}");
+}

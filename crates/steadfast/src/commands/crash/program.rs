@@ -1,6 +1,7 @@
 //! Running the program: what it prints is shown and recorded, then time goes on for a while.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, IsTerminal, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use steadfast_crash::program::{LINE, Line};
 use steadfast_devices::filter::record::RecordLog;
 
@@ -85,35 +87,41 @@ impl Acknowledged {
 /// Runs the program in `folder` until it ends or somebody asks to stop, then lingers.
 pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result<Ended> {
     let (name, arguments) = watch.program.split_first().context("no program")?;
+    // It may ask the terminal for nothing: it is in a group of its own, to be ended as a whole.
+    let stdin = std::io::stdin();
+    let stdin = if stdin.is_terminal() { Stdio::null() } else { Stdio::inherit() };
     let mut child = Command::new(found(name))
         .args(arguments)
         .current_dir(folder)
         .env("STEADFAST_MOUNT", folder)
         .env("PWD", folder)
+        .stdin(stdin)
+        .process_group(0)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|e| Usage(format!("{name}: {e}")))?;
     let reading = child.stdout.take().map(|out| reader(out, lines.clone())).transpose()?;
     let mut shown = 0;
     let asked = watch.stops.load(Ordering::Relaxed);
-    let ended = loop {
+    let interrupted = loop {
         shown = lines.show(shown, watch.out)?;
         (watch.progress)(0.0, "running the program");
-        if let Some(status) = child.try_wait()? {
-            break Ended::By(status);
+        if has_ended(&child)? {
+            break false;
         }
         if watch.stops.load(Ordering::Relaxed) > asked {
-            stop(&mut child)?;
-            break Ended::Interrupted;
+            stop(&child)?;
+            break true;
         }
         std::thread::sleep(PAUSE);
     };
+    let asked = watch.stops.load(Ordering::Relaxed);
     // What it has printed is read to the end; who has inherited the pipe is not waited for.
     let end = Instant::now() + LAST_LINES;
-    while reading.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < end {
+    let unread = || reading.as_ref().is_some_and(|thread| !thread.is_finished());
+    while unread() && Instant::now() < end && watch.stops.load(Ordering::Relaxed) == asked {
         std::thread::sleep(PAUSE);
     }
-    let asked = watch.stops.load(Ordering::Relaxed);
     let begun = Instant::now();
     while begun.elapsed() < watch.linger && watch.stops.load(Ordering::Relaxed) == asked {
         shown = lines.show(shown, watch.out)?;
@@ -122,7 +130,10 @@ pub fn run(folder: &Path, lines: &Acknowledged, watch: &mut Watch<'_>) -> Result
         std::thread::sleep(PAUSE.min(watch.linger.saturating_sub(begun.elapsed())));
     }
     lines.show(shown, watch.out)?;
-    Ok(ended)
+    // What it has left running must not keep the mount.
+    end_group(&child, Signal::KILL);
+    let status = child.wait()?;
+    Ok(if interrupted { Ended::Interrupted } else { Ended::By(status) })
 }
 
 /// A program named by a relative path is looked for where the caller is, not in the mount; if it is
@@ -135,18 +146,33 @@ fn found(name: &str) -> PathBuf {
     }
 }
 
-/// Ctrl-C has reached the program too: it gets a moment, then it is killed.
-fn stop(child: &mut Child) -> Result<()> {
+/// Ctrl-C is handed on to the program; it gets a moment, then it is killed.
+fn stop(child: &Child) -> Result<()> {
+    end_group(child, Signal::INT);
     let end = Instant::now() + GRACE;
     while Instant::now() < end {
-        if child.try_wait()?.is_some() {
+        if has_ended(child)? {
             return Ok(());
         }
         std::thread::sleep(PAUSE);
     }
-    child.kill().context("killing the program")?;
-    child.wait()?;
+    end_group(child, Signal::KILL);
     Ok(())
+}
+
+/// Whether the program has ended. It is not buried yet: its number stays that of its group.
+fn has_ended(child: &Child) -> Result<bool> {
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else { return Ok(true) };
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    Ok(waitid(WaitId::Pid(pid), look).context("looking after the program")?.is_some())
+}
+
+/// Sends a signal to all that the program has started and that has not left its group.
+fn end_group(child: &Child, signal: Signal) {
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // OK to ignore: mostly nobody is left.
+        let _ = kill_process_group(group, signal);
+    }
 }
 
 fn reader(out: ChildStdout, lines: Acknowledged) -> Result<std::thread::JoinHandle<()>> {

@@ -53,9 +53,9 @@ impl Payload {
         &self.parts
     }
 
-    /// Looks for parts that are nothing but [stamped sectors](crate::pattern) in order. To know that
-    /// every byte of them must be read: who keeps what is written asks [`stamp`](Self::stamp), and
-    /// the next one below need not look again.
+    /// Looks for parts that are nothing but [stamped sectors](crate::pattern) in order. To know
+    /// that every byte of them must be read: who keeps what is written asks
+    /// [`stamp`](Self::stamp), and the next one below need not look again.
     pub fn find_stamps(&mut self) {
         let none = Stamp { tag: 0, position: 0 };
         self.stamps = self.parts.iter().map(|part| run_of_stamps(part).unwrap_or(none)).collect();

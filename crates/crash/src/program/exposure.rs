@@ -34,8 +34,8 @@ struct Live {
     returned: Option<Moment>,
 }
 
-/// Exposure at every cut of the choice's places, in the order of time; cuts that cannot be recovered
-/// are left out. Empty where no calls are known. `go_on` is asked after each.
+/// Exposure at every cut of the choice's places, in the order of time; cuts that cannot be
+/// recovered are left out. Empty where no calls are known. `go_on` is asked after each.
 pub fn exposure(
     run: &Run,
     recovers: &dyn Recovers,

@@ -45,7 +45,8 @@ pub struct Names {
 }
 
 impl Names {
-    /// The map of the ext2, ext3 or ext4 file system on these devices as it is after recovery; empty if there is none.
+    /// The map of the ext2, ext3 or ext4 file system on these devices as it is after recovery;
+    /// empty if there is none.
     pub fn of(contents: Vec<Store>, options: &MountOptions) -> Names {
         let options = options.clone();
         // OK to ignore: a map that cannot be made is empty.

@@ -24,8 +24,9 @@ pub struct Wanted {
 
 const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
      commit=SECONDS, ro, rw, noload, journal_async_commit, fast_commit, delalloc, nodelalloc, \
-     auto_da_alloc, noauto_da_alloc, accept_volatile, use_reserved, cache=SIZE, allow_other, dev, nodev, suid, nosuid, noatime, relatime, \
-     strictatime, nodiratime, diratime, threads=N, writeback_cache, errors=remount-ro, barrier";
+     auto_da_alloc, noauto_da_alloc, accept_volatile, use_reserved, cache=SIZE, allow_other, \
+     dev, nodev, suid, nosuid, noatime, relatime, strictatime, nodiratime, diratime, \
+     threads=N, writeback_cache, errors=remount-ro, barrier";
 
 fn refused<T>(what: String) -> Result<T, Usage> {
     Err(Usage(what))

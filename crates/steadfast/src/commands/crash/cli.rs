@@ -18,7 +18,7 @@ pub enum Crash {
 #[command(after_help = "\
 Examples:
   steadfast crash run -- sh -c 'echo new > tmp; mv tmp config'
-  steadfast crash run --setup 'echo old > config' --judge 'grep -qx \"old\\|new\" config' -- ./update
+  steadfast crash run --setup 'echo old > conf' --judge 'grep -qx \"old\\|new\" conf' -- ./update
   steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
   steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" --judge-prints ok -- ./app
   steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update     (needs root)

@@ -158,7 +158,7 @@ fn stops_on_signals() -> Result<Arc<AtomicUsize>> {
     Ok(stops)
 }
 
-/// Who judges, for [`show`](super::show) as well.
+/// Who recovers and judges what, for [`show`](super::show()) as well.
 pub fn exploration<'a>(
     run: &'a Run,
     recovers: &'a dyn Recovers,

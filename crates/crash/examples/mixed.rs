@@ -1,7 +1,7 @@
 //! Makes the cuts of one run of the mixed workload again: the command that a test prints.
 //!
 //! ```sh
-//! cargo run --release -p steadfast-crash --example mixed -- ordered external seed=3 [cut=7] [shrink]
+//! cargo run --release -p steadfast-crash --example mixed -- ordered external seed=3 cut=7
 //! ```
 //!
 //! With `cut=` the story of that cut: the operations before it, how much of what was in doubt

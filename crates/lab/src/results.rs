@@ -217,7 +217,8 @@ pub struct FilesRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
-    /// The machine's own: all that a run takes, its own code too, and whatever else the machine does.
+    /// The machine's own: all that a run takes, its own code too, and whatever else the machine
+    /// does.
     Real,
     /// The simulation's: the modelled devices, and what of the code is declared.
     Virtual,

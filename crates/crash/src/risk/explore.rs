@@ -40,9 +40,9 @@ impl Recorded {
     }
 }
 
-/// Makes the plan's cuts in the order of time, lets the peer recover from each, and counts what they
-/// took. The plan's second cuts and its other judges are not for peers. `progress` is told after each
-/// cut how many are done.
+/// Makes the plan's cuts in the order of time, lets the peer recover from each, and counts what
+/// they took. The plan's second cuts and its other judges are not for peers. `progress` is told
+/// after each cut how many are done.
 pub fn explore_peer(
     peer: &dyn Peer,
     recorded: &Recorded,

@@ -2,8 +2,8 @@
 //!
 //! Contents belong to an *object*, the file whatever it is called: its writes carry tags that name
 //! the object and the call. Names are *bindings*: from an operation on, a path holds an object or
-//! nothing. Contents become durable by an fsync or fdatasync of the file, bindings by an fsync of the
-//! folder they are in, both by a sync of everything: what POSIX promises and no more. (Most
+//! nothing. Contents become durable by an fsync or fdatasync of the file, bindings by an fsync of
+//! the folder they are in, both by a sync of everything: what POSIX promises and no more. (Most
 //! file systems do more, as ext4, whose fsync of a new file keeps its name. None is blamed for not
 //! doing so.)
 //!

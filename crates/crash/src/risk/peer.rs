@@ -8,15 +8,16 @@
 //!    [`PeerSpec::old_contents`] on it, records it ([`RecordLog`]) with the log paused, makes the
 //!    file system (without discarding: what was there before must stay, so that a stale block is
 //!    seen), mounts it, and hands the mount and the log to the workload. The workload prepares,
-//!    syncs, and calls `begin`: the device's contents at that moment, with its own cache written out,
-//!    are [`Recorded::bases`]; from there on the log is not paused. When the workload is done the
-//!    recording is taken *before* the unmount.
+//!    syncs, and calls `begin`: the device's contents at that moment, with its own cache written
+//!    out, are [`Recorded::bases`]; from there on the log is not paused. When the workload is done
+//!    the recording is taken *before* the unmount.
 //! 2. [`Peer::recover`] is a reboot with `contents`: the file system's own recovery as a machine
-//!    without a person at it does it (`e2fsck -p` for ext2, the mount itself for the others), then the
-//!    mount, then the judge looks at it. [`Cut::recovery`] is the time of all that until it is
+//!    without a person at it does it (`e2fsck -p` for ext2, the mount itself for the others), then
+//!    the mount, then the judge looks at it. [`Cut::recovery`] is the time of all that until it is
 //!    mounted. After the unmount the file system's own check reads the device, changing nothing;
-//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair that asks for a person, is
-//!    [`Cut::needs_person`]; what a repair had to mend that a journal would have kept is damage too.
+//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair that asks for a person,
+//!    is [`Cut::needs_person`]; what a repair had to mend that a journal would have kept is damage
+//!    too.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub trait Peer: Send + Sync {
 /// A workload that knows, when it has run, what it was promised.
 pub trait Workload: Send + Sync {
     /// Prepares on `fs` (an empty file system), makes that durable, calls `begin`, and runs. The
-    /// moments of its calls are taken from `log`, whose devices stand under `fs`. It uses nothing but
-    /// [`steadfast_runtime`] for time and tasks: it runs in either world.
+    /// moments of its calls are taken from `log`, whose devices stand under `fs`. It uses nothing
+    /// but [`steadfast_runtime`] for time and tasks: it runs in either world.
     ///
     /// # Errors
     /// A call that failed, in words.

@@ -3,9 +3,9 @@
 //!
 //! | program | what it does |
 //! |---|---|
-//! | log | appends records to a file, syncs every 8th, begins another file when one is full, removes the oldest |
+//! | log | appends records, syncs every 8th, begins another file when one is full; the oldest goes |
 //! | table | overwrites records of a file that was there before, syncs every 8th |
-//! | config | writes a new file and renames it over the old one, half of the time with the syncs that this needs |
+//! | config | writes a new file, renames it over the old one, half the time with syncs |
 //! | mail | makes small files, half of them synced, moves them to another folder, removes some |
 //!
 //! What it does follows from the seed; how far it gets follows from how long the calls take.

@@ -258,7 +258,9 @@ fn set_ups<R>(rows: &[R], name: fn(&R) -> &str, cells: fn(&R) -> Vec<table::Colu
                 @for r in rows {
                     tr {
                         td { (name(r)) }
-                        @for (h, v) in cells(r) { td.bad[must_be_0.contains(&h) && v != "0"] { (v) } }
+                        @for (h, v) in cells(r) {
+                            td.bad[must_be_0.contains(&h) && v != "0"] { (v) }
+                        }
                     }
                 }
             }

@@ -6,8 +6,8 @@ use super::{Load, RunOptions, Setting, files, power};
 use crate::LabError;
 use crate::scenario::Scenario;
 
-/// Makes the cut `number` of a variant again, as [`run`](super::run()) makes it with the same options;
-/// `lying`: of those on devices whose caches lie.
+/// Makes the cut `number` of a variant again, as [`run`](super::run()) makes it with the same
+/// options; `lying`: of those on devices whose caches lie.
 ///
 /// # Errors
 /// No such variant or cut; a file system of the kernel, which lives in real time and does nothing

@@ -21,7 +21,8 @@ use crate::stack::{Device, Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
 pub(super) const MEMORY: u64 = 64 << 20;
-/// What a lying cache holds, and when it has written that out: as drives with memory for a cache do.
+/// What a lying cache holds, and when it has written that out: as drives with memory for a cache
+/// do.
 const LYING_CACHE: u64 = 16 << 20;
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -79,8 +80,8 @@ pub(super) fn recorded(
     Ok((machine, ran))
 }
 
-/// The plan of the cuts. After some of them the power goes again while the machine recovers, or just
-/// after it has.
+/// The plan of the cuts. After some of them the power goes again while the machine recovers, or
+/// just after it has.
 pub(super) fn honest_plan(setting: &Setting) -> Plan {
     Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts, setting.options.seed) }
 }

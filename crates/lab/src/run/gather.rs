@@ -7,10 +7,11 @@ use crate::results::{Clock, FilesRow, Results, RiskRow, VERSION, VariantInfo, po
 use crate::scenario::{DeviceSpec, Scenario, Variant};
 
 /// What the speeds are of, where the kernel's file systems take part.
-const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same modelled \
-    device behind a loop device: Steadfast in process, the kernel's by system calls. What else the \
-    machine does slows them: compare the rows of one run only. The kernel's runs are the ones that \
-    were cut; Steadfast's were cut in virtual time, with the same result for the same seed.";
+const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same \
+    modelled device behind a loop device: Steadfast in process, the kernel's by system calls. \
+    What else the machine does slows them: compare the rows of one run only. The kernel's runs are \
+    the ones that were cut; Steadfast's were cut in virtual time, with the same result for the \
+    same seed.";
 
 impl Setting {
     pub(super) fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {

@@ -3,7 +3,7 @@
 //!
 //! | program | what it does |
 //! |---|---|
-//! | log | appends records, syncs every 8th, begins another file when one is full; the oldest goes |
+//! | log | appends, syncs every 8th, begins another file when one is full; the oldest goes |
 //! | table | overwrites records of a file that was there before, syncs every 8th |
 //! | config | writes a new file, renames it over the old one, half the time with syncs |
 //! | mail | makes small files, half of them synced, moves them to another folder, removes some |

@@ -26,7 +26,11 @@ fn peer(fs: KernelFs) -> Peer {
 /// What is fsynced is there after a cut that takes everything that was not promised; what was
 /// there before is there; and the file system's own check is content (but for ext2).
 fn what_was_promised_is_there(fs: KernelFs) {
-    let peer = peer(fs);
+    keeps_its_promises(&peer(fs));
+}
+
+fn keeps_its_promises(peer: &Peer) {
+    let fs = peer.fs;
     let running = peer.start(None).unwrap();
     let path = running.path().to_path_buf();
     std::fs::write(path.join("before"), b"before the recording").unwrap();
@@ -41,9 +45,10 @@ fn what_was_promised_is_there(fs: KernelFs) {
     assert!(!recording.events().is_empty());
 
     let cut = recording.last_cut();
-    let nothing_in_doubt =
-        |base: &Store| recording.at(DeviceId(0), cut).contents(base, 0, 0, &mut Rng::new(1));
-    let contents = bases.iter().map(nothing_in_doubt).collect();
+    let nothing_in_doubt = |(base, device): (&Store, u32)| {
+        recording.at(DeviceId(device), cut).contents(base, 0, 0, &mut Rng::new(1))
+    };
+    let contents = bases.iter().zip(0..).map(nothing_in_doubt).collect();
     let mut seen = None;
     let mut look = |at: &Path| {
         let read = |name: &str| std::fs::read(at.join(name)).ok();
@@ -84,6 +89,15 @@ fn xfs_keeps_what_was_promised() {
 #[test]
 fn btrfs_keeps_what_was_promised() {
     what_was_promised_is_there(KernelFs::Btrfs);
+}
+
+#[test]
+fn ext4_with_its_journal_on_another_device_keeps_what_was_promised() {
+    let two: Build = Arc::new(|| {
+        let one = disk(64 << 20);
+        Ok([one()?, one()?].concat())
+    });
+    keeps_its_promises(&Peer { build: two, ..peer(KernelFs::Ext4) });
 }
 
 #[test]

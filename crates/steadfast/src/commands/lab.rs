@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use steadfast_lab::results::Results;
-use steadfast_lab::scenario::Scenario;
+use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
 
 use crate::cli::LabRun;
@@ -40,6 +40,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
         write!(out, "{}", json(&results)?)?;
     } else {
         write!(out, "{}", table::text(&results))?;
+        tell_findings(args, &scenario, &results, out)?;
         if let Some(path) = &args.json {
             write_file(path, &json(&results)?)?;
         }
@@ -69,6 +70,34 @@ fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
         let lies = variant.is_some_and(|v| scenario.lies(v));
         ours && !lies && (r.broken_promises > 0 || r.damage > 0 || r.e2fsck_damage > 0)
     })
+}
+
+/// The first finding of each set-up and, where the run can be made again, the command that tells
+/// its story.
+fn tell_findings(
+    args: &LabRun,
+    scenario: &Scenario,
+    results: &Results,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let mut found = results.risk.iter().filter_map(|r| Some((r, r.findings.first()?))).peekable();
+    if found.peek().is_some() {
+        writeln!(out, "\nThe first that was found of each set-up (more in the report):")?;
+    }
+    for (row, finding) in found {
+        writeln!(out, "  {}: {finding}", row.variant)?;
+        let kernel = |v: &Variant| v.name == row.variant && v.kernel.is_some();
+        let number = finding.strip_prefix("cut ").and_then(|rest| rest.split(' ').next());
+        if let (false, Some(number)) = (scenario.variants.iter().any(kernel), number) {
+            let cuts = args.cuts.map_or(String::new(), |n| format!(" --cuts {n}"));
+            writeln!(
+                out,
+                "    steadfast crash show {} --variant {} --seed {}{cuts} --cut {number}",
+                args.scenario, row.variant, args.seed
+            )?;
+        }
+    }
+    Ok(())
 }
 
 fn json(results: &Results) -> Result<String> {

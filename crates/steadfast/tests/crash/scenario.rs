@@ -63,6 +63,11 @@ fn a_cut_of_a_scenario_is_made_again() {
     assert!(folder.path().join("tree/config").is_dir());
     assert_eq!(std::fs::metadata(folder.path().join("cut.img")).unwrap().len(), 131_072 * 512);
 
+    // The run for people prints that command.
+    let ran = here(&["lab", "run", "short.toml", "--seed", "3", "--report", "short.html"]);
+    let command = format!("steadfast {} {number}\n", cut.join(" "));
+    assert!(text(&ran.stdout).contains(&command), "{command}\n{}", text(&ran.stdout));
+
     for (words, why) in
         [(&["--cut", "12"][..], "no cut 12"), (&["--cut", "x"], "invalid value"), (&[], "--cut")]
     {

@@ -54,16 +54,20 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
 
 /// What the cut took, and what is wrong about that.
 fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
-    writeln!(
-        out,
-        "\nTaken: {} acknowledged operations, {} bytes, the oldest {:.3} s old; {} torn writes; \
-         recovery took {:.1} ms.",
-        cut.lost_operations,
-        cut.lost_bytes,
-        cut.lost_age.as_secs_f64(),
-        cut.torn_writes,
-        cut.recovery.as_secs_f64() * 1e3
-    )?;
+    if cut.needs_person {
+        writeln!(out, "\nTaken: everything, until a person comes.")?;
+    } else {
+        writeln!(
+            out,
+            "\nTaken: {} acknowledged operations, {} bytes, the oldest {:.3} s old; {} torn writes; \
+             recovery took {:.1} ms.",
+            cut.lost_operations,
+            cut.lost_bytes,
+            cut.lost_age.as_secs_f64(),
+            cut.torn_writes,
+            cut.recovery.as_secs_f64() * 1e3
+        )?;
+    }
     if let Some(Ok(())) = cut.e2fsck {
         writeln!(out, "e2fsck -fn calls the recovered image clean.")?;
     }

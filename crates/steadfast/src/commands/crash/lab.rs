@@ -59,8 +59,8 @@ fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         writeln!(
             out,
-            "\nTaken: {} acknowledged operations, {} bytes, the oldest {:.3} s old; {} torn writes; \
-             recovery took {:.1} ms.",
+            "\nTaken: {} acknowledged operations, {} bytes, the oldest {:.3} s old; {} torn \
+             writes; recovery took {:.1} ms.",
             cut.lost_operations,
             cut.lost_bytes,
             cut.lost_age.as_secs_f64(),

@@ -36,3 +36,4 @@ pub use fs::Ext4;
 pub use mount::{AccessTimes, DataMode, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
+pub use transact::SincePoint;

@@ -186,8 +186,9 @@ Examples:
   steadfast transact /mnt/disk --mask none
   steadfast transact /mnt/disk --mask rename,fsync,timed=5s
 
-Words of --mask: none, default, all, umount, create, unlink, mkdir, rename, link, close, write,
-fsync, truncate, volfull, sync, and timed= with s, ms or m.")]
+Words of --mask: none, default, all, create, unlink, mkdir, rename, link, close, write, fsync,
+truncate, volfull, sync, and timed= with s, ms or m. Unmounting makes a point too; with
+no-umount it discards what came after the last one, and says how much.")]
     Transact {
         /// The mount point
         mountpoint: PathBuf,
@@ -251,7 +252,8 @@ Examples:
 Mount options (-o, separated by commas):
   data=writeback|ordered|journal|transact
                                    what the journal promises about contents
-  transact=WORDS                   with data=transact: what makes a transaction point
+  transact=WORDS                   with data=transact: what makes a transaction point; unmounting
+                                   does unless the words say no-umount
   journal=PATH                     external journal, or a folder to look for it in; of several
                                    the one with the right UUID; none: any block device with it
   commit=SECONDS                   how long changes may stay unwritten (5); contents too, because

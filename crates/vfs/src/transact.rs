@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use crate::{TransactMask, TransactPolicy};
 
+/// Takes the bit away that every list has: a list that says nothing of unmounting does not discard.
+const NO_UMOUNT: &str = "no-umount";
+
 /// A word for each bit, as the mount option spells it.
 const WORDS: [(&str, TransactMask); 12] = [
     ("umount", TransactMask::UMOUNT),
@@ -31,13 +34,13 @@ impl Default for TransactPolicy {
 }
 
 impl TransactPolicy {
-    /// Transaction points only where they are asked for.
+    /// Transaction points only where they are asked for, at unmounting neither.
     pub const MANUAL: TransactPolicy = TransactPolicy { mask: TransactMask::empty(), timed: None };
 
     /// Whether a word can stand in the option's list: in a list of mount options, which commas
     /// separate too, the words after `transact=` belong to it as long as this says so.
     pub fn is_word(word: &str) -> bool {
-        matches!(word, "none" | "default" | "all")
+        matches!(word, "none" | "default" | "all" | NO_UMOUNT)
             || word.starts_with("timed=")
             || WORDS.iter().any(|(w, _)| *w == word)
     }
@@ -47,12 +50,14 @@ impl FromStr for TransactPolicy {
     type Err = String;
 
     /// `none`, `default`, `all` or names of operations, and `timed=5s` (also ms, m; `timed=0`
-    /// for no time), with commas or colons between. Names add up.
+    /// for no time), with commas or colons between. Names add up. Unmounting is one of them unless
+    /// the list says `no-umount`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut policy = TransactPolicy::MANUAL;
+        let mut policy = TransactPolicy { mask: TransactMask::UMOUNT, timed: None };
         for word in text.split([',', ':']).map(str::trim) {
             match word {
                 "none" => {}
+                NO_UMOUNT => policy.mask -= TransactMask::UMOUNT,
                 "default" => policy.mask |= TransactPolicy::default().mask,
                 "all" => policy.mask = TransactMask::all(),
                 _ => match word.strip_prefix("timed=") {
@@ -69,7 +74,8 @@ fn bit(word: &str) -> Result<TransactMask, String> {
     WORDS.iter().find(|(w, _)| *w == word).map(|(_, bit)| *bit).ok_or_else(|| {
         let known: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
         format!(
-            "'{word}' is not a word of transact=; known: none, default, all, {}, timed=SECONDS",
+            "'{word}' is not a word of transact=; known: none, default, all, {}, {NO_UMOUNT}, \
+             timed=SECONDS",
             known.join(", ")
         )
     })
@@ -90,10 +96,14 @@ fn duration(text: &str) -> Result<Option<Duration>, String> {
 
 impl fmt::Display for TransactPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let set = WORDS.iter().filter(|(_, bit)| self.mask.contains(*bit));
+        let named = self.mask - TransactMask::UMOUNT;
+        let set = WORDS.iter().filter(|(_, bit)| named.contains(*bit));
         let mut words: Vec<String> = set.map(|(word, _)| (*word).into()).collect();
         if words.is_empty() {
             words.push("none".into());
+        }
+        if !self.mask.contains(TransactMask::UMOUNT) {
+            words.push(NO_UMOUNT.into());
         }
         if let Some(time) = self.timed {
             words.push(format!("timed={}ms", time.as_millis()));
@@ -110,12 +120,17 @@ mod tests {
     fn words_become_a_policy_and_back() {
         let parse = |text: &str| text.parse::<TransactPolicy>();
         let p = parse("create,unlink,timed=5s").unwrap();
-        assert_eq!(p.mask, TransactMask::CREATE | TransactMask::UNLINK);
+        assert_eq!(p.mask, TransactMask::CREATE | TransactMask::UNLINK | TransactMask::UMOUNT);
         assert_eq!(p.timed, Some(Duration::from_secs(5)));
-        for text in ["none", "default", "all", "sync:timed=20ms", "write"] {
+        let all_but_one = "all,no-umount";
+        for text in ["none", "default", all_but_one, "no-umount", "sync:timed=20ms", "write"] {
             let policy = parse(text).unwrap();
             assert_eq!(parse(&policy.to_string()), Ok(policy), "{text}");
         }
+        assert_eq!(parse("none,no-umount"), Ok(TransactPolicy::MANUAL));
+        assert_eq!(parse("none").unwrap().to_string(), "none");
+        assert_eq!(parse("no-umount,sync").unwrap().to_string(), "sync,no-umount");
+        assert!(parse("all").unwrap().mask.is_all());
         assert!(!parse("default").unwrap().mask.contains(TransactMask::WRITE));
         assert!(parse("creat").unwrap_err().contains("'creat'"));
         assert!(parse("timed=5h").unwrap_err().contains("'h'"));

@@ -49,6 +49,11 @@ impl Fresh {
         held
     }
 
+    /// Fresh blocks.
+    pub fn len(&self) -> u64 {
+        self.lock().len()
+    }
+
     /// The transaction has ended, or was thrown away: nothing is fresh.
     pub fn clear(&self) {
         *self.lock() = RangeSet::new();

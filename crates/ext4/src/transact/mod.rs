@@ -25,6 +25,7 @@ mod group;
 mod point;
 mod rollback;
 mod run;
+mod since;
 mod timer;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,6 +37,7 @@ use steadfast_vfs::{FsError, TransactMask, TransactPolicy};
 
 use crate::error::Result;
 use crate::fs::Ext4;
+pub use since::SincePoint;
 use timer::Timer;
 
 /// Called after each rollback; see [`Ext4::on_rollback`].
@@ -60,6 +62,8 @@ struct State {
     /// Write-back errors that are known.
     errors: ErrorCursor,
     group_open: bool,
+    /// What the unmount has thrown away.
+    discarded: Option<SincePoint>,
 }
 
 impl Transact {
@@ -71,6 +75,7 @@ impl Transact {
                 failed: None,
                 errors: ErrorCursor::default(),
                 group_open: false,
+                discarded: None,
             }),
             timer: Timer::new(policy.timed),
             rollbacks: AtomicU64::new(0),

@@ -76,7 +76,11 @@ impl Ext4 {
         if let Some(fresh) = &self.volume.fresh {
             fresh.set_spent(false);
         }
+        let since = self.since_point().filter(|since| !since.is_nothing());
         let discarded = self.discard(transact, journal, true);
+        if discarded.is_ok() {
+            transact.state().discarded = since;
+        }
         outcome.and(discarded)
     }
 }

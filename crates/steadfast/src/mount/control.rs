@@ -109,7 +109,7 @@ fn answer(request: &Value, served: &Served) -> Result<Value> {
                 _ => {}
             }
             served.wait().map_err(|e| anyhow!(e))?;
-            Ok(json!({}))
+            Ok(json!({ "note": served.note() }))
         }
         verb => Err(anyhow!("this mount's process does not know how to '{verb}'")),
     }

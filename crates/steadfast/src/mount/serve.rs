@@ -14,11 +14,11 @@ use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, log, place, stack};
+use super::{background, control, log, place, stack, transact};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, terminal};
 
 /// How long open files are waited for when the process is told to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -115,6 +115,9 @@ fn serve(
     });
     let socket = control::Socket::open(folder, &served)?;
     end_on_signals(&served)?;
+    if let Some(note) = transact::discards_at_unmount(&served) {
+        note_and_log(&note, args.serves_in_background);
+    }
     tracing::info!("{} mounted at {}", served.source, served.mountpoint.display());
     if let (true, Some(log_file)) = (args.serves_in_background, &log_file) {
         background::detach(log_file, out)?;
@@ -124,6 +127,14 @@ fn serve(
     socket.close(ANSWERS);
     connection?;
     Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+}
+
+/// Says something to whoever mounts, and to the log where that is not the same place.
+fn note_and_log(note: &str, in_background: bool) {
+    tracing::warn!("{note}");
+    if in_background {
+        terminal::note(note);
+    }
 }
 
 fn at_mount_point(
@@ -179,6 +190,13 @@ impl Served {
         }
     }
 
+    /// What there is to say of an unmount that went well.
+    pub fn note(&self) -> Option<String> {
+        let since = self.fs.discarded()?;
+        let why = "unmounting went back to the last transaction point and discarded";
+        Some(format!("{}: {why} {since}", self.source))
+    }
+
     fn unmount_file_system(&self) -> Result<(), String> {
         let source = &self.source;
         if self.down.load(Ordering::Acquire) {
@@ -191,6 +209,9 @@ impl Served {
         let because = self.fs.read_only_because();
         match self.fs.unmount() {
             Ok(()) => {
+                if let Some(note) = self.note() {
+                    tracing::warn!("{note}");
+                }
                 tracing::info!("{source} unmounted");
                 match because {
                     Some(why) if !self.wanted.ext4.read_only => {
@@ -200,7 +221,8 @@ impl Served {
                 }
             }
             Err(e) => {
-                let why = format!("{source}: not everything could be written: {e}");
+                let back = self.note().map(|note| format!("; {note}")).unwrap_or_default();
+                let why = format!("{source}: not everything could be written: {e}{back}");
                 tracing::error!("{why}");
                 Err(why)
             }

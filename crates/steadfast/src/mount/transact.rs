@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
-use steadfast_vfs::{FileSystem, FsError, TransactPolicy};
+use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 
 use super::serve::Served;
 use super::{control, place};
@@ -57,6 +57,18 @@ pub fn mask(served: &Served) -> Value {
     served.fs.transact_policy().map_or(Value::Null, |policy| policy.to_string().into())
 }
 
+/// What to say of a mount whose unmounting discards; `None` if it does not.
+pub fn discards_at_unmount(served: &Served) -> Option<String> {
+    let policy = served.fs.transact_policy().ok()?;
+    let discards = !policy.mask.contains(TransactMask::UMOUNT);
+    discards.then(|| {
+        format!(
+            "{}: no-umount: unmounting will discard what came after the last transaction point",
+            served.source
+        )
+    })
+}
+
 fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
     let before = served.fs.transact_policy()?;
     let words = mask.as_str().unwrap_or_default();
@@ -71,7 +83,7 @@ fn go_back(served: &Served) -> Result<()> {
     let told = served.invalidator.everything();
     told.context(
         "this kernel (before 6.16) cannot be told to forget names: unmount with umount out of the \
-         mask (steadfast transact --mask none), which goes back too, and mount again",
+         mask (steadfast transact --mask no-umount), which goes back too, and mount again",
     )?;
     let until = Instant::now() + CLOSING;
     loop {

@@ -13,8 +13,11 @@ pub fn umount(mountpoint: &Path) -> Result<Outcome> {
     let at = place::canonical(mountpoint)
         .map_err(|e| Usage(format!("{}: {e}", mountpoint.display())))?;
     if let Some(running) = control::at(&at)? {
-        control::ask(&running.socket, &json!({ "do": "umount" }), None)?;
+        let answer = control::ask(&running.socket, &json!({ "do": "umount" }), None)?;
         wait_for_end(&running);
+        if let Some(note) = answer["note"].as_str() {
+            terminal::note(note);
+        }
         return Ok(Outcome::Good);
     }
     if !place::is_mounted(&at) {

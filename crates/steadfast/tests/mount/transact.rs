@@ -32,7 +32,7 @@ fn a_killed_mount_comes_back_at_the_last_point() {
     assert!(fs::read(at.join("kept")).unwrap() == data, "the overwrite is not there");
     assert_eq!(fs::read_to_string(at.join("also")).unwrap(), "also");
     assert!(!at.join("lost").exists());
-    // By default unmounting is a point.
+    // Unmounting is a point unless the mask says that it is not.
     fs::write(at.join("late"), "late").unwrap();
     b.good("umount m");
     b.e2fsck_is_clean("disk.img");
@@ -93,4 +93,48 @@ fn the_mask_changes_while_it_is_mounted() {
     assert!(b.bad("transact m", 1).contains("data=transact"));
     assert!(b.bad("rollback m", 1).contains("data=transact"));
     b.good("umount m");
+}
+
+#[test]
+fn unmounting_is_a_point_in_every_mask_but_no_umount() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    for mask in ["none", "rename,fsync,timed=5m"] {
+        b.good(&format!("mount disk.img m -o data=transact,transact={mask}"));
+        fs::write(b.at().join(mask), "kept").unwrap();
+        assert_eq!(said(&b, "umount m"), "");
+        b.good("mount disk.img m -o ro");
+        assert_eq!(fs::read_to_string(b.at().join(mask)).unwrap(), "kept");
+        b.good("umount m");
+    }
+}
+
+#[test]
+fn what_unmounting_discards_is_told() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    let told = said(&b, "mount disk.img m -o data=transact,transact=create,no-umount --log log");
+    assert!(told.contains("no-umount") && told.contains("will discard"), "{told}");
+    assert_eq!(b.status()["transact"], "create,no-umount");
+    let mut file = fs::File::create(b.at().join("file")).unwrap();
+    std::io::Write::write_all(&mut file, &vec![1; 300 << 10]).unwrap();
+    drop(file);
+    let told = said(&b, "umount m");
+    assert!(told.contains("discarded 300 KiB of data"), "{told}");
+    let log = fs::read_to_string(b.path("log")).unwrap();
+    assert!(log.contains("discarded 300 KiB of data"), "{log}");
+    b.e2fsck_is_clean("disk.img");
+    b.good("mount disk.img m -o ro");
+    assert_eq!(fs::metadata(b.at().join("file")).unwrap().len(), 0);
+    b.good("umount m");
+    // Nothing came after the last point: nothing is said.
+    b.good("mount disk.img m -o data=transact,transact=default,no-umount");
+    b.good("transact m");
+    assert_eq!(said(&b, "umount m"), "");
+}
+
+/// The standard error of a command that must succeed.
+fn said(b: &Bench, line: &str) -> String {
+    let out = b.run(line);
+    let said = super::bench::text(&out.stderr);
+    assert!(out.status.success(), "{line}: {said}");
+    said
 }

@@ -1,0 +1,51 @@
+//! What a mount holds beyond its last transaction point.
+
+use std::fmt;
+
+use crate::fs::Ext4;
+
+/// What came after the last transaction point: what going back takes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SincePoint {
+    /// New and changed data in bytes, whole blocks; directories' new blocks too.
+    pub data_bytes: u64,
+    /// Changed metadata in bytes, as the journal holds it.
+    pub metadata_bytes: u64,
+}
+
+impl SincePoint {
+    /// Nothing has changed since.
+    pub fn is_nothing(&self) -> bool {
+        *self == SincePoint::default()
+    }
+}
+
+impl fmt::Display for SincePoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kib = |bytes: u64| bytes.div_ceil(1024);
+        let (data, metadata) = (kib(self.data_bytes), kib(self.metadata_bytes));
+        write!(f, "{data} KiB of data, {metadata} KiB of changed metadata")
+    }
+}
+
+impl Ext4 {
+    /// What came after the last transaction point; `None` without data=transact, or when there is
+    /// no journal to go back in.
+    pub fn since_point(&self) -> Option<SincePoint> {
+        self.transact.as_ref()?;
+        let journal = self.journal()?;
+        let block = self.volume.block_size();
+        let placed = self.volume.fresh.as_ref().map_or(0, |fresh| fresh.len());
+        let waiting = self.volume.space().promised();
+        Some(SincePoint {
+            data_bytes: (placed + waiting) * block,
+            metadata_bytes: u64::from(journal.running_blocks().0) * block,
+        })
+    }
+
+    /// What the unmount has discarded, because the mask said so or the last point failed; `None`
+    /// if nothing was.
+    pub fn discarded(&self) -> Option<SincePoint> {
+        self.transact.as_ref().and_then(|transact| transact.state().discarded)
+    }
+}

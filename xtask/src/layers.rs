@@ -87,7 +87,7 @@ const LAYERS: [Layer; 16] = [
             "fuse",
             "peers",
         ],
-        &["suite"],
+        &["suite", "host"],
     ),
     layer("xtask", &["suite"], &[]),
 ];

@@ -19,7 +19,7 @@ Examples:
   steadfast check disk.img                   check its structure
   steadfast mount disk.img /mnt/disk         use it as any other folder
 
-Exit status: 0 good, 1 a problem was found, 2 used wrongly."
+Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported."
 )]
 pub struct Cli {
     /// What to do.
@@ -119,7 +119,8 @@ Examples:
   steadfast check disk.img
   steadfast check --json disk.img
 
-Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly.")]
+Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly,
+3 not supported: the image uses what Steadfast has not, and was not looked at.")]
     Check {
         #[command(flatten)]
         image: Image,
@@ -160,7 +161,9 @@ Examples:
 Example:
   steadfast umount /mnt/disk
 
-Exit status: 0 all is written, 1 something could not be written or it is in use, 2 used wrongly.
+Exit status: 0 all is written, 1 something could not be written or it is in use,
+2 used wrongly.
+
 umount and fusermount3 -u unmount too, but return before everything is written.
 A mount whose process was killed is taken away; the next mount recovers what was synced.")]
     Umount {
@@ -328,7 +331,8 @@ Examples:
   steadfast journal status --json disk.img --journal journal.img
   steadfast journal status journal.img       a journal device: who uses it
 
-Exit status: 0 usable, 1 there is a problem with it, 2 used wrongly.")]
+Exit status: 0 usable, 1 there is a problem with it, 2 used wrongly,
+3 not supported.")]
     Status {
         #[command(flatten)]
         image: Image,

@@ -1,6 +1,6 @@
 //! steadfast: the command line. Glue only; the work is done in the crates below.
 //!
-//! Exit status: 0 good, 1 a problem was found, 2 used wrongly.
+//! Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported by Steadfast.
 
 mod cli;
 mod commands;
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::FromArgMatches;
 use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
@@ -22,6 +22,11 @@ use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, tree};
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// Something that others have and Steadfast has not: exit status 3.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unsupported(pub String);
 
 /// How a command that went through ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +40,7 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::from_arg_matches(&pages::command().get_matches()).unwrap_or_else(|e| e.exit());
     let mut out = std::io::stdout().lock();
     let done = run(cli.command, &mut out).and_then(|outcome| {
         out.flush()?;
@@ -49,9 +54,38 @@ fn main() -> ExitCode {
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             terminal::error(&e);
-            ExitCode::from(if e.chain().any(is_misuse) { 2 } else { 1 })
+            ExitCode::from(status_of(&e))
         }
     }
+}
+
+/// The exit status for an error.
+fn status_of(e: &anyhow::Error) -> u8 {
+    if e.chain().any(is_unsupported) {
+        3
+    } else if e.chain().any(is_misuse) {
+        2
+    } else {
+        1
+    }
+}
+
+/// Whether an error says that what was asked for, or what the image uses, is not implemented:
+/// nothing is known to be wrong.
+fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
+    use steadfast_ext4::error::Ext4Error;
+    use steadfast_journal::JournalError;
+    use steadfast_vfs::FsError;
+    let by_journal = |e: &JournalError| matches!(e, JournalError::Unsupported { .. });
+    let by_fs = |e: &FsError| matches!(e, FsError::Unsupported { .. });
+    e.is::<Unsupported>()
+        || e.downcast_ref().is_some_and(by_fs)
+        || match e.downcast_ref::<Ext4Error>() {
+            Some(Ext4Error::Unsupported { .. }) => true,
+            Some(Ext4Error::Journal(e)) => by_journal(e),
+            Some(Ext4Error::Fs(e)) => by_fs(e),
+            _ => false,
+        }
 }
 
 /// Whether an error is the caller's: a request that cannot be met, which changed nothing.

@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::Overlay;
+use steadfast_journal::{JournalError, Overlay};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{GroupDesc, InodeNo, Layout, StateFlags, Superblock};
@@ -217,12 +217,15 @@ impl Checker<'_> {
     }
 }
 
-/// Turns what a validation says into a finding; errors of the device stay errors.
+/// Turns what a validation says into a finding; errors of the device stay errors, and so does what
+/// is not implemented.
 fn as_finding(e: Ext4Error) -> Result<String> {
     match e {
         Ext4Error::Corrupt { what, .. } | Ext4Error::Refused { what } => Ok(what),
         Ext4Error::Journal(e) => match e {
-            steadfast_journal::JournalError::Block(e) => Err(Ext4Error::Block(e)),
+            JournalError::Block(e) => Err(Ext4Error::Block(e)),
+            // Nothing is known to be wrong with it.
+            e @ JournalError::Unsupported { .. } => Err(Ext4Error::Journal(e)),
             other => Ok(other.to_string()),
         },
         other => Err(other),

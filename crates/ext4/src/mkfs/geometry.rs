@@ -2,7 +2,7 @@
 
 use steadfast_block::DeviceInfo;
 
-use crate::error::Result;
+use crate::error::{Ext4Error, Result};
 use crate::mkfs::options::{JournalChoice, Options};
 use crate::mkfs::refused;
 use crate::ondisk::{
@@ -81,7 +81,8 @@ fn features(options: &Options) -> Result<Features> {
     f.compat.set(Compat::HAS_JOURNAL, options.has_journal());
     let impossible = f.without(possible());
     if impossible != Features::default() {
-        return Err(refused(format!("cannot make {}", impossible.names().join(", "))));
+        let what = format!("making {}", impossible.names().join(", "));
+        return Err(Ext4Error::Unsupported { what });
     }
     let has_extents = f.incompat.contains(Incompat::EXTENT);
     if f.incompat.contains(Incompat::BIT64) && !has_extents {

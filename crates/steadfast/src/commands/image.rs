@@ -11,7 +11,9 @@ use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::check;
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mount::{MountOptions, replay as replay_journal, replayed_blocks};
+use steadfast_ext4::mount::{
+    MountOptions, delete_orphans, replay as replay_journal, replayed_blocks,
+};
 use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
 
@@ -67,7 +69,7 @@ pub fn changing(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>)
     done.and(unmounted)
 }
 
-/// Replays the journal and says what it held.
+/// Replays the journal, deletes orphans, and says what there was.
 pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     let device = open(&image.image, false)?;
     let options = mount_options(image, false)?;
@@ -77,6 +79,12 @@ pub fn replay(image: &Image, out: &mut dyn Write) -> Result<()> {
     match report {
         None => writeln!(out, "{}: nothing to replay", image.image.display())?,
         Some(report) => tell(&image.image, &report, out)?,
+    }
+    let deleted = delete_orphans(&device, &options).with_context(|| {
+        format!("{}: the orphans, now that the journal is replayed", image.image.display())
+    })?;
+    if deleted > 0 {
+        writeln!(out, "{}: {deleted} orphans deleted or cut", image.image.display())?;
     }
     Ok(())
 }
@@ -166,7 +174,7 @@ fn is_no_finding(e: &Ext4Error) -> bool {
         e,
         Ext4Error::Unsupported { .. }
             | Ext4Error::Refused { .. }
-            | Ext4Error::Journal(JournalError::Refused { .. })
+            | Ext4Error::Journal(JournalError::Refused { .. } | JournalError::Unsupported { .. })
     )
 }
 

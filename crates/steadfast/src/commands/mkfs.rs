@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
+use steadfast_ext4::ondisk::{Compat, Features, Incompat, RoCompat};
 use steadfast_ext4::tune;
 
-use crate::Usage;
 use crate::cli::{FsKind, Mkfs};
+use crate::{Unsupported, Usage};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
@@ -214,7 +214,10 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
         "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
         "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
-        _ => return Err(Usage(format!("-O {word}: this version cannot make that feature")).into()),
+        _ if Features::by_name(name).is_some() => {
+            return Err(Unsupported(format!("-O {word}: mkfs cannot make that feature")).into());
+        }
+        _ => return Err(Usage(format!("-O {word}: there is no such feature")).into()),
     }
     Ok(())
 }

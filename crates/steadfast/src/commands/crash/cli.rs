@@ -29,8 +29,10 @@ tree (also in STEADFAST_TREE); the lines printed before the cut are in the file 
 Status 0 says that the tree is good. Without a judge, what all programs may expect is judged:
 what was synced is there, what was renamed over a file is whole, the file system is undamaged.
 
-Exit status: 0 nothing found, 1 something found (each with the command that shows it), 2 used
-wrongly. Ctrl-C ends the program, then the waiting, then the judging; what is known is reported.")]
+Exit status: 0 nothing found, 1 something found (each with the command that
+shows it), 2 used wrongly, 3 not supported.
+
+Ctrl-C ends the program, then the waiting, then the judging; what is known is reported.")]
 pub struct CrashRun {
     /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
     /// btrfs (the kernel's, as root)
@@ -106,7 +108,8 @@ Examples:
   e2fsck -fn crashed.img
   steadfast crash show data-at-risk --variant ordered --cut 17    a cut of `lab run data-at-risk`
 
-Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly.")]
+Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly,
+3 not supported.")]
 pub struct CrashShow {
     /// A recording of `crash run`; with --variant, a scenario of `lab run`
     pub recording: PathBuf,

@@ -1,0 +1,9 @@
+//! What is said of images that others made, and with which exit status: good, damaged, used
+//! wrongly, not supported.
+
+// What is skipped is said aloud.
+#![allow(clippy::print_stdout)]
+
+mod image;
+mod replayed;
+mod statuses;

@@ -41,6 +41,11 @@ impl Orphans {
         self.slots.values().chain(&self.list).copied().collect()
     }
 
+    /// Those of the orphan file.
+    pub fn in_file(&self) -> &BTreeMap<u32, InodeNo> {
+        &self.slots
+    }
+
     /// Learns at mount what the list holds.
     pub fn set_list(&mut self, list: Vec<InodeNo>) {
         self.list = list;

@@ -38,7 +38,7 @@ pub(crate) use mmp::Protection;
 pub(crate) use options::INODE_COST;
 pub use options::{AccessTimes, DataMode, MountOptions};
 pub(crate) use replay::discardable;
-pub use replay::{replay, replayed_blocks};
+pub use replay::{delete_orphans, replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::{Ext4Error, Result};
@@ -198,7 +198,16 @@ impl Ext4 {
 /// The metadata of a clean file system, to plan a change with: what transactions change stays in
 /// its log until it is taken from there.
 pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
-    let loaded = load(device, &Overlay::new(), RangeSet::new())?;
+    stage_with(device, &Overlay::new(), RangeSet::new())
+}
+
+/// As [`stage`], with the blocks that the journal takes.
+fn stage_with(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Volume> {
+    let loaded = load(device, overlay, journal_blocks)?;
     let log = MetaLog::direct(Arc::clone(device), loaded.layout.block_size);
     Ok(assemble_staged(device, loaded, log))
 }

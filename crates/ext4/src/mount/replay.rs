@@ -5,13 +5,21 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_journal::{Overlay, RecoveryReport};
 
-use super::{MountOptions, journal, superblock};
+use super::{MountOptions, journal, mmp, orphans, superblock};
 use crate::error::{Ext4Error, Result};
-use crate::ondisk::{Incompat, Layout, StateFlags, check_supported_filesystem};
+use crate::fs::Ext4;
+use crate::inode::Clock;
+use crate::meta::Volume;
+use crate::ondisk::{
+    Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
+};
 
-/// Replays the journal if the file system needs recovery, and marks both clean; nothing else is
-/// changed. Orphans are left to the next mount; `e2fsck -E journal_only` deletes them at once, and
-/// gives the same bytes where there are none. `None` if there is nothing to replay.
+/// Replays the journal if the file system needs recovery, and marks both clean. What no
+/// transaction logs is brought up to date as a mount would: the superblock's free blocks and
+/// inodes, and whether the orphan file holds anybody. Nothing else is changed; orphans are left to
+/// [`delete_orphans`] or the next mount. `None` if there is nothing to replay.
+///
+/// A cut in between leaves a file system that still needs recovery, and the same comes of it.
 ///
 /// Of `options` the journal device and whether a volatile one is accepted matter; with
 /// [`read_only`](MountOptions::read_only) nothing is written and only the report is made.
@@ -26,20 +34,86 @@ pub fn replay(
     if options.read_only {
         return Ok(Some(found.replay_dry(device)?.0));
     }
-    let report = found.replay(device, options)?;
-    let mut after = superblock::read(&**device, &Overlay::new())?;
-    if report.errno != 0 {
-        after.state.set(after.state.get() | StateFlags::ERROR.bits());
-    }
-    let mut features = after.features();
-    features.incompat.remove(Incompat::NEEDS_RECOVERY);
-    after.set_features(features);
-    superblock::write(&**device, &mut after)?;
+    let protection = protect(device, options)?;
+    let report = found.replay(device, options).and_then(|report| {
+        let mut after = superblock::read(&**device, &Overlay::new())?;
+        if report.errno != 0 {
+            after.state.set(after.state.get() | StateFlags::ERROR.bits());
+        }
+        let mut features = after.features();
+        features.incompat.remove(Incompat::NEEDS_RECOVERY);
+        after.set_features(features);
+        if let Some(volume) = stage(device, &found)? {
+            bring_up_to_date(&mut after, &volume);
+        }
+        superblock::write(&**device, &mut after)?;
+        Ok(report)
+    });
+    let released = protection.map_or(Ok(()), |protection| protection.release());
+    let report = report?;
+    released?;
     if report.errno != 0 {
         // Only now that the file system itself says so.
         steadfast_journal::clear_errno(found.log())?;
     }
     Ok(Some(report))
+}
+
+/// Takes a file system with multiple-mount protection while it is worked on.
+fn protect(
+    device: &Arc<dyn BlockDevice>,
+    options: &MountOptions,
+) -> Result<Option<mmp::Protection>> {
+    let sb = superblock::find(&**device)?.superblock;
+    if !sb.features().incompat.contains(Incompat::MMP) {
+        return Ok(None);
+    }
+    let layout = Layout::new(&sb, device.info().size)?;
+    let clock = Clock::new(options.simulated_epoch);
+    mmp::Protection::take(device, &sb, &layout, clock).map(Some)
+}
+
+/// The metadata and the orphans after a replay; `None` if they are damaged, which is for a check
+/// to say.
+fn stage(device: &Arc<dyn BlockDevice>, found: &journal::Found) -> Result<Option<Volume>> {
+    let staged = super::stage_with(device, &Overlay::new(), found.blocks.clone());
+    match staged.and_then(orphans::load) {
+        Ok(volume) => Ok(Some(volume)),
+        Err(e @ Ext4Error::Block(_)) => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Puts into the superblock what the groups and the orphan file say.
+fn bring_up_to_date(sb: &mut Superblock, volume: &Volume) {
+    let space = *volume.space();
+    sb.set_free_blocks(space.free_blocks);
+    // OK to cast: the sum over the groups of a file system with 2^32 inodes at most.
+    sb.free_inodes.set(space.free_inodes as u32);
+    if sb.features().compat.contains(Compat::ORPHAN_FILE)
+        && volume.lock_meta().orphans.in_file().is_empty()
+    {
+        let mut features = sb.features();
+        features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
+        sb.set_features(features);
+    }
+}
+
+/// Deletes the orphans that a crash has left, or cuts them to their size, and gives how many there
+/// were. They are found by a mount, which is ended at once. The journal holds nothing.
+///
+/// # Errors
+/// As for a mount.
+pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<usize> {
+    let sb = superblock::read(&**device, &Overlay::new())?;
+    let present = sb.features().ro_compat.contains(RoCompat::ORPHAN_PRESENT);
+    if sb.last_orphan.get() == 0 && !present {
+        return Ok(0);
+    }
+    let volume = orphans::load(super::stage(device)?)?;
+    let count = volume.lock_meta().orphans.all().len();
+    Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
+    Ok(count)
 }
 
 /// What the journal would write home: the blocks over which a check sees the file system as it

@@ -5,9 +5,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mount::replay;
+use steadfast_ext4::mount::{delete_orphans, replay};
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_vfs::{FileSystem, OpenFlags, path};
 
@@ -99,7 +100,7 @@ fn round(shape: Shape, options: &str, orphan: bool) {
     drop(mount);
 
     let (disk, card) = dirty.devices();
-    let device = Arc::new(disk.clone()) as Arc<dyn steadfast_block::BlockDevice>;
+    let device = Arc::new(disk.clone()) as Arc<dyn BlockDevice>;
     let how = with_card(card.as_ref(), MountOptions::default());
     let report = replay(&device, &how).unwrap().expect("a dirty journal");
     assert!(report.transactions > 3 && report.blocks_replayed > 10, "{options}: {report:?}");
@@ -109,7 +110,7 @@ fn round(shape: Shape, options: &str, orphan: bool) {
 
     stage.put(&dirty);
     stage.replay_with_e2fsck();
-    // It also deletes orphans, which we leave to the next mount.
+    // It also deletes orphans.
     let after_e2fsck = stage.contents();
     if !orphan {
         assert_same(&stage, &ours, Peer::E2fsck, options);
@@ -117,11 +118,14 @@ fn round(shape: Shape, options: &str, orphan: bool) {
         stage.put(&dirty);
         drop(stage.mount(&format!("ro,{options}")));
         assert_same(&stage, &ours, Peer::Kernel, options);
-        if !shape.features.contains("orphan_file") {
-            // Else "orphan_present" is still to be taken back by the next mount.
-            stage.put(&ours);
-            stage.assert_clean(options);
-        }
+        stage.assert_sound(&ours, options);
+    } else {
+        let (disk, card) = ours.devices();
+        let device = Arc::new(disk.clone()) as Arc<dyn BlockDevice>;
+        let how = with_card(card.as_ref(), MountOptions::default());
+        assert_eq!(delete_orphans(&device, &how).unwrap(), 1, "{shape:?} {options}");
+        let after = Contents { disk: disk.store(), card: card.map(|c| c.store()) };
+        stage.assert_sound(&after, &format!("{options}, without orphans"));
     }
     assert_promises(disk.clone(), card.as_ref());
     stage.put(&Contents { disk: disk.store(), card: card.as_ref().map(Ram::store) });

@@ -9,8 +9,11 @@ type Leave = (usize, usize, &'static str);
 
 /// In the file system's superblock.
 const SUPERBLOCK: &[Leave] = &[
+    (0x00c, 8, "s_free_blocks_count_lo, s_free_inodes_count: summed up over the groups"),
     (0x030, 4, "s_wtime: when the replay wrote it"),
+    (0x066, 1, "s_feature_ro_compat: orphan_present is taken back where nobody is in the file"),
     (0x0c8, 4, "s_algorithm_usage_bitmap: nobody's; keeps a torn write whole (ondisk/seal.rs)"),
+    (0x158, 4, "s_free_blocks_count_hi: likewise"),
     (0x178, 8, "s_kbytes_written: they count what they write"),
     (0x274, 1, "s_wtime_hi"),
     (0x3fc, 4, "s_checksum: follows from the rest"),
@@ -20,13 +23,6 @@ const SUPERBLOCK: &[Leave] = &[
 const JOURNAL: &[Leave] = &[
     (0x018, 4, "s_sequence: how far to skip beyond the last transaction is free"),
     (0x0fc, 4, "s_checksum: follows from the rest"),
-];
-
-/// In the superblock, by a mount of the kernel.
-const SUPERBLOCK_KERNEL: &[Leave] = &[
-    (0x00c, 8, "s_free_blocks_count_lo, s_free_inodes_count: summed up over the groups"),
-    (0x158, 4, "s_free_blocks_count_hi: likewise"),
-    (0x066, 1, "s_feature_ro_compat: a mount, even to read, takes orphan_present back"),
 ];
 
 /// In the journal's superblock, by a mount of the kernel.
@@ -49,7 +45,7 @@ impl Peer {
     }
 
     fn in_superblock(self, offset: u64) -> bool {
-        self.may_differ(offset, SUPERBLOCK, SUPERBLOCK_KERNEL)
+        self.may_differ(offset, SUPERBLOCK, &[])
     }
 
     fn in_journal(self, offset: u64) -> bool {

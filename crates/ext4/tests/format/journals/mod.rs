@@ -12,4 +12,5 @@ mod fast_cuts;
 mod fast_work;
 mod fast_written;
 mod refusals;
+mod replay_cuts;
 mod stage;

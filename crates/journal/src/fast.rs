@@ -6,7 +6,7 @@
 //! 1. No other transaction is being committed, and the superblock on disk says that the log is not
 //!    clean: recovery looks for fast commits only behind whole transactions.
 //! 2. What updates of the running transaction wait for is waited for (data=ordered).
-//! 3. Of an external log, the file system's device is flushed.
+//! 3. Of an external log, the file system's device is flushed if there was anything to wait for.
 //! 4. All blocks but the last are written; the log's device is flushed; the last, which holds the
 //!    tag that ends the fast commit, is written with FUA.
 //!
@@ -173,7 +173,7 @@ fn write(
     wait_for: &[Completion],
 ) -> Result<()> {
     Completion::wait_all(wait_for)?;
-    if shared.log.is_external() {
+    if shared.log.is_external() && !wait_for.is_empty() {
         shared.flush_fs()?;
     }
     // OK to unwrap: the end of a fast commit is always there.

@@ -9,6 +9,7 @@ use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, spawn};
 
 use crate::anchor::Anchor;
 use crate::fast::FastArea;
+use crate::flushes::Flushes;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
@@ -25,6 +26,8 @@ const EIO: i32 = -5;
 /// Counts since the journal was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct JournalStats {
+    /// Updates that have joined a transaction.
+    pub updates: u64,
     /// Transactions committed.
     pub commits: u64,
     /// Log blocks that they took, control blocks included.
@@ -54,8 +57,10 @@ pub(crate) struct Shared {
     pub log_end: LogBlock,
     /// A cut may leave a log block half written.
     pub log_tears_blocks: bool,
+    /// The log is on a device of its own, and that has a volatile cache.
     log_cached: bool,
-    fs_cached: bool,
+    /// Of the file system's device, which may be the log's too.
+    pub fs_flushes: Arc<Flushes>,
     pub anchor: Anchor,
     /// Held while a fast commit is made. Taken before the other locks.
     pub fast_area: Mutex<FastArea>,
@@ -72,11 +77,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn flush_log(&self) -> Result<()> {
+        if !self.log.is_external() {
+            return self.flush_fs();
+        }
         if self.log_cached { Ok(self.log.device().flush()?) } else { Ok(()) }
     }
 
     pub(crate) fn flush_fs(&self) -> Result<()> {
-        if self.fs_cached { Ok(self.fs.flush()?) } else { Ok(()) }
+        Ok(self.fs_flushes.flush()?)
     }
 
     /// Stops the journal for good; only the first cause counts. Everybody who waits gets it.
@@ -144,7 +152,7 @@ impl Journal {
             log_end: sb.end(),
             log_tears_blocks: info.atomic_write < log.block_size(),
             log_cached: info.volatile_cache,
-            fs_cached: fs.info().volatile_cache,
+            fs_flushes: Arc::new(Flushes::new(Arc::clone(&fs))),
             anchor: Anchor::new(log.clone(), sb, &block),
             fast_area: Mutex::default(),
             state: Mutex::new(State::new(&sb)),
@@ -178,6 +186,7 @@ impl Journal {
         let first = st.running.is_none();
         let started = now();
         st.running.get_or_insert_with(|| Running::new(started)).join(update);
+        st.stats.updates += 1;
         let wanted = st.commit_wanted.is_at_least(tid);
         let wake = first && (wanted || !st.commit_timer);
         drop(st);
@@ -430,6 +439,11 @@ impl Journal {
     /// Counts since the journal was opened.
     pub fn stats(&self) -> JournalStats {
         self.shared.state.lock().stats
+    }
+
+    /// The flushes of the file system's device. Who flushes it does so here.
+    pub fn flushes(&self) -> &Arc<Flushes> {
+        &self.shared.fs_flushes
     }
 
     /// Log blocks in use and log blocks that there are.

@@ -23,6 +23,7 @@ mod config;
 mod error;
 pub mod external;
 mod fast;
+mod flushes;
 mod format;
 mod journal;
 mod log;
@@ -40,6 +41,7 @@ mod testing;
 
 pub use config::Config;
 pub use error::{JournalError, Result};
+pub use flushes::Flushes;
 pub use format::{FormatOptions, format};
 pub use journal::{Journal, JournalStats};
 pub use log::{Log, LogExtent};

@@ -17,6 +17,13 @@ impl Disk {
         Arc::new(Disk { info, bytes: Mutex::new(vec![0; size]) })
     }
 
+    /// One that says that it has a volatile cache.
+    pub(crate) fn cached(name: &str, size: usize) -> Arc<Disk> {
+        let mut info = DeviceInfo::new(name, "test disk", size as u64);
+        info.volatile_cache = true;
+        Arc::new(Disk { info, bytes: Mutex::new(vec![0; size]) })
+    }
+
     pub(crate) fn device(self: &Arc<Self>) -> Arc<dyn BlockDevice> {
         Arc::clone(self) as Arc<dyn BlockDevice>
     }

@@ -155,7 +155,7 @@ impl<'v> Replay<'v> {
         if !self.txn.is_inode_number_taken(no)? {
             self.txn.take_inode_number(no, directory)?;
         }
-        let inode = Inode::new(no, raw, self.txn.volume.log.running_tid());
+        let inode = Inode::new(no, raw, self.txn.volume.log.running_tid(), 0);
         self.txn.inodes.insert(no, InodeEdit::new(inode.into(), Life::Begins));
         Ok(())
     }

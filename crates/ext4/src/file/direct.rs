@@ -162,7 +162,7 @@ impl Ext4 {
                 writes.push(at, data.slice(from..from + piece.len as usize));
             }
         }
-        let started = writes.submit(self);
+        let started = writes.submit(self, inode);
         let outcome = Completion::wait_all(&started);
         self.pages.invalidate(key(inode.no), offset..end);
         outcome?;

@@ -5,7 +5,7 @@
 //! is down before the transaction that maps it commits.
 
 use bytes::Bytes;
-use steadfast_block::{Completion, Request};
+use steadfast_block::Completion;
 use steadfast_vfs::FileType;
 
 use super::pieces::Place;
@@ -65,6 +65,7 @@ impl Ext4 {
         edit.raw.set_inline_contents(&contents);
         edit.raw.set_size(edit.raw.size().max(end));
         edit.data_changed = true;
+        self.touch_within(&mut txn, inode)?;
         txn.finish()?;
         let mut state = inode.state();
         state.size = state.size.max(end);
@@ -136,8 +137,7 @@ impl Ext4 {
         }
         txn.finish()?;
         if let Some((completer, offset, data)) = write {
-            let data = data.into();
-            let write = self.volume.device.submit(Request::Write { offset, data, fua: false });
+            let write = self.volume.submit_data(inode, offset, data.into());
             super::gather::when_all(std::slice::from_ref(&write), completer);
             // Until it has arrived, the block must not be read.
             write.wait()?;

@@ -65,6 +65,7 @@ impl Ext4 {
         if end > edit.raw.size() {
             edit.raw.set_size(end);
         }
+        self.touch_within(&mut txn, inode)?;
         txn.finish()?;
         let mut state = inode.state();
         state.size = state.size.max(end);

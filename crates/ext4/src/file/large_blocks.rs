@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use steadfast_block::{Completion, Request};
+use steadfast_block::Completion;
 use steadfast_pagecache::PAGE;
 
 use super::elsewhere::Need;
@@ -43,8 +43,7 @@ impl Ext4 {
                     _ => continue,
                 };
                 let data = Bytes::from(vec![0; piece.len as usize]).into();
-                let write = Request::Write { offset: at, data, fua: false };
-                writes.push(self.volume.device.submit(write));
+                writes.push(self.volume.submit_data(inode, at, data));
             }
         }
         Ok(Completion::wait_all(&writes)?)

@@ -32,6 +32,7 @@ mod gather;
 mod inline;
 mod journalled;
 mod large_blocks;
+mod outside;
 mod pieces;
 mod read;
 mod reserve;

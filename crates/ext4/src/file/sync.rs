@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use steadfast_journal::JournalError;
+use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::cpu;
 
 use crate::error::{Ext4Error, Result};
@@ -36,13 +37,14 @@ impl Ext4 {
             let state = inode.state();
             if data_only { state.datasync_tid } else { state.sync_tid }
         };
-        self.make_durable(tid)
+        self.make_durable(tid, inode.outside.load(Ordering::SeqCst))
     }
 
-    /// Commits the transaction if it has not been. The file system's device is flushed on the
-    /// way, or here if the commit does not do it: a data write that has completed may still be
-    /// in the device's cache.
-    pub(crate) fn make_durable(&self, tid: Tid) -> Result<()> {
+    /// Commits the transaction if it has not been, and flushes the file system's device if flush
+    /// `outside` has not been made, by the commit or anybody else: data that is not in the log and
+    /// has been written may still be in the device's cache (see `outside`). Of what is all in the
+    /// log, `outside` is 0.
+    pub(crate) fn make_durable(&self, tid: Tid, outside: u64) -> Result<()> {
         let MetaLog::Journal(journal) = &self.volume.log else {
             return self.volume.log.commit(tid);
         };
@@ -53,34 +55,26 @@ impl Ext4 {
             && !journal.committed_tid().is_at_least(tid)
             && self.fast_commit(journal, tid)?
         {
-            return Ok(());
+            return self.flush_outside(journal, outside);
         }
-        // A commit that begins from here on flushes the device that its own log is on; of one
-        // that has begun it is not known whether the flush is still to come.
-        let begins_later = !journal.log().is_external() && tid == journal.running_tid();
         let waits = !journal.committed_tid().is_at_least(tid);
         journal.commit(tid)?;
         if waits {
             cpu(WAKE_UP);
         }
-        if begins_later && journal.committed_tid().is_at_least(tid) {
-            return Ok(());
-        }
-        self.flush_device()
+        self.flush_outside(journal, outside)
     }
 
-    /// Flushes the file system's device. A failure is final.
-    pub(crate) fn flush_device(&self) -> Result<()> {
-        let device = &self.volume.device;
-        if !device.info().volatile_cache {
+    /// Makes sure that flush `outside` of the file system's device has been made. A failure is
+    /// final.
+    fn flush_outside(&self, journal: &Journal, outside: u64) -> Result<()> {
+        if journal.flushes().covers(outside) {
             return Ok(());
         }
-        device.flush().map_err(|e| {
+        journal.flushes().flush().map_err(|e| {
             let what = format!("flushing the file system's device failed: {e}");
             self.volume.status.set_read_only(what);
-            if let MetaLog::Journal(journal) = &self.volume.log {
-                journal.abort(&JournalError::Block(e.clone()));
-            }
+            journal.abort(&JournalError::Block(e.clone()));
             Ext4Error::Block(e)
         })
     }
@@ -88,8 +82,11 @@ impl Ext4 {
     /// Makes everything durable.
     pub(crate) fn sync_all(&self) -> Result<()> {
         let written = self.pages.flush_all();
+        // Without a journal the commit writes everything to its place, and flushes.
         self.volume.log.commit(self.volume.log.running_tid())?;
-        self.flush_device()?;
+        if let MetaLog::Journal(journal) = &self.volume.log {
+            self.flush_outside(journal, self.volume.outside.load(Ordering::SeqCst))?;
+        }
         Ok(written?)
     }
 }

@@ -6,6 +6,7 @@ use steadfast_vfs::{FsError, OpenFlags};
 use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
+use crate::meta::Txn;
 use crate::ondisk::InodeFlags;
 
 impl Ext4 {
@@ -75,7 +76,6 @@ impl Ext4 {
         let size = inode.state().size;
         let offset = if append { size } else { offset };
         let end = self.check_end(inode, offset, data.len() as u64)?;
-        self.touch_written(inode)?;
         if self.write_inline(inode, offset, &data)? {
             return Ok((data.len(), end));
         }
@@ -83,6 +83,7 @@ impl Ext4 {
             let written = self.write_journalled(inode, offset, data)?;
             return Ok((written, offset + written as u64));
         }
+        self.touch_written(inode)?;
         let (end, new) = self.reserve(inode, offset, end)?;
         let written = (end - offset) as usize;
         // A block map cannot say that a block has not been written yet: its places are found
@@ -112,12 +113,7 @@ impl Ext4 {
     /// Contents are about to change: sets the inode's times, in a transaction of its own, unless
     /// they say this tick already (the kernel's `file_update_time`).
     pub(super) fn touch_written(&self, inode: &Inode) -> Result<()> {
-        let now = self.volume.clock.tick();
-        let current = {
-            let state = inode.state();
-            state.raw.mtime() == now && state.raw.ctime() == now
-        };
-        if !current {
+        if self.times_are_old(inode) {
             self.volume.with_blocks(|| {
                 let mut txn = self.volume.begin_yielding()?;
                 txn.touch(inode.no, true)?;
@@ -126,5 +122,17 @@ impl Ext4 {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether an inode's times of change do not say this tick of the clock yet.
+    fn times_are_old(&self, inode: &Inode) -> bool {
+        let now = self.volume.clock.tick();
+        let state = inode.state();
+        state.raw.mtime() != now || state.raw.ctime() != now
+    }
+
+    /// As [`touch_written`](Self::touch_written), in the transaction that changes the contents.
+    pub(super) fn touch_within(&self, txn: &mut Txn<'_>, inode: &Inode) -> Result<()> {
+        if self.times_are_old(inode) { txn.touch(inode.no, true) } else { Ok(()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{Completer, Completion, Payload, Request};
+use steadfast_block::{Completer, Completion, Payload};
 use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
@@ -125,7 +125,7 @@ impl Ext4 {
                 writes.add(pieces, run);
                 writes.promise = promise;
             }
-            started.extend(writes.submit(self));
+            started.extend(writes.submit(self, inode));
         }
         Ok(())
     }
@@ -323,9 +323,8 @@ impl Writes {
     }
 
     /// Starts all writes. A promise is kept when all of them have completed.
-    pub(super) fn submit(self, fs: &Ext4) -> Vec<Completion> {
-        let submit =
-            |(offset, data)| fs.volume.device.submit(Request::Write { offset, data, fua: false });
+    pub(super) fn submit(self, fs: &Ext4, inode: &Inode) -> Vec<Completion> {
+        let submit = |(offset, data)| fs.volume.submit_data(inode, offset, data);
         let writes: Vec<Completion> = self.requests.into_iter().map(submit).collect();
         if let Some(promise) = self.promise {
             super::gather::when_all(&writes, promise);

@@ -55,7 +55,7 @@ impl Ext4 {
                 (state.raw.flags(), state.sync_tid)
             };
             if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
-                self.run(|| self.make_durable(tid))?;
+                self.run(|| self.make_durable(tid, 0))?;
             }
         }
         Ok(())

@@ -356,7 +356,7 @@ impl FileSystem for Ext4 {
             return self.point_after(TransactMask::FSYNC);
         }
         let tid = inode.state().sync_tid;
-        self.run(|| self.make_durable(tid))
+        self.run(|| self.make_durable(tid, 0))
     }
 
     fn statfs(&self) -> Result<StatFs> {

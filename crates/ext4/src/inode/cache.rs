@@ -115,7 +115,8 @@ impl State {
 
 /// Whether nobody but the cache needs it.
 fn is_idle(inode: &Arc<Inode>) -> bool {
-    Arc::strong_count(inode) == 1 && {
+    // Who still has `outside` is a write of its data that has not completed.
+    Arc::strong_count(inode) == 1 && Arc::strong_count(&inode.outside) == 1 && {
         let state = inode.state();
         let clean = state.delayed.is_empty() && state.moving.is_empty();
         state.opens == 0 && clean && state.size == state.raw.size()

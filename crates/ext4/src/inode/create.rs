@@ -102,7 +102,7 @@ impl Txn<'_> {
         raw.set_mtime(now);
         raw.set_ctime(now);
         raw.set_crtime(now);
-        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid()));
+        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid(), 0));
         let mut edit = InodeEdit::new(inode, Life::Begins);
         edit.data_changed = true;
         self.inodes.insert(no, edit);

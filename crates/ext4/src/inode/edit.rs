@@ -1,6 +1,7 @@
 //! Inodes in a transaction.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use steadfast_vfs::{FileType, FsError};
 
@@ -91,7 +92,9 @@ impl Txn<'_> {
         let raw = self.load_inode(no)?;
         // It may have been changed by a transaction that has not committed yet: fsync must not
         // take it for durable (the kernel's ext4_iget does the same).
-        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid()));
+        // Nor its data, which somebody may have written before it left the memory.
+        let outside = self.volume.outside.load(Ordering::SeqCst);
+        let inode = Arc::new(Inode::new(no, raw, self.volume.log.running_tid(), outside));
         self.volume.inodes.insert(Arc::clone(&inode));
         self.note_seen(&inode);
         Ok(inode)

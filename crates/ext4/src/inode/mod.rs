@@ -16,7 +16,8 @@ mod inline;
 mod map;
 mod orphans;
 
-use std::sync::{self, PoisonError};
+use std::sync::atomic::AtomicU64;
+use std::sync::{self, Arc, PoisonError};
 
 use steadfast_runtime::RwLock;
 use steadfast_vfs::{Attr, FileType, Ino};
@@ -40,6 +41,8 @@ pub struct Inode {
     /// Orders data operations (the kernel's `i_rwsem`): shared for direct reads and overwrites,
     /// exclusive for what changes the size or the mapping. Taken before the metadata lock.
     pub(crate) data_lock: RwLock<()>,
+    /// The flush of the device that its data outside the log needs (see `file/sync.rs`).
+    pub(crate) outside: Arc<AtomicU64>,
     state: sync::Mutex<InodeState>,
 }
 
@@ -96,7 +99,9 @@ impl InodeState {
 }
 
 impl Inode {
-    pub(crate) fn new(no: InodeNo, raw: RawInode, tid: Tid) -> Self {
+    /// An inode whose last change was in transaction `tid` at the latest, and whose data needs
+    /// flush `outside` at most.
+    pub(crate) fn new(no: InodeNo, raw: RawInode, tid: Tid, outside: u64) -> Self {
         let state = InodeState {
             size: raw.size(),
             raw,
@@ -113,7 +118,8 @@ impl Inode {
             write_end: 0,
             no_capability: false,
         };
-        Inode { no, data_lock: RwLock::new(()), state: sync::Mutex::new(state) }
+        let outside = Arc::new(AtomicU64::new(outside));
+        Inode { no, data_lock: RwLock::new(()), outside, state: sync::Mutex::new(state) }
     }
 
     pub(crate) fn state(&self) -> sync::MutexGuard<'_, InodeState> {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{self, Arc, PoisonError};
 
 use steadfast_block::BlockDevice;
@@ -37,6 +37,8 @@ pub struct Volume {
     pub(crate) space: sync::Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
     pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    /// The flush of the device that the data of any file outside the log needs.
+    pub(crate) outside: Arc<AtomicU64>,
     /// With data=transact: the blocks that may be overwritten.
     pub(crate) fresh: Option<Fresh>,
     pub(crate) status: Status,

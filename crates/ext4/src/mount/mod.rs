@@ -292,6 +292,7 @@ fn assemble(
         names: NameCache::new(options.inode_cache.saturating_mul(2)),
         space: StdMutex::new(space),
         rested: Arc::default(),
+        outside: Arc::default(),
         fresh: transacts.then(Fresh::default),
         status: Status::default(),
         clock,

@@ -140,7 +140,7 @@ fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Resu
     raw.set_crtime(now);
     let blocks: u64 = extents.iter().map(|e| u64::from(e.len)).sum();
     raw.set_size(blocks * u64::from(layout.block_size));
-    let inode = Arc::new(Inode::new(no, raw, volume.log.running_tid()));
+    let inode = Arc::new(Inode::new(no, raw, volume.log.running_tid(), 0));
     txn.inodes.insert(no, InodeEdit::new(inode, Life::GoesOn));
     for e in extents {
         let (logical, len, start) = (e.log_block.0, e.len, e.device_block);

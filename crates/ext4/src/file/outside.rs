@@ -1,0 +1,36 @@
+//! Data that is not in the log: who has to flush the device for it.
+//!
+//! A write of file data that has completed may still be in the device's cache. Who promises that
+//! data needs a flush that began after the write had completed; any will do, that of a commit or of
+//! somebody else's fsync (see [`Flushes`](steadfast_journal::Flushes)). So each such write notes, when it completes, the
+//! number of the first flush that covers it: with its inode, and with the volume for those who
+//! promise everything.
+//!
+//! What goes through the log is not noted. A checkpoint flushes the device before the log gives
+//! up what it has written home, so whatever only the log promises, data=journal's data and all
+//! names and attributes, needs no flush of the file system's device at all.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use steadfast_block::{Completion, Payload, Request};
+
+use crate::inode::Inode;
+use crate::meta::{MetaLog, Volume};
+
+impl Volume {
+    /// Starts a write of an inode's data to its place on the device.
+    pub(super) fn submit_data(&self, inode: &Inode, offset: u64, data: Payload) -> Completion {
+        let write = self.device.submit(Request::Write { offset, data, fua: false });
+        if let MetaLog::Journal(journal) = &self.log {
+            let flushes = Arc::clone(journal.flushes());
+            let (inode, volume) = (Arc::clone(&inode.outside), Arc::clone(&self.outside));
+            write.on_done(move |_| {
+                let number = flushes.next();
+                inode.fetch_max(number, Ordering::SeqCst);
+                volume.fetch_max(number, Ordering::SeqCst);
+            });
+        }
+        write
+    }
+}

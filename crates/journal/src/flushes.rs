@@ -1,0 +1,86 @@
+//! The flushes of the file system's device, numbered, so that who needs one can tell whether
+//! somebody has made it since.
+//!
+//! A flush covers the writes that completed before it was submitted. A write that has completed
+//! when `n` flushes have begun is covered by flush `n + 1` and by every later one; by flush `n` it
+//! may be or not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use steadfast_block::BlockDevice;
+
+/// See the module's text. Everybody who flushes the device does it through this.
+pub struct Flushes {
+    device: Arc<dyn BlockDevice>,
+    /// The device has a volatile cache: what has completed may still be lost.
+    cached: bool,
+    begun: AtomicU64,
+    /// The highest number of those that have succeeded.
+    done: AtomicU64,
+}
+
+impl std::fmt::Debug for Flushes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Flushes").field("begun", &self.begun).field("done", &self.done).finish()
+    }
+}
+
+impl Flushes {
+    pub(crate) fn new(device: Arc<dyn BlockDevice>) -> Self {
+        let cached = device.info().volatile_cache;
+        Flushes { device, cached, begun: AtomicU64::new(0), done: AtomicU64::new(0) }
+    }
+
+    /// Number of the first flush that is sure to cover every write that has completed by now.
+    pub fn next(&self) -> u64 {
+        self.begun.load(Ordering::SeqCst) + 1
+    }
+
+    /// Whether what needs flush `number` is durable: that one or a later one has been made, or
+    /// there is no volatile cache. Nothing needs flush 0.
+    pub fn covers(&self, number: u64) -> bool {
+        !self.cached || self.done.load(Ordering::SeqCst) >= number
+    }
+
+    /// Flushes the device, if it has a volatile cache. Waits. A failure is for the caller to make
+    /// final.
+    ///
+    /// # Errors
+    /// That of the device.
+    pub fn flush(&self) -> steadfast_block::Result<()> {
+        if !self.cached {
+            return Ok(());
+        }
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        self.device.flush()?;
+        self.done.fetch_max(number, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Makes everybody believe that the device has been flushed: part of a planted bug.
+    pub(crate) fn pretend(&self) {
+        let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+        self.done.fetch_max(number, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Disk;
+
+    #[test]
+    fn a_flush_covers_what_completed_before_it_began() {
+        let flushes = Flushes::new(Disk::cached("disk", 1 << 20).device());
+        assert!(flushes.covers(0));
+        let early = flushes.next();
+        assert!(!flushes.covers(early));
+        flushes.flush().unwrap();
+        assert!(flushes.covers(early));
+        let late = flushes.next();
+        assert!(!flushes.covers(late) && late > early);
+        let stable = Flushes::new(Disk::new("disk", 1 << 20).device());
+        assert!(stable.covers(stable.next()));
+    }
+}

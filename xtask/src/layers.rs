@@ -45,7 +45,7 @@ const LAYERS: [Layer; 16] = [
     // Knows no particular file system; `block` for its test pattern.
     layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
     // Knows no particular file system.
-    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4"]),
+    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "suite"]),
     layer(
         "crash",
         &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],

@@ -25,6 +25,11 @@ pub struct Options {
     /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
     /// writes; fsync still covers them.
     pub writeback_cache: bool,
+    /// Asynchronous direct I/O (libaio) is answered while it goes on, else when it is submitted.
+    /// Only where nobody reads the same file through the kernel's page cache: what such a reader
+    /// brings in while a write is under way stays there, old (seen with Linux 6.18, which forgets
+    /// pages of the range when the write begins, and at its end only if it is synchronous).
+    pub async_direct_io: bool,
     /// How long the kernel remembers a name. Zero where names are not compared byte by byte.
     pub entry_timeout: Duration,
     /// How long the kernel remembers attributes.
@@ -48,6 +53,7 @@ impl Default for Options {
             threads: 16,
             max_write: 1 << 20,
             writeback_cache: false,
+            async_direct_io: false,
             entry_timeout: FOREVER,
             attr_timeout: FOREVER,
             negative_timeout: FOREVER,

@@ -2,8 +2,10 @@
 //! As root, on a kernel with FUSE: elsewhere the tests say SKIPPED.
 
 use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use steadfast_block::BlockDevice;
@@ -108,24 +110,57 @@ fn what_changes_behind_the_kernel_is_seen_after_it_is_told() {
     fs.unmount().unwrap();
 }
 
-/// A file system whose `mkdir` panics.
-struct Faulty(Arc<Ext4>);
+/// A file system whose `mkdir` panics, and whose writes wait while they are held.
+struct Faulty {
+    next: Arc<Ext4>,
+    held: Held,
+}
+
+/// Whether writes wait, and how many do.
+#[derive(Default)]
+struct Held(Mutex<(bool, u32)>, Condvar);
+
+impl Held {
+    fn hold(&self, yes: bool) {
+        self.0.lock().unwrap().0 = yes;
+        self.1.notify_all();
+    }
+
+    /// Until a write waits.
+    fn until_waiting(&self) {
+        drop(self.1.wait_while(self.0.lock().unwrap(), |(_, waiting)| *waiting == 0).unwrap());
+    }
+
+    fn pass(&self) {
+        let mut state = self.0.lock().unwrap();
+        state.1 += 1;
+        self.1.notify_all();
+        let mut state = self.1.wait_while(state, |(held, _)| *held).unwrap();
+        state.1 -= 1;
+    }
+}
+
+impl Faulty {
+    fn new() -> Arc<Faulty> {
+        Arc::new(Faulty { next: on_ram(), held: Held::default() })
+    }
+}
 
 impl FileSystem for Faulty {
     fn root(&self) -> Ino {
-        self.0.root()
+        self.next.root()
     }
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.0.lookup(dir, name)
+        self.next.lookup(dir, name)
     }
     fn getattr(&self, ino: Ino) -> Result<Attr> {
-        self.0.getattr(ino)
+        self.next.getattr(ino)
     }
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
-        self.0.setattr(ino, set)
+        self.next.setattr(ino, set)
     }
     fn create(&self, d: Ino, name: &[u8], node: NewNode, f: OpenFlags) -> Result<(Attr, Fh)> {
-        self.0.create(d, name, node, f)
+        self.next.create(d, name, node, f)
     }
     fn mkdir(&self, _: Ino, _: &[u8], _: NewNode) -> Result<Attr> {
         panic!("an index out of bounds, for example")
@@ -134,54 +169,124 @@ impl FileSystem for Faulty {
         Err(FsError::BadHandle)
     }
     fn readlink(&self, ino: Ino) -> Result<Vec<u8>> {
-        self.0.readlink(ino)
+        self.next.readlink(ino)
     }
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        self.0.link(ino, dir, name)
+        self.next.link(ino, dir, name)
     }
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.0.unlink(dir, name)
+        self.next.unlink(dir, name)
     }
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        self.0.rmdir(dir, name)
+        self.next.rmdir(dir, name)
     }
     fn rename(&self, a: Ino, from: &[u8], b: Ino, to: &[u8], f: RenameFlags) -> Result<()> {
-        self.0.rename(a, from, b, to, f)
+        self.next.rename(a, from, b, to, f)
     }
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
-        self.0.open(ino, flags)
+        self.next.open(ino, flags)
     }
     fn release(&self, fh: Fh) -> Result<()> {
-        self.0.release(fh)
+        self.next.release(fh)
     }
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<bytes::Bytes> {
-        self.0.read(fh, offset, len)
+        self.next.read(fh, offset, len)
     }
     fn write(&self, fh: Fh, offset: u64, data: bytes::Bytes) -> Result<usize> {
-        self.0.write(fh, offset, data)
+        self.held.pass();
+        self.next.write(fh, offset, data)
+    }
+    fn write_as(&self, fh: Fh, at: u64, data: bytes::Bytes, how: OpenFlags) -> Result<usize> {
+        self.held.pass();
+        self.next.write_as(fh, at, data, how)
     }
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
-        self.0.fsync(fh, data_only)
+        self.next.fsync(fh, data_only)
     }
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
-        self.0.readdir(dir, from)
+        self.next.readdir(dir, from)
     }
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
-        self.0.fsyncdir(dir)
+        self.next.fsyncdir(dir)
     }
     fn statfs(&self) -> Result<StatFs> {
-        self.0.statfs()
+        self.next.statfs()
     }
     fn sync(&self) -> Result<()> {
-        self.0.sync()
+        self.next.sync()
     }
 }
 
 #[test]
 fn a_fault_in_the_code_is_an_error_and_ends_it() {
-    let Some(m) = Mount::new(Arc::new(Faulty(on_ram()))) else { return };
+    let Some(m) = Mount::new(Faulty::new()) else { return };
     fs::write(m.at("before"), "x").unwrap();
     assert_eq!(fs::create_dir(m.at("d")).unwrap_err().raw_os_error(), EIO);
     assert_eq!(fs::write(m.at("after"), "x").unwrap_err().raw_os_error(), EIO);
     assert!(!m.end(), "who serves it is told");
+}
+
+/// What a reader brings into the kernel's page cache while a direct write is under way is old, and
+/// must not be what the next reader finds. By libaio and without.
+#[test]
+fn a_read_after_a_direct_write_is_never_old() {
+    let fs = Faulty::new();
+    let Some(m) = Mount::new(Arc::clone(&fs) as Arc<dyn FileSystem>) else { return };
+    fs::write(m.at("f"), [b'o'; 8192]).unwrap();
+    let reader = fs::File::open(m.at("f")).unwrap();
+    reader.sync_all().unwrap();
+    let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
+    let writer = fs::OpenOptions::new().write(true).custom_flags(direct).open(m.at("f")).unwrap();
+    let memory = vec![b'n'; 2 * 4096];
+    let start = memory.as_ptr().align_offset(4096);
+    let page = &memory[start..start + 4096];
+    let read = |at| {
+        let mut found = [0];
+        reader.read_exact_at(&mut found, at).unwrap();
+        found[0]
+    };
+    for (at, asynchronous) in [(0, true), (4096, false)] {
+        rustix::fs::fadvise(&reader, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+        fs.held.hold(true);
+        std::thread::scope(|s| {
+            let write = s.spawn(|| match asynchronous {
+                true => steadfast_suite::aio_write(writer.as_fd(), at, page).unwrap(),
+                false => writer.write_at(page, at).unwrap(),
+            });
+            fs.held.until_waiting();
+            assert_eq!(read(at), b'o');
+            fs.held.hold(false);
+            assert_eq!(write.join().unwrap(), 4096);
+        });
+        assert_eq!(read(at), b'n', "asynchronous: {asynchronous}");
+    }
+    drop((reader, writer));
+    assert!(m.end());
+}
+
+/// A change of flags moves the time of change, and stat(2) says so.
+#[test]
+fn a_change_of_flags_is_seen_in_the_time_of_change() {
+    use std::os::unix::fs::MetadataExt;
+    let fs = on_ram();
+    let Some(m) = Mount::new(Arc::clone(&fs) as Arc<dyn FileSystem>) else { return };
+    fs::write(m.at("f"), "x").unwrap();
+    let file = fs::File::open(m.at("f")).unwrap();
+    let times = |m: fs::Metadata| (m.ctime(), m.ctime_nsec());
+    let before = times(file.metadata().unwrap());
+    // Until the file system's clock has moved on.
+    let ino = fs.lookup(fs.root(), b"f").unwrap().ino;
+    for round in 0.. {
+        let flags = rustix::fs::ioctl_getflags(&file).unwrap();
+        rustix::fs::ioctl_setflags(&file, flags ^ rustix::fs::IFlags::NODUMP).unwrap();
+        let there = fs.getattr(ino).unwrap().ctime;
+        if (there.secs, i64::from(there.nanos)) != before {
+            assert_eq!(times(file.metadata().unwrap()), (there.secs, there.nanos.into()));
+            break;
+        }
+        assert!(round < 1_000_000, "the time of change stands still");
+    }
+    drop(file);
+    assert!(m.end());
+    fs.unmount().unwrap();
 }

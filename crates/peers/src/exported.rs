@@ -68,6 +68,8 @@ impl Served {
         let options = Options {
             source: "steadfast-device".into(),
             threads: THREADS,
+            // The loop device is alone with it, and goes past the page cache.
+            async_direct_io: true,
             // A file of one process for another: no set-id, no device nodes, nobody else.
             ..Options::default()
         };

@@ -11,6 +11,7 @@ pub mod conformance;
 mod error;
 mod program;
 pub mod programs;
+pub mod promises;
 mod raw;
 pub mod stress;
 mod target;
@@ -18,4 +19,5 @@ pub mod traps;
 
 pub use error::{Error, Result};
 pub use program::{run, run_ok};
+pub use raw::aio_write;
 pub use target::{Journal, Kind, Setup, Target};

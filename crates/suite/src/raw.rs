@@ -5,9 +5,13 @@
 use std::ffi::c_void;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
+
+/// O_DSYNC as the kernel has it: rustix means O_SYNC by both names.
+pub(crate) const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
 
 /// Gives the calling thread a umask and a working folder of its own.
 pub(crate) fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
@@ -105,4 +109,69 @@ pub(crate) fn truncate(path: &std::path::Path, size: u64) -> Result<(), Errno> {
         -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
         _ => Ok(()),
     }
+}
+
+/// `sync_file_range(2)`: writes the range out and waits for it.
+pub(crate) fn sync_file_range(
+    file: &std::os::fd::OwnedFd,
+    offset: u64,
+    len: usize,
+) -> Result<(), Errno> {
+    let offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
+    let len = i64::try_from(len).map_err(|_| Errno::INVAL)?;
+    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
+        | libc::SYNC_FILE_RANGE_WRITE
+        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    // SAFETY: the file is open, and no memory is passed.
+    match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) } {
+        -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+        _ => Ok(()),
+    }
+}
+
+/// One write by the system calls of libaio: submitted, and waited for. `bytes` are aligned as
+/// O_DIRECT asks. Returns how many bytes were written.
+///
+/// # Errors
+/// The system refused, or the write failed.
+pub fn aio_write(file: BorrowedFd<'_>, offset: u64, bytes: &[u8]) -> Result<usize, Errno> {
+    /// `struct io_event` of linux/aio_abi.h.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Event {
+        data: u64,
+        object: u64,
+        result: i64,
+        more: i64,
+    }
+    /// IOCB_CMD_PWRITE.
+    const WRITE: u16 = 1;
+    let fail = || Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO);
+    let mut context: libc::c_ulong = 0;
+    // SAFETY: all zeros are a request with no flags.
+    let mut request: libc::iocb = unsafe { std::mem::zeroed() };
+    request.aio_lio_opcode = WRITE;
+    request.aio_fildes = file.as_raw_fd() as u32;
+    request.aio_buf = bytes.as_ptr() as u64;
+    request.aio_nbytes = bytes.len() as u64;
+    request.aio_offset = i64::try_from(offset).map_err(|_| Errno::INVAL)?;
+    let mut event = Event::default();
+    // SAFETY: request, data and event outlive the calls: the last ends all that is under way.
+    unsafe {
+        if libc::syscall(libc::SYS_io_setup, 1, &raw mut context) < 0 {
+            return Err(fail());
+        }
+        let mut list = [&raw mut request];
+        let submitted = libc::syscall(libc::SYS_io_submit, context, 1, list.as_mut_ptr());
+        let failed = (submitted < 1).then(fail);
+        let none = std::ptr::null_mut::<libc::timespec>();
+        if failed.is_none() {
+            libc::syscall(libc::SYS_io_getevents, context, 1, 1, &raw mut event, none);
+        }
+        libc::syscall(libc::SYS_io_destroy, context);
+        if let Some(errno) = failed {
+            return Err(errno);
+        }
+    }
+    usize::try_from(event.result).map_err(|_| Errno::from_raw_os_error(-event.result as i32))
 }

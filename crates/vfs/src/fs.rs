@@ -80,6 +80,24 @@ pub trait FileSystem: Send + Sync {
     /// written. With SYNC or DSYNC it is durable on return.
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize>;
 
+    /// As [`write`](Self::write), of a call that says for itself how: SYNC, DSYNC and DIRECT of
+    /// `how` hold in place of those that the file was opened with (pwritev2(2); O_DIRECT changed
+    /// by fcntl(2)), and WRITTEN_BACK is known from nowhere else. The default is for a file system
+    /// that writes what is direct as it does everything else.
+    fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
+        let written = self.write(fh, offset, data)?;
+        if how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+            self.fsync(fh, !how.contains(OpenFlags::SYNC))?;
+        }
+        Ok(written)
+    }
+
+    /// As [`read`](Self::read), past the page cache if `direct` is set, whatever the file was
+    /// opened with. The default is as for [`write_as`](Self::write_as).
+    fn read_as(&self, fh: Fh, offset: u64, len: usize, _direct: bool) -> Result<Bytes> {
+        self.read(fh, offset, len)
+    }
+
     /// Makes the file durable: contents, and all metadata or (`data_only`) what is needed to read
     /// the contents back. An error of an earlier write-back of this file is reported here, once
     /// for each handle.

@@ -11,6 +11,7 @@ mod error;
 mod fs;
 mod host;
 pub mod path;
+mod raw_flags;
 mod transact;
 mod types;
 

@@ -139,6 +139,12 @@ bitflags::bitflags! {
         /// Whoever opens it keeps what it has read, as the kernel does above FUSE: what a long read
         /// brings need not stay in memory here as well.
         const KEPT_ABOVE = 1 << 7;
+        /// Of one write: a page that was changed through a mapping, perhaps before the file became
+        /// immutable.
+        const WRITTEN_BACK = 1 << 8;
+        /// What one write may say otherwise than the file was opened
+        /// ([`write_as`](crate::FileSystem::write_as)).
+        const BY_CALL = Self::SYNC.bits() | Self::DSYNC.bits() | Self::DIRECT.bits();
     }
 }
 

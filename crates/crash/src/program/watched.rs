@@ -190,6 +190,32 @@ impl Watched {
         answer
     }
 
+    fn written(
+        &self,
+        fh: Fh,
+        offset: u64,
+        data: &Bytes,
+        call: impl FnOnce() -> Result<usize>,
+    ) -> Result<usize> {
+        let opened = self.of_handle(fh);
+        let append = opened.is_some_and(|(_, flags)| flags.contains(OpenFlags::APPEND));
+        let end = || opened.and_then(|(ino, _)| self.next.getattr(ino).ok()).map(|a| a.size);
+        let offset_told = if append { end().unwrap_or(offset) } else { offset };
+        let contents = Some(Contents { size: data.len() as u64, digest: Digest::of(data) });
+        let about = About { offset: offset_told, contents, ..self.on_handle(fh) };
+        let (number, in_call) = self.begin(Kind::Write, about);
+        let answer = call();
+        drop(in_call);
+        let written = answer.as_ref().copied().unwrap_or(0);
+        self.end(number, answer.is_err(), |call| {
+            if written < data.len() {
+                let digest = Digest::of(&data[..written]);
+                call.contents = Some(Contents { size: written as u64, digest });
+            }
+        });
+        answer
+    }
+
     fn on_handle(&self, fh: Fh) -> About {
         let ino = self.of_handle(fh).map(|(ino, _)| ino);
         let path = ino.map(|ino| self.path(ino)).unwrap_or_default();
@@ -324,24 +350,23 @@ impl FileSystem for Watched {
         self.next.read(fh, offset, len)
     }
 
+    fn read_as(&self, fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes> {
+        self.next.read_as(fh, offset, len, direct)
+    }
+
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
-        let opened = self.of_handle(fh);
-        let append = opened.is_some_and(|(_, flags)| flags.contains(OpenFlags::APPEND));
-        let end = || opened.and_then(|(ino, _)| self.next.getattr(ino).ok()).map(|a| a.size);
-        let offset_told = if append { end().unwrap_or(offset) } else { offset };
-        let contents = Some(Contents { size: data.len() as u64, digest: Digest::of(&data) });
-        let about = About { offset: offset_told, contents, ..self.on_handle(fh) };
-        let (number, in_call) = self.begin(Kind::Write, about);
-        let answer = self.next.write(fh, offset, data.clone());
-        drop(in_call);
-        let written = answer.as_ref().copied().unwrap_or(0);
-        self.end(number, answer.is_err(), |call| {
-            if written < data.len() {
-                let digest = Digest::of(&data[..written]);
-                call.contents = Some(Contents { size: written as u64, digest });
-            }
-        });
-        answer
+        self.written(fh, offset, &data, || self.next.write(fh, offset, data.clone()))
+    }
+
+    fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
+        // A write that promises is noted as a write and a sync, which is what it promises.
+        let promise = OpenFlags::SYNC | OpenFlags::DSYNC;
+        let call = || self.next.write_as(fh, offset, data.clone(), how - promise);
+        let written = self.written(fh, offset, &data, call)?;
+        if how.intersects(promise) {
+            self.fsync(fh, !how.contains(OpenFlags::SYNC))?;
+        }
+        Ok(written)
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {

@@ -16,10 +16,16 @@ use crate::meta::MetaLog;
 const LONG: usize = 128 << 10;
 
 impl Ext4 {
-    /// Reads up to `len` bytes at `offset`.
-    pub(crate) fn read_file(&self, file: &OpenFile, offset: u64, len: usize) -> Result<Bytes> {
+    /// Reads up to `len` bytes at `offset`; `direct`: past the page cache, if the data allows it.
+    pub(crate) fn read_file(
+        &self,
+        file: &OpenFile,
+        direct: bool,
+        offset: u64,
+        len: usize,
+    ) -> Result<Bytes> {
         let inode = &*file.inode;
-        let direct = file.flags.contains(OpenFlags::DIRECT) && !self.journals_data(inode);
+        let direct = direct && !self.journals_data(inode);
         let _shared = inode.data_lock.read();
         let size = inode.state().size;
         if offset >= size || len == 0 {

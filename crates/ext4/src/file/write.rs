@@ -10,44 +10,60 @@ use crate::meta::Txn;
 use crate::ondisk::InodeFlags;
 
 impl Ext4 {
-    /// Writes `data` at `offset`, or at the end; returns how many bytes.
-    pub(crate) fn write_file(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<usize> {
+    /// Writes `data` at `offset`, or at the end; returns how many bytes. `how` holds in place of
+    /// the flags that the file was opened with.
+    pub(crate) fn write_file(
+        &self,
+        file: &OpenFile,
+        how: OpenFlags,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<usize> {
         self.volume.check_writable()?;
         if data.is_empty() {
             return Ok(0);
         }
         let flags = file.inode.state().raw.flags();
-        if flags.contains(InodeFlags::IMMUTABLE) {
+        // A page of a mapping was written before the file became so.
+        if flags.contains(InodeFlags::IMMUTABLE) && !how.contains(OpenFlags::WRITTEN_BACK) {
             return Err(FsError::NotPermitted { what: "the file is immutable" }.into());
         }
+        let kept = match flags.contains(InodeFlags::APPEND) && how.contains(OpenFlags::WRITTEN_BACK)
+        {
+            true => bytes_kept(file.inode.state().size, offset, data.len())?,
+            false => 0,
+        };
         self.drop_capability(&file.inode)?;
-        let direct = if self.goes_direct(file, offset, data.len() as u64) {
+        let direct = if self.goes_direct(file, how, offset, data.len() as u64) {
             self.write_direct(file, offset, &data)?
         } else {
             None
         };
         let (written, end) = match direct {
             Some(done) => done,
-            None => self.write_cached(file, offset, data)?,
+            None => {
+                let (offset, data) = (offset + kept as u64, data.slice(kept..));
+                self.write_cached(file, how, offset, data)?
+            }
         };
         // With data=transact this is the transaction mask's business, after the operation.
         let always = flags.contains(InodeFlags::SYNC);
-        let asked = file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+        let asked = how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
         if (always || asked) && !self.volume.transacts() {
             let range = end - written as u64..end;
-            let data_only = !always && !file.flags.contains(OpenFlags::SYNC);
+            let data_only = !always && !how.contains(OpenFlags::SYNC);
             self.sync_file(file, Some(range), data_only)?;
         }
-        Ok(written)
+        Ok(kept + written)
     }
 
     /// Whether a write goes past the page cache: it was asked for, covers whole blocks, and the
     /// data does not go through the journal nor to new places (data=transact). What does not is
     /// written to the cache and, with O_DIRECT, to the device before the call returns.
-    fn goes_direct(&self, file: &OpenFile, offset: u64, len: u64) -> bool {
+    fn goes_direct(&self, file: &OpenFile, how: OpenFlags, offset: u64, len: u64) -> bool {
         let size = self.volume.block_size();
-        file.flags.contains(OpenFlags::DIRECT)
-            && !file.flags.contains(OpenFlags::APPEND)
+        how.contains(OpenFlags::DIRECT)
+            && !how.contains(OpenFlags::APPEND)
             && offset.is_multiple_of(size)
             && len.is_multiple_of(size)
             && !self.journals_data(&file.inode)
@@ -62,10 +78,16 @@ impl Ext4 {
         }
     }
 
-    fn write_cached(&self, file: &OpenFile, offset: u64, data: Bytes) -> Result<(usize, u64)> {
+    fn write_cached(
+        &self,
+        file: &OpenFile,
+        how: OpenFlags,
+        offset: u64,
+        data: Bytes,
+    ) -> Result<(usize, u64)> {
         let inode = &*file.inode;
-        let direct = file.flags.contains(OpenFlags::DIRECT);
-        let append = file.flags.contains(OpenFlags::APPEND);
+        let direct = how.contains(OpenFlags::DIRECT);
+        let append = how.contains(OpenFlags::APPEND);
         let sector = u64::from(self.volume.device.info().logical_block);
         let whole =
             (append || offset.is_multiple_of(sector)) && (data.len() as u64).is_multiple_of(sector);
@@ -135,4 +157,17 @@ impl Ext4 {
     pub(super) fn touch_within(&self, txn: &mut Txn<'_>, inode: &Inode) -> Result<()> {
         if self.times_are_old(inode) { txn.touch(inode.no, true) } else { Ok(()) }
     }
+}
+
+/// How many bytes of a page that was changed through a mapping lie where an append-only file has
+/// contents already, which stay. The kernel above does not know of the flag and lets such a file
+/// be mapped.
+fn bytes_kept(size: u64, offset: u64, len: usize) -> Result<usize> {
+    let kept = size.saturating_sub(offset);
+    if kept >= len as u64 {
+        let what = "the file is append-only: what it holds cannot be changed through a mapping";
+        return Err(FsError::NotPermitted { what }.into());
+    }
+    // OK to cast: below `len`.
+    Ok(kept as usize)
 }

@@ -25,9 +25,9 @@ fn number(ino: Ino) -> Result<InodeNo> {
     u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::NotFound)
 }
 
-/// What a write to the file counts as in a transaction mask.
-fn written_bits(file: &OpenFile) -> TransactMask {
-    match file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+/// What a write counts as in a transaction mask.
+fn written_bits(how: OpenFlags) -> TransactMask {
+    match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
         true => TransactMask::WRITE | TransactMask::FSYNC,
         false => TransactMask::WRITE,
     }
@@ -97,6 +97,24 @@ impl Ext4 {
             self.run(|| self.delete_if_unused(inode))?;
         }
         done
+    }
+
+    fn read_open(&self, file: &OpenFile, direct: bool, offset: u64, len: usize) -> Result<Bytes> {
+        let read = self.run(|| self.read_file(file, direct, offset, len))?;
+        self.accessed(&file.inode);
+        Ok(read)
+    }
+
+    fn write_open(
+        &self,
+        file: &OpenFile,
+        how: OpenFlags,
+        offset: u64,
+        data: &Bytes,
+    ) -> Result<usize> {
+        let written = self.run(|| self.write_file(file, how, offset, data.clone()))?;
+        self.point_after(written_bits(how))?;
+        Ok(written)
     }
 
     /// Nobody has the file open any more.
@@ -280,8 +298,8 @@ impl FileSystem for Ext4 {
         if flags.intersects(OpenFlags::WRITE | OpenFlags::TRUNCATE) {
             self.run(|| self.volume.check_writable())?;
             let kept = inode.state().raw.flags();
-            let append_only =
-                kept.contains(InodeFlags::APPEND) && !flags.contains(OpenFlags::APPEND);
+            let appends = flags.contains(OpenFlags::APPEND) && !flags.contains(OpenFlags::TRUNCATE);
+            let append_only = kept.contains(InodeFlags::APPEND) && !appends;
             if kept.contains(InodeFlags::IMMUTABLE) || append_only {
                 return Err(FsError::NotPermitted { what: "the file is immutable or append-only" });
             }
@@ -320,17 +338,30 @@ impl FileSystem for Ext4 {
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::READ)?;
-        let read = self.run(|| self.read_file(&file, offset, len))?;
-        self.accessed(&file.inode);
-        Ok(read)
+        self.read_open(&file, file.flags.contains(OpenFlags::DIRECT), offset, len)
+    }
+
+    fn read_as(&self, fh: Fh, offset: u64, len: usize, direct: bool) -> Result<Bytes> {
+        self.enter(CALL)?;
+        let file = self.file(fh, OpenFlags::READ)?;
+        self.read_open(&file, direct, offset, len)
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
         self.enter(CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
-        let written = self.run(|| self.write_file(&file, offset, data.clone()))?;
-        self.point_after(written_bits(&file))?;
-        Ok(written)
+        self.write_open(&file, file.flags, offset, &data)
+    }
+
+    fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
+        self.enter(CALL)?;
+        let file = self.file(fh, OpenFlags::WRITE)?;
+        let mut flags = file.flags - OpenFlags::BY_CALL;
+        if how.contains(OpenFlags::WRITTEN_BACK) {
+            // A page has its own place.
+            flags -= OpenFlags::APPEND;
+        }
+        self.write_open(&file, flags | how, offset, &data)
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
@@ -417,7 +448,7 @@ impl FileSystem for Ext4 {
         let file = self.file(fh, OpenFlags::WRITE)?;
         self.run_once(|| self.fallocate_file(&file.inode, what, offset, len))?;
         if self.volume.transacts() {
-            return self.point_after(written_bits(&file));
+            return self.point_after(written_bits(file.flags));
         }
         if file.flags.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
             self.run(|| self.sync_file(&file, None, !file.flags.contains(OpenFlags::SYNC)))?;

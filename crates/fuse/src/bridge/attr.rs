@@ -3,7 +3,6 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileAttr, INodeNo, TimeOrNow};
-use rustix::fs::OFlags;
 use steadfast_vfs::{Attr, DirEntry, FileType, OpenFlags, SetTime, Timestamp};
 
 /// The number that the kernel calls a file system's root by.
@@ -131,29 +130,12 @@ pub(super) fn unread(entry: &DirEntry) -> FileAttr {
 /// How a file is opened. O_APPEND stays with the kernel, which says for each write where the end
 /// is: pages written back from a mapping of such a file must go to their own place.
 pub(super) fn open_flags(flags: i32) -> OpenFlags {
-    let raw = OFlags::from_bits_retain(flags as u32);
-    let mut out = match raw & OFlags::ACCMODE {
-        OFlags::WRONLY => OpenFlags::WRITE,
-        OFlags::RDWR => OpenFlags::READ | OpenFlags::WRITE,
-        _ => OpenFlags::READ,
-    };
-    if raw.contains(OFlags::SYNC) {
-        out |= OpenFlags::SYNC;
-    } else if raw.contains(OFlags::DSYNC) {
-        out |= OpenFlags::DSYNC;
-    }
-    if raw.contains(OFlags::DIRECT) {
-        out |= OpenFlags::DIRECT;
-    }
-    if raw.contains(OFlags::TRUNC) {
-        out |= OpenFlags::TRUNCATE;
-    }
-    out
+    OpenFlags::from_raw(flags) - OpenFlags::APPEND
 }
 
 /// Whether O_APPEND was given.
 pub(super) fn appends(flags: i32) -> bool {
-    OFlags::from_bits_retain(flags as u32).contains(OFlags::APPEND)
+    OpenFlags::from_raw(flags).contains(OpenFlags::APPEND)
 }
 
 #[cfg(test)]
@@ -180,6 +162,7 @@ mod tests {
 
     #[test]
     fn append_is_not_handed_on() {
+        use rustix::fs::OFlags;
         let flags = (OFlags::RDWR | OFlags::APPEND | OFlags::DIRECT).bits() as i32;
         let expected = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::DIRECT;
         assert_eq!(open_flags(flags), expected);

@@ -40,6 +40,8 @@ impl Bridge {
             c if GETFLAGS.contains(&c) => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
             c if SETFLAGS.contains(&c) => {
                 self.fs.set_inode_flags(ino, number()?)?;
+                // Also the time of change.
+                self.attributes_changed(ino);
                 Ok(Vec::new())
             }
             c if GETVERSION.contains(&c) => {

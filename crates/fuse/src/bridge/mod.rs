@@ -8,6 +8,7 @@ mod opened;
 mod privileges;
 mod removed;
 mod requests;
+mod writing;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -22,6 +23,7 @@ use self::attr::ROOT;
 pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
 use self::removed::Removed;
+use self::writing::SyncedAfter;
 use crate::options::Options;
 
 /// What the kernel is answered: a value, or an error number.
@@ -42,6 +44,7 @@ pub(crate) struct Bridge {
     logged: AtomicU32,
     capable: Capable,
     removed: Removed,
+    synced_after: SyncedAfter,
     /// For changes of attributes that the kernel does not see; set once it is mounted.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
     /// Inodes of which the kernel may have pages.
@@ -59,6 +62,7 @@ impl Bridge {
             logged: AtomicU32::new(0),
             capable: Capable::default(),
             removed: Removed::default(),
+            synced_after: SyncedAfter::default(),
             notifier: Arc::default(),
             opened: Arc::default(),
         }
@@ -70,13 +74,15 @@ impl Bridge {
             | InitFlags::FUSE_DONT_MASK
             | InitFlags::FUSE_DO_READDIRPLUS
             | InitFlags::FUSE_READDIRPLUS_AUTO
-            | InitFlags::FUSE_ASYNC_DIO
             | InitFlags::FUSE_PARALLEL_DIROPS
             | InitFlags::FUSE_HANDLE_KILLPRIV_V2
             | InitFlags::FUSE_POSIX_ACL
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_HAS_IOCTL_DIR
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
+        if self.options.async_direct_io {
+            wanted |= InitFlags::FUSE_ASYNC_DIO;
+        }
         if self.options.writeback_cache {
             wanted |= InitFlags::FUSE_WRITEBACK_CACHE;
         }
@@ -157,16 +163,27 @@ impl Bridge {
         (attr::attr(attr, number), Generation(attr.generation.into()))
     }
 
+    /// Attributes were changed by a call of which the kernel does not think so: it asks anew.
+    fn attributes_changed(&self, ino: Ino) {
+        if let Some(kernel) = self.notifier.get() {
+            // A negative offset means attributes only: pages are locked while they are written.
+            // OK to ignore: what the kernel does not know it need not forget.
+            let _ = kernel.inval_inode(INodeNo(self.number(ino)), -1, 0);
+        }
+    }
+
     /// Opens for the kernel, which keeps what it reads; `appends`: with O_APPEND.
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
         let flags = flags | OpenFlags::KEPT_ABOVE;
-        match self.fs.open(ino, flags) {
+        let fh = match self.fs.open(ino, flags) {
             // A file that may only be appended to must be told that we mean that.
             Err(FsError::NotPermitted { .. }) if appends => {
                 self.fs.open(ino, flags | OpenFlags::APPEND)
             }
             other => other,
-        }
+        }?;
+        self.synced_after.note(fh, flags);
+        Ok(fh)
     }
 
     /// Makes a file, or opens the one that is there.
@@ -182,6 +199,9 @@ impl Bridge {
         let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);
+        if let Ok((_, fh)) = made {
+            self.synced_after.note(fh, flags);
+        }
         if !matches!(made, Err(FsError::Exists)) || exclusive {
             return made;
         }

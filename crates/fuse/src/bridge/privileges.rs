@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use fuser::INodeNo;
 use steadfast_vfs::{Attr, FileType, FsError, Ino, Result, SetAttr};
 
 use super::Bridge;
@@ -71,12 +70,8 @@ impl Bridge {
             let mode = without_set_id(attr.mode, || caller.belongs_to(attr.gid));
             if mode != attr.mode {
                 self.fs.setattr(ino, SetAttr { mode: Some(mode), ..SetAttr::default() })?;
-                // It takes a write to change size and times, not the mode. A negative offset means
-                // attributes only: pages are locked while they are written.
-                if let Some(kernel) = self.notifier.get() {
-                    // OK to ignore: what the kernel does not know it need not forget.
-                    let _ = kernel.inval_inode(INodeNo(self.number(ino)), -1, 0);
-                }
+                // It takes a write to change size and times, not the mode.
+                self.attributes_changed(ino);
             }
         }
         Ok(())

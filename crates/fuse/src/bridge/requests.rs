@@ -304,11 +304,12 @@ impl fuser::Filesystem for Bridge {
         fh: FileHandle,
         offset: u64,
         size: u32,
-        _flags: RawFlags,
+        flags: RawFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.call("read", || self.fs.read(Fh(fh.0), offset, size as usize)) {
+        let direct = OpenFlags::from_raw(flags.0).contains(OpenFlags::DIRECT);
+        match self.call("read", || self.fs.read_as(Fh(fh.0), offset, size as usize, direct)) {
             Ok(data) => reply.data(&data),
             Err(e) => reply.error(e),
         }
@@ -322,14 +323,15 @@ impl fuser::Filesystem for Bridge {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: RawFlags,
+        flags: RawFlags,
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
         let done = self.call("write", || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
-            with_copy(data, |data| self.fs.write(Fh(fh.0), offset, data))
+            let how = self.synced_after.how(Fh(fh.0), flags.0, write_flags);
+            with_copy(data, |data| self.fs.write_as(Fh(fh.0), offset, data, how))
         });
         match done {
             Ok(written) => reply.written(written as u32),
@@ -359,6 +361,7 @@ impl fuser::Filesystem for Bridge {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        self.synced_after.forget(Fh(fh.0));
         reply_empty(self.call("close", || self.fs.release(Fh(fh.0))), reply);
     }
 

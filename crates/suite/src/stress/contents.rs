@@ -62,7 +62,7 @@ fn write(task: &mut Task, path: &str, id: FileId, size: usize) -> Result<(), Fau
     let bytes = task.random.bytes(len);
     let sync = match task.random.below(20) {
         0 => OFlags::SYNC,
-        1 => OFlags::DSYNC,
+        1 => crate::raw::DSYNC,
         _ => OFlags::empty(),
     };
     task.note(format!("write {len} at {at} of {size} {sync:?}, {path}"));

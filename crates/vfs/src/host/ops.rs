@@ -371,25 +371,7 @@ fn open_at(place: &Place, flags: OFlags) -> rustix::io::Result<OwnedFd> {
 
 /// open(2)'s flags for ours.
 pub(super) fn host(flags: OpenFlags) -> OFlags {
-    let (read, write) = (flags.contains(OpenFlags::READ), flags.contains(OpenFlags::WRITE));
-    let mut host = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY;
-    host |= match (read, write) {
-        (true, true) => OFlags::RDWR,
-        (false, true) => OFlags::WRONLY,
-        _ => OFlags::RDONLY,
-    };
-    for (ours, theirs) in [
-        (OpenFlags::SYNC, OFlags::SYNC),
-        (OpenFlags::DSYNC, OFlags::DSYNC),
-        (OpenFlags::DIRECT, OFlags::DIRECT),
-        (OpenFlags::APPEND, OFlags::APPEND),
-        (OpenFlags::TRUNCATE, OFlags::TRUNC),
-    ] {
-        if flags.contains(ours) {
-            host |= theirs;
-        }
-    }
-    host
+    flags.to_raw() | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY
 }
 
 pub(super) fn mode(node: NewNode) -> Mode {

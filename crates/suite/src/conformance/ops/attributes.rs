@@ -1,6 +1,6 @@
-//! Extended attributes, access control lists, locks.
+//! Extended attributes, access control lists, inode flags, locks.
 
-use rustix::fs::{FlockOperation, XattrFlags};
+use rustix::fs::{FlockOperation, IFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::super::acl;
@@ -42,6 +42,8 @@ pub(super) fn call(w: &mut World, words: &[&str]) -> Option<Outcome> {
         ["getfacl", path, kind @ ("access" | "default")] => {
             get(w, path, acl_name(kind)).map(|v| acl::to_text(&v))
         }
+        ["chattr", path, change] => chattr(w, path, change),
+        ["lsattr", path] => inode_flags(w, path).map(|(_, flags)| letters(flags)),
         ["flock", handle, what] => flock(w, handle, what),
         ["lock", handle, what, at, len] => lock(w, handle, what, at, len),
         _ => return None,
@@ -73,6 +75,44 @@ fn list(w: &World, path: &str) -> Outcome {
     let mut parts: Vec<String> = parts.map(|p| String::from_utf8_lossy(p).into_owned()).collect();
     parts.sort();
     Ok(format!("{} in {n} bytes: {}", parts.len(), parts.join(" ")))
+}
+
+/// Flags and their letters (chattr(1)).
+const LETTERS: [(char, IFlags); 6] = [
+    ('a', IFlags::APPEND),
+    ('i', IFlags::IMMUTABLE),
+    ('d', IFlags::NODUMP),
+    ('A', IFlags::NOATIME),
+    ('S', IFlags::SYNC),
+    ('D', IFlags::DIRSYNC),
+];
+
+fn inode_flags(w: &World, path: &str) -> Result<(std::os::fd::OwnedFd, IFlags), Fault> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(w.path(path), flags, Mode::empty())?;
+    let found = rustix::fs::ioctl_getflags(&file)?;
+    Ok((file, found))
+}
+
+fn letters(flags: IFlags) -> String {
+    let set = LETTERS.iter().filter(|(_, flag)| flags.contains(*flag));
+    set.map(|(letter, _)| letter).collect()
+}
+
+/// `chattr(1)`: `+ai` sets flags, `-ai` takes them away.
+fn chattr(w: &World, path: &str, change: &str) -> Outcome {
+    let named = |letter| LETTERS.iter().find(|(l, _)| *l == letter).map(|(_, flag)| *flag);
+    let mut letters = change.chars();
+    let sign = letters.next();
+    let flags: Option<Vec<IFlags>> = letters.map(named).collect();
+    let flags = flags.map(IFlags::from_iter);
+    let (file, now) = inode_flags(w, path)?;
+    let wanted = match (sign, flags) {
+        (Some('+'), Some(flags)) => now | flags,
+        (Some('-'), Some(flags)) => now - flags,
+        _ => return Err(Fault::Script(format!("chattr '{change}'"))),
+    };
+    ok(rustix::fs::ioctl_setflags(&file, wanted))
 }
 
 fn flock(w: &World, handle: &str, what: &str) -> Outcome {

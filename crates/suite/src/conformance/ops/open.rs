@@ -52,8 +52,7 @@ fn flags_of(text: &str) -> Result<OFlags, Fault> {
             "nonblock" => OFlags::NONBLOCK,
             "direct" => OFlags::DIRECT,
             "sync" => OFlags::SYNC,
-            // As the kernel has it: rustix means O_SYNC by both names.
-            "dsync" => OFlags::from_bits_retain(libc::O_DSYNC as u32),
+            "dsync" => crate::raw::DSYNC,
             "noatime" => OFlags::NOATIME,
             "path" => OFlags::PATH,
             "tmpfile" => OFlags::TMPFILE,

@@ -16,7 +16,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::{Sim, sleep};
-use steadfast_vfs::{FileSystem, NewNode, OpenFlags, RenameFlags};
+use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
 
 const DISK: u64 = 16 << 20;
 const MODES: [DataMode; 4] =
@@ -151,22 +151,149 @@ fn exposure_is_what_has_returned_and_is_not_there() {
     assert_eq!(quantile(&forgot, 0.0).calls, 0);
 }
 
-/// The control: a disk that promises nothing is found out.
-#[test]
-fn a_lying_disk_breaks_promises() {
+/// The run as it would be on a disk that promises nothing.
+fn lying(honest: Run) -> Run {
     use steadfast_devices::filter::record::{Durability, Recording};
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
-    let honest = run(&own.options, true);
     let recording = &honest.recording;
     let mut devices = recording.devices().to_vec();
     let drains_within = Duration::from_secs(3600);
     devices[0].durability = Durability::Lying { cache_bytes: 1 << 40, drains_within };
     let (first, times) = recording.times();
     let (events, notes) = (recording.events().to_vec(), recording.notes().to_vec());
-    let lying = Recording::rebuild(devices, events, notes, times.to_vec(), first).unwrap();
-    let outcome = explore(&Run { recording: lying, ..honest }, &own);
-    let broken = |f: &&steadfast_crash::program::explore::Finding| {
-        f.wrong.iter().any(|w| matches!(w, Wrong::Promise(_)))
+    let recording = Recording::rebuild(devices, events, notes, times.to_vec(), first).unwrap();
+    Run { recording, ..honest }
+}
+
+/// The broken promises, in words.
+fn broken(outcome: &Outcome) -> Vec<&str> {
+    fn promise(wrong: &Wrong) -> Option<&str> {
+        match wrong {
+            Wrong::Promise(what) => Some(what),
+            _ => None,
+        }
+    }
+    outcome.findings.iter().flat_map(|f| f.wrong.iter().filter_map(promise)).collect()
+}
+
+/// The control: a disk that promises nothing is found out.
+#[test]
+fn a_lying_disk_breaks_promises() {
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let outcome = explore(&lying(run(&own.options, true)), &own);
+    assert!(!broken(&outcome).is_empty(), "{outcome:?}");
+}
+
+/// A run of `work` on a file system that holds d/5/f and d/5/g, watched.
+fn watched(options: &MountOptions, work: fn(&dyn FileSystem)) -> Run {
+    let options = options.clone();
+    let work = move || {
+        let first = Ram::from_store("disk", base(&options)).persistent();
+        let fs = Ext4::mount(Arc::new(first.clone()), options.clone()).unwrap();
+        let folder = fs.mkdir(fs.root(), b"d", NewNode::default()).unwrap().ino;
+        let folder = fs.mkdir(folder, b"5", NewNode::default()).unwrap().ino;
+        for name in [b"f", b"g"] {
+            let made = fs.create(folder, name, NewNode::default(), OpenFlags::WRITE);
+            fs.release(made.unwrap().1).unwrap();
+        }
+        fs.unmount().unwrap();
+        let base = first.store();
+        let ram = Ram::from_store("disk", base.clone()).persistent().with_volatile_cache();
+        let log = RecordLog::new();
+        let disk: Arc<dyn BlockDevice> = Arc::new(Record::new(Arc::new(ram), &log));
+        let fs = Ext4::mount(disk, options).unwrap();
+        let watched = Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log);
+        work(&watched);
+        let (recording, calls) = (log.take(), watched.calls());
+        fs.unmount().unwrap();
+        Run::new(Default::default(), vec![base], recording, vec![], calls)
     };
-    assert!(outcome.findings.iter().filter(broken).count() > 0, "{outcome:?}");
+    Sim::new(3).run(work).unwrap()
+}
+
+/// The inode of a name, as a listing tells it.
+fn listed(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Ino {
+    let entries = fs.readdir(dir, 0).unwrap();
+    entries.iter().find(|entry| entry.name == name).unwrap().ino
+}
+
+fn sync_folder(fs: &dyn FileSystem, name: &[u8]) {
+    let folder = listed(fs, listed(fs, fs.root(), b"d"), b"5");
+    fs.unlink(folder, name).unwrap();
+    fs.fsyncdir(folder).unwrap();
+}
+
+/// Inodes are known from listings too (readdirplus): nobody need have looked them up.
+#[test]
+fn names_that_were_only_listed_have_their_places() {
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let run = watched(&own.options, |fs| sync_folder(fs, b"f"));
+    let told: Vec<String> = run.calls.iter().map(ToString::to_string).collect();
+    assert_eq!(told, ["unlink d/5/f", "fsync of directory d/5"]);
+    let outcome = explore(&run, &own);
+    assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
+    assert!(outcome.unmeasured.is_empty(), "{:?}", outcome.unmeasured);
+    // What was removed and synced is there again: a real loss in the same place.
+    let outcome = explore(&lying(run), &own);
+    let again = "d/5/f: its folder was synced after unlink, and it is there again";
+    assert!(broken(&outcome).contains(&again), "{:?}", outcome.findings);
+}
+
+/// A file that nobody has seen under a name is not taken for another.
+#[test]
+fn what_has_no_known_place_is_not_measured() {
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let run = watched(&own.options, |fs| {
+        // As by a handle: the number comes from elsewhere.
+        let folder = Ino(listed(fs, fs.root(), b"config").0 + 2);
+        fs.unlink(folder, b"g").unwrap();
+        fs.fsyncdir(folder).unwrap();
+    });
+    assert_eq!(run.calls[0].to_string(), "unlink .../g");
+    let outcome = explore(&run, &own);
+    assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
+    assert!(!outcome.unmeasured.is_empty());
+}
+
+fn durable_writes(fs: &dyn FileSystem) {
+    let folder = listed(fs, listed(fs, fs.root(), b"d"), b"5");
+    let file = listed(fs, folder, b"f");
+    let fh = fs.open(file, OpenFlags::WRITE | OpenFlags::DSYNC).unwrap();
+    fs.write(fh, 0, Bytes::from_static(b"promised")).unwrap();
+    fs.release(fh).unwrap();
+    let fh = fs.open(file, OpenFlags::WRITE).unwrap();
+    // Behind the promise, which stands.
+    fs.write(fh, 8, Bytes::from_static(b" and not")).unwrap();
+    fs.release(fh).unwrap();
+}
+
+#[test]
+fn a_write_through_o_dsync_is_a_promise() {
+    for data in MODES {
+        let own = Own { options: options(data, true), e2fsck: None };
+        let run = watched(&own.options, durable_writes);
+        assert!(run.calls[0].promises && !run.calls[1].promises, "{:?}", run.calls);
+        let outcome = explore(&run, &own);
+        assert!(outcome.findings.is_empty(), "{data:?}: {:?}", outcome.findings);
+        assert!(outcome.unmeasured.is_empty(), "{data:?}: {:?}", outcome.unmeasured);
+        let outcome = explore(&lying(run), &own);
+        let lost = "d/5/f: 8 bytes at 0 were written with O_SYNC or O_DSYNC and are not there";
+        let told = broken(&outcome);
+        assert!(told.iter().any(|what| what.starts_with(lost)), "{data:?}: {told:?}");
+    }
+}
+
+#[test]
+fn what_was_written_over_a_promise_is_not_measured() {
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let run = watched(&own.options, |fs| {
+        durable_writes(fs);
+        let file = listed(fs, listed(fs, listed(fs, fs.root(), b"d"), b"5"), b"f");
+        let fh = fs.open(file, OpenFlags::WRITE).unwrap();
+        fs.write(fh, 4, Bytes::from_static(b"ot")).unwrap();
+        fs.release(fh).unwrap();
+    });
+    let outcome = explore(&run, &own);
+    assert!(outcome.findings.is_empty(), "{:?}", outcome.findings);
+    let reason = outcome.unmeasured.first().map(|why| why.starts_with("d/5/f: written again"));
+    assert_eq!(reason, Some(true), "{:?}", outcome.unmeasured);
 }

@@ -21,6 +21,7 @@
 //! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
 //! would appear in every signature from the disk model to the benchmark and never vary.
 
+mod asker;
 mod call;
 mod channel;
 mod condvar;
@@ -30,6 +31,7 @@ mod sim;
 mod task;
 mod time;
 
+pub use asker::{AskedBy, Asker, asked_by, asker};
 pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;

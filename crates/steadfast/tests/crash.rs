@@ -5,6 +5,8 @@
 mod kernel;
 #[path = "crash/lab.rs"]
 mod lab;
+#[path = "crash/promises.rs"]
+mod promises;
 #[path = "crash/refused.rs"]
 mod refused;
 #[path = "crash/replaced.rs"]

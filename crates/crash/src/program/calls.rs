@@ -92,10 +92,33 @@ impl Kind {
         }
     }
 
+    /// Whether it is there to make something durable.
+    pub fn is_sync(self) -> bool {
+        matches!(self, Kind::Fsync | Kind::Fdatasync | Kind::FsyncDir | Kind::Sync)
+    }
+
+    /// Whether it makes, moves or removes names.
+    pub fn changes_names(self) -> bool {
+        use Kind::{Create, Exchange, Link, Mkdir, Mknod, Rename, Rmdir, Symlink, Unlink};
+        matches!(self, Create | Mkdir | Symlink | Mknod | Link | Unlink | Rmdir | Rename | Exchange)
+    }
+
     /// Whether it changes the bytes of a file.
     pub fn changes_contents(self) -> bool {
         matches!(self, Kind::Write | Kind::Truncate | Kind::Fallocate)
     }
+}
+
+/// Whose call it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Origin {
+    /// The program's.
+    #[default]
+    Program,
+    /// A further request of a call of the program's, which is in the list at this place.
+    PartOf(usize),
+    /// The kernel's, which writes back what was changed in a memory map or collected.
+    Kernel,
 }
 
 /// One call.
@@ -103,6 +126,13 @@ impl Kind {
 pub struct Call {
     /// What was asked.
     pub kind: Kind,
+    /// Whose it is.
+    pub origin: Origin,
+    /// When it has returned with success, what it made durable is promised: a sync, or a write to a
+    /// file opened with O_SYNC or O_DSYNC.
+    pub promises: bool,
+    /// The paths are not whole: a folder on the way was never seen under a name.
+    pub unplaced: bool,
     /// When.
     pub started: Moment,
     /// When it returned; `None`: it had not by the end of the recording.
@@ -131,6 +161,9 @@ impl Call {
     pub fn plain(kind: Kind, path: &str, started: Moment, returned: Option<Moment>) -> Call {
         Call {
             kind,
+            origin: Origin::Program,
+            promises: kind.is_sync(),
+            unplaced: false,
             started,
             returned,
             failed: false,
@@ -167,12 +200,32 @@ impl Call {
     }
 }
 
+/// When each call had returned to the program, which is when its last part had; `None`: not within
+/// the recording.
+pub(super) fn returns(calls: &[Call]) -> Vec<Option<Moment>> {
+    let mut returns: Vec<Option<Moment>> = calls.iter().map(|call| call.returned).collect();
+    for (place, call) in calls.iter().enumerate() {
+        if let Origin::PartOf(first) = call.origin {
+            let both = returns[first].zip(returns[place]);
+            returns[first] = both.map(|(a, b)| if a.tick > b.tick { a } else { b });
+        }
+    }
+    for (place, call) in calls.iter().enumerate() {
+        if let Origin::PartOf(first) = call.origin {
+            returns[place] = returns[first];
+        }
+    }
+    returns
+}
+
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Call { kind, offset, .. } = self;
         write!(f, "{}", kind.name())?;
         let path = match &self.path[..] {
+            [] if self.unplaced => format!("inode {}", self.ino),
             [] if *kind == Kind::FsyncDir => "/".into(),
+            path if self.unplaced => format!(".../{}", shown(path)),
             path => shown(path),
         };
         match kind {

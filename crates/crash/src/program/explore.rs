@@ -1,6 +1,6 @@
 //! All cuts of a run: recovered, judged, counted.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use steadfast_devices::filter::record::Moment;
@@ -12,6 +12,8 @@ use crate::cuts::{Choice, Cuts, State};
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 1000;
+/// Reasons of what is not measured that are kept.
+const REASONS_KEPT: usize = 100;
 
 /// What is wrong with a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +50,15 @@ impl Wrong {
     }
 }
 
+/// What is said of a tree.
+#[derive(Debug, Clone, Default)]
+pub struct Verdict {
+    /// What is wrong.
+    pub wrong: Vec<Wrong>,
+    /// What had been promised and could not be judged, with the reason.
+    pub unmeasured: BTreeSet<String>,
+}
+
 /// A state that is wrong.
 #[derive(Debug, Clone)]
 pub struct Finding {
@@ -80,6 +91,8 @@ pub struct Outcome {
     pub second_opinions: u64,
     /// What of the machine around failed: nothing is known of these states.
     pub troubles: Vec<String>,
+    /// What was promised and could not be judged at some cut, with the reason.
+    pub unmeasured: BTreeSet<String>,
 }
 
 /// How to explore.
@@ -101,7 +114,7 @@ pub struct Exploration<'a> {
     pub workers: usize,
 }
 
-/// A verdict, kept for whoever sees the same.
+/// Where the finding is, kept for whoever sees the same.
 type Verdicts = HashMap<(u128, u64), Option<usize>>;
 
 #[derive(Default)]
@@ -176,7 +189,10 @@ impl<'a> Exploration<'a> {
         let mut all = lock(shared);
         all.outcome.states += 1;
         match found {
-            Ok(Found::Fresh(key, wrong)) => {
+            Ok(Found::Fresh(key, Verdict { wrong, unmeasured })) => {
+                let reasons = &mut all.outcome.unmeasured;
+                let room = REASONS_KEPT.saturating_sub(reasons.len());
+                reasons.extend(unmeasured.into_iter().take(room));
                 let outcome = &mut all.outcome;
                 let place = (!wrong.is_empty()).then(|| {
                     outcome.bad_states += 1;
@@ -219,7 +235,10 @@ impl<'a> Exploration<'a> {
         let recovered = self.recovers.recover(contents);
         let tree = match recovered.tree {
             Ok(tree) => tree,
-            Err(why) => return Ok(Found::Fresh(None, vec![Wrong::Refused(why)])),
+            Err(why) => {
+                let verdict = Verdict { wrong: vec![Wrong::Refused(why)], ..Verdict::default() };
+                return Ok(Found::Fresh(None, verdict));
+            }
         };
         let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
         if let (true, Some(contents)) = (second_opinion, &recovered.contents)
@@ -234,28 +253,32 @@ impl<'a> Exploration<'a> {
             return Ok(Found::Known(known));
         }
         let structure = wrong.is_empty();
-        wrong.extend(self.verdict(&tree, base, cut)?);
+        let mut verdict = self.verdict(&tree, base, cut)?;
+        wrong.append(&mut verdict.wrong);
+        verdict.wrong = wrong;
         // What the structure check found is this state's own, not the tree's.
-        Ok(Found::Fresh(structure.then_some(key), wrong))
+        Ok(Found::Fresh(structure.then_some(key), verdict))
     }
 
     /// What the judge, or without one the rules, say of a tree.
     ///
     /// # Errors
     /// The judge could not be asked.
-    pub fn verdict(&self, tree: &Tree, base: &Tree, cut: Moment) -> Result<Vec<Wrong>, String> {
+    pub fn verdict(&self, tree: &Tree, base: &Tree, cut: Moment) -> Result<Verdict, String> {
         let Some(judge) = self.judge else {
-            let broken = rules::judge(&self.run.calls, base, tree, cut.tick);
-            return Ok(broken
+            let said = rules::judge(&self.run.calls, base, tree, cut.tick);
+            let wrong = said
+                .broken
                 .into_iter()
                 .map(|b| if b.promised { Wrong::Promise(b.what) } else { Wrong::Unasked(b.what) })
-                .collect());
+                .collect();
+            return Ok(Verdict { wrong, unmeasured: said.unmeasured });
         };
         let said = judge
             .judge(tree, &self.run.printed_text(cut.tick))
             .map_err(|e| format!("the judge could not be asked: {e}"))?;
-        let verdict = said.summary();
-        Ok(verdict.map(|verdict| Wrong::Judge(verdict, said.output)).into_iter().collect())
+        let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
+        Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })
     }
 
     /// What is wrong with the given contents at a cut.
@@ -269,14 +292,14 @@ impl<'a> Exploration<'a> {
         base: &Tree,
     ) -> Result<Vec<Wrong>, String> {
         match self.recovered(contents, cut, base, false, None)? {
-            Found::Fresh(_, wrong) => Ok(wrong),
+            Found::Fresh(_, verdict) => Ok(verdict.wrong),
             Found::Known(_) => Ok(Vec::new()),
         }
     }
 }
 
 enum Found {
-    Fresh(Option<(u128, u64)>, Vec<Wrong>),
+    Fresh(Option<(u128, u64)>, Verdict),
     Known(Option<usize>),
 }
 
@@ -299,18 +322,70 @@ fn next(states: &Mutex<Cuts<'_>>) -> Option<(State, u64)> {
     Some((state, states.cuts()))
 }
 
-/// Findings by what is wrong: the first state of each, and how many states there are.
+/// Findings by what is wrong: the first state of each, and how many states there are. Numbers in
+/// what follows the first colon make no difference: a judge may count, or say where.
 pub fn grouped(findings: &[Finding]) -> Vec<(String, &Finding, u64)> {
-    let mut groups: BTreeMap<String, (&Finding, u64)> = BTreeMap::new();
+    let mut groups: BTreeMap<String, (String, &Finding, u64)> = BTreeMap::new();
     for finding in findings {
         let Some(wrong) = finding.wrong.first() else { continue };
-        let group = groups.entry(wrong.what()).or_insert((finding, 0));
-        group.1 += finding.states;
-        if finding.state < group.0.state {
-            group.0 = finding;
+        let what = wrong.what();
+        let group = groups.entry(without_numbers(&what)).or_insert((what.clone(), finding, 0));
+        group.2 += finding.states;
+        if finding.state < group.1.state {
+            (group.0, group.1) = (what, finding);
         }
     }
-    let mut groups: Vec<_> = groups.into_iter().map(|(what, (f, n))| (what, f, n)).collect();
+    let mut groups: Vec<_> = groups.into_values().collect();
     groups.sort_by_key(|(_, finding, _)| finding.state);
     groups
+}
+
+/// The text with '#' for each number after its first colon, hexadecimal ones after 0x included.
+fn without_numbers(text: &str) -> String {
+    let (head, mut rest) = text.split_at(text.find(": ").unwrap_or(text.len()));
+    let mut masked = head.to_owned();
+    while let Some(at) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(at);
+        let len = match number.strip_prefix("0x") {
+            Some(hex) => 2 + hex.bytes().take_while(u8::is_ascii_hexdigit).count(),
+            None => number.bytes().take_while(u8::is_ascii_digit).count(),
+        };
+        masked.push_str(before);
+        masked.push('#');
+        rest = &number[len..];
+    }
+    masked.push_str(rest);
+    masked
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_runtime::Nanos;
+
+    use super::*;
+
+    fn finding(state: u64, what: &str) -> Finding {
+        let cut = Moment { tick: state, at: Nanos(state) };
+        Finding { state, cut, wrong: vec![Wrong::Promise(what.into())], states: 2 }
+    }
+
+    #[test]
+    fn kinds_are_not_split_by_numbers() {
+        let findings = [
+            finding(9, "12 rows are missing"),
+            finding(4, "3 rows are missing"),
+            finding(5, "row 0x7f is torn"),
+            finding(6, "row 0xa0 is torn"),
+        ];
+        let groups = grouped(&findings);
+        let told: Vec<_> = groups.iter().map(|(what, f, n)| (&what[..], f.state, *n)).collect();
+        let promise = "a promise is broken: ";
+        assert_eq!(
+            told,
+            [
+                (&format!("{promise}3 rows are missing")[..], 4, 4),
+                (&format!("{promise}row 0x7f is torn")[..], 5, 4)
+            ]
+        );
+    }
 }

@@ -3,7 +3,8 @@
 //! At each cut the worst state is taken, in which nothing in doubt is there. A write call that had
 //! returned and has no other change of its bytes begun after it, in a file that was not removed, is
 //! *exposed* if the recovered file does not hold its bytes. (A write of zeros to where zeros are is
-//! never missed.)
+//! never missed.) The requests that the kernel makes of one call are one call; what it writes back
+//! by itself is none.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::{Digest, Store};
 
-use super::calls::{Call, Kind};
+use super::calls::{Call, Kind, Origin, returns};
 use super::tree::{Contents, Node, Tree};
 use super::{Recovers, Run};
 use crate::cuts::{Bound, Choice, Cuts};
@@ -29,6 +30,8 @@ pub struct Exposed {
 
 /// A write whose bytes nobody has changed since.
 struct Live {
+    /// The program's call in the list.
+    call: usize,
     offset: u64,
     contents: Contents,
     returned: Option<Moment>,
@@ -47,8 +50,13 @@ pub fn exposure(
     }
     let bound = Bound { states: 1, combinations: 0, drawn: 0 };
     let worst = Cuts::new(&run.bases, &run.recording, Choice { bound, ..choice });
-    let mut account =
-        Account { calls: &run.calls, next: 0, live: BTreeMap::new(), gone: BTreeSet::new() };
+    let mut account = Account {
+        calls: &run.calls,
+        returns: returns(&run.calls),
+        next: 0,
+        live: BTreeMap::new(),
+        gone: BTreeSet::new(),
+    };
     let mut trees: HashMap<Vec<u128>, Option<Tree>> = HashMap::new();
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
@@ -68,6 +76,8 @@ pub fn exposure(
 
 struct Account<'r> {
     calls: &'r [Call],
+    /// When they had returned to the program.
+    returns: Vec<Option<Moment>>,
     /// The first call that is not accounted for yet.
     next: usize,
     live: BTreeMap<u64, Vec<Live>>,
@@ -80,7 +90,7 @@ impl Account<'_> {
     fn advance(&mut self, tick: u64) {
         let new = &self.calls[self.next..];
         let count = new.partition_point(|call| call.started.tick < tick);
-        for call in new[..count].iter().filter(|call| !call.failed) {
+        for (place, call) in (self.next..).zip(&new[..count]).filter(|(_, call)| !call.failed) {
             let end = |size: u64| call.offset.saturating_add(size);
             let live = self.live.entry(call.ino).or_default();
             match (call.kind, call.contents) {
@@ -89,8 +99,13 @@ impl Account<'_> {
                     live.retain(|old| {
                         old.offset >= end || old.offset + old.contents.size <= call.offset
                     });
-                    let returned = call.returned;
-                    live.push(Live { offset: call.offset, contents, returned });
+                    let first = match call.origin {
+                        Origin::Program => place,
+                        Origin::PartOf(first) => first,
+                        Origin::Kernel => continue,
+                    };
+                    let (offset, returned) = (call.offset, self.returns[place]);
+                    live.push(Live { call: first, offset, contents, returned });
                 }
                 (Kind::Truncate, _) => {
                     live.retain(|old| old.offset + old.contents.size <= call.offset);
@@ -112,7 +127,7 @@ impl Account<'_> {
     fn judge(&mut self, tree: &Tree, cut: Moment) -> Exposed {
         let nodes: BTreeMap<u64, &Node> =
             tree.nodes().map(|(_, node)| (node.attr.ino.0, node)).collect();
-        let mut exposed = Exposed::default();
+        let (mut exposed, mut calls) = (Exposed::default(), BTreeSet::new());
         for (ino, live) in &mut self.live {
             let node = nodes.get(ino);
             if node.is_none() && self.gone.contains(ino) {
@@ -128,12 +143,13 @@ impl Account<'_> {
                     node.is_some_and(|n| Digest::of(&n.bytes(write.offset, size)) == digest);
                 if !there {
                     exposed.bytes += size;
-                    exposed.calls += 1;
+                    calls.insert(write.call);
                     exposed.age = exposed.age.max(cut.at - returned.at);
                 }
                 !there
             });
         }
+        exposed.calls = calls.len() as u64;
         exposed
     }
 }

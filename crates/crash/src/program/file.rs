@@ -24,13 +24,13 @@ use steadfast_devices::filter::record::{
 use steadfast_devices::store::{Packed, Store};
 use steadfast_runtime::Nanos;
 
-use super::calls::{Call, Kind};
+use super::calls::{Call, Kind, Origin};
 use super::codec::{Reader, Result, Writer};
 use super::tree::Contents;
 use super::{Line, Run};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and
 /// whoever reads a file makes tables of its pages.
 pub const DEVICE_BYTES_MAX: u64 = 64 << 30;
@@ -393,6 +393,16 @@ fn calls(calls: &[Call]) -> Writer {
     for call in calls {
         let number = Kind::ALL.iter().position(|kind| *kind == call.kind).unwrap_or(0);
         w.byte(number as u8);
+        match call.origin {
+            Origin::Program => w.byte(0),
+            Origin::PartOf(first) => {
+                w.byte(1);
+                w.number(first as u64);
+            }
+            Origin::Kernel => w.byte(2),
+        }
+        w.flag(call.promises);
+        w.flag(call.unplaced);
         w.number(call.started.tick);
         w.maybe(call.returned.map(|r| r.tick));
         w.flag(call.failed);
@@ -417,11 +427,24 @@ fn read_calls(r: &mut Reader, clock: &Clock<'_>) -> Result<Vec<Call>> {
             false => None,
         })
     };
-    let call = |r: &mut Reader| {
+    let call = |r: &mut Reader, place: usize| {
         let number = r.byte()?;
         let kind = Kind::ALL.get(usize::from(number)).ok_or(format!("a call of kind {number}"))?;
+        let origin = match r.byte()? {
+            0 => Origin::Program,
+            1 => {
+                let first = r.number()?;
+                let earlier = usize::try_from(first).ok().filter(|first| *first < place);
+                Origin::PartOf(earlier.ok_or_else(|| format!("a part of call {first}"))?)
+            }
+            2 => Origin::Kernel,
+            other => return Err(format!("a call of origin {other}")),
+        };
         Ok(Call {
             kind: *kind,
+            origin,
+            promises: r.flag()?,
+            unplaced: r.flag()?,
             started: clock.moment(r.number()?)?,
             returned: clock.maybe(r.maybe()?)?,
             failed: r.flag()?,
@@ -434,7 +457,7 @@ fn read_calls(r: &mut Reader, clock: &Clock<'_>) -> Result<Vec<Call>> {
             lost: contents(r)?,
         })
     };
-    (0..r.count(60)?).map(|_| call(r)).collect()
+    (0..r.count(63)?).map(|place| call(r, place)).collect()
 }
 
 #[cfg(test)]

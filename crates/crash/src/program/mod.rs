@@ -11,6 +11,7 @@
 //!
 //! What mounts and starts programs is above this crate.
 
+mod asked;
 mod calls;
 mod codec;
 pub mod explore;
@@ -19,6 +20,7 @@ pub mod file;
 mod judge;
 mod names;
 pub mod own;
+mod places;
 pub mod rules;
 pub mod shrink;
 mod tree;
@@ -30,7 +32,7 @@ use std::time::Duration;
 use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
 
-pub use calls::{Call, Kind};
+pub use calls::{Call, Kind, Origin};
 pub use judge::{Command, Judgement};
 pub use names::Names;
 pub use own::Own;
@@ -93,6 +95,12 @@ impl Run {
             call.returned = call.returned.filter(|returned| returned.tick < end);
         }
         Run { about, bases, recording, lines, calls }
+    }
+
+    /// How many calls the program made: not the further requests that the kernel made of one, nor
+    /// its own.
+    pub fn own_calls(&self) -> usize {
+        self.calls.iter().filter(|call| call.origin == Origin::Program).count()
     }
 
     /// How many lines had been printed before a tick.

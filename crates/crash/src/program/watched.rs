@@ -12,10 +12,13 @@ use steadfast_devices::store::Digest;
 use steadfast_runtime::{InCall, Mutex, in_call};
 use steadfast_vfs::{
     Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
-    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
+    TransactPolicy,
 };
 
-use super::calls::{Call, Kind};
+use super::asked::{Asked, Request};
+use super::calls::{Call, Kind, Origin};
+use super::places::{Path, Places};
 use super::tree::{Contents, contents_of};
 
 /// Notes of calls in the record carry this label; what they mean is in the list of calls.
@@ -26,34 +29,9 @@ const READ_BACK_MAX: u64 = 16 << 20;
 #[derive(Default)]
 struct Seen {
     calls: Vec<Call>,
-    /// Where an inode was seen last: its directory and name there.
-    places: HashMap<Ino, (Ino, Vec<u8>)>,
+    places: Places,
     opened: HashMap<Fh, (Ino, OpenFlags)>,
-}
-
-impl Seen {
-    /// The path of an inode, as far as it is known.
-    fn path(&self, root: Ino, ino: Ino) -> Vec<u8> {
-        let mut names: Vec<&[u8]> = Vec::new();
-        let mut at = ino;
-        // A moved directory may leave a circle of what was seen at different times.
-        while at != root && names.len() < 256 {
-            let Some((dir, name)) = self.places.get(&at) else { break };
-            names.push(name);
-            at = *dir;
-        }
-        names.reverse();
-        names.join(&b'/')
-    }
-
-    fn place(&self, root: Ino, dir: Ino, name: &[u8]) -> Vec<u8> {
-        let mut path = self.path(root, dir);
-        if !path.is_empty() {
-            path.push(b'/');
-        }
-        path.extend_from_slice(name);
-        path
-    }
+    asked: Asked,
 }
 
 /// A file system whose calls are noted.
@@ -68,10 +46,11 @@ pub struct Watched {
 struct About {
     ino: u64,
     replaced: u64,
-    path: Vec<u8>,
-    other: Vec<u8>,
+    path: Path,
+    other: Option<Path>,
     offset: u64,
     contents: Option<Contents>,
+    promises: bool,
 }
 
 impl Watched {
@@ -85,54 +64,82 @@ impl Watched {
         self.seen.lock().calls.clone()
     }
 
-    fn path(&self, ino: Ino) -> Vec<u8> {
-        self.seen.lock().path(self.next.root(), ino)
+    fn path(&self, ino: Ino) -> Path {
+        self.seen.lock().places.path(self.next.root(), ino)
     }
 
-    fn place(&self, dir: Ino, name: &[u8]) -> Vec<u8> {
-        self.seen.lock().place(self.next.root(), dir, name)
-    }
-
-    fn found(&self, dir: Ino, name: &[u8], attr: &Attr) {
-        if name != b"." && name != b".." {
-            self.seen.lock().places.insert(attr.ino, (dir, name.to_vec()));
-        }
+    fn place(&self, dir: Ino, name: &[u8]) -> Path {
+        self.seen.lock().places.place(self.next.root(), dir, name)
     }
 
     fn of_handle(&self, fh: Fh) -> Option<(Ino, OpenFlags)> {
         self.seen.lock().opened.get(&fh).copied()
     }
 
-    /// Notes that a call begins: its number, and what names it to the recorder of the devices.
+    /// Whether a sync is one here: with data=transact it need not be.
+    fn sync_promises(&self, words: TransactMask) -> bool {
+        self.next.transact_policy().map_or(true, |policy| policy.mask.intersects(words))
+    }
+
+    /// Notes that a call begins: its place in the list, and what names it to the recorder of the
+    /// devices.
     fn begin(&self, kind: Kind, about: About) -> (usize, InCall) {
+        self.begin_as(kind, about, |_, _| (Origin::Program, false))
+    }
+
+    fn begin_as(
+        &self,
+        kind: Kind,
+        about: About,
+        origin: impl FnOnce(&mut Asked, usize) -> (Origin, bool),
+    ) -> (usize, InCall) {
         let mut seen = self.seen.lock();
+        let place = seen.calls.len();
+        let (origin, asked_for) = origin(&mut seen.asked, place);
+        if kind.changes_names() {
+            seen.places.change();
+        }
         // Under the lock, so that the list is in the order of the moments.
-        let started = self.log.note(CALL, [kind as u64, seen.calls.len() as u64, 0]);
-        let About { ino, replaced, path, other, offset, contents } = about;
+        let started = self.log.note(CALL, [kind as u64, place as u64, 0]);
+        let About { ino, replaced, path, other, offset, contents, promises } = about;
+        let promises = promises || asked_for;
+        let unplaced = !path.whole || other.as_ref().is_some_and(|other| !other.whole);
         seen.calls.push(Call {
             kind,
+            origin,
+            promises,
+            unplaced: unplaced && kind != Kind::Sync,
             started,
             returned: None,
             failed: false,
             ino,
             replaced,
-            path,
-            other,
+            path: path.bytes,
+            other: other.map(|other| other.bytes).unwrap_or_default(),
             offset,
             contents,
             lost: None,
         });
-        (seen.calls.len() - 1, in_call(seen.calls.len() as u64))
+        (place, in_call(place as u64 + 1))
     }
 
     fn end(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call)) {
+        self.end_and(number, failed, |call, _| more(call));
+    }
+
+    /// As [`end`](Self::end); what it says of the places is known at the same moment.
+    fn end_and(&self, number: usize, failed: bool, more: impl FnOnce(&mut Call, &mut Places)) {
         let mut seen = self.seen.lock();
+        let Seen { calls, places, .. } = &mut *seen;
         let returned = self.log.note(CALL, [u64::MAX, number as u64, failed.into()]);
         // OK to index: calls are never removed.
-        let call = &mut seen.calls[number];
+        let call = &mut calls[number];
         call.returned = Some(returned);
         call.failed = failed;
-        more(call);
+        if call.kind.changes_names() {
+            places.change();
+        }
+        more(call, places);
     }
 
     fn noted<T>(&self, kind: Kind, about: About, call: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -156,10 +163,12 @@ impl Watched {
         let answer = call();
         drop(in_call);
         let attr = answer.as_ref().ok().map(attr);
-        if let Some(attr) = &attr {
-            self.found(dir, name, attr);
-        }
-        self.end(number, answer.is_err(), |call| call.ino = attr.map_or(0, |a| a.ino.0));
+        self.end_and(number, answer.is_err(), |call, places| {
+            if let Some(attr) = attr {
+                call.ino = attr.ino.0;
+                places.found(attr.ino, dir, name);
+            }
+        });
         answer
     }
 
@@ -175,12 +184,12 @@ impl Watched {
     fn synced(
         &self,
         kind: Kind,
-        ino: Option<Ino>,
+        about: About,
+        origin: impl FnOnce(&mut Asked) -> Origin,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let path = ino.map(|ino| self.path(ino)).unwrap_or_default();
-        let about = About { ino: ino.map_or(0, |ino| ino.0), path, ..About::default() };
-        let (number, in_call) = self.begin(kind, about);
+        let ino = (about.ino != 0).then_some(Ino(about.ino));
+        let (number, in_call) = self.begin_as(kind, about, |asked, _| (origin(asked), false));
         // After the beginning: what changes it meanwhile is known to be later. Before the call:
         // what comes after it is not taken for promised.
         let contents = ino.and_then(|ino| self.holds(ino));
@@ -190,23 +199,35 @@ impl Watched {
         answer
     }
 
+    /// A request to write; it is a promise if `how` says so, or the program's call.
     fn written(
         &self,
-        fh: Fh,
-        offset: u64,
+        (fh, offset): (Fh, u64),
         data: &Bytes,
+        how: OpenFlags,
         call: impl FnOnce() -> Result<usize>,
     ) -> Result<usize> {
         let opened = self.of_handle(fh);
         let append = opened.is_some_and(|(_, flags)| flags.contains(OpenFlags::APPEND));
         let end = || opened.and_then(|(ino, _)| self.next.getattr(ino).ok()).map(|a| a.size);
-        let offset_told = if append { end().unwrap_or(offset) } else { offset };
-        let contents = Some(Contents { size: data.len() as u64, digest: Digest::of(data) });
-        let about = About { offset: offset_told, contents, ..self.on_handle(fh) };
-        let (number, in_call) = self.begin(Kind::Write, about);
+        let told = if append { end().unwrap_or(offset) } else { offset };
+        let len = data.len() as u64;
+        let contents = Some(Contents { size: len, digest: Digest::of(data) });
+        let request = Request::current();
+        let durable = !request.is_write_back()
+            && self.sync_promises(TransactMask::FSYNC | TransactMask::WRITE);
+        let promises = durable && how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
+        let about = About { offset: told, contents, promises, ..self.on_handle(fh) };
+        let (number, in_call) = self.begin_as(Kind::Write, about, |asked, place| {
+            let (origin, asked_for) = asked.write(&request, fh, (told, len), place);
+            (origin, durable && asked_for)
+        });
         let answer = call();
         drop(in_call);
         let written = answer.as_ref().copied().unwrap_or(0);
+        if written < data.len() {
+            self.seen.lock().asked.cut_short(&request);
+        }
         self.end(number, answer.is_err(), |call| {
             if written < data.len() {
                 let digest = Digest::of(&data[..written]);
@@ -217,13 +238,34 @@ impl Watched {
     }
 
     fn on_handle(&self, fh: Fh) -> About {
-        let ino = self.of_handle(fh).map(|(ino, _)| ino);
-        let path = ino.map(|ino| self.path(ino)).unwrap_or_default();
-        About { ino: ino.map_or(0, |ino| ino.0), path, ..About::default() }
+        match self.of_handle(fh) {
+            Some((ino, _)) => self.on_inode(ino),
+            None => About::default(),
+        }
     }
 
     fn on_inode(&self, ino: Ino) -> About {
         About { ino: ino.0, path: self.path(ino), ..About::default() }
+    }
+
+    /// Removes a name; the inode that has it.
+    fn removed(
+        &self,
+        kind: Kind,
+        (dir, name): (Ino, &[u8]),
+        call: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let ino = self.next.lookup(dir, name).map_or(0, |attr| attr.ino.0);
+        let about = About { ino, path: self.place(dir, name), ..About::default() };
+        let (number, in_call) = self.begin(kind, about);
+        let answer = call();
+        drop(in_call);
+        self.end_and(number, answer.is_err(), |call, places| {
+            if !call.failed {
+                places.lost(Ino(ino), dir, name);
+            }
+        });
+        answer
     }
 }
 
@@ -237,8 +279,9 @@ impl FileSystem for Watched {
     }
 
     fn lookup(&self, dir: Ino, name: &[u8]) -> Result<Attr> {
+        let age = self.seen.lock().places.age();
         let attr = self.next.lookup(dir, name)?;
-        self.found(dir, name, &attr);
+        self.seen.lock().places.seen(age, attr.ino, dir, name);
         Ok(attr)
     }
 
@@ -279,19 +322,24 @@ impl FileSystem for Watched {
     }
 
     fn link(&self, ino: Ino, dir: Ino, name: &[u8]) -> Result<Attr> {
-        let about = About { other: self.place(dir, name), ..self.on_inode(ino) };
-        self.noted(Kind::Link, about, || self.next.link(ino, dir, name))
+        let about = About { other: Some(self.place(dir, name)), ..self.on_inode(ino) };
+        let (number, in_call) = self.begin(Kind::Link, about);
+        let answer = self.next.link(ino, dir, name);
+        drop(in_call);
+        self.end_and(number, answer.is_err(), |call, places| {
+            if !call.failed {
+                places.found(ino, dir, name);
+            }
+        });
+        answer
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        let ino = self.next.lookup(dir, name).map_or(0, |attr| attr.ino.0);
-        let about = About { ino, path: self.place(dir, name), ..About::default() };
-        self.noted(Kind::Unlink, about, || self.next.unlink(dir, name))
+        self.removed(Kind::Unlink, (dir, name), || self.next.unlink(dir, name))
     }
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
-        let about = About { path: self.place(dir, name), ..About::default() };
-        self.noted(Kind::Rmdir, about, || self.next.rmdir(dir, name))
+        self.removed(Kind::Rmdir, (dir, name), || self.next.rmdir(dir, name))
     }
 
     fn rename(
@@ -308,7 +356,7 @@ impl FileSystem for Watched {
             ino: source.map_or(0, |ino| ino.0),
             replaced: target.map_or(0, |ino| ino.0),
             path: self.place(from_dir, from),
-            other: self.place(to_dir, to),
+            other: Some(self.place(to_dir, to)),
             ..About::default()
         };
         let exchange = flags.contains(RenameFlags::EXCHANGE);
@@ -319,16 +367,24 @@ impl FileSystem for Watched {
         let lost = target.and_then(|ino| self.holds(ino));
         let answer = self.next.rename(from_dir, from, to_dir, to, flags);
         drop(in_call);
-        self.end(number, answer.is_err(), |call| (call.contents, call.lost) = (contents, lost));
-        answer?;
-        let mut seen = self.seen.lock();
-        if let Some(ino) = source {
-            seen.places.insert(ino, (to_dir, to.to_vec()));
-        }
-        if let Some(ino) = target.filter(|_| exchange) {
-            seen.places.insert(ino, (from_dir, from.to_vec()));
-        }
-        Ok(())
+        self.end_and(number, answer.is_err(), |call, places| {
+            (call.contents, call.lost) = (contents, lost);
+            // Two names of one file: rename(2) leaves both.
+            if call.failed || source == target {
+                return;
+            }
+            if let Some(ino) = target {
+                places.lost(ino, to_dir, to);
+            }
+            if let Some(ino) = source {
+                places.lost(ino, from_dir, from);
+                places.found(ino, to_dir, to);
+            }
+            if let Some(ino) = target.filter(|_| exchange) {
+                places.found(ino, from_dir, from);
+            }
+        });
+        answer
     }
 
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh> {
@@ -355,32 +411,39 @@ impl FileSystem for Watched {
     }
 
     fn write(&self, fh: Fh, offset: u64, data: Bytes) -> Result<usize> {
-        self.written(fh, offset, &data, || self.next.write(fh, offset, data.clone()))
+        let how = self.of_handle(fh).map_or(OpenFlags::empty(), |(_, flags)| flags);
+        self.written((fh, offset), &data, how, || self.next.write(fh, offset, data.clone()))
     }
 
     fn write_as(&self, fh: Fh, offset: u64, data: Bytes, how: OpenFlags) -> Result<usize> {
-        // A write that promises is noted as a write and a sync, which is what it promises.
-        let promise = OpenFlags::SYNC | OpenFlags::DSYNC;
-        let call = || self.next.write_as(fh, offset, data.clone(), how - promise);
-        let written = self.written(fh, offset, &data, call)?;
-        if how.intersects(promise) {
-            self.fsync(fh, !how.contains(OpenFlags::SYNC))?;
-        }
-        Ok(written)
+        let call = || self.next.write_as(fh, offset, data.clone(), how);
+        self.written((fh, offset), &data, how, call)
     }
 
     fn fsync(&self, fh: Fh, data_only: bool) -> Result<()> {
         let kind = if data_only { Kind::Fdatasync } else { Kind::Fsync };
-        let ino = self.of_handle(fh).map(|(ino, _)| ino);
-        self.synced(kind, ino, || self.next.fsync(fh, data_only))
+        let promises = self.sync_promises(TransactMask::FSYNC);
+        let request = Request::current();
+        let about = About { promises, ..self.on_handle(fh) };
+        let origin = |asked: &mut Asked| asked.sync(&request, fh);
+        self.synced(kind, about, origin, || self.next.fsync(fh, data_only))
     }
 
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>> {
-        self.next.readdir(dir, from)
+        let age = self.seen.lock().places.age();
+        let entries = self.next.readdir(dir, from)?;
+        // With the listing the kernel may take the inodes (readdirplus), and never look them up.
+        let mut seen = self.seen.lock();
+        for entry in &entries {
+            seen.places.seen(age, entry.ino, dir, &entry.name);
+        }
+        Ok(entries)
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
-        self.synced(Kind::FsyncDir, Some(dir), || self.next.fsyncdir(dir))
+        let promises = self.sync_promises(TransactMask::FSYNC);
+        let about = About { promises, ..self.on_inode(dir) };
+        self.synced(Kind::FsyncDir, about, |_| Origin::Program, || self.next.fsyncdir(dir))
     }
 
     fn statfs(&self) -> Result<StatFs> {
@@ -388,7 +451,9 @@ impl FileSystem for Watched {
     }
 
     fn sync(&self) -> Result<()> {
-        self.synced(Kind::Sync, None, || self.next.sync())
+        let promises = self.sync_promises(TransactMask::SYNC);
+        let about = About { promises, ..About::default() };
+        self.synced(Kind::Sync, about, |_| Origin::Program, || self.next.sync())
     }
 
     fn mknod(
@@ -405,9 +470,15 @@ impl FileSystem for Watched {
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        let (attr, fh) = self.next.tmpfile(dir, node, flags)?;
-        self.seen.lock().opened.insert(fh, (attr.ino, flags));
-        Ok((attr, fh))
+        let (number, in_call) = self.begin(Kind::Create, About::default());
+        let made = self.next.tmpfile(dir, node, flags);
+        drop(in_call);
+        let ino = made.as_ref().map_or(0, |(attr, _)| attr.ino.0);
+        self.end(number, made.is_err(), |call| call.ino = ino);
+        if let Ok((attr, fh)) = &made {
+            self.seen.lock().opened.insert(*fh, (attr.ino, flags));
+        }
+        made
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
@@ -450,7 +521,8 @@ impl FileSystem for Watched {
     }
 
     fn transact(&self) -> Result<()> {
-        self.synced(Kind::Sync, None, || self.next.transact())
+        let about = About { promises: true, ..About::default() };
+        self.synced(Kind::Sync, about, |_| Origin::Program, || self.next.transact())
     }
 
     fn rollback(&self) -> Result<()> {

@@ -11,6 +11,7 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use steadfast_runtime::{Asker, asked_by};
 use steadfast_vfs::{
     Attr, Fallocate, Fh, FsError, NewNode, OpenFlags, RenameFlags, SeekTo, SetAttr, SetXattr,
 };
@@ -327,6 +328,8 @@ impl fuser::Filesystem for Bridge {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let write_back = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let _asked = asked_by(Asker { thread: req.pid(), write_back });
         let done = self.call("write", || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
@@ -365,7 +368,8 @@ impl fuser::Filesystem for Bridge {
         reply_empty(self.call("close", || self.fs.release(Fh(fh.0))), reply);
     }
 
-    fn fsync(&self, _req: &Request, _ino: INodeNo, fh: FileHandle, data: bool, reply: ReplyEmpty) {
+    fn fsync(&self, req: &Request, _ino: INodeNo, fh: FileHandle, data: bool, reply: ReplyEmpty) {
+        let _asked = asked_by(Asker { thread: req.pid(), write_back: false });
         reply_empty(self.call("fsync", || self.fs.fsync(Fh(fh.0), data)), reply);
     }
 

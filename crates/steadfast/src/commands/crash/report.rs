@@ -17,6 +17,8 @@ use super::setup::{Fs, Setup};
 
 /// Kinds of findings that are told in words.
 const KINDS_SHOWN: usize = 5;
+/// Reasons of what is not measured that are told in words.
+const REASONS_SHOWN: usize = 5;
 
 /// Everything that is told.
 pub struct Report<'a> {
@@ -40,6 +42,16 @@ pub struct Report<'a> {
     pub recording: Option<&'a Path>,
     /// Which writes matter, of the first finding.
     pub decisive: Option<&'a Decisive>,
+}
+
+impl Report<'_> {
+    /// What was promised, as far as anybody knows, and not judged.
+    fn unmeasured(&self) -> Vec<&str> {
+        let of_kernel = matches!(self.setup.fs, Fs::Kernel(_)) && self.judge.is_none();
+        let unseen = "what was promised: nobody sees the calls to the kernel's file systems";
+        let reasons = self.outcome.unmeasured.iter().map(String::as_str);
+        of_kernel.then_some(unseen).into_iter().chain(reasons).collect()
+    }
 }
 
 /// Words for a shell.
@@ -106,7 +118,7 @@ pub fn in_numbers(run: &Run) -> String {
     format!(
         "{:.3} s, {}, {}; {} ({}), {}",
         totals.time.as_secs_f64(),
-        counted(run.calls.len() as u64, "call"),
+        counted(run.own_calls() as u64, "call"),
         counted(run.lines.len() as u64, "printed line"),
         counted(totals.writes, "write"),
         bytes(totals.bytes),
@@ -150,6 +162,9 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
             three(&|e| format!("{:.0}", e.age.as_secs_f64() * 1e3)),
         )?;
     }
+    if run.calls.is_empty() && matches!(setup.fs, Fs::Kernel(_)) {
+        writeln!(out, "exposed   not measured (nobody sees the calls)")?;
+    }
     if let Some(why) = &report.without_cut {
         writeln!(out, "note      also without any cut {why}")?;
     }
@@ -157,8 +172,16 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "trouble   {trouble}")?;
     }
     let groups = grouped(&outcome.findings);
+    let unmeasured = report.unmeasured();
+    let told = unmeasured.iter().take(REASONS_SHOWN).map(|why| format!("not measured: {why}"));
+    let mut told: Vec<String> = told.collect();
+    if unmeasured.len() > told.len() {
+        told.push(format!("and {} more (--json tells all)", unmeasured.len() - told.len()));
+    }
     if groups.is_empty() {
-        return Ok(writeln!(out, "found     nothing")?);
+        let but = if told.is_empty() { "" } else { " in what is measured;" };
+        writeln!(out, "found     nothing{but}")?;
+        return told.iter().try_for_each(|line| Ok(writeln!(out, "          {line}")?));
     }
     writeln!(out, "found     {} of {} states are wrong:", outcome.bad_states, outcome.states)?;
     for (what, finding, states) in groups.iter().take(KINDS_SHOWN) {
@@ -176,7 +199,10 @@ pub fn text(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
     if let (Some(decisive), Some(first)) = (report.decisive, outcome.findings.first()) {
         writeln!(out, "\n  state {}: {decisive}", first.state)?;
     }
-    Ok(())
+    if !told.is_empty() {
+        writeln!(out)?;
+    }
+    told.iter().try_for_each(|line| Ok(writeln!(out, "  {line}")?))
 }
 
 /// What is wrong, as JSON.
@@ -228,7 +254,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "recorded": {
             "setup": setup.in_words(),
             "seconds": totals.time.as_secs_f64(),
-            "calls": run.calls.len(),
+            "calls": run.own_calls(),
             "lines": run.lines.len(),
             "writes": totals.writes,
             "bytes": totals.bytes,
@@ -245,6 +271,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "stopped": report.stopped,
         "without_cut": report.without_cut,
         "troubles": outcome.troubles,
+        "not_measured": report.unmeasured(),
         "findings": findings,
         "decisive": report.decisive.map(ToString::to_string),
         "recording": report.recording.map(|path| path.display().to_string()),

@@ -1,11 +1,12 @@
 //! `steadfast crash show`: the story of one state.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Result, anyhow};
 use steadfast_crash::cuts::{State, contents_where};
-use steadfast_crash::program::explore::{Exploration, Wrong};
+use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink::{self, Decisive};
 use steadfast_crash::program::{Names, Run, Tree, file, first_difference, shown};
 use steadfast_devices::filter::record::Event;
@@ -40,11 +41,15 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     tell_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
     tell_writes(&run, &names, &state, out)?;
-    let (wrong, tree) = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
+    let (verdict, tree) = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
     if let Some(tree) = tree {
         tell_differences(&exploration, &names, &tree, out)?;
     }
+    let wrong = verdict.wrong;
     tell_wrong(&wrong, out)?;
+    for reason in &verdict.unmeasured {
+        writeln!(out, "Not measured: {reason}")?;
+    }
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
@@ -93,10 +98,11 @@ fn tell_recovery(
     state: &State,
     copy: Option<&Path>,
     out: &mut dyn Write,
-) -> Result<(Vec<Wrong>, Option<Tree>)> {
+) -> Result<(Verdict, Option<Tree>)> {
     let base = exploration.base().map_err(|e| anyhow!(e))?;
     let recovered = exploration.recovers.recover(state.contents.clone());
     let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
+    let mut unmeasured = BTreeSet::new();
     let tree = match recovered.tree {
         Err(why) => {
             wrong.push(Wrong::Refused(why));
@@ -104,11 +110,13 @@ fn tell_recovery(
         }
         Ok(tree) => {
             story::tell_tree(&tree, &base, copy, out)?;
-            wrong.extend(exploration.verdict(&tree, &base, state.cut).map_err(|e| anyhow!(e))?);
+            let verdict = exploration.verdict(&tree, &base, state.cut).map_err(|e| anyhow!(e))?;
+            wrong.extend(verdict.wrong);
+            unmeasured = verdict.unmeasured;
             Some(tree)
         }
     };
-    Ok((wrong, tree))
+    Ok((Verdict { wrong, unmeasured }, tree))
 }
 
 /// Where each file begins to differ from what it is at the end of the run: the first block that is

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use steadfast_crash::cuts::State;
-use steadfast_crash::program::{Names, Run, Tree, shown};
+use steadfast_crash::program::{Names, Origin, Run, Tree, shown};
 use steadfast_devices::filter::record::{Action, Event};
 use steadfast_vfs::FileType;
 
@@ -19,11 +19,16 @@ pub const TOLD: usize = 40;
 pub fn tell_calls(run: &Run, state: &State, most: usize, out: &mut dyn Write) -> Result<()> {
     let tick = state.cut.tick;
     let calls = run.calls.iter().filter(|call| call.started.tick < tick).map(|call| {
+        let whose = match call.origin {
+            Origin::Program => "",
+            Origin::PartOf(_) => " (a part of the call)",
+            Origin::Kernel => " (by the kernel, of a memory map)",
+        };
         let end = match call.returned.filter(|returned| returned.tick < tick) {
             Some(_) => "",
             None => " ... had not returned",
         };
-        (call.started, format!("{call}{end}"))
+        (call.started, format!("{call}{whose}{end}"))
     });
     let lines = run.lines[..run.printed_before(tick)].iter();
     let lines =

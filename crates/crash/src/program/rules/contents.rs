@@ -1,0 +1,278 @@
+//! Contents: of files that were synced, of ranges that were promised, of files that were replaced.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_devices::store::Digest;
+use steadfast_vfs::FileType;
+
+use super::{Broken, History, Verdict, named};
+use crate::program::calls::{Call, Kind};
+use crate::program::tree::{Contents, Node, shown};
+
+/// A range that a call has written, and nobody since.
+struct Written {
+    /// The call's place in the list.
+    place: usize,
+    /// The range's end.
+    end: u64,
+    contents: Contents,
+    promised: bool,
+}
+
+/// What was written to an inode.
+#[derive(Default)]
+struct Ranges {
+    /// By their beginnings; they do not overlap.
+    written: BTreeMap<u64, Written>,
+    /// Changes that may be going on: beginning, end, when they returned.
+    going_on: Vec<(u64, u64, Option<u64>)>,
+    /// Calls that wrote over what had been promised.
+    over_promised: BTreeSet<usize>,
+}
+
+impl Ranges {
+    /// A call changes `[from, end)`. Whether no other one was changing any of it.
+    fn change(&mut self, place: usize, call: &Call, from: u64, end: u64) -> bool {
+        let started = call.started.tick;
+        self.going_on.retain(|(_, _, returned)| returned.is_none_or(|tick| tick > started));
+        let alone = !self.going_on.iter().any(|(a, b, _)| *a < end && from < *b);
+        self.going_on.push((from, end, call.returned.map(|returned| returned.tick)));
+        let overlap = |at: &u64, w: &Written| *at < end && from < w.end;
+        // They do not overlap each other: only the last before `from` can reach into it.
+        let first = self.written.range(..=from).next_back().map_or(from, |(at, _)| *at);
+        let hit: Vec<u64> = self
+            .written
+            .range(first..end.max(first))
+            .filter(|(at, w)| overlap(at, w))
+            .map(|(at, _)| *at)
+            .collect();
+        for at in hit {
+            if self.written.remove(&at).is_some_and(|w| w.promised) {
+                self.over_promised.insert(place);
+            }
+        }
+        alone
+    }
+
+    /// A sync that began at this tick has kept its promise.
+    fn synced(&mut self, calls: &[Call], started: u64) {
+        for written in self.written.values_mut() {
+            let returned = calls[written.place].returned;
+            written.promised |= returned.is_some_and(|returned| returned.tick < started);
+        }
+    }
+}
+
+impl History<'_> {
+    /// Everything that was promised of contents.
+    pub(super) fn contents(&self, verdict: &mut Verdict) {
+        let told = self.synced(verdict);
+        for (ino, ranges) in self.ranges() {
+            let promised: Vec<_> = ranges.written.iter().filter(|(_, w)| w.promised).collect();
+            let unpromised = |place: &&usize| !promised.iter().any(|(_, w)| w.place == **place);
+            if let Some(place) = ranges.over_promised.iter().find(unpromised) {
+                verdict.unmeasured.insert(format!(
+                    "{}: written again after it was synced: neither the old bytes nor the new \
+                     ones are judged until the next sync",
+                    named(&self.calls[*place])
+                ));
+            }
+            if !told.contains(&ino) {
+                self.kept_ranges(ino, &promised, verdict);
+            }
+        }
+    }
+
+    /// What was written to each inode and not written over, and what of that was promised.
+    fn ranges(&self) -> BTreeMap<u64, Ranges> {
+        let mut inodes: BTreeMap<u64, Ranges> = BTreeMap::new();
+        for (place, call) in self.calls.iter().enumerate().filter(|(_, call)| !call.failed) {
+            let (from, started) = (call.offset, call.started.tick);
+            match (call.kind, call.contents) {
+                (Kind::Write, Some(contents)) if contents.size > 0 => {
+                    let ranges = inodes.entry(call.ino).or_default();
+                    let end = from.saturating_add(contents.size);
+                    if ranges.change(place, call, from, end) {
+                        let promised = self.kept(place);
+                        ranges.written.insert(from, Written { place, end, contents, promised });
+                    }
+                }
+                (Kind::Truncate, _) => {
+                    inodes.entry(call.ino).or_default().change(place, call, from, u64::MAX);
+                }
+                (Kind::Fallocate, _) => {
+                    inodes.entry(call.ino).or_default().change(place, call, 0, u64::MAX);
+                }
+                // Another file by the same number.
+                (Kind::Create, _) => drop(inodes.remove(&call.ino)),
+                (Kind::Fsync | Kind::Fdatasync, _) if self.kept(place) => {
+                    if let Some(ranges) = inodes.get_mut(&call.ino) {
+                        ranges.synced(self.calls, started);
+                    }
+                }
+                (Kind::Sync, _) if self.kept(place) => {
+                    inodes.values_mut().for_each(|ranges| ranges.synced(self.calls, started));
+                }
+                _ => {}
+            }
+        }
+        inodes.remove(&0);
+        inodes
+    }
+
+    /// Judges the ranges of an inode that were promised.
+    fn kept_ranges(&self, ino: u64, promised: &[(&u64, &Written)], verdict: &mut Verdict) {
+        let Some(first) = promised.first() else { return };
+        let call = &self.calls[first.1.place];
+        let Some((path, node)) = self.file(ino) else {
+            self.missing(call, "written and synced", verdict);
+            return;
+        };
+        let missing = promised.iter().filter(|(at, written)| {
+            let Contents { size, digest } = written.contents;
+            Digest::of(&node.bytes(**at, size)) != digest
+        });
+        let mut missing = missing.peekable();
+        let Some((at, written)) = missing.peek().copied() else { return };
+        let how = match self.calls[written.place].promises {
+            true => "written with O_SYNC or O_DSYNC",
+            false => "written and synced",
+        };
+        let what = format!(
+            "{}: {} bytes at {at} were {how} and are not there ({} such writes)",
+            shown(path),
+            written.contents.size,
+            missing.count()
+        );
+        verdict.broken.push(Broken { what, promised: true });
+    }
+
+    /// The regular file of this number in the recovered tree.
+    fn file(&self, ino: u64) -> Option<(&[u8], &Node)> {
+        let found = self.by_inode.get(&ino).filter(|(_, n)| n.attr.kind == FileType::Regular);
+        found.copied()
+    }
+
+    /// A file of which something was promised is not there by its number.
+    fn missing(&self, call: &Call, how: &str, verdict: &mut Verdict) {
+        if self.removed(call.ino) {
+            return;
+        }
+        if call.unplaced {
+            let why = format!("{}: {how}, and nobody knows under which name", named(call));
+            verdict.unmeasured.insert(why);
+            return;
+        }
+        let since = call.started.tick;
+        let gone = self.tree.get(&call.path).is_none() && !self.moved_after(&call.path, since);
+        if gone && self.name_is_promised(&call.path, call.ino) {
+            let what = format!("{}: was {how}, its name too, and is gone", shown(&call.path));
+            verdict.broken.push(Broken { what, promised: true });
+        }
+    }
+
+    /// Files that were synced and not changed since; those of which something was told.
+    fn synced(&self, verdict: &mut Verdict) -> BTreeSet<u64> {
+        let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
+        for (place, sync) in self.calls.iter().enumerate().rev() {
+            let is_sync = matches!(sync.kind, Kind::Fsync | Kind::Fdatasync);
+            if !is_sync || !self.kept(place) || sync.ino == 0 || !seen.insert(sync.ino) {
+                continue;
+            }
+            let Some(held) = sync.contents else {
+                verdict.unmeasured.insert(format!(
+                    "{}: too large to be read at its fsync: only what was written in this run is \
+                     judged",
+                    named(sync)
+                ));
+                continue;
+            };
+            if self.changed_after(sync.ino, sync.started.tick) {
+                continue;
+            }
+            let before = verdict.broken.len();
+            match self.file(sync.ino) {
+                Some((_, node)) if node.contents == held => {}
+                Some((path, node)) => verdict.broken.push(Broken {
+                    what: format!(
+                        "{}: synced with {} bytes: {}",
+                        shown(path),
+                        held.size,
+                        now_holds(node, held)
+                    ),
+                    promised: true,
+                }),
+                None => self.missing(sync, "synced", verdict),
+            }
+            if verdict.broken.len() > before {
+                told.insert(sync.ino);
+            }
+        }
+        told
+    }
+
+    pub(super) fn replaced(&self, verdict: &mut Verdict) {
+        let mut seen = BTreeSet::new();
+        for rename in self.calls.iter().rev() {
+            if rename.kind != Kind::Rename || rename.replaced == 0 || rename.failed {
+                continue;
+            }
+            let Some(new) = rename.contents else { continue };
+            if !seen.insert(rename.ino) || self.changed_after(rename.ino, rename.started.tick) {
+                continue;
+            }
+            // The file that was moved, if it is under the name that it was to have.
+            let Some((path, node)) = self.file(rename.ino).filter(|(p, _)| *p == rename.other)
+            else {
+                continue;
+            };
+            if node.contents == new {
+                continue;
+            }
+            let promised = self.was_synced(rename);
+            let synced = if promised { "after its fsync" } else { "without fsync" };
+            let name = shown(path);
+            let old = rename.lost.map_or(String::new(), |c| format!("the old {} bytes", c.size));
+            let what = format!(
+                "{name}: replaced by rename {synced}: {}, neither {old} nor the new {}",
+                now_holds(node, new),
+                new.size
+            );
+            verdict.broken.push(Broken { what, promised });
+        }
+    }
+
+    /// Whether the file had been synced, and not changed after that but by writes that are durable
+    /// when they return, when it was renamed.
+    fn was_synced(&self, rename: &Call) -> bool {
+        let changes = || {
+            let of_file = |call: &&Call| {
+                call.ino == rename.ino && call.kind.changes_contents() && !call.failed
+            };
+            self.calls.iter().filter(of_file)
+        };
+        let last_change = changes()
+            .filter(|call| !call.promises)
+            .map(|call| call.returned.map_or(u64::MAX, |returned| returned.tick))
+            .max();
+        if last_change.is_none() && changes().count() > 0 {
+            return true;
+        }
+        self.calls.iter().any(|call| {
+            matches!(call.kind, Kind::Fsync | Kind::Fdatasync)
+                && call.promises
+                && call.ino == rename.ino
+                && call.started.tick > last_change.unwrap_or(0)
+                && call.done_before(rename.started.tick)
+        })
+    }
+}
+
+fn now_holds(node: &Node, wanted: Contents) -> String {
+    match node.contents.size {
+        0 => "now empty".into(),
+        size if size != wanted.size => format!("now {size} bytes"),
+        size if node.pieces.is_empty() => format!("now {size} zeros"),
+        _ => "now something else".into(),
+    }
+}

@@ -46,7 +46,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  steadfast ls disk.img /etc")]
     Ls {
         #[command(flatten)]
-        image: Image,
+        image: Reading,
         /// Path in the image
         #[arg(default_value = "/")]
         path: String,
@@ -55,7 +55,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  steadfast cat disk.img /etc/fstab")]
     Cat {
         #[command(flatten)]
-        image: Image,
+        image: Reading,
         /// Path in the image
         path: String,
     },
@@ -79,7 +79,7 @@ pub enum Command {
         #[arg(short)]
         recursive: bool,
         #[command(flatten)]
-        image: Image,
+        image: Reading,
         /// Path in the image
         path: String,
         /// Where to on this machine
@@ -123,7 +123,7 @@ Exit status: 0 clean, 1 damaged (a line for each finding), 2 used wrongly,
 3 not supported: the image uses what Steadfast has not, and was not looked at.")]
     Check {
         #[command(flatten)]
-        image: Image,
+        image: Reading,
         /// Print the report as JSON
         #[arg(long)]
         json: bool,
@@ -144,7 +144,7 @@ Examples:
   steadfast extents --json disk.img /var/log/big | jq '.extents | length'")]
     Extents {
         #[command(flatten)]
-        image: Image,
+        image: Reading,
         /// Path in the image
         path: String,
         /// Print as JSON
@@ -225,6 +225,20 @@ Everything since the last point is lost. Refused while files are open.")]
     },
 }
 
+impl Command {
+    /// Whether it can do without the journal: `--no-replay` was not given, but could be.
+    pub fn takes_no_replay(&self) -> bool {
+        match self {
+            Command::Ls { image, .. }
+            | Command::Cat { image, .. }
+            | Command::Get { image, .. }
+            | Command::Check { image, .. }
+            | Command::Extents { image, .. } => !image.no_replay,
+            _ => false,
+        }
+    }
+}
+
 /// An image and, where it has one, its external journal.
 #[derive(Debug, Args)]
 pub struct Image {
@@ -234,6 +248,17 @@ pub struct Image {
     /// [default: the block device that has its UUID]
     #[arg(long, value_name = "JOURNAL_IMAGE")]
     pub journal: Option<PathBuf>,
+}
+
+/// An image that is only read.
+#[derive(Debug, Args)]
+pub struct Reading {
+    #[command(flatten)]
+    pub image: Image,
+    /// Look at the file system without what its journal holds: for a journal that is damaged or
+    /// lost
+    #[arg(long)]
+    pub no_replay: bool,
 }
 
 impl Image {
@@ -450,8 +475,8 @@ pub enum FsKind {
 #[command(after_help = "\
 Examples:
   steadfast mkfs disk.img --size 64m
-  steadfast mkfs -b 4096 -O journal_dev journal.img --size 16m
-  steadfast mkfs -b 4096 -J device=journal.img disk.img --size 1g
+  steadfast mkfs -O journal_dev journal.img --size 16m
+  steadfast mkfs -J device=journal.img disk.img --size 1g
   steadfast mkfs -O metadata_csum_seed,orphan_file disk.img --size 1g
 
 The numbers of mke2fs: -b, -N, -i, -m, -L, -U, -O, -J, as far as this version has them; others are
@@ -468,7 +493,8 @@ pub struct Mkfs {
     /// Bytes an inode: 128 to the block size, a power of two
     #[arg(short = 'I', value_name = "BYTES")]
     pub inode_size: Option<u16>,
-    /// Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to 4096)
+    /// Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to 4096);
+    /// without it that of the journal device, or 1024 below 512 MiB and 4096 above
     #[arg(short = 'b', value_name = "BYTES")]
     pub block_size: Option<u32>,
     /// Cluster size in bytes, with -O bigalloc: a power of two, more than a block (16 blocks)

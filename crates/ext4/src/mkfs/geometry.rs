@@ -1,6 +1,9 @@
 //! Sizes and counts of the new file system, as `ext2fs_initialize` and mke2fs settle them.
 
+use std::sync::Arc;
+
 use steadfast_block::DeviceInfo;
+use steadfast_journal::external;
 
 use crate::error::{Ext4Error, Result};
 use crate::mkfs::options::{JournalChoice, Options};
@@ -40,11 +43,17 @@ fn default_inode_ratio(bytes: u64) -> u32 {
     }
 }
 
+/// The blocks of a journal device, which the file system's must equal. What is wrong with the
+/// device is said when it is looked at as a journal.
+fn journal_block_size(journal: &JournalChoice) -> Option<u32> {
+    let JournalChoice::External { device, .. } = journal else { return None };
+    external::open_device(Arc::clone(device)).ok().map(|found| found.log.block_size())
+}
+
 fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
-    let size = options.block_size.unwrap_or_else(|| {
-        let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
-        by_size.max(info.logical_block)
-    });
+    let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
+    let wanted = options.block_size.or_else(|| journal_block_size(&options.journal));
+    let size = wanted.unwrap_or(by_size.max(info.logical_block));
     if !size.is_power_of_two() || !(1024..=65536).contains(&size) {
         let what = format!("blocks of {size} bytes: choose a power of two from 1024 to 65536");
         return Err(refused(what));

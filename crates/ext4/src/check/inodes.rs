@@ -2,6 +2,7 @@
 
 use steadfast_vfs::FileType;
 
+use crate::check::ahead::Extent;
 use crate::check::directory::Directory;
 use crate::check::{Checker, FindingKind};
 use crate::error::Result;
@@ -33,18 +34,29 @@ impl Checker<'_> {
     /// Reads all inode tables as far as they were ever used.
     pub(super) fn scan_inodes(&mut self) -> Result<()> {
         let per_block = self.layout.inodes_per_block();
+        let groups = self.layout.all_groups();
+        let pieces = groups.flat_map(|group| self.table_pieces(group).map(|(_, piece)| piece));
+        let pieces = pieces.collect();
+        self.source.plan(pieces);
         for group in self.layout.all_groups() {
             let count = self.inodes_to_scan(group);
             self.inodes.open(group, count);
-            let table = self.groups[group.0 as usize].inode_table();
-            let blocks = count.div_ceil(per_block);
-            for at in (0..blocks).step_by(BATCH as usize) {
-                let n = BATCH.min(blocks - at);
-                let bytes = self.source.blocks(table + u64::from(at), u64::from(n))?;
+            let pieces: Vec<_> = self.table_pieces(group).collect();
+            for (at, (first, len)) in pieces {
+                let bytes = self.source.next(first, len.into())?;
                 self.scan_slots(group, at * per_block, count, &bytes)?;
             }
         }
         Ok(())
+    }
+
+    /// What is read at once of a group's inode table: block of the table, first block and length.
+    fn table_pieces(&self, group: GroupNo) -> impl Iterator<Item = (u32, Extent)> + use<> {
+        let blocks = self.inodes_to_scan(group).div_ceil(self.layout.inodes_per_block());
+        let table = self.groups[group.0 as usize].inode_table();
+        (0..blocks)
+            .step_by(BATCH as usize)
+            .map(move |at| (at, (table + u64::from(at), BATCH.min(blocks - at))))
     }
 
     fn scan_slots(&mut self, group: GroupNo, first: u32, count: u32, bytes: &[u8]) -> Result<()> {
@@ -112,9 +124,12 @@ impl Checker<'_> {
         self.note(ino, inode.file_type(), inode.links());
         self.count_quota(ino, inode);
         self.check_fields(ino, inode, orphan);
+        self.begin_encryption();
         let charged = self.check_inode_xattrs(ino, inode);
         self.note_value_holder(ino, inode);
-        self.check_contents(ino, inode, charged)
+        self.check_contents(ino, inode, charged)?;
+        self.note_encryption(ino, inode);
+        Ok(())
     }
 
     /// A free inode that was used once says when it was deleted.
@@ -180,7 +195,8 @@ impl Checker<'_> {
             }
             InodeNo::JOURNAL if self.is_named(ino) => {
                 let file = kind == Some(FileType::Regular) && core.links.get() > 0;
-                (!file, "the journal is no regular file with a link")
+                let encrypted = inode.flags().contains(InodeFlags::ENCRYPTED);
+                (!file || encrypted, "the journal is no plain regular file with a link")
             }
             USER_QUOTA | GROUP_QUOTA if self.is_named(ino) => {
                 (kind != Some(FileType::Regular), "the quota file is no regular file")

@@ -1,4 +1,5 @@
-//! Reads blocks: from the overlay where it has them, else from the device.
+//! Reads blocks: from the overlay where it has them, else from what was read ahead, else from the
+//! device.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_journal::{FsBlock, Overlay};
 
+use crate::check::ahead::{Ahead, Extent};
 use crate::error::Result;
 
 /// The file system's blocks. Callers check numbers against the layout first.
@@ -13,6 +15,7 @@ pub(super) struct Source<'a> {
     device: &'a Arc<dyn BlockDevice>,
     overlay: Option<&'a Overlay>,
     block_size: u64,
+    ahead: Ahead,
 }
 
 impl<'a> Source<'a> {
@@ -21,7 +24,19 @@ impl<'a> Source<'a> {
         overlay: Option<&'a Overlay>,
         block_size: u32,
     ) -> Self {
-        Source { device, overlay, block_size: u64::from(block_size) }
+        let block_size = u64::from(block_size);
+        Source { device, overlay, block_size, ahead: Ahead::new(block_size) }
+    }
+
+    /// Says what will be asked for with [`next`](Self::next), in this order.
+    pub(super) fn plan(&mut self, wanted: Vec<Extent>) {
+        self.ahead.plan(wanted);
+    }
+
+    /// The next blocks that were planned.
+    pub(super) fn next(&mut self, first: u64, count: u64) -> Result<Bytes> {
+        self.ahead.advance(self.device);
+        self.blocks(first, count)
     }
 
     /// One block.
@@ -31,12 +46,19 @@ impl<'a> Source<'a> {
         {
             return Ok(bytes.clone());
         }
-        Ok(self.device.read(number * self.block_size, self.block_size)?)
+        self.read(number, 1)
+    }
+
+    fn read(&self, first: u64, count: u64) -> Result<Bytes> {
+        match self.ahead.get(first, count) {
+            Some(bytes) => Ok(bytes),
+            None => Ok(self.device.read(first * self.block_size, count * self.block_size)?),
+        }
     }
 
     /// `count` blocks from `first` on, in one piece. Callers keep `count` small.
     pub(super) fn blocks(&self, first: u64, count: u64) -> Result<Bytes> {
-        let bytes = self.device.read(first * self.block_size, count * self.block_size)?;
+        let bytes = self.read(first, count)?;
         let Some(overlay) = self.overlay else { return Ok(bytes) };
         let mut newer = overlay
             .range(FsBlock(first)..FsBlock(first + count))

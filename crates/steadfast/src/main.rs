@@ -6,6 +6,7 @@ mod cli;
 mod commands;
 mod mount;
 mod terminal;
+mod way_out;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ pub enum Outcome {
 fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&pages::command().get_matches()).unwrap_or_else(|e| e.exit());
     let mut out = std::io::stdout().lock();
+    let reads = cli.command.takes_no_replay();
     let done = run(cli.command, &mut out).and_then(|outcome| {
         out.flush()?;
         Ok(outcome)
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             terminal::error(&e);
+            way_out::of(&e, reads).into_iter().for_each(terminal::note);
             ExitCode::from(status_of(&e))
         }
     }

@@ -18,8 +18,8 @@ use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
 
 use super::journal_device::of_image;
-use crate::cli::Image;
-use crate::{Outcome, Usage, terminal};
+use crate::cli::{Image, Reading};
+use crate::{Outcome, Usage, terminal, way_out};
 
 /// Opens an image file or block device.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
@@ -49,21 +49,28 @@ fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
     Ok(options)
 }
 
-fn mount(image: &Image, read_only: bool) -> Result<Arc<Ext4>> {
-    let device = open(&image.image, read_only)?;
-    let options = mount_options(image, read_only)?;
+/// As it is read: with the journal replayed in memory, or without a look at it.
+fn reading_options(reading: &Reading) -> Result<MountOptions> {
+    if reading.no_replay {
+        return Ok(MountOptions { read_only: true, no_load: true, ..MountOptions::default() });
+    }
+    mount_options(&reading.image, true)
+}
+
+fn mount(image: &Image, options: MountOptions) -> Result<Arc<Ext4>> {
+    let device = open(&image.image, options.read_only)?;
     Ext4::mount(device, options).with_context(|| image.image.display().to_string())
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
-pub fn reading(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
-    let fs = mount(image, true)?;
+pub fn reading(image: &Reading, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
+    let fs = mount(&image.image, reading_options(image)?)?;
     work(&*fs)
 }
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
 pub fn changing(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
-    let fs = mount(image, false)?;
+    let fs = mount(image, mount_options(image, false)?)?;
     let done = work(&*fs);
     let unmounted = fs.unmount().with_context(|| format!("unmounting {}", image.image.display()));
     done.and(unmounted)
@@ -111,9 +118,10 @@ fn tell(path: &Path, report: &RecoveryReport, out: &mut dyn Write) -> Result<()>
 }
 
 /// Checks the structure as it is after recovery, without writing.
-pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    let image = &reading.image;
     let device = open(&image.image, true)?;
-    let options = mount_options(image, true)?;
+    let options = reading_options(reading)?;
     // A file system whose journal cannot be read is checked as it stands; that is a finding too.
     let (overlay, journal_problem) = match replayed_blocks(&device, &options) {
         Ok(overlay) => (overlay, None),
@@ -132,6 +140,7 @@ pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> 
         if !findings.iter().any(|f| f.contains(&text)) {
             findings.push(format!("journal: {text}"));
         }
+        way_out::of_error(&e).into_iter().for_each(terminal::note);
     }
     let clean = findings.is_empty() && report.more_findings == 0;
     if json {
@@ -157,8 +166,16 @@ pub fn check(image: &Image, json: bool, out: &mut dyn Write) -> Result<Outcome> 
         writeln!(out, "... and {} more", report.more_findings)?;
     }
     let name = image.image.display();
+    if !report.orphans.is_empty() {
+        let count = report.orphans.len();
+        writeln!(out, "{name}: {count} orphans, which the next mount deletes or cuts")?;
+    }
     if clean {
-        let recovery = if report.needs_recovery { ", once its journal is replayed" } else { "" };
+        let recovery = match (report.needs_recovery, reading.no_replay) {
+            (true, false) => ", once its journal is replayed",
+            (true, true) => ", as far as can be told without its journal",
+            (false, _) => "",
+        };
         writeln!(out, "{name}: clean{recovery}")?;
         return Ok(Outcome::Good);
     }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use steadfast_vfs::FileType;
 
+use crate::check::encryption::NAME_BYTES_MIN;
 use crate::check::index::Index;
 use crate::check::{Checker, FindingKind};
 use crate::dir::STRICT_NAMES;
@@ -52,8 +53,27 @@ pub(super) struct Reading<'a> {
     pub(super) names: HashSet<Box<[u8]>>,
 }
 
+impl Directory {
+    /// What is read at once: place in the file, first block and length.
+    fn pieces(&self) -> impl Iterator<Item = (u32, u64, u32)> + '_ {
+        self.runs.iter().flat_map(|(first, start, len)| {
+            let steps = (0..*len).step_by(BATCH as usize);
+            steps.map(move |at| (first + at, start + u64::from(at), BATCH.min(len - at)))
+        })
+    }
+}
+
 impl Checker<'_> {
-    pub(super) fn check_directory(&mut self, directory: &Directory) -> Result<()> {
+    /// Checks all directories in the order in which they lie on the device, which is read ahead.
+    pub(super) fn check_directories(&mut self, directories: &[Directory]) -> Result<()> {
+        let mut order: Vec<&Directory> = directories.iter().collect();
+        order.sort_by_key(|d| d.runs.first().map(|(_, start, _)| *start));
+        let pieces = order.iter().flat_map(|d| d.pieces());
+        self.source.plan(pieces.map(|(_, start, len)| (start, len)).collect());
+        order.into_iter().try_for_each(|directory| self.check_directory(directory))
+    }
+
+    fn check_directory(&mut self, directory: &Directory) -> Result<()> {
         if let Some(contents) = &directory.inline {
             self.check_inline_directory(directory, contents);
             return Ok(());
@@ -62,14 +82,11 @@ impl Checker<'_> {
         let index = if directory.indexed { self.load_index(directory, seed)? } else { None };
         let mut reading = Reading { directory, seed, index, names: HashSet::new() };
         let bs = self.layout.block_size as usize;
-        for (first, start, len) in &directory.runs {
-            for at in (0..*len).step_by(BATCH as usize) {
-                let n = BATCH.min(len - at);
-                let bytes = self.source.blocks(start + u64::from(at), u64::from(n))?;
-                for i in 0..n {
-                    let block = bytes.slice(i as usize * bs..(i as usize + 1) * bs);
-                    self.check_dir_block(&mut reading, first + at + i, &block);
-                }
+        for (first, start, len) in directory.pieces() {
+            let bytes = self.source.next(start, len.into())?;
+            for i in 0..len {
+                let block = bytes.slice(i as usize * bs..(i as usize + 1) * bs);
+                self.check_dir_block(&mut reading, first + i, &block);
             }
         }
         Ok(())
@@ -188,6 +205,10 @@ impl Checker<'_> {
             return self.dir_finding(dir, number, FindingKind::EntryName, text);
         }
         let encrypted = reading.directory.encrypted;
+        if encrypted && name.len() < NAME_BYTES_MIN {
+            let text = format_args!("the name {shown:?} is too short for an encrypted one");
+            self.dir_finding(dir, number, FindingKind::EntryName, text);
+        }
         if !encrypted && name.iter().any(|b| matches!(b, b'/' | 0)) {
             let text = format_args!("the name {shown:?} holds a slash or a zero byte");
             self.dir_finding(dir, number, FindingKind::EntryName, text);
@@ -242,6 +263,10 @@ impl Checker<'_> {
             let text =
                 format_args!("{shown:?} has type {}, inode {ino} has {expected}", entry.type_code);
             self.dir_finding(dir, number, FindingKind::EntryType, text);
+        }
+        if let Some(text) = self.encryption_problem(dir, ino, known.kind) {
+            let text = format_args!("{shown:?} names inode {ino}, {text}");
+            self.dir_finding(dir, number, FindingKind::EntryPolicy, text);
         }
         self.count_link(ino);
         if known.kind == Some(FileType::Directory)

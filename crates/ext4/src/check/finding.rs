@@ -17,6 +17,8 @@ pub enum FindingKind {
     GroupDescriptorChecksum,
     /// Two pieces of metadata lie in the same place.
     MetadataPlace,
+    /// The block of multiple-mount protection is damaged.
+    Mmp,
     /// The journal's file or superblock is damaged.
     Journal,
     /// The resize inode does not hold what is reserved for growth.
@@ -47,8 +49,6 @@ pub enum FindingKind {
     InodeFlags,
     /// Another field of an inode cannot be.
     InodeField,
-    /// A time was written in a wrong form.
-    InodeTime,
     /// The size contradicts what is mapped.
     InodeSize,
     /// The storage used is not what is mapped.
@@ -68,6 +68,8 @@ pub enum FindingKind {
     /// An attribute's value is not in the inode that it should be in, or that inode is used by more
     /// or fewer attributes than it says.
     XattrValue,
+    /// The encryption context of an inode is missing or damaged.
+    Encryption,
     // What inodes map.
     /// A node of an extent tree makes no sense.
     ExtentNode,
@@ -97,6 +99,8 @@ pub enum FindingKind {
     EntryInode,
     /// The type in an entry is not that of the inode.
     EntryType,
+    /// An entry of an encrypted directory names an inode that is encrypted otherwise, or not.
+    EntryPolicy,
     /// A name that no file may have.
     EntryName,
     /// A name is twice in a directory.

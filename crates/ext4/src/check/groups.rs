@@ -69,6 +69,11 @@ impl Checker<'_> {
         if d.itable_unused() > l.inodes_per_group {
             bad(format_args!("{} inodes never used", d.itable_unused()));
         }
+        // Its bitmap also says where the group ends: mke2fs always writes it.
+        let last = group.0 + 1 == l.groups;
+        if last && d.flags().contains(GroupFlags::BLOCK_UNINIT) {
+            bad(format_args!("the block bitmap of the last group is marked as uninitialised"));
+        }
         let marks = GroupFlags::INODE_UNINIT | GroupFlags::BLOCK_UNINIT;
         if !l.features.group_checksums() && d.flags().intersects(marks) {
             bad(format_args!("marked as uninitialised, which needs checksums"));

@@ -147,20 +147,6 @@ impl Checker<'_> {
         if len != 0 && (len < 4 || len > room || !len.is_multiple_of(4)) {
             let text = format_args!("{len} bytes of extra fields");
             self.findings.add(FindingKind::InodeField, format_args!("inode {ino}"), text);
-            return;
-        }
-        let core = inode.core();
-        // Before 1970 and after 2378 at once: an old kernel's way to write 1901 to 1970.
-        let wrong = |seconds: u32, extra: u32| seconds >> 31 != 0 && extra & 3 == 3;
-        let times = [
-            (core.atime.get(), extra.atime_extra.get(), 16),
-            (core.ctime.get(), extra.ctime_extra.get(), 8),
-            (core.mtime.get(), extra.mtime_extra.get(), 12),
-            (extra.crtime.get(), extra.crtime_extra.get(), 24),
-        ];
-        if times.iter().any(|(t, x, end)| len >= *end && wrong(*t, *x)) {
-            let text = format_args!("a time after the year 2310");
-            self.findings.add(FindingKind::InodeTime, format_args!("inode {ino}"), text);
         }
     }
 

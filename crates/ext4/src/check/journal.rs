@@ -34,6 +34,10 @@ impl Checker<'_> {
                 if self.findings.any_at(&place) && self.copy_is_better() {
                     self.bad_journal(&format!("its inode is damaged; {COPY_IS_GOOD}"));
                 }
+                if sb.nr_users() > 1 {
+                    let users = sb.nr_users();
+                    self.bad_journal(&format!("it says that {users} file systems use it"));
+                }
                 sb.start().is_some()
             }
             Err(e) => {

@@ -22,10 +22,12 @@
 //!   parts that descriptors mark as never used are not read.
 //! * Findings are bounded in number; the rest is counted.
 
+mod ahead;
 mod bitmaps;
 mod blockmap;
 mod claims;
 mod directory;
+mod encryption;
 mod extents;
 mod finding;
 mod groups;
@@ -35,6 +37,7 @@ mod inline;
 mod inode_fields;
 mod inodes;
 mod journal;
+mod mmp;
 mod orphans;
 mod quota;
 mod resize;
@@ -127,6 +130,7 @@ struct Checker<'a> {
     /// Blocks of attributes: how often they are used, and how often they say they are.
     xattr_blocks: BTreeMap<u64, xattr::Use>,
     values: values::Values,
+    encryption: encryption::Encryption,
     orphans: BTreeSet<InodeNo>,
     counts: Counts,
     /// What the ".." of each directory says.
@@ -163,6 +167,7 @@ pub fn check(device: &Arc<dyn BlockDevice>, overlay: Option<&Overlay>) -> Result
         parents: BTreeMap::new(),
         xattr_blocks: BTreeMap::new(),
         values: values::Values::default(),
+        encryption: encryption::Encryption::default(),
         orphans: BTreeSet::new(),
         counts: Counts::default(),
         dotdots: BTreeMap::new(),
@@ -201,6 +206,7 @@ impl Checker<'_> {
         self.check_superblock();
         self.load_groups()?;
         self.claim_metadata();
+        self.check_mmp()?;
         self.find_orphans()?;
         self.scan_inodes()?;
         self.check_xattr_refcounts();
@@ -209,9 +215,7 @@ impl Checker<'_> {
         self.check_orphan_file()?;
         self.check_quotas()?;
         let directories = std::mem::take(&mut self.directories);
-        for directory in &directories {
-            self.check_directory(directory)?;
-        }
+        self.check_directories(&directories)?;
         self.check_tree(&directories);
         self.check_bitmaps()
     }

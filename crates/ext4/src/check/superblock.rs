@@ -83,9 +83,6 @@ impl Checker<'_> {
         if sb.free_inodes.get() > l.inodes_count {
             bad.push(format!("{} free inodes", sb.free_inodes));
         }
-        if sb.uuid == [0; 16] {
-            bad.push("the UUID is zero".into());
-        }
         if f.incompat.contains(Incompat::CSUM_SEED) && !f.metadata_csum() {
             bad.push("metadata_csum_seed without metadata_csum".into());
         }

@@ -2,6 +2,7 @@
 
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::check::encryption::is_context;
 use crate::check::values::ValueUse;
 use crate::check::{Checker, FindingKind};
 use crate::error::Result;
@@ -10,13 +11,22 @@ use crate::ondisk::{
 };
 
 /// How often a block of attributes is used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Use {
     /// As its header says.
     says: u32,
     found: u32,
     /// Blocks that each of them is charged for beside it: values in inodes.
     values: u64,
+    /// The encryption context, if it is there.
+    context: Option<Vec<u8>>,
+}
+
+/// What attributes say beside their values.
+#[derive(Default)]
+struct Seen {
+    values: Vec<ValueUse>,
+    context: Option<Vec<u8>>,
 }
 
 /// Ranges of a region that are taken.
@@ -41,12 +51,13 @@ impl Region {
 }
 
 /// Checks the entries of `region` from `first` on; values lie `base` bytes from its start, or in
-/// inodes, if there may be such: these are added to `values`. What is wrong, in words.
+/// inodes, if there may be such: these are added to `seen`. What is wrong, in words.
 fn check_entries(
     region: &[u8],
     (first, base): (usize, usize),
     in_block: bool,
-    mut values: Option<&mut Vec<ValueUse>>,
+    has_values: bool,
+    seen: &mut Seen,
 ) -> Option<String> {
     let mut space = Region::new(region.len());
     space.take(0, first);
@@ -71,10 +82,10 @@ fn check_entries(
             return Some("an attribute's name has no prefix".into());
         }
         if entry.value_inode.get() != 0 {
-            let Some(values) = &mut values else {
+            if !has_values {
                 return Some("an attribute's value is in an inode, which needs ea_inode".into());
-            };
-            values.push(ValueUse::of(&entry, name));
+            }
+            seen.values.push(ValueUse::of(&entry, name));
             at += len;
             continue;
         }
@@ -85,6 +96,9 @@ fn check_entries(
         }
         if size > 0 && !space.take(start, size.next_multiple_of(4)) {
             return Some("attributes overlap".into());
+        }
+        if is_context(entry.name_index, name) {
+            seen.context = region.get(start..start + size).map(<[u8]>::to_vec);
         }
         let value = region.get(start..start + size.next_multiple_of(4)).unwrap_or(&[]);
         let hash = entry.hash.get();
@@ -105,9 +119,10 @@ impl Checker<'_> {
         if region.len() <= 4 || region[..4] != XATTR_MAGIC.to_le_bytes() {
             return 0;
         }
-        let (mut values, has_values) = (Vec::new(), self.has_values());
-        let text = check_entries(region, (4, 4), false, has_values.then_some(&mut values));
-        let charged = self.note_values(ino, values);
+        let mut seen = Seen::default();
+        let text = check_entries(region, (4, 4), false, self.has_values(), &mut seen);
+        let charged = self.note_values(ino, seen.values);
+        self.encryption.set_context(seen.context);
         if let Some(text) = text {
             let place = format_args!("inode {ino}");
             self.findings.add(FindingKind::XattrInode, place, format_args!("{text}"));
@@ -134,6 +149,7 @@ impl Checker<'_> {
         let own = u64::from(self.layout.blocks_per_cluster);
         if let Some(known) = self.xattr_blocks.get_mut(&block) {
             known.found += 1;
+            self.encryption.set_context(known.context.clone());
             return Ok(own + known.values);
         }
         if self.claim_for_inode(ino, block, 1) {
@@ -147,16 +163,17 @@ impl Checker<'_> {
         let Ok((header, _)) = XattrBlockHeader::read_from_prefix(&bytes[..]) else {
             return Ok(own);
         };
-        let mut charged = 0;
+        let (mut charged, mut context) = (0, None);
         let problem = if header.magic.get() != XATTR_MAGIC {
             Some(format!("the magic number is {:#010x}", header.magic.get()))
         } else if header.blocks.get() != 1 {
             Some(format!("it says it has {} blocks", header.blocks))
         } else {
-            let (mut values, has_values) = (Vec::new(), self.has_values());
+            let mut seen = Seen::default();
             let first = header.as_bytes().len();
-            let text = check_entries(&bytes, (first, 0), true, has_values.then_some(&mut values));
-            charged = self.note_values(ino, values);
+            let text = check_entries(&bytes, (first, 0), true, self.has_values(), &mut seen);
+            charged = self.note_values(ino, seen.values);
+            context = seen.context;
             text
         };
         if let Some(text) = problem {
@@ -166,8 +183,9 @@ impl Checker<'_> {
                 format_args!("{text}"),
             );
         }
-        self.xattr_blocks
-            .insert(block, Use { says: header.refcount.get(), found: 1, values: charged });
+        self.encryption.set_context(context.clone());
+        let says = header.refcount.get();
+        self.xattr_blocks.insert(block, Use { says, found: 1, values: charged, context });
         Ok(own + charged)
     }
 

@@ -8,6 +8,7 @@ use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{
     Checksums, Journal, JournalError, Log, LogBlock, LogExtent, Overlay, Recovery, RecoveryReport,
 };
+use steadfast_vfs::FileType;
 use uuid::Uuid;
 
 use super::options::{DataMode, MountOptions};
@@ -22,7 +23,8 @@ use crate::inode::Clock;
 use crate::meta::MetaLog;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{
-    Compat, Extent, Features, GroupDesc, Incompat, InodeNo, Layout, RawInode, Superblock,
+    Compat, Extent, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode,
+    Superblock,
 };
 
 /// A file system's log.
@@ -249,6 +251,12 @@ fn read_journal_inode(
     }
     if raw.links() == 0 {
         return corrupt("it is deleted");
+    }
+    if raw.file_type() != Some(FileType::Regular) {
+        return corrupt("it is no regular file");
+    }
+    if raw.flags().contains(InodeFlags::ENCRYPTED) {
+        return corrupt("it says that it is encrypted");
     }
     Ok(raw)
 }

@@ -40,11 +40,8 @@ pub(crate) struct Protection {
 
 struct Shared {
     device: Arc<dyn BlockDevice>,
-    /// Byte offset of the block.
-    offset: u64,
-    block_size: u64,
-    /// Of the checksum, if there is one.
-    seed: Option<u32>,
+    layout: Layout,
+    block: u64,
     clock: Clock,
     interval: Duration,
     state: Mutex<State>,
@@ -98,6 +95,43 @@ fn in_use(mmp: &Mmp, why: &str) -> String {
     )
 }
 
+/// Where the block is.
+///
+/// # Errors
+/// Corrupt: outside the file system.
+pub(crate) fn place(superblock: &Superblock, layout: &Layout) -> Result<u64> {
+    let block = superblock.mmp_block.get();
+    if block <= layout.first_data_block || !layout.contains(block, 1) {
+        let what = "the block of multiple-mount protection is outside the file system";
+        return Err(Ext4Error::corrupt(what, format!("block {block}")));
+    }
+    Ok(block)
+}
+
+/// What the block with this number holds.
+///
+/// # Errors
+/// Corrupt: its bytes make no sense.
+pub(crate) fn decode(bytes: &[u8], layout: &Layout, block: u64) -> Result<Mmp> {
+    let corrupt = |what: &str| {
+        let what = format!("{what} in the block of multiple-mount protection");
+        Err(Ext4Error::corrupt(what, format!("block {block}")))
+    };
+    // A block has at least 1024 bytes.
+    let Ok((mmp, _)) = Mmp::read_from_prefix(bytes) else { return corrupt("too few bytes") };
+    if mmp.magic.get() != MMP_MAGIC {
+        return corrupt("wrong magic number");
+    }
+    let seed = layout.checksums.seed();
+    if seed.is_some_and(|seed| mmp.checksum_with(seed) != mmp.checksum.get()) {
+        return corrupt("wrong checksum");
+    }
+    if !matches!(mmp.sequence.get(), 0..=USER_MAX | CLEAN | FSCK) {
+        return corrupt("an unknown state");
+    }
+    Ok(mmp)
+}
+
 impl Protection {
     /// Takes the file system, which takes several times the check interval, some 10 to 20 s.
     ///
@@ -109,20 +143,15 @@ impl Protection {
         layout: &Layout,
         clock: Clock,
     ) -> Result<Protection> {
-        let block = superblock.mmp_block.get();
-        if block <= layout.first_data_block || !layout.contains(block, 1) {
-            let what = "the block of multiple-mount protection is outside the file system";
-            return Err(Ext4Error::corrupt(what, format!("block {block}")));
-        }
+        let block = place(superblock, layout)?;
         let update = match superblock.mmp_interval.get() {
             0 => UPDATE_SECONDS,
             n => n.min(CHECK_SECONDS_MAX),
         };
         let mut shared = Shared {
             device: Arc::clone(device),
-            offset: block * u64::from(layout.block_size),
-            block_size: layout.block_size.into(),
-            seed: layout.checksums.seed(),
+            layout: layout.clone(),
+            block,
             clock,
             interval: Duration::from_secs(update.into()),
             state: Mutex::new(State { ours: Mmp::new_zeroed(), stop: false }),
@@ -135,10 +164,6 @@ impl Protection {
         match found.sequence.get() {
             CLEAN => {}
             FSCK => return refused(in_use(&found, "e2fsck is running on the file system")),
-            n if n > USER_MAX => {
-                let what = "an unknown state in the block of multiple-mount protection";
-                return Err(Ext4Error::corrupt(what, format!("block {block}")));
-            }
             seen => {
                 sleep(wait);
                 let later = shared.read()?;
@@ -205,27 +230,22 @@ impl Shared {
     }
 
     fn read(&self) -> Result<Mmp> {
-        let bytes = self.device.read(self.offset, self.block_size)?;
-        let place = || format!("block {}", self.offset / self.block_size);
-        let corrupt = |what: &str| Err(Ext4Error::corrupt(what, place()));
-        // A block has at least 1024 bytes.
-        let Ok((mmp, _)) = Mmp::read_from_prefix(&bytes[..]) else { return corrupt("too short") };
-        if mmp.magic.get() != MMP_MAGIC {
-            return corrupt("not the block of multiple-mount protection");
-        }
-        if self.seed.is_some_and(|seed| mmp.checksum_with(seed) != mmp.checksum.get()) {
-            return corrupt("wrong checksum in the block of multiple-mount protection");
-        }
-        Ok(mmp)
+        let bytes = self.device.read(self.offset(), self.layout.block_size.into())?;
+        decode(&bytes, &self.layout, self.block)
+    }
+
+    /// Of the block, in bytes.
+    fn offset(&self) -> u64 {
+        self.block * u64::from(self.layout.block_size)
     }
 
     fn write(&self, mmp: &mut Mmp) -> Result<()> {
-        if let Some(seed) = self.seed {
+        if let Some(seed) = self.layout.checksums.seed() {
             mmp.checksum.set(mmp.checksum_with(seed));
         }
-        let mut bytes = vec![0; self.block_size as usize];
+        let mut bytes = vec![0; self.layout.block_size as usize];
         bytes[..size_of::<Mmp>()].copy_from_slice(mmp.as_bytes());
-        Ok(self.device.write_fua(self.offset, bytes.into())?)
+        Ok(self.device.write_fua(self.offset(), bytes.into())?)
     }
 
     /// Changes the block once an interval until told to stop, or until it is another's.
@@ -250,7 +270,7 @@ impl Shared {
                     journal.abort(&JournalError::Block(BlockError::Io {
                         device: self.device.info().name.clone(),
                         op: "write",
-                        offset: self.offset,
+                        offset: self.offset(),
                         reason: why,
                     }));
                 }

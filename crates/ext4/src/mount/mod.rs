@@ -16,7 +16,7 @@
 
 mod groups;
 mod journal;
-mod mmp;
+pub(crate) mod mmp;
 mod options;
 mod orphans;
 mod reload;

@@ -87,8 +87,9 @@ impl Checksums {
 
     // ---- group descriptors and bitmaps
 
-    /// The checksum that a group descriptor of `bytes.len()` bytes should have.
-    fn group_desc(&self, group: GroupNo, bytes: &[u8]) -> u16 {
+    /// The checksum that a group descriptor should have.
+    fn group_desc(&self, group: GroupNo, desc: &GroupDesc) -> u16 {
+        let bytes = desc.as_bytes();
         let (head, rest) = bytes.split_at(GroupDesc::CHECKSUM_OFFSET.min(bytes.len()));
         let behind = rest.get(2..).unwrap_or(&[]);
         let number = group.0.to_le_bytes();
@@ -96,24 +97,24 @@ impl Checksums {
             Kind::None => 0,
             Kind::Groups { uuid } => {
                 let crc = crc16(crc16(crc16(!0, &uuid), &number), head);
-                crc16(crc, behind)
+                desc.crc16_behind(crc16(crc, behind))
             }
             Kind::Metadata { seed } => {
                 let crc = crc32c(crc32c(crc32c(seed, &number), head), &[0, 0]);
-                crc32c(crc, behind) as u16
+                desc.crc32c_behind(crc32c(crc, behind)) as u16
             }
         }
     }
 
     /// Whether a group descriptor's checksum is right.
     pub fn verify_group_desc(&self, group: GroupNo, desc: &GroupDesc) -> bool {
-        self.kind == Kind::None || desc.checksum() == self.group_desc(group, desc.as_bytes())
+        self.kind == Kind::None || desc.checksum() == self.group_desc(group, desc)
     }
 
     /// Sets a group descriptor's checksum.
     pub fn set_group_desc(&self, group: GroupNo, desc: &mut GroupDesc) {
         if self.kind != Kind::None {
-            let sum = self.group_desc(group, desc.as_bytes());
+            let sum = self.group_desc(group, desc);
             desc.set_checksum(sum);
         }
     }

@@ -1,7 +1,9 @@
-//! Group descriptors: 32 bytes, or 64 with the `64bit` feature (`struct ext4_group_desc`).
+//! Group descriptors: 32 bytes, or 64 and more with the `64bit` feature (`struct ext4_group_desc`).
 
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use crate::ondisk::csum::{crc16, crc32c};
 
 bitflags::bitflags! {
     /// Flags of a group (`bg_flags`); valid only where descriptors have checksums.
@@ -57,12 +59,33 @@ const _: () = {
     assert!(offset_of!(Raw, inode_bitmap_csum_hi) == 0x3a);
 };
 
-/// A group descriptor of either size. The halves that a short one lacks read as zero and are
-/// not written.
+/// Largest descriptor (`EXT4_MAX_DESC_SIZE`).
+pub(super) const DESC_SIZE_MAX: u16 = 1024;
+
+/// What stands behind the 64 bytes that have a meaning. It is kept as it is on the disk; the
+/// descriptor's checksum covers it, and a CRC is linear, so its own CRC is all that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Behind {
+    len: u16,
+    crc16: u16,
+    crc32c: u32,
+}
+
+impl Behind {
+    fn of(bytes: &[u8]) -> Self {
+        let bytes = &bytes[..bytes.len().min(usize::from(DESC_SIZE_MAX))];
+        // OK to cast: at most DESC_SIZE_MAX.
+        Behind { len: bytes.len() as u16, crc16: crc16(0, bytes), crc32c: crc32c(0, bytes) }
+    }
+}
+
+/// A group descriptor of any size. The halves that a short one lacks read as zero and are not
+/// written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupDesc {
     raw: Raw,
     wide: bool,
+    behind: Behind,
 }
 
 /// Getter and setter of a number that is split into a low and a high half.
@@ -90,18 +113,33 @@ impl GroupDesc {
 
     /// A descriptor of zeros, of `desc_size` bytes (32, or 64 and more).
     pub fn zeroed(desc_size: usize) -> Self {
-        GroupDesc { raw: Raw::new_zeroed(), wide: desc_size >= 64 }
+        // OK to cast: a descriptor has no more bytes than that.
+        let len = desc_size.saturating_sub(64).min(usize::from(DESC_SIZE_MAX)) as u16;
+        let behind = Behind { len, ..Behind::default() };
+        GroupDesc { raw: Raw::new_zeroed(), wide: desc_size >= 64, behind }
     }
 
-    /// Reads one of `bytes.len()` bytes; fewer than 32 read as zeros, beyond 64 is ignored.
+    /// Reads one of `bytes.len()` bytes; fewer than 32 read as zeros.
     pub fn parse(bytes: &[u8]) -> Self {
         let mut raw = Raw::new_zeroed();
         let len = if bytes.len() >= 64 { 64 } else { bytes.len().min(32) };
         raw.as_mut_bytes()[..len].copy_from_slice(&bytes[..len]);
-        GroupDesc { raw, wide: len == 64 }
+        GroupDesc { raw, wide: len == 64, behind: Behind::of(bytes.get(64..).unwrap_or(&[])) }
     }
 
-    /// The bytes: 32 or 64.
+    /// Adds what is behind the bytes that have a meaning to a crc16.
+    pub(super) fn crc16_behind(&self, crc: u16) -> u16 {
+        let zeros = [0; DESC_SIZE_MAX as usize];
+        crc16(crc, &zeros[..usize::from(self.behind.len)]) ^ self.behind.crc16
+    }
+
+    /// The same of a crc32c.
+    pub(super) fn crc32c_behind(&self, crc: u32) -> u32 {
+        let zeros = [0; DESC_SIZE_MAX as usize];
+        crc32c(crc, &zeros[..usize::from(self.behind.len)]) ^ self.behind.crc32c
+    }
+
+    /// The bytes that have a meaning: 32 or 64.
     pub fn as_bytes(&self) -> &[u8] {
         let len = if self.wide { 64 } else { 32 };
         &self.raw.as_bytes()[..len]
@@ -197,5 +235,15 @@ mod tests {
         w.set_free_blocks(0x12345);
         assert_eq!((w.inode_table(), w.free_blocks()), (0x1_2345_6789, 0x12345));
         assert_eq!(GroupDesc::parse(w.as_bytes()), w);
+    }
+
+    #[test]
+    fn what_is_behind_counts_for_the_checksum() {
+        let bytes: Vec<u8> = (0..128).map(|i| i * 7).collect();
+        let d = GroupDesc::parse(&bytes);
+        assert_eq!(d.crc16_behind(crc16(0xbeef, &bytes[..64])), crc16(0xbeef, &bytes));
+        assert_eq!(d.crc32c_behind(crc32c(77, &bytes[..64])), crc32c(77, &bytes));
+        let zeros = [0; 256];
+        assert_eq!(GroupDesc::parse(&zeros), GroupDesc::zeroed(256));
     }
 }

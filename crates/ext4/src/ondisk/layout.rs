@@ -1,6 +1,7 @@
 //! Where things are: derived once from a superblock that has been checked, then pure arithmetic.
 
 use crate::error::{Ext4Error, Result};
+use crate::ondisk::group::DESC_SIZE_MAX;
 use crate::ondisk::{
     Checksums, Compat, Features, GroupNo, Incompat, InodeNo, RoCompat, Superblock,
 };
@@ -392,16 +393,13 @@ impl Layout {
     }
 }
 
-/// Bytes a descriptor: 32, or with `64bit` what the superblock says, which must be 64.
+/// Bytes a descriptor: 32, or with `64bit` what the superblock says, 64 and more.
 fn desc_size(sb: &Superblock) -> Result<u16> {
     if !sb.features().incompat.contains(Incompat::BIT64) {
         return Ok(32);
     }
     match sb.desc_size.get() {
-        64 => Ok(64),
-        n if n > 64 && n.is_power_of_two() && u32::from(n) <= 1024 => {
-            Err(Ext4Error::Unsupported { what: format!("group descriptors of {n} bytes") })
-        }
+        n if n >= 64 && n.is_power_of_two() && n <= DESC_SIZE_MAX => Ok(n),
         n => corrupt(format!("group descriptors of {n} bytes with the 64bit feature")),
     }
 }

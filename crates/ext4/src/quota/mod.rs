@@ -83,6 +83,7 @@ pub(crate) fn file_of(sb: &Superblock, kind: QuotaKind) -> InodeNo {
 pub(crate) fn counts(sb: &Superblock, no: InodeNo, raw: &RawInode) -> bool {
     (no == InodeNo::ROOT || no.0 >= sb.first_inode.get())
         && no != file_of(sb, QuotaKind::Project)
+        && no.0 != sb.orphan_file_inode.get()
         && !raw.flags().contains(InodeFlags::EA_INODE)
 }
 

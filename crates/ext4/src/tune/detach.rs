@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::Overlay;
-use steadfast_journal::external;
+use steadfast_journal::{JournalError, Overlay, external};
 use uuid::Uuid;
 
 use super::attach::owner;
@@ -174,7 +173,9 @@ fn with_way_out(e: Ext4Error) -> Ext4Error {
          journal is lost for good, --discard-unreplayed takes it away and says what is lost"
     );
     match e {
-        Ext4Error::Block(_) => e,
+        Ext4Error::Block(_)
+        | Ext4Error::Unsupported { .. }
+        | Ext4Error::Journal(JournalError::Unsupported { .. }) => e,
         _ => Ext4Error::Refused { what },
     }
 }

@@ -84,6 +84,12 @@ impl Image {
         text(&done.stdout)
     }
 
+    /// Changes features with tune2fs.
+    pub fn tune2fs(&self, options: &[&str]) {
+        let done = output(Command::new("tune2fs").args(options).arg(self.path()));
+        assert!(done.status.success(), "{options:?}: {}", text(&done.stderr));
+    }
+
     /// Whether e2fsck -fn has nothing to say, and what it says. It ends with status 0, too, when it
     /// has only offered to correct a counter.
     pub fn e2fsck(&self) -> (bool, String) {

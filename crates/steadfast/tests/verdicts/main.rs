@@ -4,6 +4,9 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
+mod encrypted;
 mod image;
+mod journals;
+mod odd;
 mod replayed;
 mod statuses;

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 16] = [
+const NEEDED: [(&str, &str); 17] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -15,6 +15,7 @@ const NEEDED: [(&str, &str); 16] = [
     ("mkfs.xfs", "xfsprogs"),
     ("mkfs.btrfs", "btrfs-progs"),
     ("mount", "mount"),
+    ("setpriv", "util-linux"),
     ("losetup", "mount"),
     ("timeout", "coreutils"),
     ("fusermount3", "fuse3"),

@@ -43,8 +43,16 @@ pub enum Command {
     /// Make an ext2, ext3 or ext4 file system, or a journal device
     Mkfs(Mkfs),
     /// List a directory of an image
-    #[command(after_help = "Example:\n  steadfast ls disk.img /etc")]
+    #[command(after_help = "\
+Examples:
+  steadfast ls disk.img /etc
+  steadfast ls -R disk.img
+
+Of what cannot be read the name is listed, with question marks; the exit status is 1 then.")]
     Ls {
+        /// List the folders below, too
+        #[arg(short = 'R', long)]
+        recursive: bool,
         #[command(flatten)]
         image: Reading,
         /// Path in the image
@@ -60,11 +68,21 @@ pub enum Command {
         path: String,
     },
     /// Copy a file or, with -r, a tree into an image
-    #[command(after_help = "Example:\n  steadfast put -r disk.img ./src /src")]
+    #[command(after_help = "\
+Example:
+  steadfast put -r disk.img ./src /src
+
+Copies as cp -a does: holes, hard links, owners, modes, times, attributes, access
+lists, capabilities, devices. What cannot be kept is told once. What is there
+already is replaced once its successor is whole; folders are joined.
+A file that fails is told and the rest is copied; the exit status is 1 then.")]
     Put {
         /// Copy directories with all they hold
         #[arg(short)]
         recursive: bool,
+        /// Stop at the first failure
+        #[arg(long)]
+        strict: bool,
         #[command(flatten)]
         image: Image,
         /// File or directory of this machine
@@ -73,11 +91,21 @@ pub enum Command {
         path: String,
     },
     /// Copy a file or, with -r, a tree out of an image
-    #[command(after_help = "Example:\n  steadfast get -r disk.img /src ./copy")]
+    #[command(after_help = "\
+Example:
+  steadfast get -r disk.img /src ./copy
+
+Copies as cp -a does (see put); as root also owners, devices and set-id bits, so
+copy what you do not trust as an ordinary user, or where nobody else can go.
+Nothing is written outside the target, and no symbolic link in it is followed.
+A file that fails is told and the rest is copied; the exit status is 1 then.")]
     Get {
         /// Copy directories with all they hold
         #[arg(short)]
         recursive: bool,
+        /// Stop at the first failure
+        #[arg(long)]
+        strict: bool,
         #[command(flatten)]
         image: Reading,
         /// Path in the image
@@ -262,6 +290,11 @@ pub struct Reading {
 }
 
 impl Image {
+    /// The image, and its journal if one was given.
+    pub fn files(&self) -> Vec<&std::path::Path> {
+        std::iter::once(&self.image).chain(&self.journal).map(PathBuf::as_path).collect()
+    }
+
     /// The paths that were given for the journal: none or one.
     pub fn given(&self) -> &[PathBuf] {
         self.journal.as_slice()

@@ -17,6 +17,7 @@ use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
+use commands::tree::Way;
 use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, tree};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -114,23 +115,27 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,
-        Command::Ls { image, path } => {
-            image::reading(&image, |fs| tree::ls(fs, path.as_bytes(), out))?;
+        Command::Ls { recursive, image, path } => {
+            return image::reading(&image, |fs| tree::ls(fs, path.as_bytes(), recursive, out));
         }
         Command::Cat { image, path } => {
             image::reading(&image, |fs| tree::cat(fs, path.as_bytes(), out))?;
         }
-        Command::Get { recursive, image, path, host_path } => {
-            image::reading(&image, |fs| tree::get(fs, path.as_bytes(), &host_path, recursive))?;
+        Command::Get { recursive, strict, image, path, host_path } => {
+            let way = Way { recursive, strict, image: &image.image.files() };
+            let get = |fs: &dyn FileSystem| tree::get(fs, path.as_bytes(), &host_path, &way);
+            return image::reading(&image, get);
         }
-        Command::Put { recursive, image, host_path, path } => {
+        Command::Put { recursive, strict, image, host_path, path } => {
             if host_path.symlink_metadata().is_err() {
                 return Err(Usage(format!("{}: no such file", host_path.display())).into());
             }
-            image::changing(&image, |fs| tree::put(fs, &host_path, path.as_bytes(), recursive))?;
+            let way = Way { recursive, strict, image: &image.files() };
+            let put = |fs: &dyn FileSystem| tree::put(fs, &host_path, path.as_bytes(), &way);
+            return image::changing(&image, put);
         }
         Command::Rm { recursive, image, path } => {
-            image::changing(&image, |fs| tree::rm(fs, path.as_bytes(), recursive))?;
+            return image::changing(&image, |fs| tree::rm(fs, path.as_bytes(), recursive));
         }
         Command::Mkdir { image, path } => {
             image::changing(&image, |fs| tree::mkdir(fs, path.as_bytes()))?;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    Attr, DirEntry, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode, OpenFlags,
-    RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
+    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileType, FsError, Ino, NewNode,
+    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactPolicy,
 };
 
 fn unsupported<T>(what: &str) -> Result<T> {
@@ -106,6 +106,17 @@ pub trait FileSystem: Send + Sync {
     /// Entries of `dir` after the position `from` (0 = the start), as many as fit; empty at the
     /// end. Includes "." and "..".
     fn readdir(&self, dir: Ino, from: u64) -> Result<Vec<DirEntry>>;
+
+    /// What can be read of the first block of `dir` at or after its byte `from` (0 = the start),
+    /// "." and ".." too, in no order; `None` behind the last one, and where a directory has no
+    /// blocks. For those who want what a damaged directory still holds, when `readdir` fails.
+    fn readdir_block(&self, _dir: Ino, _from: u64) -> Result<Option<DirBlock>> {
+        Ok(None)
+    }
+
+    /// The caller will not use this number again before it has looked it up again: what was
+    /// kept in memory only for that may go.
+    fn let_go(&self, _ino: Ino) {}
 
     /// Makes a directory's names durable.
     fn fsyncdir(&self, dir: Ino) -> Result<()>;

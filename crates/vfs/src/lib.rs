@@ -19,6 +19,7 @@ pub use error::{FsError, Result};
 pub use fs::FileSystem;
 pub use host::HostFs;
 pub use types::{
-    Attr, DirEntry, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags, RenameFlags,
-    SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask, TransactPolicy,
+    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
+    RenameFlags, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask,
+    TransactPolicy,
 };

@@ -172,6 +172,17 @@ pub struct DirEntry {
     pub next: u64,
 }
 
+/// What can be read of one block of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DirBlock {
+    /// Its names; `next` of each is 0.
+    pub entries: Vec<DirEntry>,
+    /// Byte of the directory behind the block.
+    pub end: u64,
+    /// Why these are not all.
+    pub damage: Option<crate::FsError>,
+}
+
 /// Space and limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatFs {

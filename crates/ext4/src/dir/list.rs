@@ -147,7 +147,7 @@ impl<D: DirBlocks> Directory<D> {
 
 impl<D: DirBlocks> Directory<D> {
     /// Without the `filetype` feature the type's byte is the name length's high one.
-    fn listed(&self, entry: &DirentRef<'_>, hash: NameHash, next: u64) -> Listed {
+    pub(super) fn listed(&self, entry: &DirentRef<'_>, hash: NameHash, next: u64) -> Listed {
         let typed = self.context.format.file_types;
         let kind = if typed { file_type_from_code(entry.type_code) } else { None };
         let name = if self.context.encrypted && !is_dot_name(entry.name) {

@@ -30,6 +30,7 @@ mod list;
 #[cfg(test)]
 mod memory;
 pub(crate) mod nokey;
+mod salvage;
 mod search;
 mod sha256;
 #[cfg(test)]

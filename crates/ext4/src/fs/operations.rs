@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
-    Attr, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino, NewNode,
-    OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs, TransactMask,
-    TransactPolicy,
+    Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino,
+    NewNode, OpenFlags, RenameFlags, Result, SeekTo, SetAttr, SetXattr, Shutdown, StatFs,
+    TransactMask, TransactPolicy,
 };
 
 use super::{Ext4, OpenFile, key};
@@ -378,6 +378,11 @@ impl FileSystem for Ext4 {
         let entries = self.run(|| namespace::readdir(&self.volume, number(dir)?, from))?;
         self.accessed(&*self.inode(dir)?);
         Ok(entries)
+    }
+
+    fn readdir_block(&self, dir: Ino, from: u64) -> Result<Option<DirBlock>> {
+        self.enter(NAME_CALL)?;
+        self.run(|| namespace::readdir_block(&self.volume, number(dir)?, from))
     }
 
     fn fsyncdir(&self, dir: Ino) -> Result<()> {

@@ -13,6 +13,7 @@ mod known;
 mod links;
 mod remove;
 mod rename;
+mod salvage;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub(crate) use links::{add_subdirectory, remove_subdirectory};
 pub use remove::rmdir;
 pub(crate) use remove::unlink;
 pub use rename::rename;
+pub use salvage::readdir_block;
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
 
 use crate::dir::{Found, InodeBlocks};

@@ -21,6 +21,9 @@ use super::journal_device::of_image;
 use crate::cli::{Image, Reading};
 use crate::{Outcome, Usage, terminal, way_out};
 
+/// Memory for what is read of an image and written to it, in bytes.
+const CACHE: u64 = 64 << 20;
+
 /// Opens an image file or block device.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     let options = FileOptions { read_only, ..FileOptions::default() };
@@ -42,6 +45,8 @@ fn mount_options(image: &Image, read_only: bool) -> Result<MountOptions> {
         read_only,
         // Whoever works on an image may use all of it.
         use_reserved: true,
+        // Each file is looked at once.
+        cache_bytes: Some(CACHE),
         ..MountOptions::default()
     };
     // An image file on tmpfs is as good as the person who put it there thinks it is.
@@ -63,17 +68,18 @@ fn mount(image: &Image, options: MountOptions) -> Result<Arc<Ext4>> {
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
-pub fn reading(image: &Reading, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
+pub fn reading<T>(image: &Reading, work: impl FnOnce(&dyn FileSystem) -> Result<T>) -> Result<T> {
     let fs = mount(&image.image, reading_options(image)?)?;
     work(&*fs)
 }
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
-pub fn changing(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<()>) -> Result<()> {
+pub fn changing<T>(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<T>) -> Result<T> {
     let fs = mount(image, mount_options(image, false)?)?;
     let done = work(&*fs);
     let unmounted = fs.unmount().with_context(|| format!("unmounting {}", image.image.display()));
-    done.and(unmounted)
+    let done = done?;
+    unmounted.map(|()| done)
 }
 
 /// Replays the journal, deletes orphans, and says what there was.

@@ -6,7 +6,6 @@ pub mod image;
 pub mod iozone;
 pub mod journal;
 pub mod journal_device;
-pub mod keep;
 pub mod lab;
 pub mod mkfs;
 pub mod pages;

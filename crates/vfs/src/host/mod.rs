@@ -6,8 +6,9 @@
 //!
 //! # Invariants
 //!
-//! 1. No operation leaves the folder: every step of a walk is one openat(2) of one name with
-//!    O_NOFOLLOW, names hold no '/', and ".." is answered from our own table.
+//! 1. No operation leaves the folder: a walk is an openat2(2) beneath it that follows no link, or,
+//!    where the kernel has none, an openat(2) with O_NOFOLLOW for each name; names hold no '/',
+//!    and ".." is answered from our own table.
 //! 2. An [`Ino`] means one inode: before it is used, device and inode number of what
 //!    the walk found are compared with what the number stood for. Somebody else's rename or
 //!    replacement gives [`FsError::NotFound`], never another file.
@@ -28,7 +29,8 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, Statx};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx};
+use rustix::io::Errno;
 
 use self::handles::Handles;
 use self::nodes::{Identity, Nodes};
@@ -52,6 +54,9 @@ struct Place {
 const STEP: OFlags =
     OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Longest path in one call, with its NUL.
+const PATH_MAX: usize = 4096;
+
 impl HostFs {
     /// Opens the folder at `path`. Fails if it is not a folder or may not be searched.
     pub fn open(path: impl AsRef<Path>) -> Result<HostFs> {
@@ -68,6 +73,11 @@ impl HostFs {
         buffer::kind_of(&*self.root)
     }
 
+    /// The number here of an inode that stat(2) tells of by device and inode number.
+    pub fn number_of(&self, device: u64, ino: u64) -> Ino {
+        self.nodes().number(Identity::new(device, ino))
+    }
+
     fn nodes(&self) -> std::sync::MutexGuard<'_, Nodes> {
         // The table is changed in single steps, so it is sound even after a panic elsewhere.
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
@@ -77,9 +87,10 @@ impl HostFs {
     fn dir(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
         let (names, expected) = self.nodes().way_to(ino)?;
         let mut at = Arc::clone(&self.root);
-        for name in &names {
-            let next = rustix::fs::openat(&*at, name.as_slice(), STEP, Mode::empty());
-            at = Arc::new(next.map_err(not_a_directory)?);
+        let mut names = names.as_slice();
+        while !names.is_empty() {
+            let (next, rest) = walk(&at, names)?;
+            (at, names) = (Arc::new(next), rest);
         }
         if Identity::of(&attr::of_fd(&*at)?) != expected {
             return Err(FsError::NotFound);
@@ -131,11 +142,36 @@ impl HostFs {
     }
 }
 
+/// Goes down from the folder `at`, as many of `names` as one call can take; returns the others.
+/// Where the kernel knows openat2(2) it sees to it that the way stays below `at` and meets no
+/// symbolic link. Else one name is one step, and O_NOFOLLOW says the same.
+fn walk<'n>(at: &OwnedFd, names: &'n [Vec<u8>]) -> Result<(OwnedFd, &'n [Vec<u8>])> {
+    let mut path = names[0].clone();
+    let mut count = 1;
+    for name in &names[1..] {
+        if path.len() + 1 + name.len() >= PATH_MAX {
+            break;
+        }
+        path.push(b'/');
+        path.extend_from_slice(name);
+        count += 1;
+    }
+    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match rustix::fs::openat2(at, path, STEP, Mode::empty(), beneath) {
+        // An old kernel, a filter of system calls, or somebody renames folders on the way.
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::AGAIN) => {
+            let next = rustix::fs::openat(at, names[0].as_slice(), STEP, Mode::empty());
+            Ok((next.map_err(not_a_directory)?, &names[1..]))
+        }
+        next => Ok((next.map_err(not_a_directory)?, &names[count..])),
+    }
+}
+
 /// O_NOFOLLOW with O_DIRECTORY reports a symbolic link as ELOOP or ENOTDIR; both mean that the
 /// name is not the directory that we knew.
-fn not_a_directory(e: rustix::io::Errno) -> FsError {
+fn not_a_directory(e: Errno) -> FsError {
     match e {
-        rustix::io::Errno::LOOP => FsError::NotDirectory,
+        Errno::LOOP => FsError::NotDirectory,
         e => e.into(),
     }
 }

@@ -23,6 +23,12 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    /// By the device number and the inode number that stat(2) tells.
+    pub(super) fn new(device: u64, ino: u64) -> Identity {
+        let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+        Identity { device: u64::from(major) << 32 | u64::from(minor), ino }
+    }
+
     pub(super) fn of(x: &Statx) -> Identity {
         let device = u64::from(x.stx_dev_major) << 32 | u64::from(x.stx_dev_minor);
         Identity { device, ino: x.stx_ino }
@@ -100,6 +106,13 @@ impl Nodes {
     /// Drops an inode that has no known place, so that its number may be used again.
     pub(super) fn forget_if_nowhere(&mut self, ino: Ino) {
         if ino != self.root && self.nodes.get(&ino).is_some_and(|n| n.places.is_empty()) {
+            self.nodes.remove(&ino);
+        }
+    }
+
+    /// Drops an inode and all places where it was seen.
+    pub(super) fn remove(&mut self, ino: Ino) {
+        if ino != self.root {
             self.nodes.remove(&ino);
         }
     }

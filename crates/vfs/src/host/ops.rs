@@ -210,6 +210,12 @@ impl FileSystem for HostFs {
         Ok(entries.split_off(from))
     }
 
+    fn let_go(&self, ino: Ino) {
+        if self.handles.any_of(ino).is_none() {
+            self.nodes().remove(ino);
+        }
+    }
+
     fn fsyncdir(&self, dir: Ino) -> Result<()> {
         Ok(rustix::fs::fsync(self.readable(dir)?)?)
     }

@@ -1,0 +1,39 @@
+//! Names of a directory that cannot be gone through in its own order.
+
+use steadfast_vfs::{DirBlock, DirEntry, Ino};
+
+use super::kind_of;
+use crate::dir::InodeBlocks;
+use crate::error::Result;
+use crate::meta::Volume;
+use crate::ondisk::InodeNo;
+
+/// What can be read of the first block of `dir` at or after its byte `from`; `None` behind the
+/// last. Blocks that have no place on the device are passed over, however many the size claims.
+///
+/// # Errors
+/// ENOTDIR; a corrupt inode or map of blocks.
+pub fn readdir_block(volume: &Volume, dir: InodeNo, from: u64) -> Result<Option<DirBlock>> {
+    let txn = volume.look_yielding();
+    let size = volume.block_size();
+    let directory = InodeBlocks::directory(&txn, dir)?;
+    let Some(extent) = txn.next_extent(dir, from.div_ceil(size))? else { return Ok(None) };
+    let number = u64::from(extent.logical).max(from.div_ceil(size));
+    let Some(number) = u32::try_from(number).ok().filter(|n| *n < directory.block_count()) else {
+        return Ok(None);
+    };
+    let (names, damage) = directory.read_block(number)?;
+    let mut entries = Vec::with_capacity(names.len());
+    for e in names {
+        // What the entry does not say, its inode does; if that cannot be read either, whoever
+        // uses the name finds out.
+        let kind = e.kind.map_or_else(|| kind_of(&txn, e.ino), Ok);
+        let kind = match kind {
+            Err(e @ crate::error::Ext4Error::NotCached { .. }) => return Err(e),
+            kind => kind.unwrap_or(steadfast_vfs::FileType::Regular),
+        };
+        entries.push(DirEntry { ino: Ino(e.ino.0.into()), kind, name: e.name, next: 0 });
+    }
+    let end = (u64::from(number) + 1) * size;
+    Ok(Some(DirBlock { entries, end, damage: damage.map(Into::into) }))
+}

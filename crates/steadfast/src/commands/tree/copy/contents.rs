@@ -1,0 +1,96 @@
+//! A file's contents: pieces of data at their places, holes left out.
+
+use std::ops::Range;
+
+use anyhow::Context;
+use steadfast_vfs::{Attr, Fh, FileSystem, FsError, Ino, SetAttr};
+
+use super::{Copy, Trouble};
+use crate::commands::tree::pieces::{CHUNK, next_data};
+
+/// How much data the files of an image can have. A block belongs to one file, so what goes beyond
+/// is made up: an extent tree of a few blocks can claim the same ones a million times.
+pub struct Budget {
+    /// Bytes that one file can have.
+    file: u64,
+    /// Bytes that may still be read of all.
+    all: u64,
+}
+
+/// Times the image's size that is read of it in all: files that share blocks by accident (what
+/// e2fsck finds as multiply-claimed) are still worth having.
+const SHARED: u64 = 4;
+
+impl Budget {
+    /// As much as the image has blocks.
+    pub fn of_image(fs: &dyn FileSystem) -> anyhow::Result<Self> {
+        let stat = fs.statfs().context("size of the image")?;
+        let file = stat.blocks.saturating_mul(stat.block_size.into());
+        Ok(Budget { file, all: file.saturating_mul(SHARED) })
+    }
+
+    /// For files that are what they seem.
+    pub fn unlimited() -> Self {
+        Budget { file: u64::MAX, all: u64::MAX }
+    }
+}
+
+impl Copy<'_, '_> {
+    /// Copies the data of an open file to another, new one.
+    pub(super) fn contents(
+        &mut self,
+        attr: &Attr,
+        from: Fh,
+        (to, made): (Fh, Ino),
+    ) -> Result<(), Trouble> {
+        let (mut at, mut data) = (0, 0_u64);
+        while let Some(piece) =
+            next_data(self.from.fs, from, at, attr.size).map_err(Trouble::From)?
+        {
+            let len = piece.end - piece.start;
+            data = data.saturating_add(len);
+            if data > self.budget.file || len > self.budget.all {
+                return Err(Trouble::Refused(format!(
+                    "claims more blocks than the image has; copied up to byte {}",
+                    piece.start
+                )));
+            }
+            self.budget.all -= len;
+            let end = piece.end;
+            at = self.piece(piece, from, to)?;
+            if at < end {
+                break;
+            }
+        }
+        if at < attr.size {
+            let size = SetAttr { size: Some(attr.size), ..SetAttr::default() };
+            self.to.fs.setattr(made, size).map_err(Trouble::To)?;
+        }
+        Ok(())
+    }
+
+    /// Copies one piece; returns how far it was there.
+    fn piece(&mut self, piece: Range<u64>, from: Fh, to: Fh) -> Result<u64, Trouble> {
+        let mut at = piece.start;
+        while at < piece.end {
+            // OK to cast: at most CHUNK.
+            let len = (piece.end - at).min(CHUNK) as usize;
+            let mut part = self.from.fs.read(from, at, len).map_err(|e| match at {
+                0 => Trouble::From(e),
+                _ => Trouble::Refused(format!("{e}; copied up to byte {at}")),
+            })?;
+            if part.is_empty() {
+                return Ok(at);
+            }
+            while !part.is_empty() {
+                let n = self.to.fs.write(to, at, part.clone()).map_err(Trouble::To)?;
+                if n == 0 {
+                    return Err(Trouble::To(FsError::Io { what: format!("at byte {at}") }));
+                }
+                at += n as u64;
+                part = part.slice(n..);
+            }
+        }
+        Ok(at)
+    }
+}

@@ -1,0 +1,35 @@
+//! The pieces of a file that hold data: between them are holes, which nobody reads or writes.
+
+use std::ops::Range;
+
+use steadfast_vfs::{Fh, FileSystem, FsError, Result, SeekTo};
+
+/// Bytes moved at a time.
+pub const CHUNK: u64 = 1 << 20;
+
+/// The first piece of data at or after `at`; `None` if only a hole follows. A file system that
+/// cannot tell has data up to `size`.
+pub fn next_data(fs: &dyn FileSystem, fh: Fh, at: u64, size: u64) -> Result<Option<Range<u64>>> {
+    if at >= size {
+        return Ok(None);
+    }
+    let start = match fs.seek(fh, at, SeekTo::Data) {
+        Ok(start) => start,
+        Err(FsError::NoAddress) => return Ok(None),
+        Err(e) if cannot_tell(&e) => return Ok(Some(at..size)),
+        Err(e) => return Err(e),
+    };
+    // A file that shrinks meanwhile has no more data.
+    let end = match fs.seek(fh, start, SeekTo::Hole) {
+        Ok(end) => end,
+        Err(FsError::NoAddress) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let piece = start.max(at)..end.min(size);
+    Ok((piece.start < piece.end).then_some(piece))
+}
+
+fn cannot_tell(e: &FsError) -> bool {
+    matches!(e, FsError::Unsupported { .. } | FsError::Invalid { .. })
+        || e.errno() == rustix::io::Errno::INVAL.raw_os_error()
+}

@@ -149,7 +149,12 @@ pub fn lose(
     let missing = (loss == Loss::Absent).then_some(device);
     let moment = Moment { tick, at: recording.time_of(tick) };
     let (inner, judge) = (Arc::clone(machine), Arc::clone(judge));
-    let ran = Sim::new(seed).run(move || switch_on(&*inner, missing, contents, &*judge, moment));
+    let back_to = match loss {
+        Loss::Stale(then) => Some(Moment { tick: then, at: recording.time_of(then) }),
+        _ => None,
+    };
+    let when = (moment, back_to);
+    let ran = Sim::new(seed).run(move || switch_on(&*inner, missing, contents, &*judge, when));
     let verdict = ran.unwrap_or_else(|stuck| {
         let cut = Cut::unmountable(moment.at, format!("recovery stopped: {stuck}"));
         Verdict::Recovered(Box::new(cut))
@@ -162,7 +167,7 @@ fn switch_on(
     missing: Option<usize>,
     contents: Vec<Store>,
     judge: &dyn Judge,
-    moment: Moment,
+    (moment, back_to): (Moment, Option<Moment>),
 ) -> Verdict {
     let log = RecordLog::new();
     let booted = match missing {
@@ -175,12 +180,30 @@ fn switch_on(
     };
     let mut cut = Cut { at: moment.at, tick: moment.tick, ..Cut::default() };
     judge.judge(&*fs, moment, &mut cut);
+    if let Some(back_to) = back_to.filter(|_| cut.foreign_bytes > 0) {
+        let mut then = Cut::default();
+        judge.judge(&*fs, back_to, &mut then);
+        only_old(&mut cut, &then);
+    }
     drop(fs);
     match shut_down() {
         Ok(contents) => cut.damage.extend(structure(&contents[machine.disk()])),
         Err(why) => cut.damage.push(format!("it could not be unmounted: {why}")),
     }
     Verdict::Recovered(Box::new(cut))
+}
+
+/// With a journal from before, a file may be as it was then. Of what has been overwritten since,
+/// durably, the judge knows nothing any more and takes it for foreign: it is a broken promise if
+/// the judge of that moment, to whom it was present, finds nothing wrong with the task's files.
+fn only_old(cut: &mut Cut, then: &Cut) {
+    let task = |finding: &String| finding.split('/').next().map(str::to_owned);
+    let wrong_then: Vec<_> = then.findings.iter().filter_map(task).collect();
+    let both = cut.findings.iter().filter_map(task).any(|task| wrong_then.contains(&task));
+    if then.foreign_bytes == 0 || !both {
+        cut.foreign_bytes = 0;
+        cut.broken_promises += 1;
+    }
 }
 
 /// What memory holds that has been without power.

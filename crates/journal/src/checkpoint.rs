@@ -3,8 +3,8 @@
 //! # A round
 //!
 //! 1. The oldest committed transactions are chosen; of their images those that are newest among
-//!    *committed* ones (`State::newest`). Sorted by block, they are written in large requests,
-//!    several in flight.
+//!    *committed* ones (`State::newest`). The owner is asked ([`BeforeHome`](crate::BeforeHome)).
+//!    Sorted by block, they are written in large requests, several in flight.
 //! 2. If anything was written: the file system's device is flushed.
 //! 3. Images that are home leave `newest`; transactions without live images leave the list.
 //! 4. The superblock is written with the new tail, durably.
@@ -47,8 +47,8 @@ use crate::{FsBlock, Result, Tid};
 
 /// The body of the task.
 pub(crate) fn run(shared: &Arc<Shared>) {
-    while let Some(batch) = next(shared) {
-        let written = write_home(shared, &batch);
+    while let Some(mut batch) = next(shared) {
+        let written = write_home(shared, &mut batch);
         // In any case: a commit may be waiting for exactly these blocks to come to rest.
         shared.state.lock().home_in_flight = Vec::new();
         shared.progress.notify_all();
@@ -60,7 +60,12 @@ pub(crate) fn run(shared: &Arc<Shared>) {
 }
 
 /// Images to write home, ascending by block, and the transaction that each is from.
-type Batch = Vec<(FsBlock, Tid, Bytes)>;
+struct Batch {
+    images: Vec<(FsBlock, Bytes)>,
+    tids: Vec<Tid>,
+    /// The newest of the transactions that were chosen.
+    newest: Tid,
+}
 
 /// Waits until there is something to do; `None` when the task ends.
 fn next(shared: &Shared) -> Option<Batch> {
@@ -74,19 +79,23 @@ fn next(shared: &Shared) -> Option<Batch> {
         }
         st = shared.checkpoint_work.wait(st);
     }
-    let mut batch = Vec::new();
+    let mut chosen = Vec::new();
+    let mut newest = st.tail_tid;
     for t in st.committed.iter().take(how_many(shared, &st)) {
+        newest = t.tid;
         for block in &t.blocks {
             if let Some(n) = st.newest.get(block)
                 && n.tid == t.tid
             {
-                batch.push((*block, t.tid, n.image.clone()));
+                chosen.push((*block, t.tid, n.image.clone()));
             }
         }
     }
-    batch.sort_unstable_by_key(|(block, ..)| *block);
-    st.home_in_flight = batch.iter().map(|(block, ..)| *block).collect();
-    Some(batch)
+    chosen.sort_unstable_by_key(|(block, ..)| *block);
+    st.home_in_flight = chosen.iter().map(|(block, ..)| *block).collect();
+    let tids = chosen.iter().map(|(_, tid, _)| *tid).collect();
+    let images = chosen.into_iter().map(|(block, _, image)| (block, image)).collect();
+    Some(Batch { images, tids, newest })
 }
 
 pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
@@ -114,15 +123,18 @@ fn how_many(shared: &Shared, st: &State) -> usize {
 }
 
 /// Steps 1 and 2. No write is in flight on return.
-fn write_home(shared: &Shared, batch: &Batch) -> Result<()> {
-    if batch.is_empty() {
+fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
+    if batch.images.is_empty() {
         return Ok(());
     }
     let config = &shared.config;
+    if let Some(owner) = &config.before_home {
+        owner.before_home(batch.newest, &mut batch.images)?;
+    }
     let block_size = u64::from(shared.log.block_size());
     let mut writer =
         Writer::new(&*shared.fs, config.max_request_bytes, config.checkpoint_in_flight);
-    for (block, _, image) in batch {
+    for (block, image) in &batch.images {
         writer.charge(config.cpu_cost(1, 0));
         writer.push(block.0 * block_size, image.clone());
     }
@@ -131,7 +143,7 @@ fn write_home(shared: &Shared, batch: &Batch) -> Result<()> {
         shared.flush_fs()?;
     }
     let mut st = shared.state.lock();
-    st.stats.home_blocks += batch.len() as u64;
+    st.stats.home_blocks += batch.images.len() as u64;
     st.stats.home_writes += writer.requests;
     Ok(())
 }
@@ -147,7 +159,7 @@ fn release(shared: &Shared, batch: &Batch) -> Result<()> {
     if st.ending {
         return Ok(());
     }
-    for (block, tid, _) in batch {
+    for ((block, _), tid) in batch.images.iter().zip(&batch.tids) {
         st.came_home(*block, *tid);
     }
     let freed = st.drop_finished();

@@ -209,7 +209,7 @@ fn finish(shared: &Shared, work: Work) {
     }
     st.install(t);
     drop(st);
-    work.on_commit.into_iter().for_each(|f| f());
+    work.on_commit.into_iter().for_each(|f| f(t.tid));
     let mut st = shared.state.lock();
     st.committed_tid = t.tid;
     st.average_commit = average(st.average_commit, now() - work.began);

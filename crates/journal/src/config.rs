@@ -1,8 +1,9 @@
 //! How a journal behaves.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Checksums;
+use crate::{BeforeHome, Checksums};
 
 /// How a journal behaves; the default is what the kernel does where it has the choice.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ pub struct Config {
     /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
     /// and [`steadfast_runtime::now`].
     pub unix_ns_at_zero: u64,
+    /// Asked before every checkpoint writes home.
+    pub before_home: Option<Arc<dyn BeforeHome>>,
     /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
     /// the processor's instruction runs at 10 to 15 GB/s from cache, and a logged block comes
     /// from memory.
@@ -72,6 +75,7 @@ impl Default for Config {
             checkpoint_in_flight: 32,
             max_request_bytes: 1 << 20,
             unix_ns_at_zero: 0,
+            before_home: None,
             cpu_checksum_ps_per_byte: 80,
             cpu_per_block: Duration::from_nanos(400),
             #[cfg(feature = "planted-bugs")]

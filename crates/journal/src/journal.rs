@@ -354,6 +354,16 @@ impl Journal {
     pub fn checkpoint_all(&self) -> Result<()> {
         let last = self.running_tid();
         self.commit(last)?;
+        self.checkpoint_committed()?;
+        let marked = self.mark_clean();
+        if let Err(e) = &marked {
+            self.shared.abort(e);
+        }
+        marked
+    }
+
+    /// Writes everything home that is committed now.
+    pub fn checkpoint_committed(&self) -> Result<()> {
         let shared = &*self.shared;
         let mut st = shared.state.lock();
         let last = st.committed_tid;
@@ -373,12 +383,7 @@ impl Journal {
         if st.checkpoint_wanted == Some(last) {
             st.checkpoint_wanted = None;
         }
-        drop(st);
-        let marked = self.mark_clean();
-        if let Err(e) = &marked {
-            shared.abort(e);
-        }
-        marked
+        Ok(())
     }
 
     /// Writes a superblock that says that the log is clean, if it is.

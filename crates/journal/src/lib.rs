@@ -16,6 +16,7 @@
 //! * After a crash: [`recover`], [`recover_dry`].
 
 mod anchor;
+mod before_home;
 mod checkpoint;
 mod checksum;
 mod commit;
@@ -39,6 +40,7 @@ mod writer;
 #[cfg(test)]
 mod testing;
 
+pub use before_home::BeforeHome;
 pub use config::Config;
 pub use error::{JournalError, Result};
 pub use flushes::Flushes;

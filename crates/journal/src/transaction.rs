@@ -9,8 +9,8 @@ use steadfast_runtime::Nanos;
 use crate::ondisk::layout::Layout;
 use crate::{FsBlock, LogBlock, Tid};
 
-/// Called once, when the transaction is durable; see [`Update::on_commit`].
-pub type OnCommit = Box<dyn FnOnce() + Send>;
+/// Called once, when the transaction is durable, with its number; see [`Update::on_commit`].
+pub type OnCommit = Box<dyn FnOnce(Tid) + Send>;
 
 /// One atomic change of the file system: after a crash all of it is there or nothing.
 #[derive(Default)]

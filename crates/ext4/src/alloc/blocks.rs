@@ -7,7 +7,7 @@ use steadfast_vfs::FsError;
 
 use super::bitmap::{self, Run};
 use crate::error::{Ext4Error, Result};
-use crate::meta::{Txn, Volume};
+use crate::meta::{MetaLog, Txn, Volume};
 use crate::ondisk::{GroupNo, InodeNo};
 
 /// A run at the goal that is shorter than wanted is taken if it has at least this many blocks;
@@ -59,14 +59,27 @@ enum Respect {
 }
 
 impl Volume {
-    /// Blocks whose freeing has become durable are free to use.
-    pub(crate) fn use_rested(&self) {
+    /// Blocks whose freeing has been committed are free to use. With an external journal this may
+    /// take a checkpoint (see `mount/home.rs`).
+    ///
+    /// # Errors
+    /// Of the journal, which is no more then.
+    pub(crate) fn use_rested(&self) -> Result<()> {
+        if self.home.as_ref().is_some_and(|home| home.holds_blocks())
+            && let MetaLog::Journal(journal) = &self.log
+        {
+            journal.checkpoint_committed()?;
+        }
         self.take_rested(&mut self.lock_meta().alloc.resting);
+        Ok(())
     }
 
     fn take_rested(&self, resting: &mut super::RangeSet) {
-        let rested =
+        let mut rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(home) = &self.home {
+            rested.extend(home.take_released());
+        }
         let count: u64 = rested.iter().map(|(start, end)| resting.remove(*start, *end)).sum();
         let mut space = self.space();
         space.resting_blocks = space.resting_blocks.saturating_sub(count);

@@ -142,7 +142,7 @@ impl Ext4 {
                 break;
             }
             self.volume.log.commit(self.volume.log.running_tid())?;
-            self.volume.use_rested();
+            self.volume.use_rested()?;
             outcome = operation();
         }
         outcome

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
-use steadfast_journal::{FsBlock, Journal, JournalError, Overlay, Tid};
+use steadfast_journal::{FsBlock, Journal, JournalError, OnCommit, Overlay, Tid};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FsError;
 
@@ -21,7 +21,7 @@ pub(crate) struct Update {
     /// Data that must be on the device before the update commits.
     pub wait_for: Vec<Completion>,
     /// What to do once it is durable; must not wait.
-    pub on_commit: Vec<Box<dyn FnOnce() + Send>>,
+    pub on_commit: Vec<OnCommit>,
 }
 
 /// The log of a volume.
@@ -234,7 +234,7 @@ impl DirectLog {
         if full {
             self.write_home()?;
         }
-        update.on_commit.into_iter().for_each(|f| f());
+        update.on_commit.into_iter().for_each(|f| f(Tid(1)));
         Ok(Tid(1))
     }
 

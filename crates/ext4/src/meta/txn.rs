@@ -226,10 +226,13 @@ impl<'v> Txn<'v> {
         };
         let resting = self.resting();
         if !resting.is_empty() {
-            let rested = self.volume.rested.clone();
+            let (rested, home) = (self.volume.rested.clone(), self.volume.home.clone());
             let freed: Vec<(u64, u64)> = resting.iter().collect();
-            update.on_commit.push(Box::new(move || {
-                rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
+            update.on_commit.push(Box::new(move |tid| match home {
+                Some(home) => home.hold(tid, freed),
+                None => {
+                    rested.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(freed);
+                }
             }));
         }
         let told = self.take_told(!update.revokes.is_empty());

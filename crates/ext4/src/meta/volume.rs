@@ -16,7 +16,7 @@ use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
 use crate::fastcommit::Track;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
-use crate::mount::Protection;
+use crate::mount::{HomeMark, Protection};
 use crate::namespace::NameCache;
 use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
 use crate::quota::Quotas;
@@ -37,6 +37,8 @@ pub struct Volume {
     pub(crate) space: sync::Mutex<Space>,
     /// Blocks freed by transactions that have committed since the allocator last looked.
     pub(crate) rested: Arc<sync::Mutex<Vec<(u64, u64)>>>,
+    /// Of an external journal: how far its log must go for what is on the device.
+    pub(crate) home: Option<Arc<HomeMark>>,
     /// The flush of the device that the data of any file outside the log needs.
     pub(crate) outside: Arc<AtomicU64>,
     /// With data=transact: the blocks that may be overwritten.

@@ -6,11 +6,13 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{
-    Checksums, Journal, JournalError, Log, LogBlock, LogExtent, Overlay, Recovery, RecoveryReport,
+    BeforeHome, Checksums, Journal, JournalError, Log, LogBlock, LogExtent, Overlay, Recovery,
+    RecoveryReport,
 };
 use steadfast_vfs::FileType;
 use uuid::Uuid;
 
+use super::home::HomeMark;
 use super::options::{DataMode, MountOptions};
 use super::superblock::FoundSuperblock;
 use super::{groups, needs_recovery, stale, superblock};
@@ -50,7 +52,23 @@ impl Found {
     ) -> Result<RecoveryReport> {
         let recovery = planted(Recovery::read(&self.log, &**device)?, options);
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
-        Ok(recovery.finish(&self.log, &**device, &changes)?)
+        let bootstrap = superblock::find(&**device)?;
+        let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+        // A superblock that is torn is made whole first, from the log.
+        let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };
+        let owner = home.as_ref().map(|home| home as &dyn BeforeHome);
+        Ok(recovery.finish(&self.log, &**device, &changes, owner)?)
+    }
+
+    /// The home mark, if the log is external.
+    pub(super) fn home_mark(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+        layout: &Layout,
+        data_in_place: bool,
+    ) -> Result<Option<HomeMark>> {
+        let external = self.log.is_external();
+        external.then(|| HomeMark::read(device, layout, data_in_place)).transpose()
     }
 
     /// What [`replay`](Self::replay) would do, and the blocks that it would write home.
@@ -346,6 +364,7 @@ pub(super) fn recover(
 /// Opens the recovered log for use.
 pub(super) fn open(
     found: Found,
+    home: Option<Arc<HomeMark>>,
     device: &Arc<dyn BlockDevice>,
     features: Features,
     clock: Clock,
@@ -363,6 +382,7 @@ pub(super) fn open(
         wide: features.incompat.contains(Incompat::BIT64),
         unix_ns_at_zero: clock.unix_ns_at_zero(),
         on_demand: options.data == DataMode::Transact,
+        before_home: home.map(|home| home as Arc<dyn BeforeHome>),
         ..options.journal.clone()
     };
     Ok(MetaLog::Journal(Journal::open(found.log, Arc::clone(device), config)?))

@@ -15,6 +15,7 @@
 //! 6. Orphans are deleted or cut to their size.
 
 mod groups;
+mod home;
 mod journal;
 pub(crate) mod mmp;
 mod options;
@@ -33,6 +34,7 @@ use steadfast_journal::Overlay;
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
+pub(crate) use home::HomeMark;
 pub(crate) use journal::{find_internal, internal_log};
 pub(crate) use mmp::Protection;
 pub(crate) use options::INODE_COST;
@@ -146,11 +148,14 @@ impl Ext4 {
         let journal_blocks = found.as_ref().map(|f| f.blocks.clone()).unwrap_or_default();
         let loaded = Loaded { superblock, layout, groups, journal_blocks };
         let clock = Clock::new(options.simulated_epoch);
+        let mut home = None;
         let log = match (read_only, found) {
             (true, _) => MetaLog::ReadOnly(recovered.overlay),
             (false, Some(found)) => {
                 let features = loaded.superblock.features();
-                journal::open(found, &device, features, clock, &options)?
+                let data_in_place = options.data != DataMode::Journal;
+                home = found.home_mark(&device, &loaded.layout, data_in_place)?.map(Arc::new);
+                journal::open(found, home.clone(), &device, features, clock, &options)?
             }
             (false, None) if options.data == DataMode::Transact => {
                 let what = "data=transact needs a journal, and the file system has none: give it \
@@ -162,6 +167,7 @@ impl Ext4 {
         let volume = assemble(device, loaded, log, clock, &options);
         let mut volume = orphans::load(volume)?;
         volume.protection = protection;
+        volume.home = home;
         volume.quotas = Quotas::load(&volume)?;
         let tells = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
         volume.fast = tells.then(Track::default);
@@ -292,6 +298,7 @@ fn assemble(
         names: NameCache::new(options.inode_cache.saturating_mul(2)),
         space: StdMutex::new(space),
         rested: Arc::default(),
+        home: None,
         outside: Arc::default(),
         fresh: transacts.then(Fresh::default),
         status: Status::default(),

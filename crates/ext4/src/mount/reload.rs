@@ -31,9 +31,12 @@ impl Volume {
             meta.alloc = AllocState::default();
             meta.xattr_blocks = KnownBlocks::default();
             let (free_blocks, free_inodes) = count_free(&self.layout, &meta.groups);
+            let held = self.home.as_ref().map(|home| home.forget_released()).unwrap_or_default();
+            held.iter().for_each(|(start, end)| meta.alloc.rest(*start, *end));
             let mut space = self.space();
             (space.free_blocks, space.free_inodes) = (free_blocks, free_inodes);
-            (space.resting_blocks, space.delayed_blocks, space.settled_blocks) = (0, 0, 0);
+            (space.delayed_blocks, space.settled_blocks) = (0, 0);
+            space.resting_blocks = held.iter().map(|(start, end)| end - start).sum();
         }
         self.rested.lock().unwrap_or_else(PoisonError::into_inner).clear();
         if let Some(fresh) = &self.fresh {

@@ -43,6 +43,7 @@ pub fn replay(
         let mut features = after.features();
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
         after.set_features(features);
+        after.clear_home_mark();
         if let Some(volume) = stage(device, &found)? {
             bring_up_to_date(&mut after, &volume);
         }

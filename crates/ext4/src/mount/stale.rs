@@ -11,10 +11,13 @@
 //! * If the log holds an image of the superblock, its time of mount is that of the mount that
 //!   wrote it. This needs no clock that goes right: the same time is proof enough that it is ours.
 //!
-//! What cannot be told: a log that was put back as it was earlier in the same mount.
+//! Within one mount the disk itself says how far the log must go: the home mark (see
+//! `ondisk/home_mark.rs`). It counts only for the mount and the journal that wrote it, and where it
+//! does, it decides alone. A log that was put back as it was before, but after all that it held so
+//! far had gone home, is not refused: the file system is whole, what was promised since is missing.
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::{FsBlock, Log, Recovery};
+use steadfast_journal::{FsBlock, Log, Recovery, Tid};
 
 use crate::error::{Ext4Error, Result};
 use crate::ondisk::{Layout, Superblock};
@@ -26,7 +29,8 @@ fn mounted_at(sb: &Superblock) -> u64 {
     u64::from(sb.mount_time.get()) | u64::from(sb.mount_time_hi) << 32
 }
 
-/// Refuses a log that is older than the last mount of the file system. Reads only.
+/// Refuses a log that is older than what is on the file system's device, as far as this is known.
+/// Reads only.
 pub(super) fn refuse(
     device: &dyn BlockDevice,
     superblock: &Superblock,
@@ -34,6 +38,9 @@ pub(super) fn refuse(
     log: &Log,
 ) -> Result<()> {
     let Recovery { report, overlay, .. } = Recovery::read(log, device)?;
+    if let Some(mark) = superblock.home_mark() {
+        return check_mark(log, report.newest_tid(), mark);
+    }
     let Some(newest) = report.newest_commit else { return Ok(()) };
     let mounted = mounted_at(superblock);
     let (block, offset) = layout.superblock_place();
@@ -53,6 +60,22 @@ pub(super) fn refuse(
          would write old metadata over new. Give the journal of the last mount; if that is lost, \
          `steadfast journal detach --discard-unreplayed`; if it is the right one all the same, \
          because the clock was wrong, e2fsck -fy replays it",
+        log.device().info().name
+    );
+    Err(Ext4Error::Refused { what })
+}
+
+/// Refuses a log that ends before a transaction of which blocks are in their places.
+fn check_mark(log: &Log, newest: Tid, mark: Tid) -> Result<()> {
+    if newest.is_at_least(mark) {
+        return Ok(());
+    }
+    let what = format!(
+        "{}: this journal is older than the file system: it ends with transaction {newest}, and \
+         blocks of transaction {mark} are on the disk already. It is a copy from before (a \
+         snapshot, a backup, a card restored), and replaying it would write old metadata over new. \
+         Give the journal as it was last; if that is lost, `steadfast journal detach \
+         --discard-unreplayed`, then e2fsck -f",
         log.device().info().name
     );
     Err(Ext4Error::Refused { what })

@@ -3,7 +3,7 @@
 use super::superblock;
 use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
-use crate::meta::MetaLog;
+use crate::meta::{MetaLog, Tid};
 use crate::ondisk::{Compat, Incompat, RoCompat, StateFlags, Superblock};
 
 impl Ext4 {
@@ -39,13 +39,26 @@ impl Ext4 {
     /// Changes the superblock in its place, after the log holds it: a write that a power cut
     /// tears is made whole by recovery.
     fn rewrite_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
-        self.log_superblock(change)?;
-        let mut meta = self.volume.lock_meta();
-        superblock::write(&*self.volume.device, &mut meta.superblock)
+        let write = |tid: Option<Tid>| {
+            let mut meta = self.volume.lock_meta();
+            if let Some(tid) = tid {
+                meta.superblock.set_home_mark(tid);
+            }
+            superblock::write(&*self.volume.device, &mut meta.superblock)?;
+            Ok((meta.superblock, ()))
+        };
+        match &self.volume.home {
+            // No checkpoint begins meanwhile, so this write is the only one.
+            Some(home) => home.while_written(|| write(Some(self.log_superblock(change)?))),
+            None => {
+                self.log_superblock(change)?;
+                write(None).map(|(_, done)| done)
+            }
+        }
     }
 
-    /// Commits a changed superblock.
-    fn log_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<()> {
+    /// Commits a changed superblock; returns the transaction.
+    fn log_superblock(&self, change: impl FnOnce(&mut Superblock)) -> Result<Tid> {
         let seconds = self.volume.clock.seconds();
         let mut txn = self.volume.look();
         let sb = txn.superblock_mut();
@@ -53,7 +66,8 @@ impl Ext4 {
         sb.write_time.set(seconds as u32);
         sb.write_time_hi = (seconds >> 32) as u8;
         let tid = txn.finish()?;
-        self.volume.log.commit(tid)
+        self.volume.log.commit(tid)?;
+        Ok(tid)
     }
 
     /// Writes everything to its place (with data=transact: what the last transaction point holds,
@@ -106,6 +120,7 @@ impl Ext4 {
         sb.state.set(state);
         let mut features = sb.features();
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
+        sb.clear_home_mark();
         if !orphans_left {
             features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
         }

@@ -20,6 +20,7 @@ mod dirent;
 mod extent;
 mod features;
 mod group;
+mod home_mark;
 mod htree;
 mod inode;
 mod inode_time;
@@ -46,6 +47,7 @@ pub use extent::{
 };
 pub use features::{Compat, Features, Incompat, RoCompat};
 pub use group::{GroupDesc, GroupFlags};
+pub(crate) use home_mark::CHANGES_AT;
 pub use htree::{
     DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxCountLimit, DxEntry, DxRootInfo, DxTail,
     HashVersion, dx_entries_offset,

@@ -22,30 +22,48 @@ const FIRST_SECTOR: usize = 512;
 const SLACK_AT: usize = std::mem::offset_of!(Superblock, algorithm_usage);
 const CHECKSUM_AT: usize = std::mem::offset_of!(Superblock, checksum);
 
-/// Bit `i` of a difference of checksums to the slack that makes it.
-fn slack_of_bits() -> &'static [u32; 32] {
-    static TABLE: OnceLock<[u32; 32]> = OnceLock::new();
-    TABLE.get_or_init(|| {
-        let mut tail = [0; SUPERBLOCK_LEN];
-        let mut pairs = [(0, 0); 32];
+/// The four bytes that keep the checksum as it is.
+static SLACK: Balance = Balance::new(SLACK_AT);
+
+/// Four bytes of the superblock, from byte `at` on, with which its checksum can be made any.
+pub(crate) struct Balance {
+    at: usize,
+    /// Bit `i` of a difference of checksums to the change of the bytes that makes it.
+    slack_of_bits: OnceLock<[u32; 32]>,
+}
+
+impl Balance {
+    pub(crate) const fn new(at: usize) -> Balance {
+        Balance { at, slack_of_bits: OnceLock::new() }
+    }
+
+    /// What the bytes, now `slack`, must be for the checksum to change by `difference`.
+    pub(crate) fn of(&self, difference: u32, slack: u32) -> u32 {
+        let bits = self.slack_of_bits.get_or_init(|| slack_of_bits(self.at)).iter().enumerate();
+        bits.filter(|(i, _)| difference >> i & 1 == 1).fold(slack, |slack, (_, s)| slack ^ s)
+    }
+}
+
+fn slack_of_bits(at: usize) -> [u32; 32] {
+    let mut tail = [0; SUPERBLOCK_LEN];
+    let mut pairs = [(0, 0); 32];
+    for (i, pair) in pairs.iter_mut().enumerate() {
+        let slack = 1u32 << i;
+        tail[at..at + 4].copy_from_slice(&slack.to_le_bytes());
+        *pair = (crc32c(0, &tail[at..CHECKSUM_AT]), slack);
+    }
+    for bit in 0..32 {
+        // A row is always found: the checksum of four bytes can be inverted.
+        let Some(row) = (bit..32).find(|r| pairs[*r].0 >> bit & 1 == 1) else { break };
+        pairs.swap(bit, row);
+        let pivot = pairs[bit];
         for (i, pair) in pairs.iter_mut().enumerate() {
-            let slack = 1u32 << i;
-            tail[SLACK_AT..SLACK_AT + 4].copy_from_slice(&slack.to_le_bytes());
-            *pair = (crc32c(0, &tail[SLACK_AT..CHECKSUM_AT]), slack);
-        }
-        for bit in 0..32 {
-            // A row is always found: the checksum of four bytes can be inverted.
-            let Some(row) = (bit..32).find(|r| pairs[*r].0 >> bit & 1 == 1) else { break };
-            pairs.swap(bit, row);
-            let pivot = pairs[bit];
-            for (i, pair) in pairs.iter_mut().enumerate() {
-                if i != bit && pair.0 >> bit & 1 == 1 {
-                    *pair = (pair.0 ^ pivot.0, pair.1 ^ pivot.1);
-                }
+            if i != bit && pair.0 >> bit & 1 == 1 {
+                *pair = (pair.0 ^ pivot.0, pair.1 ^ pivot.1);
             }
         }
-        pairs.map(|(_, slack)| slack)
-    })
+    }
+    pairs.map(|(_, slack)| slack)
 }
 
 impl Superblock {
@@ -68,11 +86,7 @@ impl Superblock {
             return;
         }
         let difference = self.computed_checksum() ^ before.checksum.get();
-        let slack = slack_of_bits()
-            .iter()
-            .enumerate()
-            .filter(|(i, _)| difference >> i & 1 == 1)
-            .fold(self.algorithm_usage.get(), |slack, (_, s)| slack ^ s);
+        let slack = SLACK.of(difference, self.algorithm_usage.get());
         self.algorithm_usage.set(slack);
         self.checksum = before.checksum;
         debug_assert!(self.checksum_ok(), "every difference can be made up for");

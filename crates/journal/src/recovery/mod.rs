@@ -25,7 +25,7 @@ use steadfast_block::BlockDevice;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
 use crate::writer::Writer;
-use crate::{FsBlock, JournalError, Log, Result, Tid};
+use crate::{BeforeHome, FsBlock, JournalError, Log, Result, Tid};
 
 pub use fast::{FastCommits, FastTag};
 
@@ -84,6 +84,13 @@ pub enum Finding {
     },
     /// The superblock's checksum is that of another update of it; see the media assumptions.
     TornSuperblock,
+}
+
+impl RecoveryReport {
+    /// The newest transaction that is whole in the log or, if it holds none, that it ever held.
+    pub fn newest_tid(&self) -> Tid {
+        self.next_tid.plus(u32::MAX - 1)
+    }
 }
 
 impl fmt::Display for Finding {
@@ -147,7 +154,8 @@ impl Recovery {
 
     /// Writes everything home and marks the log clean; `changes` is what the fast commits do
     /// beyond `overlay`. A power cut in between leaves a log that recovers to the same state, by
-    /// whomever: `changes` are logged as one transaction first. Does nothing to a clean log.
+    /// whomever: `changes` are logged as one transaction first. `owner` is asked before anything
+    /// goes home. Does nothing to a clean log.
     ///
     /// # Errors
     /// [`JournalError::Refused`] if the changes do not fit the log; nothing has been written then.
@@ -157,6 +165,7 @@ impl Recovery {
         log: &Log,
         fs: &dyn BlockDevice,
         changes: &Overlay,
+        owner: Option<&dyn BeforeHome>,
     ) -> Result<RecoveryReport> {
         let clean_first = self.has(Bug::RecoveryNotIdempotent);
         let mut report = self.report;
@@ -167,13 +176,14 @@ impl Recovery {
         if clean_first {
             mark_clean(log, report.next_tid)?;
         }
-        write_home(log, fs, &self.overlay)?;
+        let newest = report.newest_tid();
+        write_home(log, fs, self.overlay, newest, owner)?;
         if let Some(fast) = &self.fast_commits
             && !changes.is_empty()
         {
             let unix_ns = report.newest_commit.unwrap_or(0).saturating_mul(1_000_000_000);
             settle::log_transaction(log, fast.tid, changes, unix_ns)?;
-            write_home(log, fs, changes)?;
+            write_home(log, fs, changes.clone(), fast.tid, owner)?;
             report.next_tid = fast.tid.plus(2);
         }
         mark_clean(log, report.next_tid)?;
@@ -199,7 +209,7 @@ impl Recovery {
 /// [`JournalError::Block`] if a device failed; then the log is as it was and recovery can be tried
 /// again.
 pub fn recover(log: &Log, fs: &dyn BlockDevice) -> Result<RecoveryReport> {
-    examine(log, fs)?.without_fast_commits()?.finish(log, fs, &Overlay::new())
+    examine(log, fs)?.without_fast_commits()?.finish(log, fs, &Overlay::new(), None)
 }
 
 /// What [`recover`] would do, without writing anything: the report, and the contents of the
@@ -272,11 +282,21 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
     Ok(Recovery::new(report, overlay, fast_commits))
 }
 
-fn write_home(log: &Log, fs: &dyn BlockDevice, overlay: &Overlay) -> Result<()> {
+fn write_home(
+    log: &Log,
+    fs: &dyn BlockDevice,
+    overlay: Overlay,
+    newest: Tid,
+    owner: Option<&dyn BeforeHome>,
+) -> Result<()> {
     let block_size = u64::from(log.block_size());
+    let mut images: Vec<_> = overlay.into_iter().collect();
+    if let Some(owner) = owner.filter(|_| !images.is_empty()) {
+        owner.before_home(newest, &mut images)?;
+    }
     let mut writer = Writer::new(fs, 1 << 20, 32);
-    for (block, image) in overlay {
-        writer.push(block.0 * block_size, image.clone());
+    for (block, image) in images {
+        writer.push(block.0 * block_size, image);
     }
     writer.finish()?;
     if fs.info().volatile_cache {

@@ -113,7 +113,7 @@ fn failed_ordered_data_aborts_and_nothing_is_released() {
             let tid = journal
                 .submit(Update {
                     wait_for: vec![Completion::ready(Err(error))],
-                    on_commit: vec![Box::new(move || flag.store(true, Ordering::SeqCst))],
+                    on_commit: vec![Box::new(move |_| flag.store(true, Ordering::SeqCst))],
                     ..update(1, 1)
                 })
                 .unwrap();

@@ -162,7 +162,7 @@ impl Load {
             writes: changes.iter().filter_map(image).collect(),
             revokes,
             wait_for,
-            on_commit: vec![Box::new(move || released.lock().unwrap().extend(freed))],
+            on_commit: vec![Box::new(move |_| released.lock().unwrap().extend(freed))],
         }
     }
 

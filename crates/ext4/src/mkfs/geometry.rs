@@ -28,6 +28,7 @@ fn possible() -> Features {
     all.compat |= Compat::SPARSE_SUPER2 | Compat::FAST_COMMIT;
     all.incompat |= Incompat::META_BG | Incompat::EA_INODE | Incompat::CASEFOLD;
     all.ro_compat |= RoCompat::GDT_CSUM | RoCompat::BIGALLOC;
+    all.ro_compat |= RoCompat::QUOTA | RoCompat::PROJECT;
     all
 }
 
@@ -143,8 +144,20 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
     if options.inode_ratio.is_some_and(|r| r < block_size.min(1024) || r > 4 << 20) {
         return Err(refused("choose 1024 bytes to 4 MiB for each inode"));
     }
-    if options.uuid.is_nil() {
-        return Err(refused("the UUID is zero"));
+    if options.features.ro_compat.contains(RoCompat::PROJECT) && inode_size <= 128 {
+        return Err(refused("project needs inodes of more than 128 bytes (-I 256)"));
+    }
+    let quota_with_values = options.features.ro_compat.contains(RoCompat::QUOTA)
+        && options.features.incompat.contains(Incompat::EA_INODE);
+    if quota_with_values {
+        return Err(refused("quota together with ea_inode"));
+    }
+    let strict = options.strict_encoding;
+    if strict && !options.features.incompat.contains(Incompat::CASEFOLD) {
+        return Err(refused("encoding_flags needs casefold (-O casefold)"));
+    }
+    if options.grows_to.is_some() && !options.features.compat.contains(Compat::RESIZE_INODE) {
+        return Err(refused("resize needs the resize_inode feature"));
     }
     if let JournalChoice::InternalOf(n) = options.journal
         && n < 1024
@@ -152,6 +165,10 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
         return Err(refused(format!("a journal of {n} blocks: it has at least 1024")));
     }
     let available = info.size / u64::from(block_size);
+    let blocks = options.blocks.unwrap_or(available);
+    if let Some(n) = options.grows_to.filter(|n| *n <= blocks || *n > u64::from(u32::MAX)) {
+        return Err(refused(format!("resize={n}: more than its {blocks} blocks, below 2^32")));
+    }
     if let Some(n) = options.blocks.filter(|n| *n > available) {
         return Err(refused(format!(
             "{}: {n} blocks of {block_size} bytes do not fit, only {available}",
@@ -174,11 +191,14 @@ struct Counts {
     reserved: u64,
 }
 
-/// Blocks reserved for descriptors: enough to grow to 1024 times the size
-/// (`calc_reserved_gdt_blocks`).
-fn reserved_gdt(blocks: u64, first: u64, bpg: u32, descs_per_block: u32, desc_blocks: u32) -> u32 {
+/// Blocks that a file system is to be able to grow to unless it is said: 1024 times its size.
+fn grown(blocks: u64) -> u64 {
     const MOST: u64 = 0xffff_ffff;
-    let grown = if blocks < MOST / 1024 { blocks * 1024 } else { MOST };
+    if blocks < MOST / 1024 { blocks * 1024 } else { MOST }
+}
+
+/// Blocks reserved for descriptors: enough to grow so far (`calc_reserved_gdt_blocks`).
+fn reserved_gdt(grown: u64, first: u64, bpg: u32, descs_per_block: u32, desc_blocks: u32) -> u32 {
     let groups = (grown - first).div_ceil(u64::from(bpg));
     groups.div_ceil(u64::from(descs_per_block)).saturating_sub(u64::from(desc_blocks)) as u32
 }
@@ -262,7 +282,11 @@ fn counts(
             }
         };
         let reserved_gdt = if features.compat.contains(Compat::RESIZE_INODE) {
-            reserved_gdt(blocks, first, bpg, descs_per_block, desc_blocks).min(block_size / 4)
+            let enough = |to| reserved_gdt(to, first, bpg, descs_per_block, desc_blocks);
+            let by_default = || enough(grown(blocks));
+            // As mke2fs: what needs no block more is not taken at its word.
+            let wanted = options.grows_to.map_or(0, enough);
+            (if wanted > 0 { wanted } else { by_default() }).min(block_size / 4)
         } else {
             0
         };
@@ -347,7 +371,12 @@ pub(super) fn superblock(info: &DeviceInfo, options: &Options) -> Result<Superbl
     }
     if features.incompat.contains(Incompat::CASEFOLD) {
         sb.encoding.set(ENCODING_UTF8_12_1);
+        sb.encoding_flags.set(u16::from(options.strict_encoding));
     }
+    let stride = u16::try_from(options.raid_stride)
+        .map_err(|_| refused(format!("stride={}: at most 65535", options.raid_stride)))?;
+    sb.raid_stride.set(stride);
+    sb.raid_stripe_width.set(options.raid_stripe_width);
     set_identity(&mut sb, options);
     set_times(&mut sb, options.time);
     Ok(sb)

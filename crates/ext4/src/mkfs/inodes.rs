@@ -4,6 +4,7 @@ use steadfast_vfs::{FileType, Timestamp};
 use zerocopy::IntoBytes;
 
 use crate::error::Result;
+use crate::mkfs::options::Options;
 use crate::mkfs::plan::Plan;
 use crate::mkfs::refused;
 use crate::ondisk::{
@@ -67,8 +68,18 @@ impl Plan {
         Some(runs)
     }
 
+    /// An empty file of the file system's own, without a name.
+    pub(super) fn hidden_file(&self) -> RawInode {
+        self.new_inode(FileType::Regular, 0o600, 1)
+    }
+
+    /// The first number that no inode has.
+    pub(super) fn next_inode(&self) -> InodeNo {
+        InodeNo(self.inodes.last_key_value().map_or(LOST_FOUND.0, |(last, _)| last.0) + 1)
+    }
+
     /// The root directory and lost+found.
-    pub(super) fn add_directories(&mut self) -> Result<()> {
+    pub(super) fn add_directories(&mut self, options: &Options) -> Result<()> {
         let bs = self.layout.block_size as usize;
         let root_runs = self.take(1)?;
         let mut block = vec![0; bs];
@@ -77,7 +88,9 @@ impl Plan {
         put_dirent(&mut block, 0, 12, InodeNo::ROOT, kind, b".");
         put_dirent(&mut block, 12, 12, InodeNo::ROOT, kind, b"..");
         put_dirent(&mut block, 24, usable - 24, LOST_FOUND, kind, b"lost+found");
-        let root = self.new_inode(FileType::Directory, 0o755, 3);
+        let mut root = self.new_inode(FileType::Directory, options.root_mode, 3);
+        root.set_uid(options.root_owner.0);
+        root.set_gid(options.root_owner.1);
         self.add_directory(InodeNo::ROOT, root, &root_runs, vec![block])?;
 
         let count = (LOST_FOUND_BYTES / bs).clamp(2, LOST_FOUND_MOST);
@@ -230,7 +243,7 @@ impl Plan {
         if !self.sb.features().compat.contains(Compat::ORPHAN_FILE) {
             return Ok(());
         }
-        let ino = InodeNo(LOST_FOUND.0 + 1);
+        let ino = self.next_inode();
         let bs = self.layout.block_size as usize;
         // Between 32 and 512 blocks, 1/4096 of the file system.
         let count = (self.layout.blocks_count / 4096).clamp(32, 512);

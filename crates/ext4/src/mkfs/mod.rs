@@ -22,6 +22,7 @@ mod made;
 mod options;
 mod plan;
 mod pointers;
+mod quota;
 mod space;
 mod tables;
 mod write;
@@ -49,6 +50,27 @@ pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
     if info.read_only {
         return Err(refused(format!("{}: the device is read-only", info.name)));
     }
+    let (mut plan, external) = planned(device, options)?;
+    let written = write::write(device, &mut plan, options)?;
+    journal::format(device, &plan, options, external.as_ref())?;
+    write::commit(device, &plan)?;
+    Ok(Made::of(&plan, &info.name, written))
+}
+
+/// What [`make`] would make. Nothing is written.
+///
+/// # Errors
+/// As [`make`]: what cannot be made is refused here too.
+pub fn look(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
+    let (plan, _) = planned(device, options)?;
+    Ok(Made::of(&plan, &device.info().name, 0))
+}
+
+fn planned(
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+) -> Result<(plan::Plan, Option<journal::ExternalJournal>)> {
+    let info = device.info();
     let sb = geometry::superblock(&info, options)?;
     let layout = Layout::new(&sb, info.size)?;
     let external = journal::check_external(device, &layout, options)?;
@@ -56,10 +78,7 @@ pub fn make(device: &Arc<dyn BlockDevice>, options: &Options) -> Result<Made> {
     if let Some(external) = &external {
         plan.attach(external);
     }
-    let written = write::write(device, &mut plan, options)?;
-    journal::format(device, &plan, options, external.as_ref())?;
-    write::commit(device, &plan)?;
-    Ok(Made::of(&plan, &info.name, written))
+    Ok((plan, external))
 }
 
 fn refused(what: impl Into<String>) -> Ext4Error {

@@ -88,6 +88,18 @@ pub struct Options {
     pub journal: JournalChoice,
     /// What is known of the device's contents.
     pub contents: Contents,
+    /// User and group of the root directory (`-E root_owner`).
+    pub root_owner: (u32, u32),
+    /// Permissions of the root directory (`-E root_perms`).
+    pub root_mode: u16,
+    /// Blocks of a RAID's chunk (`-E stride`), 0 if there is none.
+    pub raid_stride: u32,
+    /// Blocks of a RAID's stripe (`-E stripe_width`), 0 if there is none.
+    pub raid_stripe_width: u32,
+    /// Blocks that it is to be able to grow to while it is mounted (`-E resize`).
+    pub grows_to: Option<u64>,
+    /// With `casefold`: names that are no UTF-8 are refused (`-E encoding_flags=strict`).
+    pub strict_encoding: bool,
 }
 
 impl Options {
@@ -142,6 +154,12 @@ impl Options {
             label: String::new(),
             journal: JournalChoice::Internal,
             contents: Contents::Unknown,
+            root_owner: (0, 0),
+            root_mode: 0o755,
+            raid_stride: 0,
+            raid_stripe_width: 0,
+            grows_to: None,
+            strict_encoding: false,
         }
     }
 

@@ -50,8 +50,9 @@ impl Plan {
             groups: Vec::new(),
         };
         plan.add_reserved();
-        plan.add_directories()?;
+        plan.add_directories(options)?;
         plan.add_resize_inode()?;
+        plan.add_quota_files()?;
         plan.add_orphan_file()?;
         if matches!(options.journal, JournalChoice::Internal | JournalChoice::InternalOf(_)) {
             let runs = journal::place_internal(&mut plan, options)?;

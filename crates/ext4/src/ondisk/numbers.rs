@@ -14,6 +14,10 @@ impl InodeNo {
     pub const NONE: InodeNo = InodeNo(0);
     /// The root directory (`EXT4_ROOT_INO`).
     pub const ROOT: InodeNo = InodeNo(2);
+    /// Usage by users (`EXT4_USR_QUOTA_INO`).
+    pub const USER_QUOTA: InodeNo = InodeNo(3);
+    /// Usage by groups (`EXT4_GRP_QUOTA_INO`).
+    pub const GROUP_QUOTA: InodeNo = InodeNo(4);
     /// Holds the blocks reserved for more group descriptors (`EXT4_RESIZE_INO`).
     pub const RESIZE: InodeNo = InodeNo(7);
     /// The usual internal journal (`EXT4_JOURNAL_INO`).

@@ -8,8 +8,9 @@ use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::mkfs::{
     Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::Features;
+use steadfast_ext4::ondisk::{Compat, Features, RoCompat};
 use steadfast_host::Mount;
+use uuid::Uuid;
 
 use crate::sparse_image::{Image, can_mount, e2fsck, run_ok, uuid};
 
@@ -82,7 +83,10 @@ fn compare_parts(
     assert_clean(&ours);
     let theirs = Image::new(size);
     let bs = block_size.to_string();
-    let mut args = vec!["-q", "-F", "-b", &bs, "-E", "lazy_itable_init=1"];
+    let mut args = vec!["-q", "-F", "-b", &bs];
+    if !mke2fs.contains(&"-E") {
+        args.extend(["-E", "lazy_itable_init=1"]);
+    }
     if !mke2fs.contains(&"-t") {
         args.extend(["-t", "ext4"]);
     }
@@ -108,6 +112,67 @@ fn compare_parts(
         }
     }
     assert_eq!(a.len(), b.len());
+}
+
+#[test]
+fn quota_files_are_the_same_as_mke2fs() {
+    let cases: [(&str, RoCompat, Compat); 4] = [
+        ("quota", RoCompat::QUOTA, Compat::empty()),
+        ("project", RoCompat::PROJECT, Compat::empty()),
+        ("quota,project", RoCompat::QUOTA.union(RoCompat::PROJECT), Compat::empty()),
+        (
+            "quota,project,orphan_file",
+            RoCompat::QUOTA.union(RoCompat::PROJECT),
+            Compat::ORPHAN_FILE,
+        ),
+    ];
+    for (words, ro_compat, compat) in cases {
+        let with = |o: &mut Options| {
+            o.features.ro_compat |= ro_compat;
+            o.features.compat |= compat;
+        };
+        compare(64 * MIB, 1024, with, &["-O", words]);
+        compare(300 * MIB, 4096, with, &["-O", words]);
+    }
+    // Owners whose numbers share a part of the tree, none of it, or all.
+    for owner in [(0, 0), (1, 300), (0x0102_0304, 0x0102_0305), (u32::MAX - 1, 7)] {
+        let image = Image::new(64 * MIB);
+        let mut o = options();
+        o.features.ro_compat |= RoCompat::QUOTA | RoCompat::PROJECT;
+        (o.root_owner, o.root_mode) = (owner, 0o1770);
+        make(&image.device(), &o).unwrap();
+        assert_clean(&image);
+        let path = image.path.to_str().unwrap();
+        let shown = run_ok("debugfs", &["-R", "stat /", path]);
+        let expected = format!("User: {:5}   Group: {:5}", owner.0, owner.1);
+        assert!(shown.contains(&expected) && shown.contains("01770"), "{shown}");
+    }
+}
+
+#[test]
+fn extended_options_are_the_same_as_mke2fs() {
+    let extended = |o: &mut Options| {
+        (o.raid_stride, o.raid_stripe_width) = (16, 64);
+        o.grows_to = Some(1 << 24);
+    };
+    let words = "lazy_itable_init=1,stride=16,stripe_width=64,resize=16777216";
+    compare_parts(300 * MIB, 4096, extended, &["-E", words], false);
+}
+
+#[test]
+fn a_look_writes_nothing() {
+    let image = Image::new(16 * MIB);
+    let made = steadfast_ext4::mkfs::look(&image.device(), &options()).unwrap();
+    assert_eq!((made.blocks, made.block_size), (16 << 10, 1024));
+    assert!(std::fs::read(&image.path).unwrap().iter().all(|b| *b == 0));
+}
+
+#[test]
+fn a_file_system_without_a_uuid_can_be_made() {
+    let image = Image::new(16 * MIB);
+    let o = Options { uuid: Uuid::nil(), ..options() };
+    make(&image.device(), &o).unwrap();
+    assert_clean(&image);
 }
 
 #[test]

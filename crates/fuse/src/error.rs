@@ -31,6 +31,14 @@ pub enum MountError {
         /// The mount point.
         path: PathBuf,
     },
+    /// Something else was mounted at the same place later.
+    #[error("{by} is mounted over {}: unmount that first", path.display())]
+    Covered {
+        /// The mount point.
+        path: PathBuf,
+        /// What lies over it.
+        by: String,
+    },
     /// Unmounting failed.
     #[error("unmounting {} failed: {why}", path.display())]
     Unmount {

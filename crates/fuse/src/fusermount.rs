@@ -63,6 +63,7 @@ fn words(options: &Options) -> String {
     for (is_asked, word) in [
         (options.read_only, ",ro"),
         (options.no_atime, ",noatime"),
+        (options.no_exec, ",noexec"),
         (options.allow_other, ",allow_other"),
     ] {
         if is_asked {

@@ -27,9 +27,10 @@ mod bridge;
 mod error;
 mod fusermount;
 mod mounted;
+pub mod mounts;
 mod options;
 mod read_ahead;
 
 pub use error::{MountError, Result};
-pub use mounted::{Invalidator, Mounted, Unmounter, unmount, unmount_lazily};
+pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use options::Options;

@@ -18,6 +18,7 @@ use steadfast_vfs::FileSystem;
 use crate::bridge::{Bridge, Opened};
 use crate::error::{MountError, Result};
 use crate::fusermount;
+use crate::mounts::{self, Place};
 use crate::options::Options;
 use crate::read_ahead;
 
@@ -30,6 +31,7 @@ const KIND: &str = "fuse.steadfast";
 pub struct Mounted {
     session: Session<Bridge>,
     mountpoint: PathBuf,
+    device: Option<String>,
     opened: Arc<Opened>,
     down: Arc<AtomicBool>,
 }
@@ -38,6 +40,7 @@ pub struct Mounted {
 #[derive(Debug, Clone)]
 pub struct Unmounter {
     mountpoint: PathBuf,
+    device: Option<String>,
 }
 
 /// Tells the kernel to forget what it has cached, after a change that did not come through it.
@@ -89,12 +92,15 @@ impl Mounted {
             let _ = unmount_lazily(&mountpoint);
             failed(e)
         })?;
-        if let Err(e) = read_ahead::set(&mountpoint, READ_AHEAD_KIB) {
+        let device = device_at(&mountpoint);
+        if let Some(device) = &device
+            && let Err(e) = read_ahead::set(device, READ_AHEAD_KIB)
+        {
             tracing::debug!("the kernel keeps its own read-ahead: {e}");
         }
         // OK to ignore: it was empty.
         let _ = notifier.set(session.notifier());
-        Ok(Mounted { session, mountpoint, opened, down })
+        Ok(Mounted { session, mountpoint, device, opened, down })
     }
 
     /// Where it is mounted: absolute, without symbolic links.
@@ -102,9 +108,15 @@ impl Mounted {
         &self.mountpoint
     }
 
+    /// Its device number, `major:minor`, which tells it from all other mounts. `None`: /proc does
+    /// not say.
+    pub fn device(&self) -> Option<&str> {
+        self.device.as_deref()
+    }
+
     /// Takes it away again.
     pub fn unmounter(&self) -> Unmounter {
-        Unmounter { mountpoint: self.mountpoint.clone() }
+        Unmounter { mountpoint: self.mountpoint.clone(), device: self.device.clone() }
     }
 
     /// Tells the kernel of changes.
@@ -145,20 +157,47 @@ impl std::fmt::Debug for Mounted {
 }
 
 impl Unmounter {
-    /// As [`unmount`].
+    /// As [`unmount`], where it was mounted.
     ///
     /// # Errors
-    /// Busy: files of it are in use.
+    /// Busy: files of it are in use; another mount lies over it.
     pub fn unmount(&self) -> Result<()> {
-        unmount(&self.mountpoint)
+        self.unmount_at(&self.mountpoint)
+    }
+
+    /// As [`unmount`], at one of the places where it can be seen. All is well if it is not there.
+    ///
+    /// # Errors
+    /// Busy: files of it are in use; another mount lies over it.
+    pub fn unmount_at(&self, path: &Path) -> Result<()> {
+        if self.is_uppermost(path)? { unmount(path) } else { Ok(()) }
     }
 
     /// As [`unmount_lazily`].
     ///
     /// # Errors
-    /// The system refused.
+    /// The system refused; another mount lies over it.
     pub fn unmount_lazily(&self) -> Result<()> {
-        unmount_lazily(&self.mountpoint)
+        if self.is_uppermost(&self.mountpoint)? { unmount_lazily(&self.mountpoint) } else { Ok(()) }
+    }
+
+    /// Whether what would be unmounted at `path` is ours. False: ours is not there.
+    fn is_uppermost(&self, path: &Path) -> Result<bool> {
+        let (Some(device), Ok(Place { mount, .. })) = (&self.device, mounts::at(path)) else {
+            // Nothing is known: the system call says what is wrong.
+            return Ok(true);
+        };
+        if mount.at == path && mount.device == *device {
+            return Ok(true);
+        }
+        let below = |m: &mounts::Mount| m.at == path && m.device == *device;
+        match mounts::seen_by("self") {
+            Ok(table) if table.iter().any(below) => {
+                let by = format!("{} ({})", mount.source, mount.kind);
+                Err(MountError::Covered { path: path.to_path_buf(), by })
+            }
+            _ => Ok(false),
+        }
     }
 }
 
@@ -201,6 +240,7 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
     let mut flags = MountFlags::empty();
     flags.set(MountFlags::NODEV, !options.dev);
     flags.set(MountFlags::NOSUID, !options.suid);
+    flags.set(MountFlags::NOEXEC, options.no_exec);
     flags.set(MountFlags::RDONLY, options.read_only);
     flags.set(MountFlags::NOATIME, options.no_atime);
     let data = CString::new(data)?;
@@ -220,9 +260,26 @@ fn config(options: &Options) -> Config {
     config
 }
 
-/// The mount point, checked: a directory, not the remains of a mount.
+/// The device number of what is mounted at a path.
+fn device_at(mountpoint: &Path) -> Option<String> {
+    mounts::at(mountpoint).ok()?.mounted().map(|m| m.device.clone())
+}
+
+/// The mount point, checked: a directory without a mount of ours, alive or not. One over the
+/// other would leave the lower one out of reach.
 fn usable(path: &Path) -> Result<PathBuf> {
     let bad = |why: String| MountError::MountPoint { path: path.into(), why };
+    let place = mounts::at(path).ok();
+    let there = place.as_ref().and_then(Place::mounted).filter(|m| m.is_ours());
+    if let Some(there) = there
+        && !is_dead(path)
+    {
+        let source = &there.source;
+        return Err(bad(format!(
+            "{source} is mounted there; take it away first (steadfast umount), or choose another \
+             folder"
+        )));
+    }
     match path.metadata() {
         Ok(m) if m.is_dir() => {}
         Ok(_) => return Err(bad("is not a directory".into())),
@@ -236,6 +293,12 @@ fn usable(path: &Path) -> Result<PathBuf> {
         Err(e) => return Err(bad(e.to_string())),
     }
     path.canonicalize().map_err(|e| bad(e.to_string()))
+}
+
+/// Whether the process of the mount at `path` is gone.
+pub fn is_dead(path: &Path) -> bool {
+    let gone = Some(Errno::NOTCONN.raw_os_error());
+    path.metadata().is_err_and(|e| e.raw_os_error() == gone)
 }
 
 /// Unmounts what is at `mountpoint`, by fusermount3 where the system call is not allowed.

@@ -17,6 +17,10 @@ pub struct Options {
     pub dev: bool,
     /// Set-id bits work. Only root may ask for it.
     pub suid: bool,
+    /// Programs of it cannot be run.
+    pub no_exec: bool,
+    /// Every write is durable when it returns, as if all files were opened with O_SYNC.
+    pub sync: bool,
     /// Requests answered at the same time; at least 1.
     pub threads: usize,
     /// Bytes of one write request, 4 KiB to 1 MiB; also what each thread's buffer grows to.
@@ -50,6 +54,8 @@ impl Default for Options {
             no_atime: false,
             dev: false,
             suid: false,
+            no_exec: false,
+            sync: false,
             threads: 16,
             max_write: 1 << 20,
             writeback_cache: false,

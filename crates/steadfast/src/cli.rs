@@ -186,17 +186,23 @@ Examples:
     Mount(Mount),
     /// Unmount, and wait until everything is written
     #[command(after_help = "\
-Example:
+Examples:
   steadfast umount /mnt/disk
+  steadfast umount /mnt/disk --timeout 30
 
-Exit status: 0 all is written, 1 something could not be written or it is in use,
-2 used wrongly.
+Exit status: 0 all is written (or it was shut down by request), 1 something could
+not be written, it is in use, or the time is over, 2 used wrongly.
 
 umount and fusermount3 -u unmount too, but return before everything is written.
-A mount whose process was killed is taken away; the next mount recovers what was synced.")]
+A mount whose process was killed is taken away; the next mount recovers what was synced.
+While it waits longer than a second it says for what: where another mount namespace
+(a container, a service) holds a copy, the process.")]
     Umount {
         /// The mount point
         mountpoint: PathBuf,
+        /// Wait no longer; what has begun goes on
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
     },
     /// Show what is mounted, and how it does
     #[command(after_help = "\
@@ -512,8 +518,11 @@ Examples:
   steadfast mkfs -J device=journal.img disk.img --size 1g
   steadfast mkfs -O metadata_csum_seed,orphan_file disk.img --size 1g
 
-The numbers of mke2fs: -b, -N, -i, -m, -L, -U, -O, -J, as far as this version has them; others are
-refused by name.")]
+The options of mke2fs, as far as this version has them; others are refused by name.
+Of -E: root_owner[=UID:GID], root_perms=OCTAL, stride=, stripe_width=, resize=,
+lazy_itable_init=, lazy_journal_init=, assume_storage_prezeroed=, nodiscard,
+hash_seed=, encoding=utf8, encoding_flags=strict.
+The root folder is root's; made by another user, it is his.")]
 pub struct Mkfs {
     /// Image file or block device
     pub image: PathBuf,
@@ -539,10 +548,10 @@ pub struct Mkfs {
     /// Journal: device=PATH for an external one, size=MEGABYTES for an internal one
     #[arg(short = 'J', value_name = "KEY=VALUE,...")]
     pub journal: Vec<String>,
-    /// Label
+    /// Label, at most 16 bytes
     #[arg(short = 'L', value_name = "LABEL")]
     pub label: Option<String>,
-    /// UUID
+    /// UUID; or random, time, clear
     #[arg(short = 'U', value_name = "UUID")]
     pub uuid: Option<String>,
     /// Share of blocks reserved for root, per cent
@@ -554,6 +563,15 @@ pub struct Mkfs {
     /// Number of inodes
     #[arg(short = 'N', value_name = "COUNT")]
     pub inodes: Option<u64>,
+    /// Extended options, as mke2fs has them (see below)
+    #[arg(short = 'E', value_name = "KEY=VALUE,...")]
+    pub extended: Vec<String>,
+    /// Show what would be made, and write nothing
+    #[arg(short = 'n', long = "dry-run")]
+    pub dry_run: bool,
+    /// Say nothing unless something is wrong
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
     /// Overwrite what is there: a file system, or a journal that another file system uses
     #[arg(short = 'F', long = "force")]
     pub force: bool,

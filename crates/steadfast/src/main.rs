@@ -4,10 +4,12 @@
 
 mod cli;
 mod commands;
+mod helper;
 mod mount;
 mod terminal;
 mod way_out;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -42,7 +44,8 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::from_arg_matches(&pages::command().get_matches()).unwrap_or_else(|e| e.exit());
+    let matches = pages::command().get_matches_from(arguments());
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let mut out = std::io::stdout().lock();
     let reads = cli.command.takes_no_replay();
     let done = run(cli.command, &mut out).and_then(|outcome| {
@@ -61,6 +64,14 @@ fn main() -> ExitCode {
             ExitCode::from(status_of(&e))
         }
     }
+}
+
+/// The command line, also of who calls the program as mount(8) does.
+fn arguments() -> Vec<OsString> {
+    let command = pages::command();
+    let mut commands: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    commands.push("help");
+    helper::arguments(std::env::args_os().collect(), &commands)
 }
 
 /// The exit status for an error.
@@ -151,7 +162,9 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
         Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),
-        Command::Umount { mountpoint } => return mount::umount(&mountpoint),
+        Command::Umount { mountpoint, timeout } => {
+            return mount::umount(&mountpoint, timeout.map(std::time::Duration::from_secs));
+        }
         Command::Status { mountpoint, json } => {
             return mount::status(mountpoint.as_deref(), json, out);
         }

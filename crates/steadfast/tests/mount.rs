@@ -5,10 +5,16 @@
 mod basics;
 #[path = "mount/bench.rs"]
 mod bench;
+#[path = "mount/by_mount8.rs"]
+mod by_mount8;
+#[path = "mount/calls.rs"]
+mod calls;
 #[path = "mount/casefold.rs"]
 mod casefold;
 #[path = "mount/damage.rs"]
 mod damage;
+#[path = "mount/places.rs"]
+mod places;
 #[path = "mount/programs.rs"]
 mod programs;
 #[path = "mount/transact.rs"]

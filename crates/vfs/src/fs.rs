@@ -32,6 +32,12 @@ pub trait FileSystem: Send + Sync {
     /// Attributes of an inode.
     fn getattr(&self, ino: Ino) -> Result<Attr>;
 
+    /// Attributes of an inode of which only the number is known, as a file handle keeps it.
+    /// Refused (ESTALE) where no file or directory with a name has that number.
+    fn by_number(&self, ino: Ino) -> Result<Attr> {
+        self.getattr(ino)
+    }
+
     /// Changes attributes and returns the new ones.
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr>;
 
@@ -188,6 +194,26 @@ pub trait FileSystem: Send + Sync {
     /// Changes the inode's flags as FS_IOC_SETFLAGS does (`chattr`).
     fn set_inode_flags(&self, _ino: Ino, _flags: u32) -> Result<()> {
         unsupported("inode flags")
+    }
+
+    /// The inode's project; 0 where none is kept.
+    fn project(&self, _ino: Ino) -> Result<u32> {
+        Ok(0)
+    }
+
+    /// Moves the inode to another project.
+    fn set_project(&self, _ino: Ino, _project: u32) -> Result<()> {
+        unsupported("projects")
+    }
+
+    /// The file system's label.
+    fn label(&self) -> Result<Vec<u8>> {
+        unsupported("a label")
+    }
+
+    /// Changes the label.
+    fn set_label(&self, _label: &[u8]) -> Result<()> {
+        unsupported("a label")
     }
 
     /// Makes a transaction point: what is there now, data and metadata, is what any later power

@@ -156,6 +156,8 @@ bitflags::bitflags! {
         const NO_REPLACE = 1;
         /// RENAME_EXCHANGE.
         const EXCHANGE = 1 << 1;
+        /// RENAME_WHITEOUT: a character device 0:0 takes the old name.
+        const WHITEOUT = 1 << 2;
     }
 }
 

@@ -511,6 +511,27 @@ impl FileSystem for Watched {
         self.noted(Kind::Attributes, self.on_inode(ino), || self.next.removexattr(ino, name))
     }
 
+    fn by_number(&self, ino: Ino) -> Result<Attr> {
+        self.next.by_number(ino)
+    }
+
+    fn project(&self, ino: Ino) -> Result<u32> {
+        self.next.project(ino)
+    }
+
+    fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
+        let about = self.on_inode(ino);
+        self.noted(Kind::Attributes, about, || self.next.set_project(ino, project))
+    }
+
+    fn label(&self) -> Result<Vec<u8>> {
+        self.next.label()
+    }
+
+    fn set_label(&self, label: &[u8]) -> Result<()> {
+        self.next.set_label(label)
+    }
+
     fn inode_flags(&self, ino: Ino) -> Result<u32> {
         self.next.inode_flags(ino)
     }

@@ -55,7 +55,7 @@ impl Txn<'_> {
     }
 
     /// Whether the inode's number is taken.
-    pub(super) fn is_inode_number_taken(&self, no: InodeNo) -> Result<bool> {
+    pub(crate) fn is_inode_number_taken(&self, no: InodeNo) -> Result<bool> {
         let place = self.volume.layout.inode_place(no)?;
         Ok(bitmap::is_set(&self.inode_bitmap(place.group)?, place.index))
     }

@@ -4,6 +4,8 @@ mod access;
 mod attributes;
 mod flags;
 mod handles;
+mod label;
+mod numbers;
 mod operations;
 mod projects;
 mod shutdown;
@@ -80,6 +82,12 @@ impl Ext4 {
     /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
     pub fn read_only_because(&self) -> Option<String> {
         self.volume.log.aborted().or_else(|| self.volume.status.read_only_because())
+    }
+
+    /// Whether it was shut down ([`FileSystem::shutdown`](steadfast_vfs::FileSystem::shutdown))
+    /// while all was well.
+    pub fn was_shut_down(&self) -> bool {
+        self.volume.log.aborted().is_none() && self.volume.status.was_shut_down()
     }
 
     /// Whether the inode's data goes through the journal.

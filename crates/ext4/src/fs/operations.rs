@@ -34,7 +34,7 @@ fn written_bits(how: OpenFlags) -> TransactMask {
 }
 
 impl Ext4 {
-    fn attr(&self, inode: &Inode) -> Attr {
+    pub(super) fn attr(&self, inode: &Inode) -> Attr {
         inode.attr(&self.volume.layout)
     }
 
@@ -163,6 +163,11 @@ impl FileSystem for Ext4 {
     fn getattr(&self, ino: Ino) -> Result<Attr> {
         self.enter(CALL)?;
         Ok(self.attr(&*self.inode(ino)?))
+    }
+
+    fn by_number(&self, ino: Ino) -> Result<Attr> {
+        self.enter(CALL)?;
+        self.named_inode(ino)
     }
 
     fn setattr(&self, ino: Ino, set: SetAttr) -> Result<Attr> {
@@ -463,6 +468,26 @@ impl FileSystem for Ext4 {
 
     fn names_have_one_spelling(&self) -> bool {
         !self.volume.layout.features.incompat.contains(Incompat::CASEFOLD)
+    }
+
+    fn project(&self, ino: Ino) -> Result<u32> {
+        self.enter(CALL)?;
+        Ext4::project(self, ino)
+    }
+
+    fn set_project(&self, ino: Ino, project: u32) -> Result<()> {
+        self.enter(NAME_CALL)?;
+        Ext4::set_project(self, ino, project)
+    }
+
+    fn label(&self) -> Result<Vec<u8>> {
+        self.enter(CALL)?;
+        Ok(self.label_bytes())
+    }
+
+    fn set_label(&self, label: &[u8]) -> Result<()> {
+        self.enter(NAME_CALL)?;
+        self.change_label(label)
     }
 
     fn inode_flags(&self, ino: Ino) -> Result<u32> {

@@ -7,6 +7,9 @@ use steadfast_vfs::FsError;
 
 use crate::error::{Ext4Error, Result};
 
+/// Why a volume is read-only that was shut down.
+const SHUT_DOWN: &str = "shut down";
+
 /// Read-write or read-only, with the first reason; the reason stays.
 #[derive(Debug, Default)]
 pub struct Status {
@@ -41,7 +44,12 @@ impl Status {
     /// The volume has gone down: nothing works any more.
     pub(crate) fn set_down(&self) {
         self.down.store(true, Ordering::Release);
-        self.set_read_only("shut down");
+        self.set_read_only(SHUT_DOWN);
+    }
+
+    /// Whether the volume has gone down, and that is the first reason to be read-only.
+    pub(crate) fn was_shut_down(&self) -> bool {
+        self.is_down() && self.read_only_because().as_deref() == Some(SHUT_DOWN)
     }
 
     /// Whether the volume has gone down.

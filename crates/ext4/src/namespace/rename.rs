@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use steadfast_vfs::{FileType, FsError, RenameFlags};
+use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
@@ -64,7 +64,8 @@ impl Side {
 
 /// Moves the name `from` of `from_dir` to `to` in `to_dir`, replacing what has that name as
 /// rename(2) does; with flags as renameat2(2): `NO_REPLACE` refuses to replace, `EXCHANGE` lets
-/// both names change places. Two names of one inode are left as they are. Returns the replaced
+/// both names change places, `WHITEOUT` leaves a character device 0:0 at the old name, which belongs
+/// to whom its directory belongs. Two names of one inode are left as they are. Returns the replaced
 /// inode if this was its last name: an orphan now, to be deleted when nobody has it open.
 ///
 /// # Errors
@@ -107,14 +108,23 @@ pub fn rename(
     check_key(&txn, to_dir)?;
     check_project(&txn, to_dir, source.no())?;
     check_removable(&txn, from_dir, source.no())?;
-    let comes = target.as_ref().filter(|_| exchange).map(Side::no);
+    let whiteout = match flags.contains(RenameFlags::WHITEOUT) {
+        true => Some(new_whiteout(&mut txn, from_dir)?),
+        false => None,
+    };
+    let comes = target.as_ref().filter(|_| exchange).map(Side::no).or(whiteout);
     name_changed(&mut txn, from_dir, from, comes)?;
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
         None => {
             move_to_new(&mut txn, &source, from, to_dir, to)?;
-            tell(&mut txn, NameChange::Linked, to_dir, source.no(), to)?;
-            tell(&mut txn, NameChange::Unlinked, from_dir, source.no(), from)?;
+            match whiteout {
+                Some(no) => add_whiteout(&mut txn, from_dir, from, no)?,
+                None => {
+                    tell(&mut txn, NameChange::Linked, to_dir, source.no(), to)?;
+                    tell(&mut txn, NameChange::Unlinked, from_dir, source.no(), from)?;
+                }
+            }
         }
         Some(target) => {
             check_removable(&txn, to_dir, target.no())?;
@@ -123,6 +133,9 @@ pub fn rename(
                 swap(&mut txn, &source, &target)?;
             } else {
                 let last = replace(&mut txn, &source, &target)?;
+                if let Some(no) = whiteout {
+                    add_whiteout(&mut txn, from_dir, from, no)?;
+                }
                 let inode = txn.inode(target.no())?;
                 txn.finish()?;
                 return Ok(last.then_some(inode));
@@ -143,8 +156,10 @@ fn check_arguments(from: &[u8], to: &[u8], flags: RenameFlags) -> Result<()> {
         }
         return Err(FsError::Busy { what: "\".\" and \"..\" cannot be replaced" }.into());
     }
-    if flags.contains(RenameFlags::NO_REPLACE | RenameFlags::EXCHANGE) {
-        return Err(FsError::Invalid { what: "an exchange that must not replace" }.into());
+    let exchange = flags.contains(RenameFlags::EXCHANGE);
+    if exchange && flags.intersects(RenameFlags::NO_REPLACE | RenameFlags::WHITEOUT) {
+        let what = "an exchange that must not replace, or that leaves a whiteout";
+        return Err(FsError::Invalid { what }.into());
     }
     Ok(())
 }
@@ -179,6 +194,22 @@ fn move_to_new(
         add_subdirectory(txn, to_dir)?;
     }
     touch_all(txn, source, to_dir)
+}
+
+/// Makes what takes the place of a name that moves; as yet without one.
+fn new_whiteout(txn: &mut Txn<'_>, dir: InodeNo) -> Result<InodeNo> {
+    let above = txn.raw_inode(dir)?;
+    let node = NewNode { mode: 0, uid: above.uid(), gid: above.gid(), umask: 0 };
+    let no = txn.create_inode(dir, FileType::CharDevice, node)?;
+    txn.modify_inode(no, |raw| {
+        raw.set_links(1);
+        raw.set_rdev(0);
+    })?;
+    Ok(no)
+}
+
+fn add_whiteout(txn: &mut Txn<'_>, dir: InodeNo, name: &[u8], no: InodeNo) -> Result<()> {
+    InodeBlocks::directory(&mut *txn, dir)?.insert(name, no, FileType::CharDevice)
 }
 
 /// Puts `source` in the place of `target`. Says whether the target lost its last name.

@@ -9,7 +9,7 @@ use fuser::Request;
 
 /// May keep set-id bits where others lose them (linux/capability.h).
 const CAP_FSETID: u32 = 4;
-/// Sees trusted attributes.
+/// Sees trusted attributes, names file systems, shuts them down.
 const CAP_SYS_ADMIN: u32 = 21;
 
 /// The thread that a request is from.
@@ -41,6 +41,11 @@ impl Caller {
     pub fn belongs_to(self, gid: u32) -> bool {
         let is_member = self.gid == gid || self.rights().is_some_and(|r| r.groups.contains(&gid));
         is_member || self.keeps_set_id()
+    }
+
+    /// Whether it may do what concerns the file system as a whole.
+    pub fn administers(self) -> bool {
+        self.is_capable(CAP_SYS_ADMIN)
     }
 
     /// Whether trusted attributes are for it.

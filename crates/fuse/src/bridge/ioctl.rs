@@ -1,15 +1,19 @@
-//! The ioctls that FUSE carries: `chattr`, `lsattr`, and the shutdown that test suites cut a
-//! mounted file system with.
+//! The ioctls that FUSE carries: `chattr`, `lsattr`, projects, labels, and the shutdown that test
+//! suites cut a mounted file system with.
 
 use steadfast_vfs::{FsError, Ino, Result, Shutdown};
 
 use super::Bridge;
+use super::caller::Caller;
 
 // Numbers: include/uapi/linux/fs.h; the size of the argument is part of them.
 const GETFLAGS: [u32; 2] = [0x8008_6601, 0x8004_6601];
 const SETFLAGS: [u32; 2] = [0x4008_6602, 0x4004_6602];
 const GETVERSION: [u32; 2] = [0x8008_7601, 0x8004_7601];
 const FSGETXATTR: u32 = 0x801c_581f;
+const FSSETXATTR: u32 = 0x401c_5820;
+const GETFSLABEL: u32 = 0x8100_9431;
+const SETFSLABEL: u32 = 0x4100_9432;
 /// As test suites send it (`XFS_IOC_GOINGDOWN`, `_IOR`): the number says that the kernel writes the
 /// argument, so FUSE does not hand it on.
 const SHUTDOWN_READ: u32 = 0x8004_587d;
@@ -26,16 +30,24 @@ const XFLAGS: [(u32, u32); 6] = [
     (0x2000_0000, 0x200), // project inherited
 ];
 
-/// Bytes of `struct fsxattr`.
+/// Bytes of `struct fsxattr`, and where in it the project is.
 const FSXATTR_LEN: usize = 28;
+const PROJECT_AT: usize = 12;
+/// FS_XFLAG_HASATTR: shown, cannot be set.
+const HAS_ATTRIBUTES: u32 = 0x8000_0000;
+/// Bytes of a label's argument (`FSLABEL_MAX`).
+const LABEL_LEN: usize = 256;
 
 impl Bridge {
-    /// Answers an ioctl: its data.
-    pub(super) fn control(&self, ino: Ino, uid: u32, command: u32, data: &[u8]) -> Result<Vec<u8>> {
-        let number = || {
-            let bytes = data.get(..4).and_then(|b| b.try_into().ok());
-            bytes.map(u32::from_ne_bytes).ok_or(FsError::Invalid { what: "ioctl argument" })
-        };
+    /// Answers an ioctl: its data. Who may change flags and projects the kernel has checked.
+    pub(super) fn control(
+        &self,
+        ino: Ino,
+        caller: Caller,
+        command: u32,
+        data: &[u8],
+    ) -> Result<Vec<u8>> {
+        let number = || number_at(data, 0);
         match command {
             c if GETFLAGS.contains(&c) => Ok(self.fs.inode_flags(ino)?.to_ne_bytes().to_vec()),
             c if SETFLAGS.contains(&c) => {
@@ -49,11 +61,31 @@ impl Bridge {
             }
             FSGETXATTR => {
                 let flags = self.fs.inode_flags(ino)?;
+                let project = self.fs.project(ino)?;
                 let mut out = vec![0; FSXATTR_LEN];
                 out[..4].copy_from_slice(&extended_flags(flags).to_ne_bytes());
+                out[PROJECT_AT..PROJECT_AT + 4].copy_from_slice(&project.to_ne_bytes());
                 Ok(out)
             }
-            SHUTDOWN_READ | SHUTDOWN if uid != 0 => {
+            FSSETXATTR => {
+                self.set_extended(ino, number()?, number_at(data, PROJECT_AT)?)?;
+                self.attributes_changed(ino);
+                Ok(Vec::new())
+            }
+            GETFSLABEL => {
+                let mut label = self.fs.label()?;
+                label.resize(LABEL_LEN, 0);
+                Ok(label)
+            }
+            SETFSLABEL if !caller.administers() => {
+                Err(FsError::NotPermitted { what: "naming a file system" })
+            }
+            SETFSLABEL => {
+                let label = data.split(|b| *b == 0).next().unwrap_or_default();
+                self.fs.set_label(label)?;
+                Ok(Vec::new())
+            }
+            SHUTDOWN_READ | SHUTDOWN if !caller.administers() => {
                 Err(FsError::NotPermitted { what: "shutting a file system down" })
             }
             SHUTDOWN_READ => {
@@ -75,10 +107,35 @@ impl Bridge {
         }
     }
 
+    /// Sets flags by their extended names, and the project.
+    fn set_extended(&self, ino: Ino, extended: u32, project: u32) -> Result<()> {
+        let known = XFLAGS.iter().fold(HAS_ATTRIBUTES, |all, (_, x)| all | x);
+        if extended & !known != 0 {
+            let what = format!("the extended inode flags {:#x}", extended & !known);
+            return Err(FsError::Unsupported { what });
+        }
+        let now = self.fs.inode_flags(ino)?;
+        // Others have no extended name and stay.
+        let mut wanted = now;
+        for (flag, x) in XFLAGS {
+            wanted = if extended & x != 0 { wanted | flag } else { wanted & !flag };
+        }
+        if project != self.fs.project(ino)? {
+            self.fs.set_project(ino, project)?;
+        }
+        if wanted != now { self.fs.set_inode_flags(ino, wanted) } else { Ok(()) }
+    }
+
     fn shut_down(&self, how: Shutdown) -> Result<()> {
         tracing::warn!("{}: shut down by request ({how:?})", self.options.source);
         self.fs.shutdown(how)
     }
+}
+
+/// A number in an ioctl's argument.
+fn number_at(data: &[u8], at: usize) -> Result<u32> {
+    let bytes = data.get(at..at + 4).and_then(|b| b.try_into().ok());
+    bytes.map(u32::from_ne_bytes).ok_or(FsError::Invalid { what: "ioctl argument" })
 }
 
 fn extended_flags(flags: u32) -> u32 {

@@ -6,6 +6,7 @@ mod copied;
 mod ioctl;
 mod opened;
 mod privileges;
+mod ranges;
 mod removed;
 mod requests;
 mod writing;
@@ -79,6 +80,7 @@ impl Bridge {
             | InitFlags::FUSE_POSIX_ACL
             | InitFlags::FUSE_CACHE_SYMLINKS
             | InitFlags::FUSE_HAS_IOCTL_DIR
+            | InitFlags::FUSE_EXPORT_SUPPORT
             | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP;
         if self.options.async_direct_io {
             wanted |= InitFlags::FUSE_ASYNC_DIO;
@@ -172,6 +174,17 @@ impl Bridge {
         }
     }
 
+    /// What a lookup finds. By "." the kernel asks for an inode whose number a file handle gave it
+    /// (open_by_handle_at(2), NFS), and which it no longer knows.
+    fn find(&self, dir: INodeNo, child: &OsStr) -> Result<Attr> {
+        match child.as_bytes() {
+            // 2 and the like: only the root has a number of its own here.
+            b"." if Ino(dir.0) == self.root && dir.0 != ROOT => Err(FsError::Stale),
+            b"." => self.fs.by_number(self.ino(dir)),
+            _ => self.fs.lookup(self.ino(dir), name(child)?),
+        }
+    }
+
     /// Opens for the kernel, which keeps what it reads; `appends`: with O_APPEND.
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
         let flags = flags | OpenFlags::KEPT_ABOVE;
@@ -184,6 +197,13 @@ impl Bridge {
         }?;
         self.synced_after.note(fh, flags);
         Ok(fh)
+    }
+
+    /// What a write asks for that asked for `how`: with the mount option sync, as if the file had
+    /// been opened with O_SYNC. The kernel does not know of that and sends no fsync.
+    fn with_sync(&self, how: OpenFlags) -> OpenFlags {
+        let is_asked = self.options.sync && !how.contains(OpenFlags::WRITTEN_BACK);
+        if is_asked { how | OpenFlags::SYNC } else { how }
     }
 
     /// Makes a file, or opens the one that is there.

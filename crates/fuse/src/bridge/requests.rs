@@ -6,26 +6,18 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, IoctlFlags,
-    KernelConfig, LockOwner, OpenFlags as RawFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo,
+    IoctlFlags, KernelConfig, LockOwner, OpenFlags as RawFlags, PollEvents, PollFlags,
+    PollNotifier, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use steadfast_runtime::{Asker, asked_by};
-use steadfast_vfs::{
-    Attr, Fallocate, Fh, FsError, NewNode, OpenFlags, RenameFlags, SeekTo, SetAttr, SetXattr,
-};
+use steadfast_vfs::{Attr, Fh, FsError, NewNode, OpenFlags, RenameFlags, SetAttr, SetXattr};
 
 use super::caller::Caller;
 use super::copied::with_copy;
-use super::{Answer, Bridge, attr, name, privileges};
-
-/// FALLOC_FL_* of fallocate(2).
-const KEEP_SIZE: i32 = 1;
-const PUNCH_HOLE: i32 = 2;
-const COLLAPSE_RANGE: i32 = 8;
-const ZERO_RANGE: i32 = 16;
-const INSERT_RANGE: i32 = 32;
+use super::{Answer, Bridge, attr, name, privileges, ranges};
 
 /// Attributes that only the administrator sees begin so.
 const TRUSTED: &[u8] = b"trusted.";
@@ -91,7 +83,7 @@ impl fuser::Filesystem for Bridge {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, child: &OsStr, reply: ReplyEntry) {
-        let found = self.call("lookup", || self.fs.lookup(self.ino(parent), name(child)?));
+        let found = self.call("lookup", || self.find(parent, child));
         match found {
             Err(e) if e.code() == Errno::ENOENT.code() => {
                 let ttl = &self.options.negative_timeout;
@@ -333,7 +325,7 @@ impl fuser::Filesystem for Bridge {
         let done = self.call("write", || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
-            let how = self.synced_after.how(Fh(fh.0), flags.0, write_flags);
+            let how = self.with_sync(self.synced_after.how(Fh(fh.0), flags.0, write_flags));
             with_copy(data, |data| self.fs.write_as(Fh(fh.0), offset, data, how))
         });
         match done {
@@ -515,7 +507,7 @@ impl fuser::Filesystem for Bridge {
         out_size: u32,
         reply: ReplyIoctl,
     ) {
-        match self.call("ioctl", || self.control(self.ino(ino), req.uid(), command, data)) {
+        match self.call("ioctl", || self.control(self.ino(ino), Caller::of(req), command, data)) {
             Ok(mut answer) => {
                 answer.resize((out_size as usize).min(answer.len().max(8)), 0);
                 reply.ioctl(0, &answer);
@@ -535,18 +527,7 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyEmpty,
     ) {
         let done = self.call("fallocate", || {
-            let keep_size = mode & KEEP_SIZE != 0;
-            let what = match mode & !KEEP_SIZE {
-                0 => Fallocate::Allocate { keep_size },
-                PUNCH_HOLE if keep_size => Fallocate::PunchHole,
-                ZERO_RANGE => Fallocate::ZeroRange { keep_size },
-                COLLAPSE_RANGE if !keep_size => Fallocate::CollapseRange,
-                INSERT_RANGE if !keep_size => Fallocate::InsertRange,
-                _ => {
-                    let what = format!("fallocate with mode {mode:#x}");
-                    return Err(FsError::Unsupported { what });
-                }
-            };
+            let what = ranges::allocation(mode)?;
             self.before_change(self.ino(ino), Caller::of(req))?;
             self.fs.fallocate(Fh(fh.0), what, offset, length)
         });
@@ -562,19 +543,53 @@ impl fuser::Filesystem for Bridge {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        // SEEK_DATA and SEEK_HOLE of Linux; the others never leave the kernel.
-        let to = match whence {
-            3 => SeekTo::Data,
-            4 => SeekTo::Hole,
-            _ => return reply.error(Errno::EINVAL),
-        };
         let done = self.call("seek", || {
             let offset = u64::try_from(offset).map_err(|_| FsError::NoAddress)?;
-            self.fs.seek(Fh(fh.0), offset, to)
+            self.fs.seek(Fh(fh.0), offset, ranges::sought(whence)?)
         });
         match done {
             Ok(at) => reply.offset(at as i64),
             Err(e) => reply.error(e),
         }
+    }
+
+    fn copy_file_range(
+        &self,
+        req: &Request,
+        _ino_in: INodeNo,
+        fh_in: FileHandle,
+        offset_in: u64,
+        ino_out: INodeNo,
+        fh_out: FileHandle,
+        offset_out: u64,
+        len: u64,
+        _flags: CopyFileRangeFlags,
+        reply: ReplyWrite,
+    ) {
+        let (from, to) = ((Fh(fh_in.0), offset_in), (Fh(fh_out.0), offset_out));
+        let copy = || self.copy(from, to, self.ino(ino_out), len, Caller::of(req));
+        match self.call("copy", copy) {
+            Ok(copied) => reply.written(copied),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn poll(
+        &self,
+        _req: &Request,
+        _ino: INodeNo,
+        _fh: FileHandle,
+        _notifier: PollNotifier,
+        _events: PollEvents,
+        _flags: PollFlags,
+        reply: ReplyPoll,
+    ) {
+        // Files are always ready: the kernel knows that once it is told so, and asks no more.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn bmap(&self, _req: &Request, _ino: INodeNo, _size: u32, _block: u64, reply: ReplyBmap) {
+        // Asked of block devices' mounts only (FIBMAP): blocks move without the kernel's knowledge.
+        reply.error(Errno::ENOSYS);
     }
 }

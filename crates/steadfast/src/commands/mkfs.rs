@@ -1,5 +1,8 @@
 //! `steadfast mkfs`: makes a file system or a journal device in an image or on a device.
 
+mod extended;
+mod identity;
+
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +15,7 @@ use steadfast_ext4::ondisk::{Compat, Features, Incompat, RoCompat};
 use steadfast_ext4::tune;
 
 use crate::cli::{FsKind, Mkfs};
-use crate::{Unsupported, Usage};
+use crate::{Unsupported, Usage, terminal};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
@@ -20,14 +23,30 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
         args.features.iter().flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
     let journal_device = words.contains(&"journal_dev");
     let (device, fresh) = open(args)?;
-    if !args.force && !fresh {
+    if !args.force && !fresh && !args.dry_run {
         refuse_to_overwrite(&device, &args.image)?;
     }
     let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
     if journal_device {
         return make_journal(args, &words, &device, fresh, time, out);
     }
+    let options = options(args, &words, fresh, time)?;
+    let name = || args.image.display().to_string();
+    if args.dry_run {
+        return tell(&mkfs::look(&device, &options).with_context(name)?, &name(), out);
+    }
+    let made = mkfs::make(&device, &options).with_context(name)?;
+    device.flush()?;
+    if args.quiet { Ok(()) } else { tell(&made, &name(), out) }
+}
+
+/// What is to be made.
+fn options(args: &Mkfs, words: &[&str], fresh: bool, time: u64) -> Result<Options> {
     let mut options = Options::random(time);
+    if !rustix::process::geteuid().is_root() {
+        // Who may not give files away could not use it otherwise.
+        options.root_owner = extended::caller();
+    }
     if args.kind != FsKind::Ext4 {
         options.features = Options::ext2_features();
     }
@@ -45,27 +64,36 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     if let Some(percent) = args.reserved_percent {
         options.reserved_percent = percent;
     }
-    if let Some(label) = &args.label {
-        options.label.clone_from(label);
-    }
-    if let Some(text) = &args.uuid {
-        options.uuid = uuid(text)?;
-    }
+    name_it(args, &mut options.label, &mut options.uuid)?;
     for word in words {
         feature(&mut options, word)?;
     }
+    extended::apply(&mut options, &args.extended)?;
     journal(args, &mut options)?;
-    let made = mkfs::make(&device, &options).with_context(|| args.image.display().to_string())?;
-    device.flush()?;
-    tell(&made, out)
+    Ok(options)
+}
+
+/// Label and UUID, where they are given.
+fn name_it(args: &Mkfs, label: &mut String, uuid: &mut uuid::Uuid) -> Result<()> {
+    if let Some(given) = &args.label {
+        let (kept, is_cut) = identity::label(given);
+        if is_cut {
+            terminal::note(&format!("note: the label is too long: it becomes '{kept}'"));
+        }
+        kept.clone_into(label);
+    }
+    if let Some(text) = &args.uuid {
+        *uuid = identity::uuid("-U", text)?;
+    }
+    Ok(())
 }
 
 /// What was made, as mke2fs tells it.
-fn tell(made: &mkfs::Made, out: &mut dyn Write) -> Result<()> {
+fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     writeln!(
         out,
         "{}: {} blocks of {} bytes, {} inodes, {} groups",
-        made.device, made.blocks, made.block_size, made.inodes, made.groups
+        name, made.blocks, made.block_size, made.inodes, made.groups
     )?;
     writeln!(out, "UUID: {}", made.uuid)?;
     if !made.label.is_empty() {
@@ -88,10 +116,6 @@ fn whole_u32(n: u64) -> Result<u32> {
     u32::try_from(n).map_err(|_| Usage(format!("{n} is too large")).into())
 }
 
-fn uuid(text: &str) -> Result<uuid::Uuid> {
-    uuid::Uuid::parse_str(text).map_err(|e| Usage(format!("-U {text}: {e}")).into())
-}
-
 /// Opens the image; makes it if there is none. The flag says that it is new, and so all zeros.
 fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
     let path = &args.image;
@@ -106,6 +130,12 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
             let what = format!("{}: no such file; --size SIZE makes one", path.display());
             return Err(Usage(what).into());
         };
+        if args.dry_run {
+            // Somewhere else, and gone when it is closed.
+            let nothing = tempfile::NamedTempFile::new().context("a file to plan with")?;
+            nothing.as_file().set_len(size / 4096 * 4096)?;
+            return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), true));
+        }
         let device = FileDevice::create(path, size / 4096 * 4096, &options)?;
         return Ok((Arc::new(device), true));
     }
@@ -164,15 +194,19 @@ fn make_journal(
     options.zeros = fresh;
     options.accept_volatile = args.accept_volatile;
     options.block_size = args.block_size.unwrap_or(4096);
-    if let Some(label) = &args.label {
-        options.label.clone_from(label);
-    }
-    if let Some(text) = &args.uuid {
-        options.uuid = uuid(text)?;
+    name_it(args, &mut options.label, &mut options.uuid)?;
+    let blocks = device.info().size / u64::from(options.block_size);
+    if args.dry_run {
+        let (size, uuid) = (options.block_size, options.uuid);
+        writeln!(out, "journal device: {blocks} blocks of {size} bytes, UUID {uuid}")?;
+        return Ok(());
     }
     let made = mkfs::make_journal_device(device, &options)
         .with_context(|| args.image.display().to_string())?;
     device.flush()?;
+    if args.quiet {
+        return Ok(());
+    }
     writeln!(
         out,
         "journal device: {} blocks of {} bytes, UUID {}",
@@ -212,6 +246,8 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
         "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
         "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
+        "quota" => f.ro_compat.set(RoCompat::QUOTA, on),
+        "project" => f.ro_compat.set(RoCompat::PROJECT, on),
         "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
         "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
         _ if Features::by_name(name).is_some() => {

@@ -21,7 +21,7 @@ pub const SERVES: &str = "--serves-in-background";
 /// Starts the child and waits until it serves (`None`) or has failed (its status).
 pub fn start() -> Result<Option<ExitStatus>> {
     let program = std::env::current_exe().context("finding this program")?;
-    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let mut arguments: Vec<OsString> = crate::arguments().into_iter().skip(1).collect();
     // After the command's name; the rest may hold a `--`.
     arguments.insert(1.min(arguments.len()), SERVES.into());
     let mut child = Command::new(program)

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
-use steadfast_fuse::MountError;
+use steadfast_fuse::mounts::{self, Mount};
 use steadfast_vfs::FileSystem;
 
 use super::serve::Served;
-use super::{place, status, transact};
+use super::{place, remount, status, transact};
+use crate::Usage;
 
 /// Longest request and answer in bytes.
 const LINE_MAX: u64 = 1 << 20;
@@ -32,7 +33,8 @@ pub struct Socket {
 impl Socket {
     /// Listens in `folder` and answers for `served`.
     pub fn open(folder: &Path, served: &Arc<Served>) -> Result<Socket> {
-        let path = folder.join(format!("{}.sock", std::process::id()));
+        let name = place::socket_name(std::process::id(), served.device.as_deref());
+        let path = folder.join(name);
         // Left behind by a dead process that had our number.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path)
@@ -92,7 +94,8 @@ fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
 
 /// Does what a request asks for. Its answer's fields; `ok` is added.
 fn answer(request: &Value, served: &Served) -> Result<Value> {
-    if let Some(answer) = transact::answer(request, served) {
+    let by_others = transact::answer(request, served).or_else(|| remount::answer(request, served));
+    if let Some(answer) = by_others {
         return answer;
     }
     match request["do"].as_str().unwrap_or_default() {
@@ -102,12 +105,9 @@ fn answer(request: &Value, served: &Served) -> Result<Value> {
             Ok(json!({}))
         }
         "umount" => {
-            match served.unmounter.unmount() {
-                Err(e @ MountError::Busy { .. }) => return Err(e.into()),
-                Err(e) if place::is_mounted(&served.mountpoint) => return Err(e.into()),
-                // Somebody else has taken it away: the flush is what is left to wait for.
-                _ => {}
-            }
+            let at = request["at"].as_str().map_or(served.mountpoint.as_path(), Path::new);
+            // Where somebody else has taken it away, the flush is what is left to wait for.
+            served.unmounter.unmount_at(at)?;
             served.wait().map_err(|e| anyhow!(e))?;
             Ok(json!({ "note": served.note() }))
         }
@@ -123,35 +123,76 @@ pub struct Running {
     pub status: Value,
 }
 
-/// This user's running mounts. Sockets with nobody behind them are removed.
-pub fn running() -> Result<Vec<Running>> {
-    let folder = place::runtime_folder().context("the folder for control sockets")?;
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let socket = entry?.path();
-        if socket.extension().is_none_or(|e| e != "sock") {
-            continue;
-        }
-        match UnixStream::connect(&socket) {
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::ConnectionRefused => {
-                let _ = std::fs::remove_file(&socket);
-                continue;
-            }
-            Err(_) => continue,
-        }
-        // A process that ends at this moment is not running.
-        let Ok(answer) = ask(&socket, &json!({ "do": "status" }), Some(PATIENCE)) else { continue };
-        found.push(Running { socket, status: answer["status"].clone() });
+impl Running {
+    /// The process that serves it.
+    pub fn process(&self) -> i64 {
+        self.status["pid"].as_i64().unwrap_or(0)
     }
-    found.sort_by_key(|r| r.status["mountpoint"].to_string());
-    Ok(found)
 }
 
-/// The running mount at `mountpoint`.
-pub fn at(mountpoint: &Path) -> Result<Option<Running>> {
-    let text = mountpoint.display().to_string();
-    Ok(running()?.into_iter().find(|r| r.status["mountpoint"] == text))
+/// This user's running mounts: those that answer in his folders, and those in the table of
+/// mounts, whatever the environment was when they were made.
+pub fn running() -> Vec<Running> {
+    let mut sockets = place::own_sockets();
+    let user = rustix::process::geteuid().as_raw();
+    for mount in mounts::seen_by("self").unwrap_or_default() {
+        if mount.is_ours() && mount.user() == Some(user) {
+            sockets.extend(place::sockets_of(&mount.device, user));
+        }
+    }
+    sockets.sort();
+    sockets.dedup();
+    let mut found: Vec<Running> = sockets.into_iter().filter_map(|s| answering(s, user)).collect();
+    found.sort_by_key(|r| r.status["mountpoint"].to_string());
+    found
+}
+
+/// Who answers for a mount that the table has.
+pub fn serving(mount: &Mount) -> Option<Running> {
+    let user = mount.user().unwrap_or(0);
+    let mut sockets = place::sockets_of(&mount.device, user).into_iter();
+    sockets.find_map(|s| answering(s, user).filter(|r| r.status["device"] == mount.device))
+}
+
+/// The running mount at a path, which is looked at anew: by the mount that lies there, or where
+/// it is in another mount namespace, by what its process says.
+///
+/// # Errors
+/// There is nothing at the path.
+pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
+    let place = mounts::at(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
+    if let Some(mount) = place.mounted() {
+        let found = mount.is_ours().then(|| serving(mount)).flatten();
+        return Ok((place.path, found));
+    }
+    let table = mounts::seen_by("self").unwrap_or_default();
+    let text = place.path.display().to_string();
+    let elsewhere = running().into_iter().find(|r| {
+        r.status["mountpoint"] == text && table.iter().all(|m| r.status["device"] != m.device)
+    });
+    Ok((place.path, elsewhere))
+}
+
+/// Who answers at a socket, if it is root, this user, or `user`, for whom it is asked. A socket
+/// with nobody behind it is removed.
+fn answering(socket: PathBuf, user: u32) -> Option<Running> {
+    let connection = match UnixStream::connect(&socket) {
+        Ok(connection) => connection,
+        Err(e) => {
+            if e.kind() == std::io::ErrorKind::ConnectionRefused {
+                // OK to ignore: it is another's, then.
+                let _ = std::fs::remove_file(&socket);
+            }
+            return None;
+        }
+    };
+    let peer = rustix::net::sockopt::socket_peercred(&connection).ok()?.uid.as_raw();
+    if ![0, user, rustix::process::geteuid().as_raw()].contains(&peer) {
+        return None;
+    }
+    // A process that ends at this moment is not running.
+    let answer = ask(&socket, &json!({ "do": "status" }), Some(PATIENCE)).ok()?;
+    Some(Running { socket, status: answer["status"].clone() })
 }
 
 /// Asks a mount's process; an answer that is not `ok` is an error. `patience`: `None` waits for as

@@ -6,13 +6,26 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::layer;
+use tracing_subscriber::prelude::*;
 
-/// Logs to the standard error, or to a file that is appended to.
-pub fn start(file: Option<&Path>) -> Result<()> {
-    let make = tracing_subscriber::fmt().with_max_level(Level::INFO).with_target(false);
+/// Logs to the standard error, or to a file that is appended to; `debug`: of ours, everything.
+pub fn start(file: Option<&Path>, debug: bool) -> Result<()> {
+    let level = if debug { Level::DEBUG } else { Level::INFO };
+    // The FUSE library warns of every call that is not there, which its caller is told anyway.
+    let whose = Targets::new().with_default(Level::ERROR).with_target("steadfast", level);
     match file {
-        Some(path) => make.with_ansi(false).with_writer(Mutex::new(open(path)?)).init(),
-        None => make.with_ansi(false).with_writer(std::io::stderr).init(),
+        Some(path) => {
+            let lines = layer().with_target(false).with_ansi(false);
+            let lines = lines.with_writer(Mutex::new(open(path)?)).with_filter(whose);
+            tracing_subscriber::registry().with(lines).init();
+        }
+        None => {
+            let lines = layer().with_target(false).with_ansi(false);
+            let lines = lines.with_writer(std::io::stderr).with_filter(whose);
+            tracing_subscriber::registry().with(lines).init();
+        }
     }
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! `steadfast mount`, `umount` and `status`: a file system at a mount point, and the process that
 //! serves it.
 
+mod accepted;
 mod background;
 mod control;
+mod holders;
 mod log;
 pub mod options;
 mod place;
+mod remount;
 mod serve;
 mod stack;
 mod status;

@@ -7,6 +7,7 @@ use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
 use steadfast_lab::size;
 use steadfast_vfs::TransactPolicy;
 
+use super::accepted::is_accepted;
 use crate::Usage;
 
 /// What `-o` asked for.
@@ -20,13 +21,20 @@ pub struct Wanted {
     pub journals: Vec<PathBuf>,
     /// The options as given.
     pub text: String,
+    /// Those of them that change nothing.
+    pub without_effect: Vec<String>,
+    /// The log tells of everything.
+    pub debug: bool,
+    /// Change how it is mounted, do not mount.
+    pub remount: bool,
 }
 
 const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
      commit=SECONDS, ro, rw, noload, journal_async_commit, fast_commit, delalloc, nodelalloc, \
      auto_da_alloc, noauto_da_alloc, accept_volatile, use_reserved, cache=SIZE, allow_other, \
      dev, nodev, suid, nosuid, noatime, relatime, strictatime, nodiratime, diratime, \
-     threads=N, writeback_cache, errors=remount-ro, barrier";
+     exec, noexec, sync, threads=N, writeback_cache, debug, remount, and options of mount(8) and \
+     ext4 that are the default or have no meaning here";
 
 fn refused<T>(what: String) -> Result<T, Usage> {
     Err(Usage(what))
@@ -43,6 +51,10 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
         {
             words.push(',');
             words.push_str(word);
+            continue;
+        }
+        if is_accepted(word) {
+            wanted.without_effect.push(word.to_owned());
             continue;
         }
         match word.split_once('=') {
@@ -96,7 +108,6 @@ fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result
             ext4.cache_bytes = Some(bytes);
         }
         ("threads", text) => wanted.fuse.threads = whole(word, text, 1..=256)? as usize,
-        ("errors", "remount-ro") | ("barrier", "1") => {}
         ("auto_da_alloc", "0" | "1") => ext4.auto_da_alloc = value == "1",
         ("errors", "continue" | "panic") => {
             return refused(format!(
@@ -134,13 +145,16 @@ fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
         "nodev" => fuse.dev = false,
         "suid" => fuse.suid = true,
         "nosuid" => fuse.suid = false,
+        "noexec" => fuse.no_exec = true,
+        "sync" => fuse.sync = true,
+        "debug" => wanted.debug = true,
+        "remount" => wanted.remount = true,
         "noatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Never, true),
         "relatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Relative, false),
         "strictatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Always, false),
         "nodiratime" => ext4.no_directory_access_times = true,
         "diratime" => ext4.no_directory_access_times = false,
         "writeback_cache" => fuse.writeback_cache = true,
-        "barrier" | "defaults" => {}
         "nobarrier" => return no_barrier(word),
         _ => return unknown(word),
     }

@@ -1,82 +1,127 @@
-//! Where running mounts are found: a folder with a socket each, and the kernel's table.
+//! Where running mounts answer: a socket each, whose name says which mount it is.
+//!
+//! The folder depends on who mounted, and from where: a session, cron, sudo. So whoever looks for
+//! a mount goes by its device number, which the socket's name holds, not by his own environment.
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::geteuid;
+
+/// A variable of the environment, if it says something.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+}
+
+/// A user's folder where there is no other.
+fn temporary(user: u32) -> PathBuf {
+    std::env::temp_dir().join(format!("steadfast-{user}"))
+}
+
 /// The folder for sockets and logs of this user's mounts, made if it is not there.
+///
+/// # Errors
+/// It cannot be made, or it is not ours alone: others could answer in our name.
 pub fn runtime_folder() -> io::Result<PathBuf> {
-    let user = rustix::process::geteuid();
-    let folder = if let Some(given) = std::env::var_os("STEADFAST_RUNTIME_DIR") {
-        PathBuf::from(given)
+    let user = geteuid();
+    let session = PathBuf::from(format!("/run/user/{}", user.as_raw()));
+    let (folder, is_shared) = if let Some(given) = variable("STEADFAST_RUNTIME_DIR") {
+        (given, true)
     } else if user.is_root() {
-        PathBuf::from("/run/steadfast")
-    } else if let Some(xdg) = std::env::var_os("XDG_RUNTIME_DIR") {
-        PathBuf::from(xdg).join("steadfast")
+        (PathBuf::from("/run/steadfast"), false)
+    } else if let Some(xdg) = variable("XDG_RUNTIME_DIR").filter(|d| d.is_dir()) {
+        (xdg.join("steadfast"), false)
+    } else if session.is_dir() {
+        (session.join("steadfast"), false)
     } else {
-        std::env::temp_dir().join(format!("steadfast-{}", user.as_raw()))
+        (temporary(user.as_raw()), false)
     };
-    match DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
-        Ok(()) => Ok(folder),
-        Err(e) => Err(io::Error::new(e.kind(), format!("{}: {e}", folder.display()))),
+    let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(named)?;
+    let found = folder.symlink_metadata().map_err(named)?;
+    let is_ours = found.is_dir() && found.uid() == user.as_raw() && found.mode() & 0o022 == 0;
+    if !is_ours && !is_shared {
+        return Err(io::Error::other(format!(
+            "{}: is not a folder of this user alone: remove it, or set STEADFAST_RUNTIME_DIR",
+            folder.display()
+        )));
+    }
+    Ok(folder)
+}
+
+/// Where sockets of `user`'s mounts may be.
+fn folders(user: u32) -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = variable("STEADFAST_RUNTIME_DIR").into_iter().collect();
+    if user == 0 {
+        folders.push(PathBuf::from("/run/steadfast"));
+    }
+    if user == geteuid().as_raw() {
+        folders.extend(variable("XDG_RUNTIME_DIR").map(|d| d.join("steadfast")));
+    }
+    folders.push(PathBuf::from(format!("/run/user/{user}/steadfast")));
+    folders.push(temporary(user));
+    folders
+}
+
+/// The name of a socket: process and, if it is known, device number of the mount.
+pub fn socket_name(process: u32, device: Option<&str>) -> String {
+    match device {
+        Some(device) => format!("{process}-{}.sock", device.replace(':', ".")),
+        None => format!("{process}.sock"),
     }
 }
 
-/// The mount point as the mount's process knows it: absolute, without symbolic links; also of a
-/// mount whose process is gone.
-pub fn canonical(path: &Path) -> io::Result<PathBuf> {
-    match path.canonicalize() {
-        Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NOTCONN.raw_os_error()) => {
-            let absolute = std::path::absolute(path)?;
-            match (absolute.parent(), absolute.file_name()) {
-                (Some(parent), Some(name)) => Ok(parent.canonicalize()?.join(name)),
-                _ => Err(e),
-            }
-        }
-        other => other,
-    }
+/// Sockets that may be those of the mount with this device number, which `user` has mounted.
+pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
+    let ending = socket_name(0, Some(device)).split_off(1);
+    let mut found: Vec<PathBuf> = folders(user).iter().flat_map(|f| sockets_in(f)).collect();
+    found.extend(bound_sockets());
+    found.retain(|path| path.as_os_str().to_string_lossy().ends_with(&ending));
+    let mut seen = Vec::new();
+    found.retain(|path| !seen.contains(path) && (seen.push(path.clone()), true).1);
+    found
 }
 
-/// Whether the kernel's table has one of our mounts at `mountpoint`.
-pub fn is_mounted(mountpoint: &Path) -> bool {
-    let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    table.lines().any(|line| {
-        let mut halves = line.splitn(2, " - ");
-        let (Some(head), Some(tail)) = (halves.next(), halves.next()) else { return false };
-        let at = head.split(' ').nth(4).map(unescape);
-        at.as_deref() == Some(mountpoint.as_os_str().as_encoded_bytes())
-            && tail.starts_with("fuse.steadfast ")
-    })
+/// Sockets of this user's mounts, as far as its folders tell.
+pub fn own_sockets() -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        folders(geteuid().as_raw()).iter().flat_map(|f| sockets_in(f)).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
-/// A field of the table: blanks and the like are there as \ and three octal digits.
-fn unescape(field: &str) -> Vec<u8> {
-    let bytes = field.as_bytes();
-    let (mut out, mut at) = (Vec::with_capacity(bytes.len()), 0);
-    while at < bytes.len() {
-        let code = field.get(at + 1..at + 4).and_then(|d| u8::from_str_radix(d, 8).ok());
-        match (bytes[at], code) {
-            (b'\\', Some(code)) => {
-                out.push(code);
-                at += 4;
-            }
-            (b, _) => {
-                out.push(b);
-                at += 1;
-            }
-        }
-    }
-    out
+fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
+}
+
+/// Paths of all sockets that are bound to one (unix(7), `/proc/net/unix`).
+fn bound_sockets() -> Vec<PathBuf> {
+    let table = std::fs::read("/proc/self/net/unix").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
+    let paths = table.lines().filter_map(|l| l.find(" /").map(|at| &l[at + 1..]));
+    paths.map(PathBuf::from).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::unescape;
+    use super::*;
 
     #[test]
-    fn blanks_in_paths_are_understood() {
-        assert_eq!(unescape("/mnt/a\\040b\\134c"), b"/mnt/a b\\c");
-        assert_eq!(unescape("/plain\\9"), b"/plain\\9");
+    fn a_socket_says_whose_it_is() {
+        assert_eq!(socket_name(7, Some("0:57")), "7-0.57.sock");
+        assert_eq!(socket_name(7, None), "7.sock");
+    }
+
+    #[test]
+    fn a_socket_is_found_wherever_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(socket_name(7, Some("0:987654")));
+        let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert_eq!(sockets_of("0:987654", 12345), [path]);
+        assert!(sockets_of("0:98765", 12345).is_empty());
     }
 }

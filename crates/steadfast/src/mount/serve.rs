@@ -1,12 +1,14 @@
 //! Mounting, and serving until it is unmounted.
 
 use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_ext4::fs::Ext4;
@@ -14,7 +16,7 @@ use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, log, place, stack, transact};
+use super::{background, control, log, place, remount, stack, transact};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
@@ -33,6 +35,8 @@ pub struct Served {
     pub source: String,
     /// Where.
     pub mountpoint: PathBuf,
+    /// The mount's device number.
+    pub device: Option<String>,
     /// How.
     pub wanted: Wanted,
     /// The log, if it is a file.
@@ -43,6 +47,8 @@ pub struct Served {
     pub unmounter: Unmounter,
     /// Tells the kernel of changes that did not come through it.
     pub invalidator: Invalidator,
+    /// The kernel keeps writers away (`-o remount,ro`).
+    pub kept_read_only: AtomicBool,
     /// A fault in our code was caught.
     pub down: Arc<AtomicBool>,
     /// How it ended; guards the unmounting, which is done once.
@@ -53,6 +59,11 @@ pub struct Served {
 /// Mounts; in the background unless asked otherwise.
 pub fn mount(args: &Mount, out: &mut dyn Write) -> Result<Outcome> {
     let wanted = options::parse(&args.options)?;
+    if wanted.remount {
+        // The source is as mount(8) has it in its table; the folder says which mount it is.
+        let at = args.mountpoint.as_deref().unwrap_or(&args.device);
+        return remount::remount(at, &args.options);
+    }
     let in_background = !args.foreground && !args.serves_in_background;
     if in_background {
         // What can be told without the child is told here.
@@ -85,7 +96,10 @@ fn serve(
     mut wanted: Wanted,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
-    log::start(log_file.as_deref())?;
+    log::start(log_file.as_deref(), wanted.debug)?;
+    if !wanted.without_effect.is_empty() {
+        tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
+    }
     let (fs, source) = open(args, &mut wanted)?;
     let mounted = at_mount_point(&fs, args.mountpoint()?, &wanted);
     let mounted = match mounted {
@@ -104,11 +118,13 @@ fn serve(
         fs,
         source,
         mountpoint: mounted.mountpoint().to_path_buf(),
+        device: mounted.device().map(ToOwned::to_owned),
         wanted,
         log: log_file.clone(),
         since: Instant::now(),
         unmounter: mounted.unmounter(),
         invalidator: mounted.invalidator()?,
+        kept_read_only: AtomicBool::new(false),
         down: mounted.down(),
         ended: Mutex::new(None),
         told: Condvar::new(),
@@ -155,6 +171,10 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
         return Ok((fs, stack.name));
     }
     let path = &args.device;
+    if !wanted.ext4.read_only && is_write_protected(path) {
+        terminal::note(&format!("{}: is write-protected, mounted read-only", path.display()));
+        (wanted.ext4.read_only, wanted.fuse.read_only) = (true, true);
+    }
     let device = image::open(path, wanted.ext4.read_only)?;
     if !wanted.ext4.no_load {
         let journal = of_image(path, &wanted.journals, wanted.ext4.read_only)?;
@@ -166,6 +186,21 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
     let source = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     wanted.fuse.source.clone_from(&source);
     Ok((fs, source))
+}
+
+/// Whether an image or device is there and cannot be written to. A block device says so itself:
+/// opening it for writing works all the same.
+fn is_write_protected(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    if meta.file_type().is_block_device() {
+        let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+        let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/ro"));
+        if says.is_ok_and(|text| text.trim() == "1") {
+            return true;
+        }
+    }
+    let refused = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
+    matches!(refused, Err(Errno::ROFS | Errno::ACCESS | Errno::PERM))
 }
 
 impl Served {
@@ -192,9 +227,18 @@ impl Served {
 
     /// What there is to say of an unmount that went well.
     pub fn note(&self) -> Option<String> {
+        if self.was_shut_down() {
+            let what = "had been shut down; the next mount recovers what was synced before";
+            return Some(format!("{}: {what}", self.source));
+        }
         let since = self.fs.discarded()?;
         let why = "unmounting went back to the last transaction point and discarded";
         Some(format!("{}: {why} {since}", self.source))
+    }
+
+    /// Whether it was shut down by request, and nothing went wrong before.
+    pub fn was_shut_down(&self) -> bool {
+        self.fs.was_shut_down() && !self.down.load(Ordering::Acquire)
     }
 
     fn unmount_file_system(&self) -> Result<(), String> {
@@ -206,6 +250,7 @@ impl Served {
             tracing::error!("{why}");
             return Err(why);
         }
+        let was_shut_down = self.was_shut_down();
         let because = self.fs.read_only_because();
         match self.fs.unmount() {
             Ok(()) => {
@@ -214,6 +259,8 @@ impl Served {
                 }
                 tracing::info!("{source} unmounted");
                 match because {
+                    // As it was asked for: nothing has gone wrong.
+                    Some(_) if was_shut_down => Ok(()),
                     Some(why) if !self.wanted.ext4.read_only => {
                         Err(format!("{source}: had become read-only: {why}; check it (e2fsck)"))
                     }

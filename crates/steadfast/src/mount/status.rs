@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering;
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_ext4::mount::DataMode;
+use steadfast_fuse::{is_dead, mounts};
 
+use super::control::Running;
 use super::serve::Served;
-use super::{control, place, transact};
+use super::{control, transact};
 use crate::{Outcome, Usage};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
@@ -19,7 +21,8 @@ pub fn of(served: &Served) -> Value {
     let pages = fs.page_cache().stats();
     // What the option bounds: everything, or without it the contents of files.
     let bytes = if options.cache_bytes.is_some() { fs.memory_bytes() } else { pages.memory_bytes };
-    let why = fs.read_only_because();
+    let kept = served.kept_read_only.load(Ordering::Acquire);
+    let why = fs.read_only_because().or_else(|| kept.then(|| "remounted read-only".to_owned()));
     let down = served.down.load(Ordering::Acquire);
     let block_size = fs.volume().layout.block_size;
     let journal = fs.journal().map(|journal| {
@@ -44,6 +47,7 @@ pub fn of(served: &Served) -> Value {
         DataMode::Transact => "transact",
     };
     json!({
+        "device": served.device,
         "mountpoint": served.mountpoint.display().to_string(),
         "source": served.source,
         "pid": std::process::id(),
@@ -69,22 +73,10 @@ pub fn of(served: &Served) -> Value {
 
 /// Shows this user's mounts, or the one at `mountpoint`.
 pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> Result<Outcome> {
-    let mut running = control::running()?;
-    if let Some(path) = mountpoint {
-        let at = place::canonical(path).map_err(|e| Usage(format!("{}: {e}", path.display())))?;
-        let text = at.display().to_string();
-        running.retain(|r| r.status["mountpoint"] == text);
-        if running.is_empty() {
-            return Err(if place::is_mounted(&at) {
-                anyhow::anyhow!(
-                    "{text}: is a mount whose process is gone, or another user's; take a dead one \
-                     away with: steadfast umount {text}"
-                )
-            } else {
-                Usage(format!("{text}: no mount of ours")).into()
-            });
-        }
-    }
+    let running = match mountpoint {
+        None => control::running(),
+        Some(path) => vec![only(path)?],
+    };
     if as_json {
         let mounts: Vec<Value> = running.into_iter().map(|r| r.status).collect();
         let document = json!({ "format": "steadfast-status", "version": 1, "mounts": mounts });
@@ -98,6 +90,23 @@ pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> 
         tell(&r.status, out)?;
     }
     Ok(Outcome::Good)
+}
+
+/// The mount at a path.
+fn only(path: &Path) -> Result<Running> {
+    let (at, running) = control::at(path)?;
+    if let Some(running) = running {
+        return Ok(running);
+    }
+    let text = at.display();
+    let is_ours = mounts::at(&at).is_ok_and(|p| p.mounted().is_some_and(mounts::Mount::is_ours));
+    Err(match is_ours {
+        true if is_dead(&at) => anyhow::anyhow!(
+            "{text}: is a mount whose process is gone; take it away with: steadfast umount {text}"
+        ),
+        true => anyhow::anyhow!("{text}: is another user's mount"),
+        false => Usage(format!("{text}: no mount of ours")).into(),
+    })
 }
 
 fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 
+use super::control;
 use super::serve::Served;
-use super::{control, place};
 use crate::{Outcome, Usage};
 
 /// How long a rollback waits for files that were just closed: the kernel tells us of it later.
@@ -37,8 +37,8 @@ pub fn rollback(mountpoint: &Path) -> Result<Outcome> {
 
 fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
     let shown = mountpoint.display();
-    let at = place::canonical(mountpoint).map_err(|e| Usage(format!("{shown}: {e}")))?;
-    let running = control::at(&at)?.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
+    let (_, running) = control::at(mountpoint)?;
+    let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
     control::ask(&running.socket, request, None)
 }
 

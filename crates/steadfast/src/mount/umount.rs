@@ -1,54 +1,118 @@
 //! `steadfast umount`: takes a mount away and waits until everything is written.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Result, anyhow, bail};
+use serde_json::{Value, json};
+use steadfast_fuse::{is_dead, mounts};
 
-use super::{control, place};
+use super::control::Running;
+use super::{control, holders};
 use crate::{Outcome, Usage, terminal};
 
-/// Unmounts; returns once the process has let the devices go.
-pub fn umount(mountpoint: &Path) -> Result<Outcome> {
-    let at = place::canonical(mountpoint)
-        .map_err(|e| Usage(format!("{}: {e}", mountpoint.display())))?;
-    if let Some(running) = control::at(&at)? {
-        let answer = control::ask(&running.socket, &json!({ "do": "umount" }), None)?;
-        wait_for_end(&running);
+/// After this it is said what is waited for, and again when that changes.
+const SILENCE: Duration = Duration::from_secs(1);
+
+/// Unmounts; returns once the process has let the devices go, or after `timeout`.
+pub fn umount(mountpoint: &Path, timeout: Option<Duration>) -> Result<Outcome> {
+    let (at, running) = control::at(mountpoint)?;
+    if let Some(running) = running {
+        let answer = take_away(&running, &at, timeout)?;
         if let Some(note) = answer["note"].as_str() {
             terminal::note(note);
         }
         return Ok(Outcome::Good);
     }
-    if !place::is_mounted(&at) {
-        return Err(Usage(format!("{}: no mount of ours", at.display())).into());
-    }
-    if at.metadata().is_ok() {
+    let shown = at.display();
+    let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
+    let Some(mount) = place.mounted().filter(|m| m.is_ours()) else {
+        return Err(not_ours(&place, &at));
+    };
+    if !is_dead(&at) {
         return Err(Usage(format!(
-            "{}: its process does not answer here; it may be another user's: umount or \
+            "{shown}: its process ({}) does not answer here; it may be another user's: umount or \
              fusermount3 -u works too, but does not wait for the flush",
-            at.display()
+            mount.source
         ))
         .into());
     }
     steadfast_fuse::unmount_lazily(&at)?;
     terminal::note(&format!(
-        "{}: its process was gone; what was synced is safe, the next mount recovers it",
-        at.display()
+        "{shown}: its process was gone; what was synced is safe, the next mount recovers it"
     ));
     Ok(Outcome::Good)
 }
 
+/// Why a path is refused that is no mount of ours, or that has another over it.
+fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
+    let shown = at.display();
+    let table = mounts::seen_by("self").unwrap_or_default();
+    let below = table.iter().any(|m| m.is_ours() && m.at == at);
+    match place.mounted() {
+        Some(over) if below => {
+            anyhow!("{} ({}) is mounted over {shown}: unmount that first", over.source, over.kind)
+        }
+        _ => Usage(format!("{shown}: no mount of ours")).into(),
+    }
+}
+
+/// Has a mount's process take it away from `at`, and waits for its end; says for what, if it
+/// takes long.
+fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
+    let begun = Instant::now();
+    let (tell, told) = channel();
+    let (socket, request) = (running.socket.clone(), json!({ "do": "umount", "at": at }));
+    // Ends with the answer, or with this process.
+    std::thread::Builder::new().name("umount".into()).spawn(move || {
+        // OK to ignore: nobody waits any more.
+        let _ = tell.send(control::ask(&socket, &request, None));
+    })?;
+    let mut said = String::new();
+    loop {
+        let left = timeout.map(|t| t.saturating_sub(begun.elapsed()));
+        let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
+        match told.recv_timeout(pause) {
+            Ok(answer) => {
+                let answer = answer?;
+                wait_for_end(running);
+                return Ok(answer);
+            }
+            Err(RecvTimeoutError::Disconnected) => bail!("the answer was lost"),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let what = waiting_for(running);
+        if left.is_some_and(|left| left <= pause) {
+            bail!("{}: not within the time given: {what}", at.display());
+        }
+        if said != what {
+            terminal::note(&format!("waiting: {what}"));
+            said = what;
+        }
+    }
+}
+
+/// What an unmount waits for.
+fn waiting_for(running: &Running) -> String {
+    let device = running.status["device"].as_str().unwrap_or_default();
+    let holders: Vec<String> = holders::of(device).iter().map(ToString::to_string).collect();
+    if holders.is_empty() {
+        let process = running.process();
+        return format!("process {process} still writes, or a copy of the mount is out of sight");
+    }
+    holders.join("\n")
+}
+
 /// The answer comes before the process has ended; its locks on the devices go with it.
-fn wait_for_end(running: &control::Running) {
-    let process = running.status["pid"].as_i64().unwrap_or(0);
-    let folder = format!("/proc/{process}");
+fn wait_for_end(running: &Running) {
+    let stat = PathBuf::from(format!("/proc/{}/stat", running.process()));
     for _ in 0..1000 {
-        let ended = std::fs::read_to_string(format!("{folder}/stat"))
+        let ended = std::fs::read_to_string(&stat)
             .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')));
         if ended {
             return;
         }
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

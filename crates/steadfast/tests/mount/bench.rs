@@ -93,6 +93,22 @@ impl Bench {
         document["mounts"][0].clone()
     }
 
+    /// Asks the kernel for an ioctl(2) on a file or folder; `argument` is a list for Perl's pack.
+    /// The argument afterwards in hexadecimal digits, or the error in words.
+    pub fn ioctl(&self, path: &str, number: u64, argument: &str) -> Result<String, String> {
+        let script = format!(
+            "my $a = pack({argument}); sysopen(D, $ARGV[0], 0) or die \"open: $!\";
+            defined(ioctl(D, {number:#x}, $a)) or die \"$!\\n\"; print unpack('H*', $a)"
+        );
+        let out = self.command("perl", &["-e", &script, path]);
+        if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
+    }
+
+    /// Shuts the mount down (XFS_IOC_GOINGDOWN): 0 flush, 1 the journal only, 2 at once.
+    pub fn shut_down(&self, how: u32) {
+        self.ioctl("m", 0x4004_587d, &format!("'L', {how}")).unwrap();
+    }
+
     /// What debugfs says to a request about the image.
     pub fn debugfs(&self, request: &str) -> String {
         text(&self.command("debugfs", &["-R", request, "disk.img"]).stdout)

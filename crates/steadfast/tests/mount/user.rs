@@ -94,3 +94,30 @@ fn what_is_not_his_to_ask_for_is_refused_in_words() {
         assert!(said.contains("mount without allow_other, or have root allow it"), "{said}");
     }
 }
+
+#[test]
+fn what_a_user_has_made_is_his_to_use() {
+    // The README's chapter on mounts, as he would type it; the socket is found whatever the
+    // environment says.
+    let said = as_user(
+        "unset STEADFAST_RUNTIME_DIR XDG_RUNTIME_DIR
+        rm disk.img
+        mkdir here session
+        $s mkfs disk.img --size 32m
+        XDG_RUNTIME_DIR=$PWD/session $s mount disk.img ./here
+        echo text > here/file && mkdir here/folder
+        XDG_RUNTIME_DIR= $s status ./here
+        $s status --json ./here | grep '\"state\": \"writable\"'
+        $s umount ./here
+        $s mkfs card.img -O journal_dev --size 16m -q
+        $s mkfs -F disk.img -J device=card.img -b 4096 -q
+        $s mount -o data=transact,journal=card.img,accept_volatile disk.img ./here
+        echo text > here/file
+        $s umount ./here
+        $s journal status disk.img --journal card.img
+        $s journal detach disk.img --journal card.img
+        $s check disk.img",
+    );
+    let Some(said) = said else { return };
+    assert!(said.contains("writable") && said.contains("disk.img: clean"), "{said}");
+}

@@ -1,0 +1,40 @@
+//! Inodes by number alone, as file handles keep them (open_by_handle_at(2), NFS): the number may
+//! be anything, and what had it may be gone. The kernel's ext4_nfs_get_inode.
+
+use steadfast_vfs::{Attr, FileSystem, FsError, Ino, Result};
+
+use super::Ext4;
+use crate::ondisk::{InodeFlags, InodeNo};
+use crate::quota::{KINDS, file_of};
+
+impl Ext4 {
+    /// Attributes of a file or directory that has a name; ESTALE for all else.
+    pub(super) fn named_inode(&self, ino: Ino) -> Result<Attr> {
+        let no = u32::try_from(ino.0).map(InodeNo).map_err(|_| FsError::Stale)?;
+        let layout = &self.volume.layout;
+        let is_possible = (layout.first_inode.0..=layout.inodes_count).contains(&no.0);
+        if ino != self.root() && !is_possible {
+            return Err(FsError::Stale);
+        }
+        // What is not in use may hold anything: it is not read.
+        let is_hidden_or_free = self.run(|| {
+            let txn = self.volume.look_yielding();
+            let sb = txn.superblock();
+            let is_hidden = no.0 == sb.orphan_file_inode.get()
+                || KINDS.iter().any(|kind| file_of(sb, *kind) == no);
+            Ok(is_hidden || !txn.is_inode_number_taken(no)?)
+        })?;
+        if is_hidden_or_free {
+            return Err(FsError::Stale);
+        }
+        let inode = self.inode(ino)?;
+        let (links, flags) = {
+            let state = inode.state();
+            (state.raw.links(), state.raw.flags())
+        };
+        if links == 0 || flags.contains(InodeFlags::EA_INODE) {
+            return Err(FsError::Stale);
+        }
+        Ok(self.attr(&inode))
+    }
+}

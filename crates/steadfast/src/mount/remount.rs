@@ -1,0 +1,108 @@
+//! `-o remount`: a mount that is there becomes read-only or writable, and its per-mount flags are
+//! changed, as mount(8) has it.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, anyhow};
+use rustix::mount::MountFlags;
+use serde_json::{Value, json};
+use steadfast_fuse::mounts;
+use steadfast_vfs::FileSystem;
+
+use super::control;
+use super::serve::Served;
+use crate::{Outcome, Usage};
+
+/// Flags of a mount by their words in its options.
+const FLAGS: [(&str, &str, MountFlags); 5] = [
+    ("ro", "rw", MountFlags::RDONLY),
+    ("nosuid", "suid", MountFlags::NOSUID),
+    ("nodev", "dev", MountFlags::NODEV),
+    ("noexec", "exec", MountFlags::NOEXEC),
+    ("noatime", "atime", MountFlags::NOATIME),
+];
+
+/// Changes the mount at `mountpoint`; `options` as given, with the word `remount`.
+pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
+    let shown = mountpoint.display();
+    let (at, running) = control::at(mountpoint)?;
+    let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
+    let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
+    let words = options.join(",");
+    let words: Vec<&str> = words.split(',').collect();
+    let flags = changed(&place.mount.flags, &words);
+    let read_only = flags.contains(MountFlags::RDONLY);
+    let ask = |verb: &str| {
+        control::ask(&running.socket, &json!({ "do": verb, "read_only": read_only }), None)
+    };
+    ask("may-remount")?;
+    rustix::mount::mount_remount(&at, flags, c"").map_err(|e| match e {
+        rustix::io::Errno::BUSY => anyhow!("{shown}: files of it are open for writing"),
+        rustix::io::Errno::PERM => anyhow!("{shown}: only root may remount"),
+        e => anyhow!("{shown}: remounting failed: {e}"),
+    })?;
+    ask("remounted").with_context(|| shown.to_string())?;
+    Ok(Outcome::Good)
+}
+
+/// The flags of a mount, changed by the words of some options.
+fn changed(now: &str, words: &[&str]) -> MountFlags {
+    let mut flags = MountFlags::empty();
+    for (on, off, flag) in FLAGS {
+        let was = now.split(',').any(|w| w == on);
+        let is = words.iter().rev().find(|w| **w == on || **w == off).map_or(was, |w| *w == on);
+        flags.set(flag, is);
+    }
+    flags
+}
+
+/// The mount's side: what a request of this module asks for; `None` if it is none.
+pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
+    let read_only = request["read_only"] == true;
+    match request["do"].as_str()? {
+        "may-remount" => Some(may_remount(served, read_only).map(|()| json!({}))),
+        "remounted" => Some(remounted(served, read_only).map(|()| json!({}))),
+        _ => None,
+    }
+}
+
+fn may_remount(served: &Served, read_only: bool) -> Result<()> {
+    if read_only {
+        return Ok(());
+    }
+    let source = &served.source;
+    if served.wanted.ext4.read_only {
+        return Err(anyhow!("{source}: was mounted read-only: unmount it and mount it anew"));
+    }
+    match served.fs.read_only_because() {
+        Some(why) => Err(anyhow!("{source}: has become read-only: {why}; check it (e2fsck)")),
+        None => Ok(()),
+    }
+}
+
+/// The kernel lets nobody write any more, or does again.
+fn remounted(served: &Served, read_only: bool) -> Result<()> {
+    served.kept_read_only.store(read_only, Ordering::Release);
+    let how = if read_only { "read-only" } else { "writable" };
+    tracing::info!("{} remounted {how}", served.source);
+    if read_only && !served.wanted.ext4.read_only { Ok(served.fs.sync()?) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_stay_unless_they_are_named() {
+        let now = "rw,nosuid,nodev,relatime";
+        let kept = MountFlags::NOSUID | MountFlags::NODEV;
+        assert_eq!(changed(now, &["remount"]), kept);
+        assert_eq!(changed(now, &["rw", "remount", "ro"]), kept | MountFlags::RDONLY);
+        assert_eq!(
+            changed(now, &["remount", "dev", "noexec"]),
+            MountFlags::NOSUID | MountFlags::NOEXEC
+        );
+        assert_eq!(changed("ro,nodev", &["remount", "rw"]), MountFlags::NODEV);
+    }
+}

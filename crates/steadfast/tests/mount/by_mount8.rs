@@ -1,0 +1,103 @@
+//! mount(8), umount(8) and fstab, with the program as their helper: in a mount namespace with a
+//! /sbin of its own.
+
+use std::fs;
+
+use super::bench::{Bench, text};
+
+/// Runs a script in such a namespace; $s is the program.
+fn in_namespace(b: &Bench, script: &str) -> String {
+    let prologue = format!(
+        "set -eu
+        s={}
+        mount -t tmpfs none /sbin
+        ln -s $s /sbin/mount.fuse.steadfast
+        ln -s $s /sbin/umount.fuse.steadfast
+        {script}",
+        env!("CARGO_BIN_EXE_steadfast")
+    );
+    let out = b.command("unshare", &["--mount", "sh", "-c", &prologue]);
+    let said = text(&out.stdout) + &text(&out.stderr);
+    assert!(out.status.success(), "{:?}\n{said}", out.status);
+    said
+}
+
+#[test]
+fn mount_remount_and_umount() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let said = in_namespace(
+        &b,
+        "mount -t fuse.steadfast disk.img m \\
+            -o acl,user_xattr,lazytime,noexec,nofail,x-systemd.automount,data=journal
+        grep ' fuse.steadfast ' /proc/self/mountinfo
+        echo text > m/file
+        mount -o remount,ro m
+        if touch m/no; then exit 1; fi
+        $s status m
+        mount -o remount,rw m
+        touch m/yes
+        umount m",
+    );
+    assert!(said.contains("noexec") && said.contains("remounted read-only"), "{said}");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_line_of_fstab() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let said = in_namespace(
+        &b,
+        "echo text > file && $s put disk.img file /file
+        line='fuse.steadfast ro,noauto,errors=remount-ro,x-systemd.requires=disk.mount 0 2'
+        echo \"$PWD/disk.img $PWD/m $line\" > fstab
+        mount --fstab $PWD/fstab $PWD/m
+        cat m/file
+        if mount -o remount,rw m; then exit 1; fi
+        umount m",
+    );
+    assert!(said.contains("text") && said.contains("was mounted read-only"), "{said}");
+}
+
+#[test]
+fn as_mount_fuse_calls_it() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("disk.img m -o rw,dev,suid,relatime");
+    fs::write(b.at().join("file"), "text").unwrap();
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    for (option, status) in [("grpid", 2), ("noacl", 2), ("nonsense", 2), ("dirsync", 2)] {
+        let said = b.bad(&format!("disk.img m -o rw,{option}"), status);
+        assert!(said.contains(option), "{said}");
+    }
+}
+
+#[test]
+fn what_is_write_protected_is_mounted_read_only() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let before = fs::read(b.path("disk.img")).unwrap();
+    let said = in_namespace(
+        &b,
+        "mount --bind . . && cd $PWD && mount -o remount,bind,ro .
+        mount -t tmpfs none m
+        export STEADFAST_RUNTIME_DIR=$PWD/m
+        mkdir m/here && $s mount disk.img m/here
+        ls m/here
+        if touch m/here/no; then exit 1; fi
+        $s umount m/here",
+    );
+    assert!(said.contains("write-protected, mounted read-only"), "{said}");
+    assert!(said.contains("lost+found"), "{said}");
+    assert!(before == fs::read(b.path("disk.img")).unwrap(), "nothing is written");
+}
+
+#[test]
+fn every_write_is_durable_with_sync() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o sync,commit=600");
+    fs::write(b.at().join("file"), "kept").unwrap();
+    b.shut_down(2);
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read_to_string(b.at().join("file")).unwrap(), "kept");
+    b.good("umount m");
+}

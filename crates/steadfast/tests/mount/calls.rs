@@ -1,0 +1,254 @@
+//! Calls that a mount over FUSE carries, and those that it does not: README names these, with the
+//! reason, and here is the proof.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, SeekFrom, StatxFlags};
+use rustix::io::Errno;
+
+use super::bench::{Bench, text};
+
+/// Takes (`save PATH`) or opens (`open HANDLE`) a file handle, in hexadecimal digits.
+const HANDLES: &str = r#"
+    my ($what, $it) = @ARGV;
+    if ($what eq "save") {
+        my ($h, $id) = (pack("Lla128", 128, 0, ""), pack("l", 0));
+        syscall(303, -100, $it, $h, $id, 0) == 0 or die "$!\n";
+        print unpack("H*", substr($h, 0, 8 + unpack("L", $h)));
+    } else {
+        my $h = pack("H*", $it);
+        sysopen(M, "m", 0) or die "m: $!\n";
+        my $fd = syscall(304, fileno(M), $h, 0);
+        die "$!\n" if $fd < 0;
+        open(F, "<&=", $fd) or die "$!\n";
+        if (-d F) { print "folder" } else { print <F> }
+    }
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn file_handles_outlive_what_the_kernel_remembers() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let handles = |what: &str, it: &str| {
+        let out = b.command("perl", &["-e", HANDLES, what, it]);
+        if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
+    };
+    b.good("mount disk.img m");
+    fs::create_dir_all(b.at().join("a/b")).unwrap();
+    fs::write(b.at().join("a/b/file"), "by its handle").unwrap();
+    let file = handles("save", "m/a/b/file").unwrap();
+    let folder = handles("save", "m/a/b").unwrap();
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert_eq!(handles("open", &folder).unwrap(), "folder");
+    assert_eq!(handles("open", &file).unwrap(), "by its handle");
+    // A new file with the same number is another one.
+    let number = fs::metadata(b.at().join("a/b/file")).unwrap().ino();
+    fs::remove_file(b.at().join("a/b/file")).unwrap();
+    assert!(handles("open", &file).unwrap_err().contains("Stale"));
+    fs::write(b.at().join("a/b/other"), "not by that handle").unwrap();
+    assert_eq!(fs::metadata(b.at().join("a/b/other")).unwrap().ino(), number);
+    b.good("umount m");
+    b.good("mount disk.img m");
+    assert!(handles("open", &file).unwrap_err().contains("Stale"));
+    // Numbers that nobody gave out: of no inode, of the journal's, of free ones.
+    for number in [0u32, 1 << 31, 2, 7, 8, 200, 4000] {
+        // struct file_handle: length, type; then FUSE's own: number (two words), generation.
+        let forged = format!("{}{:08x}{}", &file[..24], number.swap_bytes(), "00000000");
+        let said = handles("open", &forged).unwrap_err();
+        assert!(said.contains("Stale"), "{number}: {said}");
+    }
+    assert_eq!(b.status()["state"], "writable");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_whiteout_takes_the_place_of_a_name() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    for name in ["one", "two", "over"] {
+        fs::write(b.at().join(name), name).unwrap();
+    }
+    fs::create_dir(b.at().join("d")).unwrap();
+    let dir = File::open(b.at()).unwrap();
+    let rename =
+        |from: &str, to: &str, flags| rustix::fs::renameat_with(&dir, from, &dir, to, flags);
+    rename("one", "d/one", RenameFlags::WHITEOUT).unwrap();
+    rename("two", "over", RenameFlags::WHITEOUT).unwrap();
+    rename("d", "e", RenameFlags::WHITEOUT | RenameFlags::NOREPLACE).unwrap();
+    for name in ["one", "two", "d"] {
+        let meta = fs::symlink_metadata(b.at().join(name)).unwrap();
+        assert!(meta.file_type().is_char_device() && meta.rdev() == 0, "{name}");
+    }
+    let both = RenameFlags::WHITEOUT | RenameFlags::EXCHANGE;
+    assert_eq!(rename("e", "over", both), Err(Errno::INVAL));
+    drop(dir);
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    b.good("mount disk.img m");
+    assert_eq!(fs::read_to_string(b.at().join("over")).unwrap(), "two");
+    assert_eq!(fs::read_to_string(b.at().join("e/one")).unwrap(), "one");
+    b.good("umount m");
+}
+
+#[test]
+fn labels_flags_and_projects() {
+    let Some(b) = Bench::new() else { return };
+    let made = b.command("mke2fs", &["-q", "-t", "ext4", "-O", "project,quota", "disk.img", "32m"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    b.good("mount disk.img m");
+    // FS_IOC_SETFSLABEL, FS_IOC_GETFSLABEL.
+    b.ioctl("m", 0x4100_9432, "'a256', 'photographs'").unwrap();
+    let label = b.ioctl("m", 0x8100_9431, "'a256', ''").unwrap();
+    assert!(label.starts_with("70686f746f67726170687300"), "{label}");
+    let said = b.ioctl("m", 0x4100_9432, "'a256', 'more than sixteen'").unwrap_err();
+    assert!(said.contains("Invalid argument"), "{said}");
+    // FS_IOC_FSSETXATTR: append-only, no times of access, project 77; FS_IOC_FSGETXATTR.
+    fs::write(b.at().join("f"), "x").unwrap();
+    b.ioctl("m/f", 0x401c_5820, "'L4a12', 0x50, 0, 0, 77, ''").unwrap();
+    let shown = b.ioctl("m/f", 0x801c_581f, "'a28', ''").unwrap();
+    assert_eq!((&shown[..8], &shown[24..32]), ("50000000", "4d000000"), "{shown}");
+    let listed = text(&b.command("lsattr", &["-p", "m/f"]).stdout);
+    assert!(listed.contains("77") && listed.contains('a') && listed.contains('A'), "{listed}");
+    b.ioctl("m/f", 0x401c_5820, "'L4a12', 0, 0, 0, 77, ''").unwrap();
+    // A flag that ext4 has no place for (FS_XFLAG_REALTIME).
+    let said = b.ioctl("m/f", 0x401c_5820, "'L4a12', 1, 0, 0, 77, ''").unwrap_err();
+    assert!(said.contains("not supported") || said.contains("Invalid"), "{said}");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+    let label = text(&b.command("e2label", &["disk.img"]).stdout);
+    assert_eq!(label, "photographs\n");
+    assert!(b.debugfs("stat f").contains("Project:    77"), "{}", b.debugfs("stat f"));
+}
+
+#[test]
+fn copies_within_and_holes() {
+    let Some(b) = Bench::with_image("64m") else { return };
+    b.good("mount disk.img m");
+    let data: Vec<u8> = (0..5_000_000u32).map(|i| (i % 253) as u8).collect();
+    fs::write(b.at().join("from"), &data).unwrap();
+    let from = File::open(b.at().join("from")).unwrap();
+    let to = OpenOptions::new();
+    let to = to.clone().read(true).write(true).create_new(true).open(b.at().join("to")).unwrap();
+    let (mut at, mut into) = (1, 10_000_000);
+    while at < data.len() as u64 {
+        let left = data.len() - at as usize;
+        let n = rustix::fs::copy_file_range(&from, Some(&mut at), &to, Some(&mut into), left);
+        assert!(n.unwrap() > 0, "before the end");
+    }
+    let mut seen = vec![0; data.len() - 1];
+    to.read_exact_at(&mut seen, 10_000_000).unwrap();
+    assert!(seen == data[1..]);
+    // The hole before it: whole blocks of 1 KiB.
+    let find = |from| rustix::fs::seek(&to, from).unwrap();
+    assert_eq!(find(SeekFrom::Data(0)), 10_000_000 / 1024 * 1024);
+    assert_eq!(find(SeekFrom::Hole(0)), 0);
+    assert_eq!(find(SeekFrom::Hole(10_000_000)), 10_000_000 + data.len() as u64 - 1);
+    // Within one file; ranges that overlap are refused.
+    let copy = |mut at: u64, mut into: u64, len| {
+        rustix::fs::copy_file_range(&to, Some(&mut at), &to, Some(&mut into), len)
+    };
+    assert_eq!(copy(10_000_000, 0, 100), Ok(100));
+    assert_eq!(copy(10_000_000, 10_000_050, 100), Err(Errno::INVAL));
+    drop((from, to));
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn what_is_not_carried() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o commit=600");
+    let file = b.at().join("f");
+    fs::write(&file, "x").unwrap();
+    // FUSE_TMPFILE and FUSE_STATX: the FUSE library does not know them.
+    let refused = rustix::fs::open(b.at(), OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR);
+    assert_eq!(refused.unwrap_err(), Errno::OPNOTSUPP);
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let shown = rustix::fs::statx(CWD, &file, AtFlags::empty(), wanted).unwrap();
+    assert_eq!(shown.stx_mask & StatxFlags::BTIME.bits(), 0, "no time of birth");
+    // The kernel's FUSE: attribute bits of statx, FIFREEZE, FIEMAP.
+    assert!(b.command("chattr", &["+i", "m/f"]).status.success());
+    let shown = rustix::fs::statx(CWD, &file, AtFlags::empty(), wanted).unwrap();
+    assert_eq!(shown.stx_attributes.bits() & 0x10, 0, "STATX_ATTR_IMMUTABLE");
+    assert!(b.command("chattr", &["-i", "m/f"]).status.success());
+    let said = b.ioctl("m", 0xc004_5877, "'l', 0").unwrap_err();
+    assert!(said.contains("not supported"), "FIFREEZE: {said}");
+    let said = b.ioctl("m/f", 0xc020_660b, "'QQLLLL', 0, 1024, 0, 0, 0, 0").unwrap_err();
+    assert!(said.contains("not supported"), "FIEMAP: {said}");
+    // Free blocks are not discarded.
+    let said = b.ioctl("m", 0xc018_5879, "'QQQ', 0, 1 << 30, 0").unwrap_err();
+    assert!(said.contains("ioctl for device"), "FITRIM: {said}");
+    // syncfs(2) and sync(2) are answered by the kernel alone.
+    let mut dirty = File::create(b.at().join("dirty")).unwrap();
+    dirty.write_all(&vec![7; 300_000]).unwrap();
+    rustix::fs::syncfs(&dirty).unwrap();
+    rustix::fs::sync();
+    assert!(b.status()["dirty_bytes"].as_u64().unwrap() >= 300_000);
+    dirty.sync_all().unwrap();
+    assert_eq!(b.status()["dirty_bytes"], 0);
+    drop(dirty);
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}
+
+/// An idmapped copy of the mount (mount_setattr(2)) with the mapping of a new user namespace.
+const IDMAPPED: &str = r#"
+    pipe(READ, WRITE);
+    my $child = fork() // die;
+    if (!$child) {
+        syscall(272, 0x10000000) == 0 or die "unshare: $!\n";
+        syswrite(WRITE, "x");
+        sleep(60);
+        exit;
+    }
+    sysread(READ, my $byte, 1) or die "no user namespace\n";
+    open(MAP, ">", "/proc/$child/uid_map") or die "uid_map: $!\n";
+    syswrite(MAP, "0 1000 1\n");
+    sysopen(NS, "/proc/$child/ns/user", 0) or die "ns: $!\n";
+    my ($m, $none) = ("m", "");
+    my $tree = syscall(428, -100, $m, 0x80001);
+    my $attr = pack("Q4", 0x100000, 0, 0, fileno(NS));
+    my $done = syscall(442, $tree, $none, 0x1000, $attr, 32);
+    my $error = $! + 0;
+    kill("KILL", $child);
+    waitpid($child, 0);
+    die "tree: $tree\n" if $tree < 0;
+    print $done == 0 ? "mapped" : "errno $error";
+"#;
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+#[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+fn idmapped_copies_are_refused() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let out = b.command("perl", &["-e", IDMAPPED]);
+    b.good("umount m");
+    if !out.status.success() {
+        println!("SKIPPED: {}", text(&out.stderr));
+        return;
+    }
+    // EINVAL: it needs FUSE_ALLOW_IDMAP, with which requests would no longer say who asks.
+    assert_eq!(text(&out.stdout), format!("errno {}", Errno::INVAL.raw_os_error()));
+}
+
+#[test]
+fn the_log_does_not_tell_of_what_is_not_there() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m --log log -o debug,acl,lazytime");
+    fs::write(b.at().join("f"), "x").unwrap();
+    let wait = "open(F, '<', 'm/f'); my $r = ''; vec($r, fileno(F), 1) = 1; select($r, undef, \
+                undef, 1) == 1 or die; print <F>";
+    assert_eq!(text(&b.command("perl", &["-e", wait]).stdout), "x");
+    let refused = rustix::fs::open(b.at(), OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR);
+    assert!(refused.is_err());
+    b.good("umount m");
+    let log = fs::read_to_string(b.path("log")).unwrap();
+    assert!(!log.contains("Not Implemented"), "{log}");
+    let told = log.matches("mount options that change nothing: acl,lazytime").count();
+    assert_eq!(told, 1, "{log}");
+}

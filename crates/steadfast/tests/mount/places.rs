@@ -1,0 +1,130 @@
+//! Which mount is meant: several at one folder, one at several, and whoever asks.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+
+use super::bench::{Bench, lives, text, until};
+
+/// The program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_steadfast");
+
+#[test]
+fn a_second_mount_on_the_same_folder_is_refused() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.make("other.img", "32m");
+    b.good("mount disk.img m");
+    fs::write(b.at().join("file"), "first").unwrap();
+    let said = b.bad("mount other.img m", 2);
+    assert!(said.contains("disk.img is mounted there"), "{said}");
+    assert_eq!(fs::read_to_string(b.at().join("file")).unwrap(), "first");
+    b.good("umount m");
+    b.e2fsck_is_clean("other.img");
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn what_lies_over_a_mount_is_named_and_left_alone() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let process = b.process();
+    assert!(b.command("mount", &["-t", "tmpfs", "above", "m"]).status.success());
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("above (tmpfs) is mounted over"), "{said}");
+    assert!(lives(process));
+    assert!(b.command("umount", &["m"]).status.success());
+    b.good("umount m");
+    assert!(!lives(process));
+}
+
+#[test]
+fn an_unmount_names_the_other_places() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    fs::create_dir(b.path("n")).unwrap();
+    b.good("mount disk.img m");
+    let process = b.process();
+    assert!(b.command("mount", &["--bind", "m", "n"]).status.success());
+    let said = b.bad("umount m --timeout 0", 1);
+    let other = b.path("n").canonicalize().unwrap();
+    assert!(said.contains(&format!("mounted at {} too", other.display())), "{said}");
+    assert!(!b.command("mountpoint", &["-q", "m"]).status.success());
+    // By its device number it is found there too.
+    b.good("umount n");
+    until("the process ends", || !lives(process));
+    b.e2fsck_is_clean("disk.img");
+}
+
+/// A process in a mount namespace of its own, with a copy of all mounts.
+fn elsewhere() -> Child {
+    let mut child = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "sh", "-c", "echo there; exec sleep 600"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "there\n");
+    child
+}
+
+#[test]
+fn an_unmount_says_who_holds_a_copy() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let process = b.process();
+    let mut holder = elsewhere();
+    let mut unmount = Command::new(PROGRAM)
+        .args(["umount", "m"])
+        .env("STEADFAST_RUNTIME_DIR", b.path("run"))
+        .current_dir(b.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(unmount.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    let expected = format!("process {} (sleep) has a copy in its mount namespace", holder.id());
+    assert!(line.contains(&expected), "{line}");
+    assert!(!b.command("mountpoint", &["-q", "m"]).status.success());
+    assert!(lives(process), "it serves the copy");
+    // A second one finds it too, and waits no longer than it is told to.
+    let again = b.bad("umount m --timeout 0", 1);
+    assert!(again.contains(&expected), "{again}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(unmount.wait().unwrap().success());
+    said.read_to_string(&mut line).unwrap();
+    assert!(!lives(process));
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_mount_is_found_whatever_the_environment_says() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let plain = |command: &str| {
+        let line = format!("unset STEADFAST_RUNTIME_DIR; {command}");
+        let out = b.command("sh", &["-c", &line]);
+        assert!(out.status.success(), "{command}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let shown = plain(&format!("XDG_RUNTIME_DIR= {PROGRAM} status m"));
+    assert!(shown.contains("disk.img"), "{shown}");
+    plain(&format!("cd /; STEADFAST_RUNTIME_DIR=/nowhere {PROGRAM} umount {}", b.at().display()));
+    b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn after_a_shutdown_the_mount_is_gone_and_all_is_well() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::write(b.at().join("lost"), "not synced").unwrap();
+    b.shut_down(2);
+    let out = b.run("umount m");
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("had been shut down"), "{}", text(&out.stderr));
+    assert!(!b.command("mountpoint", &["-q", "m"]).status.success());
+    b.good("mount disk.img m");
+    b.good("umount m");
+    b.e2fsck_is_clean("disk.img");
+}

@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_is_behind_counts_for_the_checksum() {
-        let bytes: Vec<u8> = (0..128).map(|i| i * 7).collect();
+        let bytes: Vec<u8> = (0..128u8).map(|i| i.wrapping_mul(7)).collect();
         let d = GroupDesc::parse(&bytes);
         assert_eq!(d.crc16_behind(crc16(0xbeef, &bytes[..64])), crc16(0xbeef, &bytes));
         assert_eq!(d.crc32c_behind(crc32c(77, &bytes[..64])), crc32c(77, &bytes));

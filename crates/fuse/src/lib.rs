@@ -25,6 +25,7 @@
 
 mod bridge;
 mod error;
+mod error_log;
 mod fusermount;
 mod mounted;
 pub mod mounts;
@@ -32,5 +33,6 @@ mod options;
 mod read_ahead;
 
 pub use error::{MountError, Result};
+pub use error_log::ErrorLog;
 pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use options::Options;

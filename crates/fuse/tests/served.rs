@@ -9,10 +9,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::{Effect, Fault, Faults, Ops, Rule};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::{Options as MkfsOptions, make};
-use steadfast_ext4::mount::MountOptions;
+use steadfast_ext4::mount::{DataMode, MountOptions};
 use steadfast_fuse::{Invalidator, Mounted, Options, Unmounter};
 use steadfast_vfs::{
     Attr, DirEntry, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
@@ -64,9 +65,21 @@ impl Drop for Mount {
 }
 
 fn on_ram() -> Arc<Ext4> {
-    let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("ram", 32 << 20));
-    make(&disk, &MkfsOptions::random(1_700_000_000)).unwrap();
-    Ext4::mount(disk, MountOptions::default()).unwrap()
+    on_faulty_ram(MountOptions::default()).0
+}
+
+/// On a disk whose errors are made at will.
+fn on_faulty_ram(options: MountOptions) -> (Arc<Ext4>, Faults) {
+    let ram: Arc<dyn BlockDevice> = Arc::new(Ram::new("ram", 32 << 20));
+    make(&ram, &MkfsOptions::random(1_700_000_000)).unwrap();
+    let disk = Fault::new(ram);
+    let faults = disk.faults();
+    (Ext4::mount(Arc::new(disk), options).unwrap(), faults)
+}
+
+/// Runs a program; its exit status.
+fn run(program: &str, arguments: &[&str]) -> Option<i32> {
+    std::process::Command::new(program).args(arguments).status().unwrap().code()
 }
 
 #[test]
@@ -83,6 +96,26 @@ fn a_ram_disk_is_mounted() {
     assert!(!m.at("d").exists());
     assert!(m.end());
     fs.unmount().unwrap();
+}
+
+#[test]
+fn with_transaction_points_close_answers_when_its_point_is_durable() {
+    let options = MountOptions { data: DataMode::Transact, ..MountOptions::default() };
+    let (fs, faults) = on_faulty_ram(options);
+    let Some(m) = Mount::new(Arc::clone(&fs) as Arc<dyn FileSystem>) else { return };
+    let to = format!("of={}", m.at("file").display());
+    let copy = ["if=/dev/zero", &to, "bs=4k", "count=3", "conv=notrunc", "status=none"];
+    for _ in 0..8 {
+        assert_eq!(run("dd", &copy), Some(0));
+        // The release comes later: what close(2) has promised must be there without it.
+        assert!(fs.since_point().unwrap().is_nothing(), "{:?}", fs.since_point());
+    }
+    // Closed without a word: on a disk that fails, close(2) says so.
+    faults.add(Rule::new(Ops::WRITE | Ops::FLUSH, Effect::Fail("broken".into())));
+    assert_eq!(run("dd", &copy), Some(1));
+    faults.clear();
+    assert!(m.end());
+    assert!(fs.unmount().is_err());
 }
 
 #[test]

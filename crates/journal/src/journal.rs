@@ -1,6 +1,6 @@
 //! The journal in use: joining updates, waiting for commits and for log space.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -46,6 +46,9 @@ pub struct JournalStats {
     pub fast_blocks: u64,
 }
 
+/// Told of the cause when the journal is aborted.
+pub(crate) type OnAbort = Box<dyn Fn(&JournalError) + Send + Sync>;
+
 /// What the journal's tasks and its owner share.
 pub(crate) struct Shared {
     pub log: Log,
@@ -62,6 +65,8 @@ pub(crate) struct Shared {
     /// Of the file system's device, which may be the log's too.
     pub fs_flushes: Arc<Flushes>,
     pub anchor: Anchor,
+    /// Who is told when the journal is aborted.
+    pub on_abort: OnceLock<OnAbort>,
     /// Held while a fast commit is made. Taken before the other locks.
     pub fast_area: Mutex<FastArea>,
     /// Never held across a wait for a device. Taken after the anchor's lock, never before it.
@@ -96,6 +101,9 @@ impl Shared {
         st.aborted = Some(JournalError::Aborted { cause: cause.to_string() });
         drop(st);
         self.wake_all();
+        if let Some(listener) = self.on_abort.get() {
+            listener(cause);
+        }
         // For the next mount to see; if even this fails there is nothing more to say.
         let _ = self.anchor.update(true, |sb| {
             sb.set_errno(EIO);
@@ -154,6 +162,7 @@ impl Journal {
             log_cached: info.volatile_cache,
             fs_flushes: Arc::new(Flushes::new(Arc::clone(&fs))),
             anchor: Anchor::new(log.clone(), sb, &block),
+            on_abort: OnceLock::new(),
             fast_area: Mutex::default(),
             state: Mutex::new(State::new(&sb)),
             commit_work: Condvar::new(),
@@ -434,6 +443,18 @@ impl Journal {
     /// The first failure, if there was one; the journal writes nothing any more.
     pub fn aborted(&self) -> Option<JournalError> {
         self.shared.state.lock().aborted.clone()
+    }
+
+    /// Has `listener` told of the cause when the journal is aborted: a commit that nobody waits for
+    /// fails without a word otherwise. It is called by whoever found the failure and must not call
+    /// the journal. Only the first listener is heard.
+    pub fn on_abort(&self, listener: impl Fn(&JournalError) + Send + Sync + 'static) {
+        if self.shared.on_abort.set(Box::new(listener)).is_ok()
+            && let Some(e) = self.aborted()
+            && let Some(listener) = self.shared.on_abort.get()
+        {
+            listener(&e);
+        }
     }
 
     /// Aborts the journal, for a failure that its owner found: nothing more is committed.

@@ -83,7 +83,8 @@ impl PageCache {
             return false;
         };
         f.dirty.range(pages.clone()).next().is_some()
-            || f.writeback.range(pages).next().is_some()
+            || f.writeback.range(pages.clone()).next().is_some()
+            || f.unwritten.pages.range(pages).next().is_some()
             || f.pages.contains_key(&last)
             || f.loading.contains_key(&last)
     }
@@ -119,6 +120,11 @@ impl PageCache {
     /// The last write-back error of any file.
     pub fn any_error_since(&self, cursor: &mut ErrorCursor) -> Result<()> {
         self.state.lock().errors.since(cursor)
+    }
+
+    /// Whether write-back of any file has failed since `cursor`; it stays news to it.
+    pub fn has_error_since(&self, cursor: &ErrorCursor) -> Option<FsError> {
+        self.state.lock().errors.news_to(cursor)
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn PageStore>> {

@@ -40,6 +40,11 @@ impl ErrorSeq {
         ErrorCursor(if self.told == self.count { self.count } else { self.count - 1 })
     }
 
+    /// The last error if `cursor` does not know of it, which it goes on not to.
+    pub(crate) fn news_to(&self, cursor: &ErrorCursor) -> Option<FsError> {
+        if cursor.0 == self.count { None } else { self.last.clone() }
+    }
+
     /// The last error if `cursor` does not know of it; moves the cursor on.
     pub(crate) fn since(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
         if cursor.0 == self.count {

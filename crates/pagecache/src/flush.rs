@@ -16,8 +16,8 @@ struct Goal {
 }
 
 impl PageCache {
-    /// Writes out what is dirty in the file now, and waits until that and what was already in
-    /// flight is on the device. The device's own cache is not flushed.
+    /// Writes out what is dirty in the file now, again what could not be written before, and waits
+    /// until that and what was already in flight is on the device. The device's own cache is not flushed.
     ///
     /// # Errors
     /// When a write-back of the file has failed since the call began. Earlier errors, and this
@@ -63,12 +63,14 @@ impl PageCache {
     pub fn fsync(&self, file: FileKey, cursor: &mut ErrorCursor) -> Result<()> {
         let flushed = self.flush(file);
         // The cursor first: it moves on past the error that the flush has seen.
-        self.error_since(file, cursor).and(flushed)
+        self.error_since(file, cursor).and(flushed)?;
+        self.check_lost(file, &(0..u64::MAX))
     }
 
     /// `None` if nothing there is dirty or in flight.
     fn goal(&self, file: FileKey, pages: Range<u64>) -> Option<Goal> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        state.try_again(file, pages.clone());
         let f = state.files.get(&file)?;
         if pages.is_empty() || (f.dirty.is_empty() && f.writeback.is_empty()) {
             return None;

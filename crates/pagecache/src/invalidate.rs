@@ -14,8 +14,13 @@ impl PageCache {
     /// way leaves nothing there.
     pub fn invalidate(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
-        if !pages.is_empty() {
-            self.drop_and_wait(file, pages);
+        if pages.is_empty() {
+            return;
+        }
+        self.drop_and_wait(file, pages);
+        let whole = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
+        if !whole.is_empty() {
+            self.state.lock().is_given_up(file, whole);
         }
     }
 
@@ -30,7 +35,9 @@ impl PageCache {
     /// # Errors
     /// When the last page cannot be read; the pages beyond are dropped even so.
     pub fn set_size(&self, file: FileKey, new_size: u64) -> Result<()> {
-        self.drop_and_wait(file, new_size.div_ceil(PAGE_U64)..u64::MAX);
+        let beyond = new_size.div_ceil(PAGE_U64)..u64::MAX;
+        self.drop_and_wait(file, beyond.clone());
+        self.state.lock().is_given_up(file, beyond);
         match (new_size % PAGE_U64) as usize {
             0 => Ok(()),
             at => self.zero_in_page(file, new_size / PAGE_U64, at..PAGE),
@@ -61,7 +68,8 @@ impl PageCache {
             self.zero_in_page(file, last, 0..to)?;
         }
         if !whole.is_empty() {
-            self.drop_and_wait(file, whole);
+            self.drop_and_wait(file, whole.clone());
+            self.state.lock().is_given_up(file, whole);
         }
         Ok(())
     }
@@ -95,6 +103,7 @@ impl PageCache {
             let mut state = self.state.lock();
             // A read-ahead that somebody had just decided on may have begun meanwhile.
             if state.files.get(&file).is_none_or(FileState::is_idle) {
+                state.is_given_up(file, 0..u64::MAX);
                 state.files.remove(&file);
                 return;
             }

@@ -40,9 +40,11 @@
 //!
 //! # After a failed write-back
 //!
-//! As in Linux, the page becomes clean and keeps its new contents until it is evicted, and the
-//! error is remembered for the file. It is not written again by itself: a device that has failed
-//! would pin all memory for ever, and a later success would pretend that nothing was lost.
+//! The page stays in memory, and every flush (fsync, sync, unmounting) writes it again; the error
+//! is remembered for the file. So fsync answers ok only when the data is on the device, where
+//! Linux forgets the page and lets a second fsync succeed. It is not written again by itself. What
+//! is more than an eighth of the memory is lost, and its file's fsync fails until it is written
+//! anew: `unwritten`.
 
 mod cache;
 mod error_seq;
@@ -58,6 +60,7 @@ mod state;
 mod stats;
 mod store;
 mod throttle;
+mod unwritten;
 mod write;
 mod writeback;
 
@@ -65,7 +68,8 @@ pub use cache::PageCache;
 pub use error_seq::ErrorCursor;
 pub use settings::{DirtyLimit, Settings};
 pub use stats::Stats;
-pub use store::{DirtyRun, FileKey, PageStore};
+pub use store::{DirtyRun, FileKey, PageStore, PageWrite};
+pub use unwritten::UnwrittenPages;
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

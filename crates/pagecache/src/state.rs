@@ -24,7 +24,8 @@ use crate::read_ahead::Streams;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::throttle::Throttle;
-use crate::{FileKey, PAGE_U64};
+use crate::unwritten::{Failure, Unwritten};
+use crate::{FileKey, PAGE_U64, UnwrittenPages};
 
 /// One write of a page in flight.
 pub(crate) struct InFlight {
@@ -55,6 +56,8 @@ pub(crate) struct FileState {
     pub streams: Streams,
     /// Failed write-backs.
     pub errors: ErrorSeq,
+    /// What they have left.
+    pub unwritten: Unwritten,
 }
 
 impl FileState {
@@ -75,6 +78,10 @@ pub(crate) struct State {
     pub detached_pages: u64,
     pub dirty_pages: u64,
     pub writeback_pages: u64,
+    /// Pages whose write-back failed and that are kept to be written again.
+    pub kept_pages: u64,
+    /// Pages that are remembered as lost.
+    pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
     pub dirty_seq: u64,
     /// Last number given to a write-back.
@@ -99,6 +106,8 @@ impl State {
             detached_pages: 0,
             dirty_pages: 0,
             writeback_pages: 0,
+            kept_pages: 0,
+            lost_pages: 0,
             dirty_seq: 0,
             batch_seq: 0,
             periodic_at: None,
@@ -133,6 +142,7 @@ impl State {
             let Some((file, page)) = self.frames.evict() else { return false };
             if let Some(f) = self.files.get_mut(&file) {
                 f.pages.remove(&page);
+                State::is_evicted(f, page);
             }
             self.stats.evicted_pages += 1;
         }
@@ -198,15 +208,22 @@ impl State {
         }
     }
 
-    /// Gives a page these contents, [`PAGE`](crate::PAGE) bytes. Its kind stays; a new page is
-    /// clean. The caller has made room for one page.
+    /// Gives a page these contents, [`PAGE`](crate::PAGE) bytes. A dirty page stays dirty; any
+    /// other is clean. The caller has made room for one page.
     pub(crate) fn put_page(&mut self, file: FileKey, page: u64, data: Bytes) {
         debug_assert_eq!(data.len(), crate::PAGE);
         self.cancel_load(file, page);
         self.detach(file, page);
+        let was_kept = self.is_kept(file, page);
+        self.is_replaced(file, page);
         let f = self.files.entry(file).or_default();
-        match f.pages.get(&page) {
-            Some(id) => *self.frames.data_mut(*id) = data,
+        match f.pages.get(&page).copied() {
+            Some(id) => {
+                *self.frames.data_mut(id) = data;
+                if was_kept {
+                    self.frames.list(id);
+                }
+            }
             None => {
                 let id = self.frames.insert(file, page, data);
                 f.pages.insert(page, id);
@@ -256,6 +273,8 @@ impl State {
         f.dirty.insert(page, self.dirty_seq);
         self.frames.unlist(id);
         self.dirty_pages += 1;
+        self.is_to_be_written(file, page);
+        let Some(f) = self.files.get_mut(&file) else { return false };
         if f.dirtied_at.is_none() {
             let at = now();
             f.dirtied_at = Some(at);
@@ -290,6 +309,8 @@ impl State {
         self.cancel_load(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(id) = f.pages.remove(&page) else { return };
+        self.is_replaced(file, page);
+        let Some(f) = self.files.get_mut(&file) else { return };
         if f.dirty.remove(&page).is_some() {
             self.dirty_pages -= 1;
         }
@@ -345,21 +366,33 @@ impl State {
         Some(Taken { contents })
     }
 
-    /// The write of these pages has ended.
-    pub(crate) fn end_batch(&mut self, file: FileKey, pages: &[u64]) {
+    /// The write of these pages has ended. Those that it leaves unwritten.
+    pub(crate) fn end_batch(
+        &mut self,
+        file: FileKey,
+        pages: &[u64],
+        failure: Option<&Failure>,
+    ) -> Vec<UnwrittenPages> {
         self.writeback_pages -= pages.len() as u64;
         self.stats.written_pages += pages.len() as u64;
-        let Some(f) = self.files.get_mut(&file) else { return };
+        let Some(f) = self.files.get_mut(&file) else { return Vec::new() };
+        let mut settled = Vec::with_capacity(pages.len());
         for page in pages {
-            if f.writeback.remove(page).is_some_and(|w| w.detached) {
+            let detached = f.writeback.remove(page).is_some_and(|w| w.detached);
+            if detached {
                 self.detached_pages -= 1;
             }
-            if let Some(id) = f.pages.get(page)
-                && !f.dirty.contains_key(page)
-            {
+            let Some(id) = f.pages.get(page).filter(|_| !f.dirty.contains_key(page)) else {
+                continue;
+            };
+            if detached {
+                // Other contents, which are clean.
                 self.frames.list(*id);
+            } else {
+                settled.push(*page);
             }
         }
+        self.settle(file, &settled, failure)
     }
 
     /// Present contents and counters.
@@ -368,6 +401,8 @@ impl State {
             memory_bytes: self.used() * PAGE_U64,
             dirty_bytes: self.dirty_pages * PAGE_U64,
             writeback_bytes: self.writeback_pages * PAGE_U64,
+            kept_bytes: self.kept_pages * PAGE_U64,
+            lost_bytes: self.lost_pages * PAGE_U64,
             ..self.stats
         }
     }

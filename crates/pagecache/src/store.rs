@@ -1,8 +1,12 @@
 //! What the cache reads from and writes to: the file system's side of it.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use steadfast_block::Completion;
-use steadfast_vfs::Result;
+use steadfast_vfs::{FsError, Result};
+
+use crate::UnwrittenPages;
 
 /// A file's number; ext4 uses the inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +19,14 @@ pub struct DirtyRun {
     pub first: u64,
     /// Their contents, [`PAGE`](crate::PAGE) bytes each; never changed afterwards.
     pub pages: Vec<Bytes>,
+}
+
+/// A write of pages that was started.
+pub struct PageWrite {
+    /// The pages that it writes, at least parts of.
+    pub pages: Range<u64>,
+    /// When it is done.
+    pub done: Completion,
 }
 
 /// Maps the pages of files to a device, reads and writes them.
@@ -31,9 +43,13 @@ pub trait PageStore: Send + Sync {
     fn read_pages(&self, file: FileKey, first: u64, count: u32) -> Result<Completion>;
 
     /// Allocates where needed and starts writing. `runs` ascend and do not touch. When all
-    /// returned completions are done the data is on the device, though not flushed.
+    /// returned writes are done the data is on the device, though not flushed. Pages of a write
+    /// that fails may be given again.
     ///
     /// # Errors
-    /// When nothing could be started, as for lack of space; the pages then count as failed.
-    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<Completion>>;
+    /// When not all could be started, as for lack of space; all the pages then count as lost.
+    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>>;
+
+    /// A write-back has failed, of data that somebody still wants.
+    fn write_failed(&self, _what: &UnwrittenPages, _error: &FsError) {}
 }

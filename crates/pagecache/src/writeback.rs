@@ -8,7 +8,8 @@ use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::{FsError, Result};
 
 use crate::state::{State, Taken};
-use crate::{DirtyRun, FileKey, PAGE_U64, PageCache};
+use crate::unwritten::Failure;
+use crate::{DirtyRun, FileKey, PAGE_U64, PageCache, PageWrite};
 
 /// One call to the store whose completions are awaited.
 struct Batch {
@@ -16,7 +17,15 @@ struct Batch {
     pages: Vec<u64>,
     /// Completions that have not come.
     open: AtomicUsize,
-    error: Mutex<Option<FsError>>,
+    failure: Mutex<Option<Failure>>,
+}
+
+impl Batch {
+    fn note_failure(&self, pages: Range<u64>, error: FsError) {
+        let mut slot = self.failure.lock();
+        let first = Failure { error, pages: Vec::new(), again: true };
+        slot.get_or_insert(first).pages.push(pages);
+    }
 }
 
 impl PageCache {
@@ -58,24 +67,26 @@ impl PageCache {
 
     fn issue(&self, file: FileKey, taken: Taken) {
         let Some(cache) = self.me.upgrade() else { return };
-        let pages = taken.contents.iter().map(|(p, _)| *p).collect();
+        let pages: Vec<u64> = taken.contents.iter().map(|(p, _)| *p).collect();
         let runs = into_runs(taken);
         let started = self.store().and_then(|store| store.write_pages(file, runs));
         let batch = Arc::new(Batch {
             file,
             pages,
             open: AtomicUsize::new(started.as_ref().map_or(1, |c| c.len() + 1)),
-            error: Mutex::new(None),
+            failure: Mutex::new(None),
         });
         match started {
-            Err(e) => *batch.error.lock() = Some(e),
-            Ok(completions) => {
-                for completion in completions {
+            Err(error) => {
+                let all = Failure { error, pages: Vec::new(), again: false };
+                *batch.failure.lock() = Some(all);
+            }
+            Ok(writes) => {
+                for PageWrite { pages, done } in writes {
                     let (cache, batch) = (Arc::clone(&cache), Arc::clone(&batch));
-                    completion.on_done(move |answer| {
+                    done.on_done(move |answer| {
                         if let Err(e) = answer {
-                            let error = FsError::Io { what: e.to_string() };
-                            batch.error.lock().get_or_insert(error);
+                            batch.note_failure(pages, FsError::Io { what: e.to_string() });
                         }
                         cache.close_one(&batch);
                     });
@@ -90,17 +101,22 @@ impl PageCache {
         if batch.open.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        let error = batch.error.lock().take();
+        let failure = batch.failure.lock().take();
         let mut state = self.state.lock();
-        state.end_batch(batch.file, &batch.pages);
+        let unwritten = state.end_batch(batch.file, &batch.pages, failure.as_ref());
         state.throttle.on_written(batch.pages.len() as u64 * PAGE_U64);
-        if let Some(error) = error {
+        if let Some(failure) = &failure {
             state.stats.failed_writes += 1;
-            state.errors.record(error.clone());
-            state.file(batch.file).errors.record(error);
+            state.errors.record(failure.error.clone());
+            state.file(batch.file).errors.record(failure.error.clone());
         }
         drop(state);
         self.room.notify_all();
+        if let Some(failure) = failure
+            && let Ok(store) = self.store()
+        {
+            unwritten.iter().for_each(|part| store.write_failed(part, &failure.error));
+        }
     }
 
     /// The error that came since the file had `before` of them.

@@ -13,6 +13,8 @@ mod calls;
 mod casefold;
 #[path = "mount/damage.rs"]
 mod damage;
+#[path = "mount/failing.rs"]
+mod failing;
 #[path = "mount/places.rs"]
 mod places;
 #[path = "mount/programs.rs"]

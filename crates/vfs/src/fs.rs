@@ -76,6 +76,14 @@ pub trait FileSystem: Send + Sync {
     /// Opens a regular file.
     fn open(&self, ino: Ino, flags: OpenFlags) -> Result<Fh>;
 
+    /// A descriptor of the handle is being closed, by close(2) or the end of its process; others
+    /// may remain. What closing promises ([`TransactMask::CLOSE`]) holds when this returns.
+    ///
+    /// [`TransactMask::CLOSE`]: crate::TransactMask::CLOSE
+    fn flush(&self, _fh: Fh) -> Result<()> {
+        Ok(())
+    }
+
     /// Closes a handle. The file's contents are not made durable by this.
     fn release(&self, fh: Fh) -> Result<()>;
 

@@ -397,6 +397,10 @@ impl FileSystem for Watched {
         Ok(fh)
     }
 
+    fn flush(&self, fh: Fh) -> Result<()> {
+        self.next.flush(fh)
+    }
+
     fn release(&self, fh: Fh) -> Result<()> {
         self.seen.lock().opened.remove(&fh);
         self.next.release(fh)

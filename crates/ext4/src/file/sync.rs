@@ -27,12 +27,14 @@ impl Ext4 {
         data_only: bool,
     ) -> Result<()> {
         let inode = &*file.inode;
-        let written = self.pages.flush_range(key(inode.no), range.unwrap_or(0..u64::MAX));
+        let range = range.unwrap_or(0..u64::MAX);
+        let written = self.pages.flush_range(key(inode.no), range.clone());
         {
             let mut told = file.errors.lock().unwrap_or_else(PoisonError::into_inner);
             self.pages.error_since(key(inode.no), &mut told)?;
         }
         written?;
+        self.pages.check_lost(key(inode.no), &range)?;
         let tid = {
             let state = inode.state();
             if data_only { state.datasync_tid } else { state.sync_tid }

@@ -1,10 +1,11 @@
 //! The page cache's way to the device: finding places for pages, and writing them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{Completer, Completion, Payload};
-use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore};
+use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore, PageWrite, UnwrittenPages};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::extents::{Lookup, Placed};
 use crate::fs::Ext4;
 use crate::inode::Inode;
-use crate::meta::Txn;
+use crate::meta::{Trouble, Txn};
 use crate::mount::DataMode;
 use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
 
@@ -45,7 +46,7 @@ impl PageStore for Ext4 {
         &self,
         file: FileKey,
         runs: Vec<DirtyRun>,
-    ) -> steadfast_vfs::Result<Vec<Completion>> {
+    ) -> steadfast_vfs::Result<Vec<PageWrite>> {
         let outcome = self.run_inside(|| {
             let inode = self.cached_inode(file)?;
             self.write_runs(&inode, &runs)
@@ -54,6 +55,10 @@ impl PageStore for Ext4 {
             self.drop_reservations(file, &runs);
         }
         outcome
+    }
+
+    fn write_failed(&self, what: &UnwrittenPages, error: &FsError) {
+        self.volume.status.tell(&Trouble::Unwritten { part: self.part(what), error });
     }
 }
 
@@ -76,7 +81,7 @@ impl Ext4 {
         }
     }
 
-    fn write_runs(&self, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<Completion>> {
+    fn write_runs(&self, inode: &Inode, runs: &[DirtyRun]) -> Result<Vec<PageWrite>> {
         let block = self.volume.block_size();
         let end = inode.state().size_written().next_multiple_of(block);
         let ranges: Vec<(u64, u64, &DirtyRun)> = runs
@@ -103,7 +108,7 @@ impl Ext4 {
         mut from: u64,
         to: u64,
         run: &DirtyRun,
-        started: &mut Vec<Completion>,
+        started: &mut Vec<PageWrite>,
     ) -> Result<()> {
         cpu(super::CALL);
         while from < to {
@@ -125,7 +130,7 @@ impl Ext4 {
                 writes.add(pieces, run);
                 writes.promise = promise;
             }
-            started.extend(writes.submit(self, inode));
+            started.extend(writes.submit_pages(self, inode));
         }
         Ok(())
     }
@@ -288,6 +293,8 @@ impl Piece {
 #[derive(Default)]
 pub(super) struct Writes {
     requests: Vec<(u64, Payload)>,
+    /// Of each request the bytes of the file from its first to its last; for pages only.
+    covers: Vec<Range<u64>>,
     /// Answered when all writes are done: what a transaction waits for.
     promise: Option<Completer>,
 }
@@ -304,6 +311,11 @@ impl Writes {
                 let (page, skip) = ((from / PAGE as u64) as usize, (from % PAGE as u64) as usize);
                 let len = (PAGE - skip).min((to - from) as usize);
                 self.push(at, run.pages[page].slice(skip..skip + len));
+                let bytes = base + from..base + from + len as u64;
+                match self.covers.get_mut(self.requests.len() - 1) {
+                    Some(covered) => covered.end = bytes.end,
+                    None => self.covers.push(bytes),
+                }
                 from += len as u64;
                 at += len as u64;
             }
@@ -320,6 +332,14 @@ impl Writes {
             }
             _ => self.requests.push((at, bytes.into())),
         }
+    }
+
+    /// Starts all writes of pages, as [`submit`](Self::submit).
+    fn submit_pages(mut self, fs: &Ext4, inode: &Inode) -> Vec<PageWrite> {
+        let covers = std::mem::take(&mut self.covers);
+        let pages = |b: Range<u64>| b.start / PAGE as u64..b.end.div_ceil(PAGE as u64);
+        let writes = covers.into_iter().zip(self.submit(fs, inode));
+        writes.map(|(bytes, done)| PageWrite { pages: pages(bytes), done }).collect()
     }
 
     /// Starts all writes. A promise is kept when all of them have completed.

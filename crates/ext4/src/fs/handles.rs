@@ -1,6 +1,7 @@
 //! Open files.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_pagecache::ErrorCursor;
@@ -15,6 +16,15 @@ pub(crate) struct OpenFile {
     pub flags: OpenFlags,
     /// Write-back errors that this handle has been told of.
     pub errors: Mutex<ErrorCursor>,
+    /// Closing it has not been answered for yet, or it was written to since. With data=transact.
+    pub unanswered: AtomicBool,
+}
+
+impl OpenFile {
+    /// It is being written to.
+    pub fn note_write(&self) {
+        self.unanswered.store(true, Ordering::Release);
+    }
 }
 
 /// All open files by handle.
@@ -47,7 +57,8 @@ impl Handles {
         let mut table = self.lock();
         table.next += 1;
         let fh = table.next;
-        let file = OpenFile { inode, flags, errors: Mutex::new(errors) };
+        let unanswered = AtomicBool::new(flags.contains(OpenFlags::WRITE));
+        let file = OpenFile { inode, flags, errors: Mutex::new(errors), unanswered };
         table.open.insert(fh, Arc::new(file));
         Ok(Fh(fh))
     }

@@ -9,6 +9,7 @@ mod numbers;
 mod operations;
 mod projects;
 mod shutdown;
+mod trouble;
 mod xattrs;
 
 use std::sync::Arc;

@@ -113,6 +113,7 @@ impl Ext4 {
         data: &Bytes,
     ) -> Result<usize> {
         let written = self.run(|| self.write_file(file, how, offset, data.clone()))?;
+        file.note_write();
         self.point_after(written_bits(how))?;
         Ok(written)
     }
@@ -334,10 +335,16 @@ impl FileSystem for Ext4 {
         if last {
             self.release_last(&file.inode)?;
         }
-        if file.flags.contains(OpenFlags::WRITE) {
-            self.point_after(TransactMask::CLOSE)?;
+        self.point_after_close(&file)
+    }
+
+    fn flush(&self, fh: Fh) -> Result<()> {
+        cpu(CALL);
+        let file = self.handles.get(fh)?;
+        if self.volume.status.is_down() {
+            return Ok(());
         }
-        Ok(())
+        self.point_after_close(&file)
     }
 
     fn read(&self, fh: Fh, offset: u64, len: usize) -> Result<Bytes> {
@@ -457,6 +464,7 @@ impl FileSystem for Ext4 {
         self.enter(NAME_CALL)?;
         let file = self.file(fh, OpenFlags::WRITE)?;
         self.run_once(|| self.fallocate_file(&file.inode, what, offset, len))?;
+        file.note_write();
         if self.volume.transacts() {
             return self.point_after(written_bits(file.flags));
         }

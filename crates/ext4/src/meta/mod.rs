@@ -24,6 +24,7 @@ mod fresh;
 mod log;
 mod read;
 mod status;
+mod trouble;
 mod txn;
 mod volume;
 
@@ -32,6 +33,7 @@ pub(crate) use log::{LOG_FULL, MetaLog, Update};
 use read::Miss;
 pub use status::Status;
 pub use steadfast_journal::Tid;
+pub use trouble::{Trouble, UnwrittenPart};
 pub use txn::Txn;
 pub use volume::Volume;
 pub(crate) use volume::{MetaState, Space};

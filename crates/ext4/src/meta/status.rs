@@ -1,19 +1,22 @@
 //! Whether the volume may be written to, and why not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use steadfast_vfs::FsError;
 
+use super::trouble::{Listener, Trouble};
 use crate::error::{Ext4Error, Result};
 
 /// Why a volume is read-only that was shut down.
 const SHUT_DOWN: &str = "shut down";
 
 /// Read-write or read-only, with the first reason; the reason stays.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Status {
     read_only: Mutex<Option<String>>,
+    listener: OnceLock<Listener>,
+    told_read_only: AtomicBool,
     unmounted: AtomicBool,
     down: AtomicBool,
 }
@@ -24,16 +27,42 @@ impl Status {
         self.read_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Makes the volume read-only for good. The first reason is kept.
+    /// Makes the volume read-only for good. The first reason is kept, and told.
     pub fn set_read_only(&self, why: impl Into<String>) {
+        let why = why.into();
+        self.refuse_writes(&why);
+        self.tell_read_only(&why);
+    }
+
+    fn refuse_writes(&self, why: &str) {
         let mut slot = self.read_only.lock().unwrap_or_else(PoisonError::into_inner);
         slot.get_or_insert_with(|| why.into());
+    }
+
+    /// Has `listener` told of what goes wrong; the first stays.
+    pub(crate) fn listen(&self, listener: Listener) {
+        // OK to ignore: there is one.
+        let _ = self.listener.set(listener);
+    }
+
+    /// Tells of something.
+    pub(crate) fn tell(&self, trouble: &Trouble<'_>) {
+        if let Some(listener) = self.listener.get() {
+            listener(trouble);
+        }
+    }
+
+    /// Tells that nothing can be written any more, once.
+    pub(crate) fn tell_read_only(&self, why: &str) {
+        if !self.told_read_only.swap(true, Ordering::AcqRel) {
+            self.tell(&Trouble::ReadOnly { why });
+        }
     }
 
     /// The volume has been unmounted.
     pub(crate) fn set_unmounted(&self) {
         self.unmounted.store(true, Ordering::Relaxed);
-        self.set_read_only("unmounted");
+        self.refuse_writes("unmounted");
     }
 
     /// Whether the volume has been unmounted.
@@ -44,7 +73,7 @@ impl Status {
     /// The volume has gone down: nothing works any more.
     pub(crate) fn set_down(&self) {
         self.down.store(true, Ordering::Release);
-        self.set_read_only(SHUT_DOWN);
+        self.refuse_writes(SHUT_DOWN);
     }
 
     /// Whether the volume has gone down, and that is the first reason to be read-only.
@@ -72,5 +101,11 @@ impl Status {
             None => Ok(()),
             Some(why) => Err(Ext4Error::Fs(FsError::ReadOnly { why })),
         }
+    }
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Status").field("read_only", &self.read_only).finish_non_exhaustive()
     }
 }

@@ -43,7 +43,7 @@ pub struct Volume {
     pub(crate) outside: Arc<AtomicU64>,
     /// With data=transact: the blocks that may be overwritten.
     pub(crate) fresh: Option<Fresh>,
-    pub(crate) status: Status,
+    pub(crate) status: Arc<Status>,
     pub(crate) clock: Clock,
     /// Blocks of superblocks, descriptors, bitmaps and inode tables.
     pub(crate) group_metadata: RangeSet,

@@ -47,7 +47,7 @@ use crate::error::{Ext4Error, Result};
 use crate::fastcommit::Track;
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
-use crate::meta::{Fresh, MetaLog, MetaState, Space, Status, Volume};
+use crate::meta::{Fresh, MetaLog, MetaState, Space, Volume};
 use crate::namespace::NameCache;
 use crate::ondisk::{
     Compat, GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock,
@@ -301,7 +301,7 @@ fn assemble(
         home: None,
         outside: Arc::default(),
         fresh: transacts.then(Fresh::default),
-        status: Status::default(),
+        status: Arc::default(),
         clock,
         group_metadata,
         system_blocks,

@@ -137,6 +137,26 @@ impl NameCache {
         known.insert(dir);
     }
 
+    /// A path from the root to an inode, by the names that are in memory; `None` if they do not
+    /// lead there. Looks at all of them.
+    pub fn path_of(&self, inode: InodeNo) -> Option<Vec<u8>> {
+        let mut above: FxHashMap<InodeNo, (InodeNo, Box<[u8]>)> = FxHashMap::default();
+        for shard in &self.shards {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = shard.entries.values().filter_map(|e| Some((e.names?, e)));
+            above.extend(found.map(|(names, e)| (names, (e.dir, e.name.clone()))));
+        }
+        let (mut at, mut names) = (inode, Vec::new());
+        while at != InodeNo::ROOT {
+            // Each is taken once, so that this ends even if they lead in a circle.
+            let (dir, name) = above.remove(&at)?;
+            names.push(name);
+            at = dir;
+        }
+        names.reverse();
+        Some(names.iter().flat_map(|name| [&b"/"[..], name].concat()).collect())
+    }
+
     /// Names in memory.
     pub fn len(&self) -> usize {
         let len = |s: &Mutex<Shard>| s.lock().unwrap_or_else(PoisonError::into_inner).entries.len();
@@ -190,6 +210,18 @@ mod tests {
         }
         assert!(cache.len() <= 64);
         assert_eq!(cache.get(InodeNo(14), b"kept"), None);
+    }
+
+    #[test]
+    fn names_lead_to_a_path_where_they_are_known() {
+        let cache = NameCache::new(64);
+        cache.learn(InodeNo::ROOT, (*b"d").into(), Some(DIR));
+        cache.learn(DIR, (*b"f").into(), Some(InodeNo(13)));
+        cache.learn(InodeNo(14), (*b"g").into(), Some(InodeNo(15)));
+        cache.learn(InodeNo(15), (*b"circle").into(), Some(InodeNo(14)));
+        assert_eq!(cache.path_of(InodeNo(13)), Some(b"/d/f".to_vec()));
+        assert_eq!(cache.path_of(InodeNo(15)), None);
+        assert_eq!(cache.path_of(InodeNo(16)), None);
     }
 
     #[test]

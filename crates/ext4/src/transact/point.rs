@@ -9,7 +9,7 @@ use steadfast_vfs::{FsError, Result};
 use super::Transact;
 use crate::error::Ext4Error;
 use crate::fs::Ext4;
-use crate::meta::Tid;
+use crate::meta::{Tid, Trouble};
 
 impl Ext4 {
     /// Makes everything that is there now, data and metadata, what any later power cut leaves at
@@ -86,8 +86,21 @@ impl Ext4 {
         }
         match written.and(told) {
             Ok(()) => Ok(()),
-            Err(e) => Err(state.failed.insert(lost(&e)).clone()),
+            Err(e) => {
+                let error = state.failed.insert(lost(&e)).clone();
+                drop(state);
+                self.volume.status.tell(&Trouble::NoPoints { error: &error });
+                Err(error)
+            }
         }
+    }
+
+    /// Why there can be no further transaction point; `None` if there can.
+    pub fn points_fail_because(&self) -> Option<FsError> {
+        let transact = self.transact.as_ref()?;
+        let state = transact.state();
+        let found = || self.pages.has_error_since(&state.errors).map(|e| lost(&e));
+        state.failed.clone().or_else(found)
     }
 
     /// Waits until the point is durable.

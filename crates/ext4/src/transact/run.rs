@@ -1,10 +1,12 @@
 //! Operations between points.
 
+use std::sync::atomic::Ordering;
+
 use steadfast_vfs::{FsError, TransactMask};
 
 use super::Transact;
 use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
+use crate::fs::{Ext4, OpenFile};
 use crate::meta::LOG_FULL;
 
 /// Times that an operation without space is tried again.
@@ -70,6 +72,15 @@ impl Ext4 {
         self.make_point()?;
         self.volume.use_rested()?;
         Ok(true)
+    }
+
+    /// A file is being closed. The last of several descriptors, and the release that follows the
+    /// last, make no further point unless the handle was written to meanwhile.
+    pub(crate) fn point_after_close(&self, file: &OpenFile) -> steadfast_vfs::Result<()> {
+        if !file.unanswered.swap(false, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.point_after(TransactMask::CLOSE).inspect_err(|_| file.note_write())
     }
 
     /// An operation has succeeded: makes a point if the mask has one of `bits`.

@@ -124,7 +124,23 @@ fn each_bit_of_the_mask_makes_a_point_and_no_other() {
         fs.release(fh).unwrap();
         assert_eq!(commits() - before, closes, "a close under {bit}");
     }
+    // Each close(2) of a handle; its release adds nothing unless it was written to meanwhile.
+    fs.set_transact_policy("close".parse().unwrap()).unwrap();
+    let fh = fs.open(root_file(&fs), RW).unwrap();
+    let before = commits();
+    for (round, steps) in [(1, 1), (2, 2), (3, 2)] {
+        if round < 3 {
+            fs.write(fh, 0, contents(round, 0, 100)).unwrap();
+        }
+        fs.flush(fh).unwrap();
+        assert_eq!(commits() - before, steps, "round {round}");
+    }
+    assert!(fs.since_point().unwrap().is_nothing());
+    fs.symlink(fs.root(), b"another's", b"x", NewNode::default()).unwrap();
+    fs.release(fh).unwrap();
+    assert_eq!(commits() - before, 2);
     // O_SYNC asks for what fsync does.
+    fs.set_transact_policy("fsync".parse().unwrap()).unwrap();
     let fh = fs.open(root_file(&fs), RW | OpenFlags::DSYNC).unwrap();
     let before = commits();
     fs.write(fh, 0, contents(2, 0, 100)).unwrap();
@@ -159,6 +175,20 @@ fn without_the_bit_fsync_is_nothing_and_unmount_discards() {
     drop(fs);
     let fs = on(&disk, by_hand());
     assert_eq!(read_all(&*fs, "late"), b"late");
+    fs.unmount().unwrap();
+}
+
+#[test]
+fn a_power_cut_after_a_close_leaves_what_was_closed() {
+    let disk = made(16 << 20, 1024);
+    let fs = on(&disk, options(TransactPolicy::default()));
+    let (_, fh) = create(&*fs, "closed", RW);
+    fs.write(fh, 0, contents(3, 0, 20_000)).unwrap();
+    fs.flush(fh).unwrap();
+    // Before the release: a program that has closed goes on at once.
+    let after = on(&Ram::from_store("after", disk.store()).persistent(), by_hand());
+    assert_eq!(read_all(&*after, "closed"), contents(3, 0, 20_000));
+    fs.release(fh).unwrap();
     fs.unmount().unwrap();
 }
 

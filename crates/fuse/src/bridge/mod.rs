@@ -14,7 +14,7 @@ mod writing;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use fuser::{Errno, FileAttr, Generation, INodeNo, InitFlags, KernelConfig, Notifier};
@@ -25,6 +25,7 @@ pub(crate) use self::opened::Opened;
 use self::privileges::Capable;
 use self::removed::Removed;
 use self::writing::SyncedAfter;
+use crate::error_log::ErrorLog;
 use crate::options::Options;
 
 /// What the kernel is answered: a value, or an error number.
@@ -32,17 +33,17 @@ type Answer<T> = std::result::Result<T, Errno>;
 
 /// Longest name in bytes (NAME_MAX): FUSE lets 1024 through.
 const NAME_MAX: usize = 255;
-/// Failures of the device that are logged; the rest would only fill the log.
-const LOGGED_MAX: u32 = 20;
 
 /// A file system as the FUSE library calls it.
 pub(crate) struct Bridge {
     fs: Arc<dyn FileSystem>,
     root: Ino,
+    /// Closing a file may promise something, so that the kernel has to wait for our answer.
+    close_promises: bool,
     options: Options,
     /// A panic was caught: nothing is asked of the file system any more.
     pub(crate) down: Arc<AtomicBool>,
-    logged: AtomicU32,
+    errors: ErrorLog,
     capable: Capable,
     removed: Removed,
     synced_after: SyncedAfter,
@@ -55,12 +56,15 @@ pub(crate) struct Bridge {
 impl Bridge {
     pub fn new(fs: Arc<dyn FileSystem>, options: Options) -> Self {
         let root = fs.root();
+        let close_promises = fs.transact_policy().is_ok();
+        let errors = ErrorLog::new(options.source.clone());
         Bridge {
             fs,
             root,
+            close_promises,
             options,
             down: Arc::default(),
-            logged: AtomicU32::new(0),
+            errors,
             capable: Capable::default(),
             removed: Removed::default(),
             synced_after: SyncedAfter::default(),
@@ -118,12 +122,8 @@ impl Bridge {
 
     fn log(&self, what: &str, e: &FsError) {
         if matches!(e, FsError::Corrupt { .. } | FsError::Io { .. }) {
-            let before = self.logged.fetch_add(1, Ordering::Relaxed);
-            if before < LOGGED_MAX {
-                tracing::error!("{}: {what}: {e}", self.options.source);
-            } else if before == LOGGED_MAX {
-                tracing::error!("{}: further errors are not logged", self.options.source);
-            }
+            let message = e.to_string();
+            self.errors.error(what, &message, || format!("{what}: {message}"));
         }
     }
 

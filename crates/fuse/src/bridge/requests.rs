@@ -40,6 +40,15 @@ fn open_reply(flags: OpenFlags) -> FopenFlags {
 }
 
 impl Bridge {
+    /// As [`open_reply`]. Where closing promises something the kernel asks before it answers.
+    fn opened_how(&self, flags: OpenFlags) -> FopenFlags {
+        let mut how = open_reply(flags);
+        if self.close_promises && flags.contains(OpenFlags::WRITE) {
+            how -= FopenFlags::FOPEN_NOFLUSH;
+        }
+        how
+    }
+
     fn reply_entry(&self, done: Answer<Attr>, reply: ReplyEntry) {
         match done {
             Ok(found) => {
@@ -258,7 +267,7 @@ impl fuser::Filesystem for Bridge {
         match opened {
             Ok(fh) => {
                 self.opened.add(ino.0);
-                reply.opened(FileHandle(fh.0), open_reply(flags));
+                reply.opened(FileHandle(fh.0), self.opened_how(flags));
             }
             Err(e) => reply.error(e),
         }
@@ -282,7 +291,7 @@ impl fuser::Filesystem for Bridge {
             Ok((found, fh)) => {
                 let (attr, generation) = self.entry(&found);
                 self.opened.add(attr.ino.0);
-                let flags = open_reply(attr::open_flags(raw));
+                let flags = self.opened_how(attr::open_flags(raw));
                 let ttl = self.options.entry_timeout.min(self.options.attr_timeout);
                 reply.created(&ttl, &attr, generation, FileHandle(fh.0), flags);
             }
@@ -338,12 +347,12 @@ impl fuser::Filesystem for Bridge {
         &self,
         _req: &Request,
         _ino: INodeNo,
-        _fh: FileHandle,
+        fh: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // close(2) promises nothing; errors of write-back are told to fsync.
-        reply.ok();
+        // Asked only where close(2) promises something; errors of write-back are told to fsync.
+        reply_empty(self.call("close", || self.fs.flush(Fh(fh.0))), reply);
     }
 
     fn release(

@@ -1,7 +1,7 @@
 //! Failed writes and reads.
 
 use bytes::Bytes;
-use steadfast_pagecache::{DirtyLimit, FileKey, PAGE, Settings};
+use steadfast_pagecache::{DirtyLimit, FileKey, PAGE, Settings, UnwrittenPages};
 use steadfast_runtime::Sim;
 use steadfast_vfs::FsError;
 
@@ -19,8 +19,10 @@ fn each_handle_is_told_once_of_a_failed_write_back() {
             store.inner.lock().bad_writes.insert((1, 1));
             cache.write(F, 0, Bytes::from(vec![7; 3 * PAGE]), 0).unwrap();
             assert!(cache.flush(F).is_err());
-            assert_eq!(cache.flush(F), Ok(()), "the pages are clean now");
+            assert!(cache.flush(F).is_err(), "it is written again, and fails again");
             assert!(matches!(cache.fsync(F, &mut a), Err(FsError::Io { .. })));
+            assert_eq!(cache.stats().kept_bytes, 3 * PAGE as u64, "it was one request");
+            store.inner.lock().bad_writes.clear();
             assert_eq!(cache.fsync(F, &mut a), Ok(()));
             assert!(cache.error_since(F, &mut b).is_err());
             assert_eq!(cache.error_since(F, &mut b), Ok(()));
@@ -29,8 +31,10 @@ fn each_handle_is_told_once_of_a_failed_write_back() {
             assert_eq!(cache.error_since(F, &mut late), Ok(()), "somebody has been told");
             let data = cache.read(F, 0, 3 * PAGE, 3 * PAGE as u64).unwrap();
             assert!(data.iter().all(|b| *b == 7), "the data is still readable");
-            assert_eq!(cache.stats().failed_writes, 1);
-            assert_eq!(cache.dirty_bytes(), 0);
+            assert_eq!(cache.stats().failed_writes, 3);
+            assert_eq!((cache.dirty_bytes(), cache.stats().kept_bytes), (0, 0));
+            store.set_size(1, 3 * PAGE as u64);
+            assert_eq!(store.contents(1), [7; 3 * PAGE]);
         })
         .unwrap();
 }
@@ -44,8 +48,9 @@ fn fsync_reports_what_fails_during_it_once() {
             store.inner.lock().bad_writes.insert((1, 0));
             cache.write(F, 0, Bytes::from(vec![7; PAGE]), 0).unwrap();
             assert!(cache.fsync(F, &mut handle).is_err());
-            assert_eq!(cache.fsync(F, &mut handle), Ok(()));
+            assert!(cache.fsync(F, &mut handle).is_err());
             store.inner.lock().bad_writes.clear();
+            assert_eq!(cache.fsync(F, &mut handle), Ok(()));
             cache.write(F, 0, Bytes::from(vec![8; PAGE]), PAGE as u64).unwrap();
             assert_eq!(cache.fsync(F, &mut handle), Ok(()));
         })
@@ -68,8 +73,87 @@ fn a_full_store_is_an_error_and_does_not_hang_writers() {
                 let at = i * 16 * PAGE as u64;
                 cache.write(F, at, Bytes::from(vec![7; 16 * PAGE]), at).unwrap();
             }
-            let error = cache.fsync(F, &mut handle).unwrap_err();
-            assert_eq!(error, FsError::NoSpace { what: "blocks" });
+            let error = Err(FsError::NoSpace { what: "blocks" });
+            assert_eq!(cache.fsync(F, &mut handle), error);
+            // Where the store cannot even begin, trying again makes no sense: the data is lost,
+            // and stays so until it is cut off.
+            store.inner.lock().full = false;
+            assert_eq!(cache.fsync(F, &mut handle), error);
+            cache.set_size(F, 0).unwrap();
+            assert_eq!(cache.fsync(F, &mut handle), Ok(()));
+            assert_eq!(cache.stats().lost_bytes, 0);
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_could_not_be_written_is_kept_up_to_a_bound() {
+    Sim::new(0)
+        .run(|| {
+            let memory = 128 * PAGE as u64;
+            let settings = Settings { memory_bytes: memory, ..Settings::default() };
+            let (store, cache) = Store::quick(settings);
+            let size = 24 * PAGE as u64;
+            store.make(1, size);
+            store.make(2, 2 * memory);
+            store.inner.lock().bad_writes.extend((0..24).map(|page| (1, page)));
+            let mut handle = cache.error_cursor(F);
+            let new = Bytes::from(vec![9; size as usize]);
+            cache.write(F, 0, new.clone(), size).unwrap();
+            assert!(cache.fsync(F, &mut handle).is_err());
+            let part = |pages, kept| UnwrittenPages { file: F, pages, kept };
+            let left = [part(0..16, true), part(16..24, false)];
+            // Those that are kept may have failed twice by now.
+            assert_eq!(store.inner.lock().failed[..2], left);
+            assert_eq!(cache.unwritten(9), left);
+            // Memory is needed for others: the lost pages go, the kept ones stay.
+            for at in (0..2 * memory).step_by(PAGE) {
+                cache.read(FileKey(2), at, PAGE, 2 * memory).unwrap();
+            }
+            assert_eq!(cache.read(F, 0, 16 * PAGE, size).unwrap(), new.slice(..16 * PAGE));
+            assert_ne!(cache.read(F, 16 * PAGE as u64, 1, size).unwrap(), new.slice(..1));
+            assert!(cache.should_answer(F, 3..4), "the device has not what a read must show");
+            // The disk is well again: what was kept is saved, what was lost is not forgotten.
+            store.inner.lock().bad_writes.clear();
+            for _ in 0..2 {
+                assert!(cache.fsync(F, &mut handle).is_err());
+            }
+            assert_eq!(cache.unwritten(9), [part(16..24, false)]);
+            assert_eq!(cache.check_lost(F, &(0..16 * PAGE as u64)), Ok(()));
+            cache.write(F, 16 * PAGE as u64, new.slice(16 * PAGE..), size).unwrap();
+            assert_eq!(cache.fsync(F, &mut handle), Ok(()));
+            assert_eq!(store.contents(1), new);
+            assert_eq!((cache.stats().kept_bytes, cache.stats().lost_bytes), (0, 0));
+        })
+        .unwrap();
+}
+
+#[test]
+fn what_is_written_anew_or_cut_off_is_not_missed() {
+    Sim::new(0)
+        .run(|| {
+            let (store, cache) = Store::quick(Settings::default());
+            let size = 8 * PAGE as u64;
+            store.make(1, size);
+            store.inner.lock().bad_writes.extend((0..8).map(|page| (1, page)));
+            cache.write(F, 0, Bytes::from(vec![9; size as usize]), size).unwrap();
+            assert!(cache.flush(F).is_err());
+            // Cut to two pages and a half; the third is dirty, the first is replaced in the
+            // journal, the second written in part.
+            store.inner.lock().bad_writes.clear();
+            cache.set_size(F, 2 * PAGE as u64 + 100).unwrap();
+            cache.insert_clean(F, 0, Bytes::from(vec![5; PAGE]));
+            assert_eq!(cache.stats().kept_bytes, PAGE as u64);
+            cache.write(F, PAGE as u64, Bytes::from_static(b"part"), size).unwrap();
+            assert_eq!(cache.stats().kept_bytes, 0);
+            store.set_size(1, 2 * PAGE as u64 + 100);
+            cache.flush(F).unwrap();
+            let on_device = store.contents(1);
+            assert_ne!(on_device[..PAGE], [9; PAGE], "it is in the journal, not here");
+            assert_eq!(on_device[PAGE..PAGE + 5], *b"part\x09");
+            assert_eq!(on_device[2 * PAGE..], [9; 100]);
+            cache.forget(F);
+            assert_eq!(cache.stats().memory_bytes, 0);
         })
         .unwrap();
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::{BlockError, Completion};
-use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageCache, PageStore, Settings};
+use steadfast_pagecache::{
+    DirtyRun, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings, UnwrittenPages,
+};
 use steadfast_runtime::{Mutex, Nanos, now, sleep, spawn};
 use steadfast_vfs::{FsError, Result};
 
@@ -69,6 +71,8 @@ pub struct Inner {
     pub bad_reads: BTreeSet<(u64, u64)>,
     /// Pages whose writes fail when they are done.
     pub bad_writes: BTreeSet<(u64, u64)>,
+    /// What was told of failed writes.
+    pub failed: Vec<UnwrittenPages>,
     /// Whether starting a write fails for lack of space.
     pub full: bool,
     in_flight: BTreeSet<(u64, u64)>,
@@ -177,7 +181,7 @@ impl PageStore for Store {
         Ok(completion)
     }
 
-    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<Completion>> {
+    fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>> {
         let mut pages = 0;
         {
             let mut inner = self.inner.lock();
@@ -211,7 +215,8 @@ impl PageStore for Store {
         let mut jobs = Vec::new();
         for (run, before) in runs.into_iter().zip(before) {
             let (completer, completion) = Completion::pending();
-            completions.push(completion);
+            let pages = run.first..run.first + run.pages.len() as u64;
+            completions.push(PageWrite { pages, done: completion });
             jobs.push((run, before, completer));
         }
         // OK to unwrap: the test holds the store.
@@ -223,5 +228,9 @@ impl PageStore for Store {
             }
         });
         Ok(completions)
+    }
+
+    fn write_failed(&self, what: &UnwrittenPages, _: &FsError) {
+        self.inner.lock().failed.push(what.clone());
     }
 }

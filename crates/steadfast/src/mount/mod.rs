@@ -13,6 +13,7 @@ mod serve;
 mod stack;
 mod status;
 mod transact;
+mod trouble;
 mod umount;
 
 pub use serve::mount;

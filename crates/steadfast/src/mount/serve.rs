@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_ext4::fs::Ext4;
-use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
+use steadfast_fuse::{ErrorLog, Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
-use super::{background, control, log, place, remount, stack, transact};
+use super::{background, control, log, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
@@ -49,6 +49,8 @@ pub struct Served {
     pub invalidator: Invalidator,
     /// The kernel keeps writers away (`-o remount,ro`).
     pub kept_read_only: AtomicBool,
+    /// Limits what is logged of what goes wrong in the background.
+    pub errors: Arc<ErrorLog>,
     /// A fault in our code was caught.
     pub down: Arc<AtomicBool>,
     /// How it ended; guards the unmounting, which is done once.
@@ -101,6 +103,7 @@ fn serve(
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
     let (fs, source) = open(args, &mut wanted)?;
+    let errors = trouble::log(&fs, &source);
     let mounted = at_mount_point(&fs, args.mountpoint()?, &wanted);
     let mounted = match mounted {
         Ok(mounted) => mounted,
@@ -125,6 +128,7 @@ fn serve(
         unmounter: mounted.unmounter(),
         invalidator: mounted.invalidator()?,
         kept_read_only: AtomicBool::new(false),
+        errors,
         down: mounted.down(),
         ended: Mutex::new(None),
         told: Condvar::new(),
@@ -252,24 +256,32 @@ impl Served {
         }
         let was_shut_down = self.was_shut_down();
         let because = self.fs.read_only_because();
-        match self.fs.unmount() {
+        let unmounted = self.fs.unmount();
+        self.errors.finish();
+        match unmounted {
             Ok(()) => {
                 if let Some(note) = self.note() {
                     tracing::warn!("{note}");
                 }
                 tracing::info!("{source} unmounted");
+                let failed = trouble::last_word(self);
+                if let Some(failed) = &failed {
+                    tracing::error!("{failed}");
+                }
                 match because {
                     // As it was asked for: nothing has gone wrong.
                     Some(_) if was_shut_down => Ok(()),
                     Some(why) if !self.wanted.ext4.read_only => {
                         Err(format!("{source}: had become read-only: {why}; check it (e2fsck)"))
                     }
-                    _ => Ok(()),
+                    _ => failed.map_or(Ok(()), Err),
                 }
             }
             Err(e) => {
                 let back = self.note().map(|note| format!("; {note}")).unwrap_or_default();
-                let why = format!("{source}: not everything could be written: {e}{back}");
+                let failed = trouble::last_word(self).map(|why| format!("; {why}"));
+                let failed = failed.unwrap_or_default();
+                let why = format!("{source}: not everything could be written: {e}{back}{failed}");
                 tracing::error!("{why}");
                 Err(why)
             }

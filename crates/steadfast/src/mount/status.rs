@@ -11,7 +11,7 @@ use steadfast_fuse::{is_dead, mounts};
 
 use super::control::Running;
 use super::serve::Served;
-use super::{control, transact};
+use super::{control, transact, trouble};
 use crate::{Outcome, Usage};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
@@ -24,6 +24,7 @@ pub fn of(served: &Served) -> Value {
     let kept = served.kept_read_only.load(Ordering::Acquire);
     let why = fs.read_only_because().or_else(|| kept.then(|| "remounted read-only".to_owned()));
     let down = served.down.load(Ordering::Acquire);
+    let no_points = fs.points_fail_because().map(|e| e.to_string());
     let block_size = fs.volume().layout.block_size;
     let journal = fs.journal().map(|journal| {
         let (used, all) = journal.usage();
@@ -56,8 +57,9 @@ pub fn of(served: &Served) -> Value {
         "transact": transact::mask(served),
         "options": served.wanted.text,
         "commit_seconds": options.journal.commit_interval.as_secs(),
-        "state": if down { "down" } else if why.is_some() { "read-only" } else { "writable" },
+        "state": state(down, why.is_some(), no_points.is_some()),
         "read_only_because": why,
+        "points_fail_because": no_points,
         "journal": journal,
         "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
         "cache": {
@@ -67,8 +69,21 @@ pub fn of(served: &Served) -> Value {
             "miss_pages": pages.miss_pages,
         },
         "failed_writes": pages.failed_writes,
+        "unwritten_bytes": pages.kept_bytes,
+        "lost_bytes": pages.lost_bytes,
+        "unwritten": trouble::unwritten(fs),
         "log": served.log.as_ref().map(|l| l.display().to_string()),
     })
+}
+
+fn state(down: bool, read_only: bool, no_points: bool) -> &'static str {
+    match (down, read_only, no_points) {
+        (true, ..) => "down",
+        (_, true, _) => "read-only",
+        // What is done can still be read, and taken back, but nothing makes it durable.
+        (.., true) => "failing",
+        _ => "writable",
+    }
 }
 
 /// Shows this user's mounts, or the one at `mountpoint`.
@@ -117,7 +132,8 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
     row("source", text(&s["source"]))?;
     row("process", format!("{}, for {} s", number(&s["pid"]), number(&s["seconds"])))?;
-    let because = s["read_only_because"].as_str().map(|w| format!(": {w}")).unwrap_or_default();
+    let because = s["read_only_because"].as_str().or(s["points_fail_because"].as_str());
+    let because = because.map(|w| format!(": {w}")).unwrap_or_default();
     row("state", format!("{}{because}", text(&s["state"])))?;
     row("data", format!("{}, commit every {} s", text(&s["data"]), number(&s["commit_seconds"])))?;
     let j = &s["journal"];
@@ -138,6 +154,9 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     row("cache", format!("{:.1} of {:.1} MiB", mib(&cache["bytes"]), mib(&cache["bytes_max"])))?;
     if number(&s["failed_writes"]) > 0 {
         row("errors", format!("{} writes failed", number(&s["failed_writes"])))?;
+    }
+    for line in trouble::lines(&s["unwritten"]) {
+        row("", line)?;
     }
     if let Some(log) = s["log"].as_str() {
         row("log", log.to_owned())?;

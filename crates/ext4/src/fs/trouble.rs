@@ -1,0 +1,45 @@
+//! Who is told of what goes wrong in the background, and what is lost.
+
+use std::sync::Arc;
+
+use steadfast_pagecache::{PAGE, UnwrittenPages};
+
+use super::Ext4;
+use crate::meta::{MetaLog, Trouble, UnwrittenPart};
+use crate::ondisk::InodeNo;
+
+impl Ext4 {
+    /// Has `listener` told of everything that goes wrong where nobody waits for an answer. It may
+    /// be called from any thread, with locks of the file system held: it must not call the file
+    /// system, but for [`path_of`](Self::path_of). Only the first listener is heard.
+    pub fn on_trouble(&self, listener: impl Fn(&Trouble<'_>) + Send + Sync + 'static) {
+        let listener = Arc::new(listener);
+        self.volume.status.listen(listener.clone());
+        if let MetaLog::Journal(journal) = &self.volume.log {
+            // The cause may come here by both ways, and is told once.
+            let status = Arc::clone(&self.volume.status);
+            journal.on_abort(move |cause| status.tell_read_only(&cause.to_string()));
+        }
+    }
+
+    /// Data that is not on the device as it was written: what is lost if the mount ends now. Up to
+    /// `most` parts of files.
+    pub fn unwritten(&self, most: usize) -> Vec<UnwrittenPart> {
+        self.pages.unwritten(most).iter().map(|pages| self.part(pages)).collect()
+    }
+
+    /// Where a file is, by the names that were used lately; `None` if they do not tell.
+    pub fn path_of(&self, inode: InodeNo) -> Option<Vec<u8>> {
+        self.volume.names.path_of(inode)
+    }
+
+    /// The bytes of pages, up to the end of the file.
+    pub(crate) fn part(&self, pages: &UnwrittenPages) -> UnwrittenPart {
+        // OK to cast: the page cache knows files by the numbers that we have given.
+        let inode = InodeNo(pages.file.0 as u32);
+        let (from, to) = (pages.pages.start * PAGE as u64, pages.pages.end * PAGE as u64);
+        let size = self.volume.inodes.get(inode).map(|inode| inode.state().size_written());
+        let to = size.filter(|size| *size > from).map_or(to, |size| size.min(to));
+        UnwrittenPart { inode, bytes: from..to, kept: pages.kept }
+    }
+}

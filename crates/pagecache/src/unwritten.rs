@@ -1,0 +1,210 @@
+//! Pages whose write-back has failed.
+//!
+//! ```text
+//!              end_batch (failed)            mark_dirty
+//!  in flight -------------------> kept ------------------> dirty
+//!                     |                 (flush, a new write)
+//!                     +---------> lost, here --> lost, gone    (evicted)
+//! ```
+//!
+//! A *kept* page stays in memory, and each flush writes it again. So an fsync answers ok only once
+//! its data is on the device, and what is read is what a later fsync may still save. An eighth of
+//! the memory may hold such pages: a device that has failed for good must not take it all. Others
+//! are *lost*, and so are pages that the store could not even start to write: they are clean as
+//! far as memory goes, and fsync of the file fails until they are written anew or cut off.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use steadfast_vfs::{FsError, Result};
+
+use crate::flush::pages_of;
+use crate::state::{FileState, State};
+use crate::{FileKey, PageCache};
+
+/// What has become of a page whose write-back failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// In memory, to be written again.
+    Kept,
+    /// Not to be written again, but its contents are still in memory.
+    Here,
+    /// Only what the device has is left.
+    Gone,
+}
+
+/// The pages of a file that are not on the device as they were written.
+#[derive(Debug, Default)]
+pub(crate) struct Unwritten {
+    pub pages: BTreeMap<u64, Fate>,
+    /// There were more than could be remembered.
+    pub more: bool,
+}
+
+/// A part of a file that is not on the device as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnwrittenPages {
+    /// The file.
+    pub file: FileKey,
+    /// Page numbers.
+    pub pages: Range<u64>,
+    /// In memory, and written again by the next flush; else the data is lost.
+    pub kept: bool,
+}
+
+/// How a write-back failed.
+pub(crate) struct Failure {
+    pub error: FsError,
+    /// Which pages, of those that were given; they may overlap. Empty: all.
+    pub pages: Vec<Range<u64>>,
+    /// Whether it makes sense to write them again.
+    pub again: bool,
+}
+
+impl Failure {
+    fn is_of(&self, page: u64) -> bool {
+        self.pages.is_empty() || self.pages.iter().any(|range| range.contains(&page))
+    }
+}
+
+impl State {
+    /// The write of a page that is there has failed, and nothing newer will be written. Whether it
+    /// is kept.
+    fn fail_page(&mut self, file: FileKey, page: u64, again: bool) -> bool {
+        let keep = again && self.kept_pages < self.limits.kept;
+        let room = self.lost_pages < self.limits.memory;
+        let Some(f) = self.files.get_mut(&file) else { return false };
+        if keep {
+            self.kept_pages += 1;
+            f.unwritten.pages.insert(page, Fate::Kept);
+        } else if room {
+            self.lost_pages += 1;
+            f.unwritten.pages.insert(page, Fate::Here);
+        } else {
+            f.unwritten.more = true;
+        }
+        keep
+    }
+
+    /// What becomes of the pages of a write-back that are neither dirty again nor others by now:
+    /// clean, kept or lost. The failed ones, and whether they are kept.
+    pub(crate) fn settle(
+        &mut self,
+        file: FileKey,
+        pages: &[u64],
+        failure: Option<&Failure>,
+    ) -> Vec<UnwrittenPages> {
+        let mut failed: Vec<UnwrittenPages> = Vec::new();
+        for page in pages {
+            let Some(f) = self.files.get(&file) else { break };
+            let Some(id) = f.pages.get(page).copied() else { continue };
+            let failure = failure.filter(|f| f.is_of(*page));
+            let kept = failure.map(|failure| self.fail_page(file, *page, failure.again));
+            if kept != Some(true) {
+                self.frames.list(id);
+            }
+            let Some(kept) = kept else { continue };
+            match failed.last_mut() {
+                Some(last) if last.pages.end == *page && last.kept == kept => last.pages.end += 1,
+                _ => failed.push(UnwrittenPages { file, pages: *page..*page + 1, kept }),
+            }
+        }
+        failed
+    }
+
+    /// Whether a page waits to be written again.
+    pub(crate) fn is_kept(&self, file: FileKey, page: u64) -> bool {
+        let f = self.files.get(&file);
+        f.is_some_and(|f| f.unwritten.pages.get(&page) == Some(&Fate::Kept))
+    }
+
+    /// A page is dirty: what is in memory will be written.
+    pub(crate) fn is_to_be_written(&mut self, file: FileKey, page: u64) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        match f.unwritten.pages.get(&page) {
+            Some(Fate::Kept) => self.kept_pages -= 1,
+            Some(Fate::Here) => self.lost_pages -= 1,
+            // What else the page held stays lost.
+            Some(Fate::Gone) | None => return,
+        }
+        f.unwritten.pages.remove(&page);
+    }
+
+    /// A page has whole new contents: nothing of it is missed any more. The caller sees to the
+    /// frame.
+    pub(crate) fn is_replaced(&mut self, file: FileKey, page: u64) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        match f.unwritten.pages.remove(&page) {
+            Some(Fate::Kept) => self.kept_pages -= 1,
+            Some(Fate::Here | Fate::Gone) => self.lost_pages -= 1,
+            None => {}
+        }
+    }
+
+    /// A page has left memory for lack of room.
+    pub(crate) fn is_evicted(f: &mut FileState, page: u64) {
+        if let Some(fate) = f.unwritten.pages.get_mut(&page) {
+            *fate = Fate::Gone;
+        }
+    }
+
+    /// These pages are cut off, or replaced on the device: nothing of them is missed any more.
+    pub(crate) fn is_given_up(&mut self, file: FileKey, pages: Range<u64>) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        if pages == (0..u64::MAX) {
+            f.unwritten.more = false;
+        }
+        let all: Vec<u64> = f.unwritten.pages.range(pages).map(|(page, _)| *page).collect();
+        all.into_iter().for_each(|page| self.is_replaced(file, page));
+    }
+
+    /// Makes the kept pages of a range dirty, so that they are written again.
+    pub(crate) fn try_again(&mut self, file: FileKey, pages: Range<u64>) {
+        let Some(f) = self.files.get(&file) else { return };
+        let kept = f.unwritten.pages.range(pages).filter(|(_, fate)| **fate == Fate::Kept);
+        let kept: Vec<u64> = kept.map(|(page, _)| *page).collect();
+        for page in kept {
+            self.mark_dirty(file, page);
+        }
+    }
+}
+
+impl PageCache {
+    /// Fails if data in the range of bytes was lost on its way to the device, and as long as
+    /// nobody has written it anew: an fsync must not succeed.
+    ///
+    /// # Errors
+    /// The file's last write-back error.
+    pub fn check_lost(&self, file: FileKey, bytes: &Range<u64>) -> Result<()> {
+        let state = self.state.lock();
+        let Some(f) = state.files.get(&file) else { return Ok(()) };
+        let pages = pages_of(bytes);
+        let is_lost = |fate: &Fate| *fate != Fate::Kept;
+        let lost = !pages.is_empty()
+            && (f.unwritten.more || f.unwritten.pages.range(pages).any(|(_, fate)| is_lost(fate)));
+        match f.errors.last() {
+            Some(e) if lost => Err(e.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is not on the device as it was written, up to `most` parts of files.
+    pub fn unwritten(&self, most: usize) -> Vec<UnwrittenPages> {
+        let state = self.state.lock();
+        let mut parts: Vec<UnwrittenPages> = Vec::new();
+        let pages = state.files.iter().flat_map(|(file, f)| {
+            f.unwritten.pages.iter().map(|(page, fate)| (*file, *page, *fate == Fate::Kept))
+        });
+        for (file, page, kept) in pages {
+            let full = parts.len() == most;
+            match parts.last_mut() {
+                Some(l) if l.file == file && l.pages.end == page && l.kept == kept => {
+                    l.pages.end += 1;
+                }
+                _ if full => break,
+                _ => parts.push(UnwrittenPages { file, pages: page..page + 1, kept }),
+            }
+        }
+        parts
+    }
+}

@@ -24,6 +24,7 @@ const NEEDED: [(&str, &str); 17] = [
     ("sqlite3", "sqlite3"),
     ("fio", "fio"),
     ("tar", "tar"),
+    ("time", "time"),
 ];
 
 /// Installs what is missing, as root; else says how. False: something is still missing.

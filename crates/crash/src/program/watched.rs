@@ -192,7 +192,9 @@ impl Watched {
         let (number, in_call) = self.begin_as(kind, about, |asked, _| (origin(asked), false));
         // After the beginning: what changes it meanwhile is known to be later. Before the call:
         // what comes after it is not taken for promised.
-        let contents = ino.and_then(|ino| self.holds(ino));
+        // The kernel's own sync after a write promises that write, not the file.
+        let whole = self.seen.lock().calls[number].origin == Origin::Program;
+        let contents = ino.filter(|_| whole).and_then(|ino| self.holds(ino));
         let answer = call();
         drop(in_call);
         self.end(number, answer.is_err(), |call| call.contents = contents);

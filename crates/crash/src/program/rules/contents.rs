@@ -6,7 +6,7 @@ use steadfast_devices::store::Digest;
 use steadfast_vfs::FileType;
 
 use super::{Broken, History, Verdict, named};
-use crate::program::calls::{Call, Kind};
+use crate::program::calls::{Call, Kind, Origin};
 use crate::program::tree::{Contents, Node, shown};
 
 /// A range that a call has written, and nobody since.
@@ -132,17 +132,20 @@ impl History<'_> {
             let Contents { size, digest } = written.contents;
             Digest::of(&node.bytes(**at, size)) != digest
         });
-        let mut missing = missing.peekable();
-        let Some((at, written)) = missing.peek().copied() else { return };
+        let missing: Vec<_> = missing.collect();
+        let Some((at, written)) = missing.first() else { return };
         let how = match self.calls[written.place].promises {
             true => "written with O_SYNC or O_DSYNC",
             false => "written and synced",
         };
+        let more = match missing.len() {
+            1 => String::new(),
+            n => format!(", nor are {} other such writes", n - 1),
+        };
         let what = format!(
-            "{}: {} bytes at {at} were {how} and are not there ({} such writes)",
+            "{}: {} bytes at {at} were {how} and are not there{more}",
             shown(path),
-            written.contents.size,
-            missing.count()
+            written.contents.size
         );
         verdict.broken.push(Broken { what, promised: true });
     }
@@ -176,7 +179,8 @@ impl History<'_> {
         let (mut seen, mut told) = (BTreeSet::new(), BTreeSet::new());
         for (place, sync) in self.calls.iter().enumerate().rev() {
             let is_sync = matches!(sync.kind, Kind::Fsync | Kind::Fdatasync);
-            if !is_sync || !self.kept(place) || sync.ino == 0 || !seen.insert(sync.ino) {
+            let is_own = sync.origin == Origin::Program;
+            if !is_sync || !is_own || !self.kept(place) || sync.ino == 0 || !seen.insert(sync.ino) {
                 continue;
             }
             let Some(held) = sync.contents else {

@@ -45,7 +45,7 @@ impl Tally {
                 self.skipped.push((self.current.clone(), reason.trim().to_owned()));
             }
             return true;
-        } else if line.starts_with("FIGURES:") {
+        } else if line.starts_with("FIGURES:") || line.starts_with("FOUND:") {
             return true;
         }
         let is_noise = line.is_empty() || is_passed_test(line);

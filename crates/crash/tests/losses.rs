@@ -49,20 +49,21 @@ fn recorded(setup: Setup, seed: u64) -> (MixedMachine, Recorded) {
     (machine, recorded)
 }
 
-/// Cuts the run at some ticks, and at each does to the card what `losses` says of the tick.
-fn survey(setup: Setup, losses: impl Fn(u64, &mut Rng) -> Vec<Loss>) -> Vec<Outcome> {
+/// Cuts the run at some ticks, and at each does to the card what `losses` says of the tick: one
+/// after the other, so that what is wrong is seen when it happens.
+fn survey(
+    setup: Setup,
+    losses: impl Fn(u64, &mut Rng) -> Vec<Loss>,
+) -> impl Iterator<Item = Outcome> {
     let (machine, recorded) = recorded(setup, 1);
     let machine: Arc<dyn Losable> = Arc::new(machine);
     let (first, last) = (recorded.recording.first_cut(), recorded.recording.last_cut());
     let mut rng = Rng::new(7);
-    let mut found = Vec::new();
-    for number in 0..cuts() {
+    let drawn = (0..cuts()).flat_map(move |number| {
         let tick = first + rng.below(last - first);
-        for loss in losses(tick, &mut rng) {
-            found.push(lose(&machine, &recorded, tick, (CARD, loss), number));
-        }
-    }
-    found
+        losses(tick, &mut rng).into_iter().map(move |loss| (number, tick, loss))
+    });
+    drawn.map(move |(number, tick, loss)| lose(&machine, &recorded, tick, (CARD, loss), number))
 }
 
 #[test]

@@ -8,10 +8,12 @@
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]
 
+use std::cell::Cell;
+use std::io::Write;
 use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, explore};
+use steadfast_crash::small::{Bound, Explored, Plan, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
@@ -42,6 +44,18 @@ fn small_a_lying_cache_is_found() {
     assert!(!explored.findings.is_empty());
 }
 
+/// Says at once what was found: a soak goes on for hours. (The test harness holds back what is
+/// printed by macros only.)
+fn told(name: &str) -> impl Fn(&Explored) {
+    let told = Cell::new(0);
+    move |explored| {
+        for finding in explored.findings.iter().skip(told.get()) {
+            let _ = writeln!(std::io::stderr(), "FOUND: {name}: {finding}");
+        }
+        told.set(explored.findings.len());
+    }
+}
+
 /// Explores a set-up: without a soak, sequences of up to `quick` operations.
 fn explored(name: &str, setup: Setup, quick: usize) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
@@ -57,7 +71,7 @@ fn explored(name: &str, setup: Setup, quick: usize) {
     };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
+    let explored = explore(&machine, &Sequence::all(longest), &plan, &told(name))
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
@@ -108,7 +122,7 @@ fn on_memory(name: &str, setup: Setup) {
         keep_every: 0,
     };
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored = explore(&machine, &Sequence::all(longest), &plan, &|_| ())
+    let explored = explore(&machine, &Sequence::all(longest), &plan, &told(name))
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("FIGURES: {name}: {explored}");
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);

@@ -1,5 +1,6 @@
 //! Our check against e2fsck -fn: on sound images, on planted damage, on random flips.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use steadfast_ext4::check::{FindingKind, Report, check, info};
@@ -324,7 +325,10 @@ fn flips(options: &[&str], count: usize, seed: u64) {
         damaged += usize::from(!clean);
         // We do not know what time it is.
         if theirs != clean && !text.contains("is in the future") {
-            differ.push(format!("block {block}, byte {at}, bit {bit:#x}\n{text}{ours}"));
+            let what = format!("block {block}, byte {at}, bit {bit:#x}\n{text}{ours}");
+            // At once, past the harness: a soak goes on for hours.
+            let _ = writeln!(std::io::stderr(), "FOUND: {options:?}: {what}");
+            differ.push(what);
         }
         image.poke(at, &old);
     }

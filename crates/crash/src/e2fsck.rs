@@ -1,4 +1,5 @@
-//! A second opinion: `e2fsck -fn` on the recovered image, where it is installed.
+//! e2fsck, where it is installed: a second opinion on the recovered image (`-fn`), and what a
+//! machine does at its start with a file system that has no journal (`-p`).
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -24,6 +25,35 @@ impl E2fsck {
             .find(|p| p.is_file())?;
         let folder = tempfile::tempdir().ok()?;
         Some(E2fsck { program, folder })
+    }
+
+    /// The repairs at boot that need nobody (`-p`), and what was on the disk after them; where they
+    /// were not enough, what e2fsck said, and the disk after a person had said yes to everything.
+    /// May be called by several threads at once.
+    ///
+    /// # Errors
+    /// It could not be run, or did not end.
+    pub fn at_boot(&self, disk: &Store) -> Result<(Store, Option<String>), String> {
+        let bad = |e: std::io::Error| format!("an image for e2fsck: {e}");
+        let image = tempfile::NamedTempFile::new_in(self.folder.path()).map_err(bad)?;
+        disk.export(image.path()).map_err(bad)?;
+        let run = |how: &str| {
+            let mut command = Command::new("timeout");
+            command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg(how);
+            let output = command.arg(image.path()).stdin(Stdio::null()).output();
+            output.map_err(|e| format!("e2fsck could not be run: {e}"))
+        };
+        let output = run("-p")?;
+        // 1 and 2: errors were corrected; 4 and more: left as they are.
+        let person = match output.status.code() {
+            Some(0..4) => None,
+            Some(_) => {
+                run("-fy")?;
+                Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            }
+            None => return Err(format!("e2fsck -p: {}", output.status)),
+        };
+        Ok((Store::import(image.path()).map_err(bad)?, person))
     }
 
     /// `Ok` if e2fsck calls the image clean; its output otherwise.

@@ -98,7 +98,7 @@ fn explore(run: &Run, own: &Own) -> Outcome {
 #[test]
 fn what_a_program_forgot_is_told_from_what_was_promised() {
     for data in MODES {
-        let own = |auto| Own { options: options(data, auto), e2fsck: None };
+        let own = |auto| Own { options: options(data, auto), e2fsck: None, at_boot: None };
         let synced = explore(&run(&own(false).options, true), &own(false));
         assert!(synced.findings.is_empty(), "{data:?}: {:?}", synced.findings.first());
         assert!(synced.states > 50 && synced.trees >= 3, "{data:?}: {synced:?}");
@@ -122,7 +122,7 @@ fn what_a_program_forgot_is_told_from_what_was_promised() {
 
 #[test]
 fn a_kept_run_gives_the_same_states_and_shrinks() {
-    let own = Own { options: options(DataMode::Writeback, false), e2fsck: None };
+    let own = Own { options: options(DataMode::Writeback, false), e2fsck: None, at_boot: None };
     let run = run(&own.options, false);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.crash");
@@ -141,7 +141,7 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
 
 #[test]
 fn exposure_is_what_has_returned_and_is_not_there() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
     let forgot = exposure(&run(&own.options, false), &own, choice(Places::All), &|| true);
     let most = quantile(&forgot, 1.0);
     // Both files at the most; the sync of the second one ends it.
@@ -178,7 +178,7 @@ fn broken(outcome: &Outcome) -> Vec<&str> {
 /// The control: a disk that promises nothing is found out.
 #[test]
 fn a_lying_disk_breaks_promises() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
     let outcome = explore(&lying(run(&own.options, true)), &own);
     assert!(!broken(&outcome).is_empty(), "{outcome:?}");
 }
@@ -225,7 +225,7 @@ fn sync_folder(fs: &dyn FileSystem, name: &[u8]) {
 /// Inodes are known from listings too (readdirplus): nobody need have looked them up.
 #[test]
 fn names_that_were_only_listed_have_their_places() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
     let run = watched(&own.options, |fs| sync_folder(fs, b"f"));
     let told: Vec<String> = run.calls.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["unlink d/5/f", "fsync of directory d/5"]);
@@ -241,7 +241,7 @@ fn names_that_were_only_listed_have_their_places() {
 /// A file that nobody has seen under a name is not taken for another.
 #[test]
 fn what_has_no_known_place_is_not_measured() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
     let run = watched(&own.options, |fs| {
         // As by a handle: the number comes from elsewhere.
         let folder = Ino(listed(fs, fs.root(), b"config").0 + 2);
@@ -269,7 +269,7 @@ fn durable_writes(fs: &dyn FileSystem) {
 #[test]
 fn a_write_through_o_dsync_is_a_promise() {
     for data in MODES {
-        let own = Own { options: options(data, true), e2fsck: None };
+        let own = Own { options: options(data, true), e2fsck: None, at_boot: None };
         let run = watched(&own.options, durable_writes);
         assert!(run.calls[0].promises && !run.calls[1].promises, "{:?}", run.calls);
         let outcome = explore(&run, &own);
@@ -284,7 +284,7 @@ fn a_write_through_o_dsync_is_a_promise() {
 
 #[test]
 fn what_was_written_over_a_promise_is_not_measured() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None };
+    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
     let run = watched(&own.options, |fs| {
         durable_writes(fs);
         let file = listed(fs, listed(fs, listed(fs, fs.root(), b"d"), b"5"), b"f");

@@ -1,7 +1,8 @@
 //! A user's own judge: any command that looks at a recovered tree.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -54,6 +55,8 @@ impl Command {
     /// The tree cannot be written or the shell not started: this says nothing of the tree.
     pub fn judge(&self, tree: &Tree, printed: &[u8]) -> io::Result<Judgement> {
         let folder = scratch()?;
+        // A judge may become another user, as a server must that does not run as root.
+        std::fs::set_permissions(folder.path(), Permissions::from_mode(0o711))?;
         let at = |name: &str| -> PathBuf { folder.path().join(name) };
         std::fs::create_dir(at("tree"))?;
         tree.write_to(&at("tree"))?;

@@ -17,6 +17,8 @@ pub struct Own {
     pub options: MountOptions,
     /// Asked for a second opinion: one image at a time, it has one folder.
     pub e2fsck: Option<Mutex<E2fsck>>,
+    /// A file system without a journal is checked and repaired before the mount, as at a boot.
+    pub at_boot: Option<E2fsck>,
 }
 
 impl Own {
@@ -52,11 +54,21 @@ impl Own {
 }
 
 impl Recovers for Own {
-    fn recover(&self, contents: Vec<Store>) -> Recovered {
+    fn recover(&self, mut contents: Vec<Store>) -> Recovered {
         let options = self.options.clone();
-        Sim::new(1)
+        let mut person = None;
+        if let (Some(e2fsck), Some(disk)) = (&self.at_boot, contents.first_mut()) {
+            match e2fsck.at_boot(disk) {
+                Ok((repaired, said)) => (*disk, person) = (repaired, said),
+                Err(why) => return Recovered::refused(why),
+            }
+        }
+        let mut recovered = Sim::new(1)
             .run(move || Own::mounted(options, contents))
-            .unwrap_or_else(|stuck| Recovered::refused(format!("recovery stopped: {stuck}")))
+            .unwrap_or_else(|stuck| Recovered::refused(format!("recovery stopped: {stuck}")));
+        let needed = |said| format!("a person is needed: e2fsck -p was not enough: {said}");
+        recovered.damage.extend(person.map(needed));
+        recovered
     }
 
     fn second_opinion(&self, recovered: &[Store]) -> Option<Result<(), String>> {

@@ -1,4 +1,4 @@
-//! What counts as a call of the program's, and as a promise to it.
+//! What counts as a call of the program's, and as a promise to it; what a run begins with.
 
 use super::lab::Lab;
 
@@ -47,4 +47,47 @@ fn what_is_written_again_after_a_promise_is_not_measured() {
     let (report, found) = ran(&lab, "true", script, "all");
     assert!(!found, "{report:#}");
     assert_eq!(report["not_measured"], serde_json::json!([]), "{report:#}");
+}
+
+/// Whatever makes transaction points: the run begins with what the set-up has left.
+#[test]
+fn a_set_up_stays_with_data_transact() {
+    let Some(lab) = Lab::new() else { return };
+    for mask in ["fsync,sync,timed=5s", "none", "no-umount"] {
+        let options = format!("data=transact,transact={mask}");
+        let judge = ["--judge", "cat kept", "--judge-prints", "kept"];
+        let plan = ["-o", &options, "--setup", "echo kept > kept", "--linger", "0"];
+        let (report, found) = lab.run(&[&plan[..], &judge, &["--", "touch", "new"]].concat());
+        assert!(!found, "{mask}: {report:#}");
+    }
+}
+
+#[test]
+fn another_user_may_set_up_and_run() {
+    let Some(lab) = Lab::new() else { return };
+    // As a server does that does not run as root; the judge too.
+    let other = "setpriv --reuid 65534 --regid 65534 --clear-groups";
+    let setup = format!("mkdir own; chown 65534:65534 own; {other} touch own/made");
+    let judge = format!("{other} test -f own/made");
+    let script = lab.script("script", &format!("{other} sh -c 'echo x > own/more'"));
+    let words = ["--linger", "0", "--cuts", "flushes", "--jobs", "1", "--setup", &setup];
+    let (report, found) =
+        lab.run(&[&words[..], &["--judge", &judge, "--", "sh", &script]].concat());
+    assert!(!found && report["states"].as_u64().unwrap() > 0, "{report:#}");
+}
+
+/// e2fsck -p comes before the mount, as at a boot: what it mends is no damage.
+#[test]
+fn ext2_is_repaired_before_it_is_judged() {
+    let Some(lab) = Lab::new() else { return };
+    let words = ["--fs", "ext2", "-o", "commit=1", "--linger", "2", "--cuts", "40"];
+    let program = "for n in 1 2 3 4; do mkdir d$n; echo $n > d$n/f; done; sync d1/f; rm d2/f";
+    let words = [&words[..], &["--states", "4", "--setup", "echo old > kept"]].concat();
+    let judge = ["--judge", "cat kept", "--judge-prints", "old"];
+    let (report, _) = lab.run(&[&words[..], &judge, &["--", "sh", "-c", program]].concat());
+    for finding in report["findings"].as_array().unwrap() {
+        let what = finding["what"].as_str().unwrap();
+        assert!(what.starts_with("damage: a person is needed"), "{report:#}");
+    }
+    assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
 }

@@ -5,7 +5,7 @@ use super::lab::{Lab, text};
 #[test]
 fn wrong_words_are_named() {
     let Some(lab) = Lab::new() else { return };
-    let wrong: [(&[&str], &str); 9] = [
+    let wrong: [(&[&str], &str); 11] = [
         (&["run", "--fs", "zfs", "--", "true"], "--fs zfs"),
         (&["run", "--device", "tape", "--", "true"], "--device tape"),
         (&["run", "--cuts", "some", "--", "true"], "--cuts"),
@@ -14,6 +14,8 @@ fn wrong_words_are_named() {
         (&["run", "--device", "hdd", "--size", "64m", "--", "true"], "1024m"),
         (&["run", "--fs", "xfs", "--device", "ram", "--", "true"], "--device ram"),
         (&["run", "--setup", "exit 3", "--", "true"], "--setup"),
+        (&["run", "--setup", "echo no such user; exit 1", "--", "true"], "1: no such user"),
+        (&["run", "--jobs", "0", "--", "true"], "--jobs"),
         (&["run", "--", "no-such-program"], "no-such-program"),
     ];
     for (words, named) in wrong {

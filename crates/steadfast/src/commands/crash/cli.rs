@@ -59,6 +59,10 @@ pub struct CrashRun {
     /// Seed of every random choice
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// States that are recovered and judged at the same time; 1 for a judge that needs something of
+    /// which there is one, as a fixed port [default: one a processor; the kernel's 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub jobs: Option<u64>,
     /// How long to go on recording after the program has ended: what it left is written then
     #[arg(long, value_name = "SECONDS", default_value_t = 7.0)]
     pub linger: f64,

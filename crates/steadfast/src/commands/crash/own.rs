@@ -12,6 +12,7 @@ use steadfast_crash::program::{Run, Tree, Watched};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
+use steadfast_ext4::DataMode;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::{Mounted, Unmounter};
@@ -90,6 +91,11 @@ fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<St
         let served = Served::new(setup, Arc::clone(&fs) as Arc<dyn FileSystem>)?;
         let done = run_setup(command, served.path());
         served.end()?;
+        if setup.wanted()?.ext4.data == DataMode::Transact {
+            // Whatever makes points, and whether unmounting does: the run begins with what the
+            // set-up has left.
+            fs.transact().context("a transaction point after --setup")?;
+        }
         fs.unmount().context("unmounting after --setup")?;
         done?;
     }
@@ -135,10 +141,13 @@ pub fn run_setup(command: &str, folder: &Path) -> Result<()> {
             crate::terminal::note(text.trim_end());
         }
     }
-    if !out.status.success() {
-        bail!(crate::Usage(format!("--setup: {command:?} failed: {}", out.status)));
+    if out.status.success() {
+        return Ok(());
     }
-    Ok(())
+    let said = [&out.stderr, &out.stdout].map(|text| String::from_utf8_lossy(text).into_owned());
+    let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
+    let last = last.map_or("without a word".to_owned(), |line| line.trim().to_owned());
+    bail!(crate::Usage(format!("--setup: {command:?} failed, {}: {last}", out.status)))
 }
 
 /// A mount in a folder of its own, taken away when dropped.
@@ -153,7 +162,11 @@ struct Served {
 impl Served {
     fn new(setup: &Setup, fs: Arc<dyn FileSystem>) -> Result<Served> {
         let folder = tempfile::Builder::new().prefix("steadfast-mount-").tempdir()?;
-        let options = setup.wanted()?.fuse;
+        let mut options = setup.wanted()?.fuse;
+        if rustix::process::geteuid().is_root() {
+            // Servers run under users of their own; the file system's permissions hold for them.
+            options.allow_other = true;
+        }
         let mounted = Mounted::new(fs, folder.path(), &options)?;
         let (unmounter, path) = (mounted.unmounter(), mounted.mountpoint().to_path_buf());
         let thread = std::thread::Builder::new().name("fuse".into());

@@ -64,11 +64,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         choice,
         by_lines,
         second_opinion_every: E2FSCK_EVERY,
-        workers: match setup.fs {
-            Fs::Own(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            // One mount at a time, and the kernel works on the other processors by itself.
-            Fs::Kernel(_) => 1,
-        },
+        workers: workers(args, setup.fs),
     };
     let without_cut = judge
         .as_ref()
@@ -119,6 +115,16 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     }
     let good = outcome.findings.is_empty() && outcome.troubles.is_empty();
     Ok(if good { Exit::Good } else { Exit::Problem })
+}
+
+/// How many states are judged at the same time.
+fn workers(args: &CrashRun, fs: Fs) -> usize {
+    let asked = args.jobs.and_then(|jobs| usize::try_from(jobs).ok());
+    asked.unwrap_or_else(|| match fs {
+        Fs::Own(_) => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+        // One mount at a time, and the kernel works on the other processors by itself.
+        Fs::Kernel(_) => 1,
+    })
 }
 
 /// The first finding's state, and the tree before the run.

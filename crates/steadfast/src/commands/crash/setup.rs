@@ -147,7 +147,14 @@ impl Setup {
             return Ok(Box::new(ByKernel { peer, alone: Mutex::new(()) }));
         }
         let e2fsck = second_opinion.then(E2fsck::find).flatten().map(Mutex::new);
-        Ok(Box::new(Own { options: self.wanted()?.ext4, e2fsck }))
+        let at_boot = match self.fs {
+            Fs::Own(FsKind::Ext2) => Some(E2fsck::find().ok_or_else(|| {
+                let why = "--fs ext2: e2fsck repairs it at each boot: install e2fsprogs";
+                Usage(why.into())
+            })?),
+            _ => None,
+        };
+        Ok(Box::new(Own { options: self.wanted()?.ext4, e2fsck, at_boot }))
     }
 
     /// What lies where on the devices, once recovered; nothing is known of XFS and btrfs.

@@ -128,30 +128,33 @@ pub fn request(event: &Event) -> String {
     }
 }
 
-/// The files that the next boot finds, and what became of those that were there before; a copy of
-/// them where one is asked for.
+/// The files that the next boot finds, those first that are not as they were before; a copy of them
+/// where one is asked for.
 pub fn tell_tree(tree: &Tree, base: &Tree, copy: Option<&Path>, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "\nThe next boot finds:")?;
-    for (path, node) in tree.nodes().take(TOLD) {
+    let gone = base.nodes().filter(|(path, _)| tree.get(path).is_none());
+    let gone: Vec<String> = gone.map(|(path, _)| format!("{}  is gone", shown(path))).collect();
+    let (mut changed, mut same) = (Vec::new(), Vec::new());
+    for (path, node) in tree.nodes() {
         let what = match node.attr.kind {
             FileType::Directory => "folder".into(),
             FileType::Symlink => format!("link to {}", shown(&node.target)),
             FileType::Regular => bytes(node.attr.size),
             _ => "special file".into(),
         };
-        let before = base.get(path).map(|old| old.contents == node.contents);
-        let change = match before {
-            Some(true) => "",
-            Some(false) => "  (changed)",
-            None => "  (new)",
-        };
-        writeln!(out, "  {}  {what}{change}", shown(path))?;
+        let line = format!("{}  {what}", shown(path));
+        match base.get(path).map(|old| old.contents == node.contents && old.target == node.target) {
+            Some(true) => same.push(line),
+            Some(false) => changed.push(format!("{line}  (changed)")),
+            None => changed.push(format!("{line}  (new)")),
+        }
     }
-    if tree.len() > TOLD {
-        writeln!(out, "  and {} more", tree.len() - TOLD)?;
-    }
-    for (path, _) in base.nodes().filter(|(path, _)| tree.get(path).is_none()).take(TOLD) {
-        writeln!(out, "  {}  is gone", shown(path))?;
+    // What happened first: the rest may be a large tree.
+    let lines = gone.len() + changed.len() + same.len();
+    let told = gone.iter().chain(&changed).chain(&same).take(TOLD);
+    told.into_iter().try_for_each(|line| writeln!(out, "  {line}"))?;
+    if lines > TOLD {
+        writeln!(out, "  and {} more", lines - TOLD)?;
     }
     if let Some(folder) = copy {
         std::fs::create_dir(folder).with_context(|| folder.display().to_string())?;

@@ -1,4 +1,4 @@
-//! The calls that need `unsafe`: memory maps, record locks, a thread's own working folder.
+//! The calls that need `unsafe`: memory maps, record locks, libaio, a thread's own working folder.
 
 #![expect(unsafe_code, reason = "no crate offers these calls safely; each place says why it is")]
 

@@ -21,13 +21,16 @@ impl Ext4 {
     /// Refuses what an immutable or append-only inode does not allow.
     pub(super) fn check_settable(&self, inode: &Inode, set: &SetAttr) -> Result<()> {
         let flags = inode.state().raw.flags();
-        let explicit = |t: Option<SetTime>| matches!(t, Some(SetTime::At(_)));
+        // Both times to now is what a write does anyway. One of them alone is not (`vfs_utimes`).
+        let touch = matches!(
+            (set.atime, set.mtime),
+            (None, None) | (Some(SetTime::Now), Some(SetTime::Now))
+        );
         let more_than_now = set.size.is_some()
             || set.mode.is_some()
             || set.uid.is_some()
             || set.gid.is_some()
-            || explicit(set.atime)
-            || explicit(set.mtime);
+            || !touch;
         if flags.contains(InodeFlags::IMMUTABLE)
             || (flags.contains(InodeFlags::APPEND) && more_than_now)
         {

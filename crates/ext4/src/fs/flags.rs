@@ -87,9 +87,7 @@ impl Ext4 {
             let what = "ignoring case (chattr F): the file system lacks casefold".into();
             return Err(FsError::Unsupported { what });
         }
-        if changed.is_empty() {
-            return Ok(());
-        }
+        // Also if nothing changes, the time of change does, as in the kernel.
         if changed.contains(InodeFlags::JOURNAL_DATA) && self.volume.transacts() {
             let what = "journalling a file's data (chattr j) with data=transact".into();
             return Err(FsError::Unsupported { what });

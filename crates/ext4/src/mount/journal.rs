@@ -301,7 +301,12 @@ fn map_log(
         blocks.insert(e.start, e.start + u64::from(e.len));
         at = e.end();
     }
-    let log = Log::internal(Arc::clone(device), layout.block_size, extents)?;
+    // What cannot be met is not a request here, but what the disk says.
+    let log =
+        Log::internal(Arc::clone(device), layout.block_size, extents).map_err(|e| match e {
+            JournalError::Refused { what } => Ext4Error::corrupt(what, "journal inode"),
+            e => e.into(),
+        })?;
     Ok(Found { log, blocks, by_backup: None })
 }
 

@@ -242,3 +242,30 @@ fn a_journalled_write_is_one_update() {
     });
     ran.unwrap();
 }
+
+/// Else old bytes come back behind the end when the file grows.
+#[test]
+fn the_zeros_behind_a_smaller_size_are_down_before_it() {
+    let flushes = |data: DataMode| {
+        let ran = Sim::new(1).run(move || {
+            let bench = Bench::new(data, true);
+            let fs = &bench.fs;
+            let (ino, fh) = bench.create("cut", RW);
+            fs.write(fh, 0, block(1)).unwrap();
+            fs.write(fh, BLOCK as u64, block(2)).unwrap();
+            fs.fsync(fh, false).unwrap();
+            let (disk, _) = bench.flushes(|| {
+                let size = SetAttr { size: Some(5000), ..SetAttr::default() };
+                fs.setattr(ino, size).unwrap();
+                // Somebody else's promise commits it, and owes no data.
+                fs.mkdir(fs.root(), b"a", NewNode { mode: 0o755, ..NewNode::default() }).unwrap();
+                fs.fsyncdir(fs.root()).unwrap();
+            });
+            fs.unmount().unwrap();
+            disk
+        });
+        ran.unwrap()
+    };
+    assert_eq!(flushes(DataMode::Ordered), 1);
+    assert_eq!(flushes(DataMode::Journal), 0);
+}

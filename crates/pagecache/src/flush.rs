@@ -17,7 +17,8 @@ struct Goal {
 
 impl PageCache {
     /// Writes out what is dirty in the file now, again what could not be written before, and waits
-    /// until that and what was already in flight is on the device. The device's own cache is not flushed.
+    /// until that and what was already in flight is on the device. The device's own cache is not
+    /// flushed.
     ///
     /// # Errors
     /// When a write-back of the file has failed since the call began. Earlier errors, and this

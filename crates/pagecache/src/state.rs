@@ -309,7 +309,7 @@ impl State {
         self.cancel_load(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(id) = f.pages.remove(&page) else { return };
-        self.is_replaced(file, page);
+        self.is_dropped(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         if f.dirty.remove(&page).is_some() {
             self.dirty_pages -= 1;

@@ -148,6 +148,18 @@ impl State {
         }
     }
 
+    /// A page is dropped, whatever it holds. What of it is not on the device is lost: whoever
+    /// knows that nothing of it is missed says so ([`State::is_given_up`]).
+    pub(crate) fn is_dropped(&mut self, file: FileKey, page: u64) {
+        let Some(f) = self.files.get_mut(&file) else { return };
+        let Some(fate) = f.unwritten.pages.get_mut(&page) else { return };
+        if *fate == Fate::Kept {
+            self.kept_pages -= 1;
+            self.lost_pages += 1;
+        }
+        *fate = Fate::Gone;
+    }
+
     /// These pages are cut off, or replaced on the device: nothing of them is missed any more.
     pub(crate) fn is_given_up(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get_mut(&file) else { return };

@@ -3,7 +3,8 @@
 //!
 //! * `mount.steadfast`, `mount.fuse.steadfast`: `SOURCE FOLDER [-sfnv] [-N NAMESPACE] [-t TYPE]
 //!   [-o OPTIONS]` (mount(8), external helpers)
-//! * `umount.steadfast`, `umount.fuse.steadfast`: `FOLDER [-nlfvr] [-N NAMESPACE] [-t TYPE.SUBTYPE]`
+//! * `umount.steadfast`, `umount.fuse.steadfast`: `FOLDER [-nlfvr] [-N NAMESPACE]
+//!   [-t TYPE.SUBTYPE]`
 //! * `steadfast SOURCE FOLDER -o OPTIONS`: by mount.fuse(8), which takes the type's second part for
 //!   the program's name
 
@@ -30,12 +31,14 @@ pub fn arguments(given: Vec<OsString>, commands: &[&str]) -> Vec<OsString> {
     ours
 }
 
-/// `SOURCE FOLDER [-o ...]`: not one of our commands, and two words that are no options.
+/// `SOURCE FOLDER [-o ...]`: not one of our commands, and two words that are no options. A source
+/// is a path; what looks like none is a command with a slip in it.
 fn is_bare(first: &str, rest: &[OsString], commands: &[&str]) -> bool {
     let is_option = |word: &OsStr| word.as_encoded_bytes().starts_with(b"-");
     let second = rest.get(1).is_some_and(|word| !is_option(word));
     let third = rest.get(2).is_none_or(|word| is_option(word));
-    !first.starts_with('-') && !commands.contains(&first) && second && third
+    let is_path = first.contains('/') || Path::new(first).symlink_metadata().is_ok();
+    !first.starts_with('-') && !commands.contains(&first) && is_path && second && third
 }
 
 /// What a helper is given, without the flags that are mount(8)'s own affair.
@@ -77,8 +80,11 @@ mod tests {
         let ours = "steadfast mount a.img /m -o rw,acl";
         assert_eq!(of("/sbin/mount.fuse.steadfast a.img /m -o rw,acl"), ours);
         assert_eq!(of("mount.steadfast a.img /m -n -s -v -t fuse.steadfast -o rw,acl"), ours);
-        assert_eq!(of("steadfast a.img /m -o rw,acl"), ours);
-        assert_eq!(of("/usr/bin/steadfast a.img /m"), "steadfast mount a.img /m");
+        let ours = "steadfast mount /dir/a.img /m";
+        assert_eq!(of("steadfast /dir/a.img /m -o rw,acl"), format!("{ours} -o rw,acl"));
+        assert_eq!(of("/usr/bin/steadfast /dir/a.img /m"), ours);
+        // A name without a folder, that is there: tests run in the folder of the crate.
+        assert_eq!(of("steadfast Cargo.toml /m"), "steadfast mount Cargo.toml /m");
         assert_eq!(of("/sbin/umount.fuse.steadfast /m -n"), "steadfast umount /m");
     }
 
@@ -91,6 +97,7 @@ mod tests {
             "steadfast",
             "steadfast sl a.img / x",
             "steadfast nothing",
+            "steadfast chek a.img",
         ] {
             assert_eq!(of(line), line);
         }

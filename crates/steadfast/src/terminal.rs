@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::commands::tree::shown;
+
 /// Prints an error with its causes to the standard error.
 #[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]
 pub fn error(e: &anyhow::Error) {
@@ -14,13 +16,23 @@ pub fn error(e: &anyhow::Error) {
     } else {
         "error:"
     };
-    eprintln!("{head} {e:#}");
+    eprintln!("{head} {}", harmless(&format!("{e:#}")));
 }
 
 /// Prints a remark to the standard error.
 #[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]
 pub fn note(text: &str) {
-    eprintln!("{text}");
+    eprintln!("{}", harmless(text));
+}
+
+/// A text whose control characters a terminal will not obey: names of files and processes, and
+/// what a mount answers, may be anybody's. Ends of lines and tabs stay.
+fn harmless(text: &str) -> String {
+    let pieces = text.split_inclusive(['\n', '\t']).map(|piece| {
+        let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
+        shown(&piece.as_bytes()[..end]) + &piece[end..]
+    });
+    pieces.collect()
 }
 
 /// A progress bar of a thousand steps on the standard error; silent when that is no terminal.
@@ -61,5 +73,17 @@ impl Progress {
     /// Takes the bar away.
     pub fn finish(self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nobody_else() {
+        assert_eq!(harmless("a\n  b\tgr\u{fc}n\n"), "a\n  b\tgr\u{fc}n\n");
+        assert_eq!(harmless("(\x1b[31mE)\r\n\u{9b}"), "(\\033[31mE)\\015\n\\302\\233");
+        assert_eq!(harmless(""), "");
     }
 }

@@ -275,3 +275,23 @@ fn extents_say_where_a_file_lies() {
     assert!((3_000_001..3_004_097).contains(&bytes), "{bytes}");
     d.bad("extents disk.img /none", 1);
 }
+
+#[test]
+fn a_misspelt_command_is_named() {
+    let d = Desk::new();
+    let text = d.bad("chek a.img", 2);
+    assert!(text.contains("unrecognized subcommand") && text.contains("'check'"), "{text}");
+}
+
+#[test]
+fn a_journal_has_the_size_asked_for() {
+    let d = Desk::new();
+    let said = d.good("mkfs j --size 64m -J size=8");
+    assert!(said.contains("blocks of 1024 bytes") && said.contains("8192 blocks"), "{said}");
+    let out = Command::new("dumpe2fs").args(["-h", "j"]).current_dir(d.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    assert!(
+        said.lines().any(|l| l.starts_with("Total journal size:") && l.ends_with(" 8M")),
+        "{said}"
+    );
+}

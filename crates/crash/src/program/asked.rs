@@ -3,7 +3,7 @@
 //! The kernel hands a long write(2) on in pieces, and after a write to a file opened with O_SYNC or
 //! O_DSYNC it asks for an fsync by itself. While a request is not answered, the thread that made it
 //! is in its system call, and /proc tells which call that is, with its arguments: how many bytes
-//! are to come is known, whether a sync was asked for by the program, and whether the write is to be
+//! are to come is known, whether a sync was asked for by the program, and whether the write must be
 //! durable when it returns (the file's flags, RWF_DSYNC): the program's word, not that of who hands
 //! its requests on. Where that is not to be seen (asynchronous I/O, a process that must not be
 //! looked at, one of another architecture), each request counts as a call, and only what the open

@@ -39,6 +39,9 @@ impl Ext4 {
             txn.orphan_add(inode.no)?;
             txn.meta.alloc.windows.remove(inode.no);
         }
+        if new_size < size && self.options.data != DataMode::Writeback {
+            self.volume.rests_on_data(&mut txn, inode);
+        }
         txn.modify_inode(inode.no, |raw| raw.set_size(new_size))?;
         txn.touch(inode.no, true)?;
         txn.finish()?;

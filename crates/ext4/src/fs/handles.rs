@@ -63,6 +63,16 @@ impl Handles {
         Ok(Fh(fh))
     }
 
+    /// An inode is being changed by other ways than a write through a handle, as ftruncate(2) is:
+    /// closing any handle that may write it has to be answered for again.
+    pub fn note_change(&self, inode: &Arc<Inode>) {
+        let table = self.lock();
+        let writers = table.open.values().filter(|file| {
+            file.flags.contains(OpenFlags::WRITE) && Arc::ptr_eq(&file.inode, inode)
+        });
+        writers.for_each(|file| file.note_write());
+    }
+
     pub fn get(&self, fh: Fh) -> Result<Arc<OpenFile>> {
         self.lock().open.get(&fh.0).cloned().ok_or(FsError::BadHandle.into())
     }

@@ -105,6 +105,13 @@ impl Ext4 {
         Ok(read)
     }
 
+    /// An inode has changed, not by a write through a handle. With data=transact.
+    fn changed_beside(&self, inode: &Arc<Inode>) {
+        if self.transact.is_some() {
+            self.handles.note_change(inode);
+        }
+    }
+
     fn write_open(
         &self,
         file: &OpenFile,
@@ -177,7 +184,7 @@ impl FileSystem for Ext4 {
         self.check_ordinary(inode.no)?;
         self.run(|| self.volume.check_writable())?;
         self.check_settable(&inode, &set)?;
-        self.pinned(&inode, || {
+        let outcome = self.pinned(&inode, || {
             if let Some(size) = set.size {
                 match self.attr(&inode).kind {
                     FileType::Regular => self.run(|| self.truncate(&inode, size))?,
@@ -189,7 +196,9 @@ impl FileSystem for Ext4 {
                 self.run(|| self.set_fields(&inode, &set))?;
             }
             Ok(())
-        })?;
+        });
+        self.changed_beside(&inode);
+        outcome?;
         if set.size.is_some() {
             self.point_after(TransactMask::TRUNCATE)?;
         }

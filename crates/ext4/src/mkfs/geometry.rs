@@ -51,10 +51,16 @@ fn journal_block_size(journal: &JournalChoice) -> Option<u32> {
     external::open_device(Arc::clone(device)).ok().map(|found| found.log.block_size())
 }
 
-fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
+/// The size of blocks on a device, in bytes, where none is asked for.
+#[must_use]
+pub fn default_block_size(info: &DeviceInfo) -> u32 {
     let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
+    by_size.max(info.logical_block)
+}
+
+fn block_size(info: &DeviceInfo, options: &Options) -> Result<u32> {
     let wanted = options.block_size.or_else(|| journal_block_size(&options.journal));
-    let size = wanted.unwrap_or(by_size.max(info.logical_block));
+    let size = wanted.unwrap_or_else(|| default_block_size(info));
     if !size.is_power_of_two() || !(1024..=65536).contains(&size) {
         let what = format!("blocks of {size} bytes: choose a power of two from 1024 to 65536");
         return Err(refused(what));

@@ -64,8 +64,8 @@ impl Side {
 
 /// Moves the name `from` of `from_dir` to `to` in `to_dir`, replacing what has that name as
 /// rename(2) does; with flags as renameat2(2): `NO_REPLACE` refuses to replace, `EXCHANGE` lets
-/// both names change places, `WHITEOUT` leaves a character device 0:0 at the old name, which belongs
-/// to whom its directory belongs. Two names of one inode are left as they are. Returns the replaced
+/// both names change places, `WHITEOUT` leaves a character device 0:0 at the old name, owned by
+/// whom its directory belongs to. Two names of one inode are left as they are. Returns the replaced
 /// inode if this was its last name: an orphan now, to be deleted when nobody has it open.
 ///
 /// # Errors

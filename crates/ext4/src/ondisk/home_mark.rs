@@ -8,9 +8,10 @@
 //! # Where it is
 //!
 //! In the superblock's copy of the journal inode's map (`s_jnl_blocks`, 17 words). With an external
-//! journal there is no such inode; `s_jnl_backup_type` stays 0, so nobody takes the words for a
-//! copy. The kernel and e2fsprogs neither read nor write them then, and keep them. When a file
-//! system gets a journal inside, who puts it there writes its map over the mark.
+//! journal there is no such inode, so the kernel and e2fsprogs neither go by the words nor write
+//! them, and keep them. `s_jnl_backup_type` is left alone: 0, but 1 where there was a journal
+//! inside before; dumpe2fs then prints the words, and e2fsck still asks `s_journal_inum` first.
+//! When a file system gets a journal inside, who puts it there writes its map over the mark.
 //!
 //! | word | what |
 //! |---|---|

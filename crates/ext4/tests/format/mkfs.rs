@@ -144,7 +144,8 @@ fn quota_files_are_the_same_as_mke2fs() {
         assert_clean(&image);
         let path = image.path.to_str().unwrap();
         let shown = run_ok("debugfs", &["-R", "stat /", path]);
-        let expected = format!("User: {:5}   Group: {:5}", owner.0, owner.1);
+        // debugfs shows the numbers with a sign.
+        let expected = format!("User: {:5}   Group: {:5}", owner.0 as i32, owner.1 as i32);
         assert!(shown.contains(&expected) && shown.contains("01770"), "{shown}");
     }
 }
@@ -371,7 +372,12 @@ fn what_cannot_be_is_refused_and_nothing_is_written() {
         let mut o = options();
         spoil(&mut o);
         let error = make(&image.device(), &o).unwrap_err();
-        assert!(matches!(error, Ext4Error::Refused { .. }), "{part}: {error}");
+        // A feature that exists, and that mkfs cannot make, is not used wrongly.
+        let fits = match part {
+            "verity" => matches!(error, Ext4Error::Unsupported { .. }),
+            _ => matches!(error, Ext4Error::Refused { .. }),
+        };
+        assert!(fits, "{part}: {error}");
         assert!(error.to_string().contains(part), "{part}: {error}");
         assert!(image.bytes(0, size.min(8192) as usize).iter().all(|b| *b == 0x55));
     }

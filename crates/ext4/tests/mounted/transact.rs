@@ -193,6 +193,22 @@ fn a_power_cut_after_a_close_leaves_what_was_closed() {
 }
 
 #[test]
+fn a_close_after_ftruncate_is_a_point_too() {
+    let disk = made(16 << 20, 1024);
+    let fs = on(&disk, options("close".parse().unwrap()));
+    let (attr, fh) = create(&*fs, "cut", RW);
+    fs.write(fh, 0, contents(3, 0, 10_000)).unwrap();
+    // Of a duplicate of the descriptor.
+    fs.flush(fh).unwrap();
+    fs.setattr(attr.ino, SetAttr { size: Some(5), ..SetAttr::default() }).unwrap();
+    fs.flush(fh).unwrap();
+    let after = on(&Ram::from_store("after", disk.store()).persistent(), by_hand());
+    assert_eq!(read_all(&*after, "cut"), contents(3, 0, 5));
+    fs.release(fh).unwrap();
+    fs.unmount().unwrap();
+}
+
+#[test]
 fn a_rollback_goes_back_to_the_point_and_is_refused_while_files_are_open() {
     let disk = made(16 << 20, 1024);
     let fs = on(&disk, by_hand());

@@ -120,6 +120,11 @@ fn what_could_not_be_written_is_kept_up_to_a_bound() {
             }
             assert_eq!(cache.unwritten(9), [part(16..24, false)]);
             assert_eq!(cache.check_lost(F, &(0..16 * PAGE as u64)), Ok(()));
+            // A direct write to a part of a page does not bring back the rest of it.
+            let at = 23 * PAGE as u64;
+            cache.read(F, at, PAGE, size).unwrap();
+            cache.invalidate(F, at..at + 1024);
+            assert_eq!(cache.unwritten(9), [part(16..24, false)]);
             cache.write(F, 16 * PAGE as u64, new.slice(16 * PAGE..), size).unwrap();
             assert_eq!(cache.fsync(F, &mut handle), Ok(()));
             assert_eq!(store.contents(1), new);

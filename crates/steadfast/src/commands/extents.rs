@@ -2,13 +2,19 @@
 
 use std::io::Write;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde_json::json;
 use steadfast_vfs::path::resolve;
-use steadfast_vfs::{FileExtent, FileSystem, FileType};
+use steadfast_vfs::{FileExtent, FileSystem, FileType, Ino};
 
-use super::tree::shown;
+use super::tree::{BEYOND, Bound, Side, shown};
 use crate::Usage;
+
+/// Bytes of the file that are asked about at a time.
+const PART: u64 = 1 << 30;
+
+/// Blocks that a file can have: numbers of 32 bits.
+const FILE_BLOCKS: u64 = 1 << 32;
 
 /// Writes a line for each piece of the file that has storage, or the list as JSON.
 pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write) -> Result<()> {
@@ -16,7 +22,7 @@ pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write
     if !matches!(attr.kind, FileType::Regular | FileType::Directory) {
         return Err(Usage(format!("{}: neither a file nor a directory", shown(path))).into());
     }
-    let all = fs.extents(attr.ino, 0, u64::MAX).with_context(|| shown(path))?;
+    let all = all_of(fs, attr.ino).with_context(|| shown(path))?;
     if json {
         let list: Vec<_> = all
             .iter()
@@ -48,6 +54,27 @@ pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write
     let plural = if all.len() == 1 { "" } else { "s" };
     writeln!(out, "{}: {} bytes in {} extent{plural}", shown(path), attr.size, all.len())?;
     Ok(())
+}
+
+/// All pieces, a part of the file at a time: a map of a few blocks can claim the same ones a
+/// million times, and nobody has the memory to list that.
+fn all_of(fs: &dyn FileSystem, ino: Ino) -> Result<Vec<FileExtent>> {
+    let bound = Bound::of(fs, Side::Image)?;
+    let (mut all, mut at, mut mapped) = (Vec::new(), 0, 0_u64);
+    while at < FILE_BLOCKS.saturating_mul(bound.block) {
+        let part = fs.extents(ino, at, PART)?;
+        at += PART;
+        for e in part {
+            mapped = mapped.saturating_add(e.len);
+            if mapped > bound.bytes {
+                bail!(BEYOND);
+            }
+            // A piece may go on behind the part.
+            at = at.max(e.logical.saturating_add(e.len));
+            all.push(e);
+        }
+    }
+    Ok(all)
 }
 
 fn state(e: &FileExtent) -> &'static str {

@@ -30,7 +30,8 @@ pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     if journal_device {
         return make_journal(args, &words, &device, fresh, time, out);
     }
-    let options = options(args, &words, fresh, time)?;
+    let mut options = options(args, &words, fresh, time)?;
+    journal(args, &device, &mut options)?;
     let name = || args.image.display().to_string();
     if args.dry_run {
         return tell(&mkfs::look(&device, &options).with_context(name)?, &name(), out);
@@ -69,7 +70,6 @@ fn options(args: &Mkfs, words: &[&str], fresh: bool, time: u64) -> Result<Option
         feature(&mut options, word)?;
     }
     extended::apply(&mut options, &args.extended)?;
-    journal(args, &mut options)?;
     Ok(options)
 }
 
@@ -259,7 +259,7 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
 }
 
 /// `-J device=PATH` or `-J size=MEGABYTES`.
-fn journal(args: &Mkfs, options: &mut Options) -> Result<()> {
+fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Result<()> {
     for word in args.journal.iter().flat_map(|w| w.split(',')) {
         match word.split_once('=') {
             Some(("device", path)) => {
@@ -274,10 +274,11 @@ fn journal(args: &Mkfs, options: &mut Options) -> Result<()> {
                 let megabytes: u64 = megabytes
                     .parse()
                     .map_err(|e| Usage(format!("-J {word}: {e}; a number of megabytes")))?;
-                let block = u64::from(options.block_size.unwrap_or(4096));
+                let block = options.block_size;
+                let block = block.unwrap_or_else(|| mkfs::default_block_size(&to.info()));
                 let blocks = megabytes
                     .checked_mul(1 << 20)
-                    .map(|b| b / block)
+                    .map(|b| b / u64::from(block))
                     .ok_or_else(|| Usage(format!("-J {word}: too large")))?;
                 options.journal = JournalChoice::InternalOf(whole_u32(blocks)?);
             }

@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use steadfast_fuse::mounts::{self, Mount};
 use steadfast_vfs::FileSystem;
@@ -23,6 +25,8 @@ use crate::Usage;
 const LINE_MAX: u64 = 1 << 20;
 /// How long a mount may take to answer a question.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a mount may have too many callers at its door.
+const CROWDED: Duration = Duration::from_secs(1);
 
 /// The listening socket; its file goes with it.
 pub struct Socket {
@@ -142,7 +146,9 @@ pub fn running() -> Vec<Running> {
     }
     sockets.sort();
     sockets.dedup();
-    let mut found: Vec<Running> = sockets.into_iter().filter_map(|s| answering(s, user)).collect();
+    let asked = sockets.into_iter();
+    let mut found: Vec<Running> =
+        asked.filter_map(|s| answering(s, user, Instant::now() + PATIENCE)).collect();
     found.sort_by_key(|r| r.status["mountpoint"].to_string());
     found
 }
@@ -151,7 +157,9 @@ pub fn running() -> Vec<Running> {
 pub fn serving(mount: &Mount) -> Option<Running> {
     let user = mount.user().unwrap_or(0);
     let mut sockets = place::sockets_of(&mount.device, user).into_iter();
-    sockets.find_map(|s| answering(s, user).filter(|r| r.status["device"] == mount.device))
+    // One time for all: a user can make any number of sockets for his mount.
+    let until = Instant::now() + PATIENCE;
+    sockets.find_map(|s| answering(s, user, until).filter(|r| r.status["device"] == mount.device))
 }
 
 /// The running mount at a path, which is looked at anew: by the mount that lies there, or where
@@ -173,40 +181,127 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
     Ok((place.path, elsewhere))
 }
 
-/// Who answers at a socket, if it is root, this user, or `user`, for whom it is asked. A socket
-/// with nobody behind it is removed.
-fn answering(socket: PathBuf, user: u32) -> Option<Running> {
-    let connection = match UnixStream::connect(&socket) {
+/// Who answers at a socket until then, if it is root, this user, or `user`, for whom it is asked. A
+/// socket of ours with nobody behind it is removed.
+fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<Running> {
+    let users = [0, user, rustix::process::geteuid().as_raw()];
+    if !place::is_socket_of(&socket, &users) {
+        return None;
+    }
+    let connection = match connect(&socket, until) {
         Ok(connection) => connection,
         Err(e) => {
-            if e.kind() == std::io::ErrorKind::ConnectionRefused {
-                // OK to ignore: it is another's, then.
-                let _ = std::fs::remove_file(&socket);
+            if e == Errno::CONNREFUSED {
+                place::remove_dead(&socket);
             }
             return None;
         }
     };
     let peer = rustix::net::sockopt::socket_peercred(&connection).ok()?.uid.as_raw();
-    if ![0, user, rustix::process::geteuid().as_raw()].contains(&peer) {
+    if !users.contains(&peer) {
         return None;
     }
     // A process that ends at this moment is not running.
-    let answer = ask(&socket, &json!({ "do": "status" }), Some(PATIENCE)).ok()?;
+    let answer = question(&connection, &json!({ "do": "status" }), Some(until)).ok()?;
     Some(Running { socket, status: answer["status"].clone() })
 }
 
-/// Asks a mount's process; an answer that is not `ok` is an error. `patience`: `None` waits for as
-/// long as it takes.
-pub fn ask(socket: &Path, request: &Value, patience: Option<Duration>) -> Result<Value> {
-    let mut connection = UnixStream::connect(socket).context("the mount's process is gone")?;
-    connection.set_read_timeout(patience)?;
+/// Connects to a socket. Where too many wait already, not for long: a connect(2) that blocks has
+/// no end if the other side accepts nobody.
+fn connect(socket: &Path, until: Instant) -> rustix::io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connection =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let until = until.min(Instant::now() + CROWDED);
+    loop {
+        match rustix::net::connect(&connection, &address) {
+            Err(Errno::AGAIN) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(Errno::INTR) => {}
+            done => break done?,
+        }
+    }
+    rustix::io::ioctl_fionbio(&connection, false)?;
+    Ok(UnixStream::from(connection))
+}
+
+/// Asks a mount's process; an answer that is not `ok` is an error. `None` waits for as long as it
+/// takes.
+pub fn ask(socket: &Path, request: &Value, until: Option<Instant>) -> Result<Value> {
+    let soon = Instant::now() + CROWDED;
+    let connection = connect(socket, soon).context("the mount's process is gone")?;
+    question(&connection, request, until)
+}
+
+/// Asks over a connection; the whole answer must be there in time.
+fn question(mut connection: &UnixStream, request: &Value, until: Option<Instant>) -> Result<Value> {
+    connection.set_write_timeout(left(until)?)?;
     writeln!(connection, "{request}")?;
-    let mut line = String::new();
-    BufReader::new((&connection).take(LINE_MAX)).read_line(&mut line)?;
-    let answer: Value = serde_json::from_str(&line)
+    let (mut line, mut piece) = (Vec::new(), [0; 4096]);
+    while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
+        // Anew for each piece: who sends byte after byte gets no more time for it.
+        connection.set_read_timeout(left(until)?)?;
+        match connection.read(&mut piece) {
+            Ok(0) => break,
+            Ok(n) => line.extend_from_slice(&piece[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let answer: Value = serde_json::from_slice(&line)
         .context("the mount's process has ended without an answer: see its log")?;
     match answer["ok"].as_bool() {
         Some(true) => Ok(answer),
         _ => Err(anyhow!(answer["error"].as_str().unwrap_or("it failed").to_owned())),
+    }
+}
+
+/// The time left; an error when there is none.
+fn left(until: Option<Instant>) -> Result<Option<Duration>> {
+    let Some(until) = until else { return Ok(None) };
+    let left = until.saturating_duration_since(Instant::now());
+    anyhow::ensure!(!left.is_zero(), "the mount's process does not answer");
+    Ok(Some(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_millis(300)
+    }
+
+    #[test]
+    fn a_full_door_is_not_waited_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let kind = (AddressFamily::UNIX, SocketType::STREAM);
+        let door = rustix::net::socket(kind.0, kind.1, None).unwrap();
+        rustix::net::bind(&door, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        rustix::net::listen(&door, 0).unwrap();
+        let waiting: Vec<_> = (0..4).map_while(|_| connect(&path, soon()).ok()).collect();
+        assert!(waiting.len() < 4, "it was never full");
+        let start = Instant::now();
+        assert_eq!(connect(&path, soon()).unwrap_err(), Errno::AGAIN);
+        assert!(answering(path, 0, soon()).is_none());
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn who_drips_gets_no_more_time() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let dripping = std::thread::spawn(move || {
+            while theirs.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let start = Instant::now();
+        assert!(question(&ours, &json!({ "do": "status" }), Some(soon())).is_err());
+        assert!(start.elapsed() < Duration::from_secs(5));
+        drop(ours);
+        dripping.join().unwrap();
     }
 }

@@ -4,10 +4,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
-use steadfast_fuse::mounts;
+use steadfast_fuse::mounts::{self, Mount};
+
+use super::place;
+use crate::commands::tree::shown;
 
 /// What keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,11 +28,11 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Holder::Here(at) => {
-                let at = at.display();
+                let at = shown(at.as_os_str().as_bytes());
                 write!(f, "it is mounted at {at} too (umount {at})")
             }
             Holder::Namespace { process, name, at } => {
-                let at = at.display();
+                let at = shown(at.as_os_str().as_bytes());
                 write!(
                     f,
                     "process {process} ({name}) has a copy in its mount namespace, at {at}\n  \
@@ -43,33 +47,57 @@ impl fmt::Display for Holder {
 }
 
 /// Who keeps the mount with this device number. One process of each mount namespace is named.
+///
+/// The kernel gives the number away again as soon as the file system is gone, while our process
+/// still writes: nobody is named then, lest a stranger's mount be taken away on our advice.
 pub fn of(device: &str) -> BTreeSet<Holder> {
-    let mut found = BTreeSet::new();
-    for mount in mounts::seen_by("self").unwrap_or_default() {
-        if mount.device == device {
-            found.insert(Holder::Here(mount.at));
-        }
-    }
+    let copies = |process: &str| {
+        let mut table = mounts::seen_by(process).unwrap_or_default();
+        table.retain(|m| m.device == device);
+        table
+    };
+    let here = copies("self");
     let namespace_of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
     let ours = namespace_of("self");
-    let mut known = BTreeSet::new();
+    let (mut known, mut elsewhere, mut open) = (BTreeSet::new(), Vec::new(), Vec::new());
     for process in processes() {
         let text = process.to_string();
         if let Some(namespace) = namespace_of(&text)
             && Some(&namespace) != ours.as_ref()
             && known.insert(namespace)
         {
-            let there = mounts::seen_by(&text).unwrap_or_default();
-            for mount in there.into_iter().filter(|m| m.device == device) {
-                let name = name_of(process);
-                found.insert(Holder::Namespace { process, name, at: mount.at });
-            }
+            elsewhere.extend(copies(&text).into_iter().map(|mount| (process, mount)));
         }
         if process != std::process::id() && has_open(process, device) {
-            found.insert(Holder::Process { process, name: name_of(process) });
+            open.push(Holder::Process { process, name: name_of(process) });
         }
     }
+    let all: Vec<&Mount> = here.iter().chain(elsewhere.iter().map(|(_, m)| m)).collect();
+    if !are_one(&all) || is_served_twice(device) {
+        return BTreeSet::new();
+    }
+    let mut found: BTreeSet<Holder> = open.into_iter().collect();
+    found.extend(here.into_iter().map(|mount| Holder::Here(mount.at)));
+    found.extend(elsewhere.into_iter().map(|(process, mount)| Holder::Namespace {
+        process,
+        name: name_of(process),
+        at: mount.at,
+    }));
     found
+}
+
+/// Whether mounts with one device number are all of ours, and of one source.
+fn are_one(mounts: &[&Mount]) -> bool {
+    mounts.iter().all(|m| m.is_ours() && m.source == mounts[0].source)
+}
+
+/// Whether a second process of ours has been given the number while the first still writes.
+fn is_served_twice(device: &str) -> bool {
+    let sockets = place::sockets_of(device, rustix::process::geteuid().as_raw());
+    let names = sockets.iter().filter_map(|path| path.file_name()?.to_str());
+    let processes: BTreeSet<&str> = names.filter_map(|n| Some(n.split_once('-')?.0)).collect();
+    let lives = |process: &&&str| PathBuf::from(format!("/proc/{process}")).exists();
+    processes.iter().filter(lives).count() > 1
 }
 
 /// All processes, ascending.
@@ -79,8 +107,9 @@ fn processes() -> BTreeSet<u32> {
 }
 
 fn name_of(process: u32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
-    name.trim_end().to_owned()
+    // Any process can give itself any name, with ends of lines and escape sequences too.
+    let name = std::fs::read(format!("/proc/{process}/comm")).unwrap_or_default();
+    shown(name.trim_ascii_end())
 }
 
 /// Whether a process has something of it open, or stands in it.
@@ -98,3 +127,50 @@ fn has_open(process: u32, device: &str) -> bool {
 
 /// statx(2): what is known, without asking.
 const AT_STATX_DONT_SYNC: u32 = 0x4000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_given_away_again_names_nobody() {
+        let mount = |kind: &str, source: &str| Mount {
+            id: 1,
+            device: "0:57".into(),
+            at: "/m".into(),
+            flags: "rw".into(),
+            kind: kind.into(),
+            source: source.into(),
+            options: String::new(),
+        };
+        let (first, copy) = (mount("fuse.steadfast", "a.img"), mount("fuse.steadfast", "a.img"));
+        assert!(are_one(&[]) && are_one(&[&first, &copy]));
+        assert!(!are_one(&[&mount("tmpfs", "a.img")]));
+        assert!(!are_one(&[&first, &mount("fuse.steadfast", "b.img")]));
+        assert!(!are_one(&[&first, &mount("tmpfs", "none")]));
+    }
+
+    #[test]
+    fn a_number_served_twice_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = |process: u32| {
+            let path = folder.path().join(place::socket_name(process, Some("0:987653")));
+            std::os::unix::net::UnixListener::bind(path).unwrap()
+        };
+        let _first = listen(std::process::id());
+        assert!(!is_served_twice("0:987653"));
+        let _second = listen(1);
+        assert!(is_served_twice("0:987653"));
+    }
+
+    #[test]
+    fn a_process_is_named_on_one_line_without_escapes() {
+        let named = std::thread::spawn(|| {
+            rustix::thread::set_name(c"\x1b[31mE\nx").unwrap();
+            name_of(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs())
+        });
+        assert_eq!(named.join().unwrap(), "\\033[31mE\\012x");
+        let at = Holder::Here(PathBuf::from("/a\x1bb")).to_string();
+        assert_eq!(at, "it is mounted at /a\\033b too (umount /a\\033b)");
+    }
+}

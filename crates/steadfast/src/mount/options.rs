@@ -65,6 +65,10 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
         }
     }
     if let Some(words) = transact {
+        // Otherwise somebody counts on transaction points that are never made.
+        if wanted.ext4.data != DataMode::Transact {
+            return refused("mount option transact= needs data=transact".into());
+        }
         let policy = words.parse().map_err(|e| Usage(format!("mount option transact=: {e}")))?;
         wanted.ext4.transact = policy;
     }
@@ -200,7 +204,11 @@ mod tests {
         assert_eq!(w.ext4.data, DataMode::Transact);
         assert_eq!(w.ext4.transact, "timed=5s,fsync".parse().unwrap());
         assert!(w.ext4.read_only);
-        assert!(one("transact=fsyn").unwrap_err().0.contains("'fsyn'"));
+        assert!(one("data=transact,transact=fsyn").unwrap_err().0.contains("'fsyn'"));
+        assert!(one("transact=fsync,data=transact").is_ok());
+        for alone in ["transact=fsync", "data=transact,transact=fsync,data=ordered"] {
+            assert!(one(alone).unwrap_err().0.contains("transact= needs data=transact"));
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::process::geteuid;
@@ -20,14 +20,11 @@ fn temporary(user: u32) -> PathBuf {
     std::env::temp_dir().join(format!("steadfast-{user}"))
 }
 
-/// The folder for sockets and logs of this user's mounts, made if it is not there.
-///
-/// # Errors
-/// It cannot be made, or it is not ours alone: others could answer in our name.
-pub fn runtime_folder() -> io::Result<PathBuf> {
+/// Where the folder for this user's mounts belongs, and whether he said so: it may be shared then.
+fn runtime_path() -> (PathBuf, bool) {
     let user = geteuid();
     let session = PathBuf::from(format!("/run/user/{}", user.as_raw()));
-    let (folder, is_shared) = if let Some(given) = variable("STEADFAST_RUNTIME_DIR") {
+    if let Some(given) = variable("STEADFAST_RUNTIME_DIR") {
         (given, true)
     } else if user.is_root() {
         (PathBuf::from("/run/steadfast"), false)
@@ -37,12 +34,24 @@ pub fn runtime_folder() -> io::Result<PathBuf> {
         (session.join("steadfast"), false)
     } else {
         (temporary(user.as_raw()), false)
-    };
+    }
+}
+
+/// Whether this is a folder, no link to one, in which nobody but us makes files.
+fn is_ours_alone(folder: &Path) -> io::Result<bool> {
+    let found = folder.symlink_metadata()?;
+    Ok(found.is_dir() && found.uid() == geteuid().as_raw() && found.mode() & 0o022 == 0)
+}
+
+/// The folder for sockets and logs of this user's mounts, made if it is not there.
+///
+/// # Errors
+/// It cannot be made, or it is not ours alone: others could answer in our name.
+pub fn runtime_folder() -> io::Result<PathBuf> {
+    let (folder, is_shared) = runtime_path();
     let named = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
     DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(named)?;
-    let found = folder.symlink_metadata().map_err(named)?;
-    let is_ours = found.is_dir() && found.uid() == user.as_raw() && found.mode() & 0o022 == 0;
-    if !is_ours && !is_shared {
+    if !is_ours_alone(&folder).map_err(named)? && !is_shared {
         return Err(io::Error::other(format!(
             "{}: is not a folder of this user alone: remove it, or set STEADFAST_RUNTIME_DIR",
             folder.display()
@@ -93,6 +102,28 @@ pub fn own_sockets() -> Vec<PathBuf> {
     found
 }
 
+/// Whether there is a socket at the path, no link to one, that one of these users has made. Anybody
+/// can bind one named like ours, so this is looked at before anything else is done with it.
+pub fn is_socket_of(path: &Path, users: &[u32]) -> bool {
+    let found = path.symlink_metadata();
+    found.is_ok_and(|m| m.file_type().is_socket() && users.contains(&m.uid()))
+}
+
+/// Removes a socket of ours that nobody listens at, from our own folder. Elsewhere it stays:
+/// another user may have chosen what is at the path.
+pub fn remove_dead(socket: &Path) {
+    let (folder, _) = runtime_path();
+    remove_dead_from(&folder, socket);
+}
+
+fn remove_dead_from(folder: &Path, socket: &Path) {
+    let is_there = socket.parent() == Some(folder) && is_ours_alone(folder).unwrap_or(false);
+    if is_there && is_socket_of(socket, &[geteuid().as_raw()]) {
+        // OK to ignore: it is looked at again next time.
+        let _ = std::fs::remove_file(socket);
+    }
+}
+
 fn sockets_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
@@ -123,5 +154,35 @@ mod tests {
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert_eq!(sockets_of("0:987654", 12345), [path]);
         assert!(sockets_of("0:98765", 12345).is_empty());
+    }
+
+    #[test]
+    fn a_path_is_ours_only_as_a_socket_of_a_known_user() {
+        let folder = tempfile::tempdir().unwrap();
+        let (socket, link, file) =
+            (folder.path().join("s"), folder.path().join("l"), folder.path().join("f"));
+        let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        std::os::unix::fs::symlink(&socket, &link).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let us = geteuid().as_raw();
+        assert!(is_socket_of(&socket, &[us]));
+        assert!(!is_socket_of(&socket, &[us + 1]));
+        assert!(!is_socket_of(&link, &[us]) && !is_socket_of(&file, &[us]));
+    }
+
+    #[test]
+    fn only_dead_sockets_in_our_own_folder_are_removed() {
+        let ours = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
+        let (dead, file) = (ours.path().join("1.sock"), ours.path().join("2.sock"));
+        let elsewhere = other.path().join("1.sock");
+        for path in [&dead, &elsewhere] {
+            drop(std::os::unix::net::UnixListener::bind(path).unwrap());
+        }
+        std::fs::write(&file, "precious").unwrap();
+        for path in [&dead, &elsewhere, &file] {
+            remove_dead_from(ours.path(), path);
+        }
+        assert!(!dead.exists() && file.exists() && elsewhere.exists());
     }
 }

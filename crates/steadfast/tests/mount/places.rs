@@ -2,7 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{lchown, symlink};
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::bench::{Bench, lives, text, until};
 
@@ -127,4 +132,57 @@ fn after_a_shutdown_the_mount_is_gone_and_all_is_well() {
     b.good("mount disk.img m");
     b.good("umount m");
     b.e2fsck_is_clean("disk.img");
+}
+
+#[test]
+fn a_stranger_s_socket_holds_nobody_up() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let device = b.status()["device"].as_str().unwrap().replace(':', ".");
+    let path = b.path(&format!("x-{device}.sock"));
+    let address = SocketAddrUnix::new(&path).unwrap();
+    let socket = || {
+        let (kind, flags) = (SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC);
+        rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None).unwrap()
+    };
+    let door = socket();
+    rustix::net::bind(&door, &address).unwrap();
+    rustix::net::listen(&door, 0).unwrap();
+    let mut waiting = vec![socket()];
+    while rustix::net::connect(waiting.last().unwrap(), &address).is_ok() {
+        waiting.push(socket());
+    }
+    lchown(&path, Some(1234), None).unwrap();
+    let start = Instant::now();
+    assert!(b.good("status").contains("disk.img"));
+    assert!(b.good("status m").contains("disk.img"));
+    assert!(start.elapsed() < Duration::from_secs(20));
+    b.good("umount m");
+}
+
+#[test]
+fn nothing_is_removed_where_a_stranger_s_socket_points() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let device = b.status()["device"].as_str().unwrap().replace(':', ".");
+    let name = format!("x-{device}.sock");
+    for folder in ["q", "victim"] {
+        fs::create_dir(b.path(folder)).unwrap();
+    }
+    let precious = b.path("victim").join(&name);
+    fs::write(&precious, "precious").unwrap();
+    let _bound = UnixListener::bind(b.path("q").join(&name)).unwrap();
+    fs::rename(b.path("q"), b.path("moved")).unwrap();
+    symlink(b.path("victim"), b.path("q")).unwrap();
+    b.good("status");
+    b.good("status m");
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    // A dead socket of ours there is not for us to remove either; in our own folder it is.
+    fs::remove_file(&precious).unwrap();
+    drop(UnixListener::bind(&precious).unwrap());
+    let dead = b.path("run").join(&name);
+    drop(UnixListener::bind(&dead).unwrap());
+    b.good("status");
+    assert!(precious.symlink_metadata().is_ok() && dead.symlink_metadata().is_err());
+    b.good("umount m");
 }

@@ -94,7 +94,7 @@ impl Desk {
         }
     }
 
-    /// Replaces all of `old` in the image's bytes by `new`, which is as long. How often it was there.
+    /// Replaces all of `old` in the image's bytes by `new`, which is as long. How often.
     pub fn patch(&self, image: &str, old: &[u8], new: &[u8]) -> usize {
         assert_eq!(old.len(), new.len());
         let mut bytes = std::fs::read(self.path(image)).unwrap();

@@ -6,8 +6,10 @@ use anyhow::{Context, Result, bail};
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Fh, FileSystem, FileType, FsError, OpenFlags};
 
+use super::bound::{BEYOND, Bound};
 use super::names::shown;
 use super::pieces::{CHUNK, next_data};
+use super::walk::Side;
 
 /// What a hole reads as, a part at a time.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -28,8 +30,13 @@ pub fn cat(fs: &dyn FileSystem, path: &[u8], out: &mut dyn Write) -> Result<()> 
 }
 
 fn write_all(fs: &dyn FileSystem, fh: Fh, size: u64, out: &mut dyn Write) -> Result<()> {
-    let mut at = 0;
-    while let Some(piece) = next_data(fs, fh, at, size)? {
+    let bound = Bound::of(fs, Side::Image)?;
+    let (mut at, mut data) = (0, 0_u64);
+    while let Some(piece) = next_data(fs, fh, at, size, bound)? {
+        data = data.saturating_add(piece.end - piece.start);
+        if data > bound.bytes {
+            bail!("{BEYOND}; written up to byte {at}");
+        }
         write_zeros(piece.start - at, out)?;
         at = piece.start;
         while at < piece.end {

@@ -6,9 +6,13 @@
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 
-use steadfast_vfs::{DirEntry, FileSystem, FsError, Ino};
+use steadfast_vfs::{Attr, DirEntry, FileSystem, FsError, Ino};
 
+use super::bound::{BEYOND, Bound};
 use super::names;
+
+/// Refused names of one folder that are told one by one.
+const REFUSED_MAX: u64 = 100;
 
 /// What a folder has next.
 pub enum Next {
@@ -16,6 +20,8 @@ pub enum Next {
     Entry(DirEntry),
     /// A name that must not be used, and why.
     Refused(Vec<u8>, &'static str),
+    /// At the end: so many more names were refused.
+    More(u64),
     /// Part of the folder cannot be read.
     Damage(FsError),
 }
@@ -28,11 +34,18 @@ pub struct Listing {
     /// Hashes of the names that were met: a name stands in a folder once.
     met: HashSet<u64>,
     hasher: RandomState,
+    /// Names that were refused and not told yet, and those that were told.
+    refused: (u64, u64),
+    /// Bytes that the folder may still have.
+    left: u64,
+    bound: Bound,
     /// The last damage that was told.
     told: Option<FsError>,
 }
 
 enum At {
+    /// At the start of a folder that is larger than it can be.
+    Oversized,
     /// At a position of `readdir`.
     Position(u64),
     /// At a byte, block by block, because `readdir` fails.
@@ -42,9 +55,19 @@ enum At {
 
 impl Listing {
     /// The folder's names from the first one on, without "." and "..".
-    pub fn new(dir: Ino, hasher: RandomState) -> Self {
-        let (part, met) = (VecDeque::new(), HashSet::new());
-        Listing { dir, part, at: At::Position(0), met, hasher, told: None }
+    /// One that is larger than its bound is gone through block by block, as far as the bound goes.
+    pub fn new(dir: &Attr, bound: Bound, hasher: RandomState) -> Self {
+        Listing {
+            dir: dir.ino,
+            part: VecDeque::new(),
+            at: if dir.size > bound.bytes { At::Oversized } else { At::Position(0) },
+            met: HashSet::new(),
+            hasher,
+            refused: (0, 0),
+            left: bound.bytes,
+            bound,
+            told: None,
+        }
     }
 
     /// The next name, or what is wrong.
@@ -57,17 +80,22 @@ impl Listing {
                 if again || (first && matches!(e.name.as_slice(), b"." | b"..")) {
                     continue;
                 }
-                if let Some(why) = names::why_refused(&e.name) {
-                    return Some(Next::Refused(e.name, why));
+                let twice = "the folder has this name twice: only the first is taken";
+                match names::why_refused(&e.name).or((!first).then_some(twice)) {
+                    None => return Some(Next::Entry(e)),
+                    Some(_) if self.refused.1 >= REFUSED_MAX => self.refused.0 += 1,
+                    Some(why) => {
+                        self.refused.1 += 1;
+                        return Some(Next::Refused(e.name, why));
+                    }
                 }
-                if first {
-                    return Some(Next::Entry(e));
-                }
-                let why = "the folder has this name twice: only the first is taken";
-                return Some(Next::Refused(e.name, why));
             }
+            let Some(read) = self.read(fs) else {
+                let more = std::mem::take(&mut self.refused.0);
+                return (more > 0).then_some(Next::More(more));
+            };
             // What stopped `readdir` is met again in its block.
-            if let Err(e) = self.read(fs)?
+            if let Err(e) = read
                 && self.told.as_ref() != Some(&e)
             {
                 self.told = Some(e.clone());
@@ -76,9 +104,28 @@ impl Listing {
         }
     }
 
+    /// Counts what was read against what the folder can have.
+    fn charge(&mut self, bytes: u64) -> Result<(), FsError> {
+        let Some(left) = self.left.checked_sub(bytes) else {
+            self.at = At::End;
+            self.part.clear();
+            return Err(self.beyond());
+        };
+        self.left = left;
+        Ok(())
+    }
+
+    fn beyond(&self) -> FsError {
+        FsError::Corrupt { what: BEYOND.into(), place: format!("directory inode {}", self.dir.0) }
+    }
+
     /// Reads the next part; `None` at the end.
     fn read(&mut self, fs: &dyn FileSystem) -> Option<Result<(), FsError>> {
         match self.at {
+            At::Oversized => {
+                self.at = At::Byte(0);
+                Some(Err(self.beyond()))
+            }
             At::End => None,
             At::Position(from) => {
                 let part = match fs.readdir(self.dir, from) {
@@ -98,8 +145,10 @@ impl Listing {
                     return Some(Err(FsError::Invalid { what }));
                 }
                 self.at = At::Position(last.next);
+                // At least what the names take, each behind a head of 8 bytes.
+                let bytes = part.iter().map(|e| 8 + e.name.len() as u64).sum();
                 self.part = part.into();
-                Some(Ok(()))
+                Some(self.charge(bytes))
             }
             At::Byte(from) => {
                 let Ok(Some(block)) = fs.readdir_block(self.dir, from) else {
@@ -108,7 +157,8 @@ impl Listing {
                 };
                 self.at = At::Byte(block.end);
                 self.part = block.entries.into();
-                Some(block.damage.map_or(Ok(()), Err))
+                let charged = self.charge(self.bound.block);
+                Some(charged.and(block.damage.map_or(Ok(()), Err)))
             }
         }
     }

@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{Attr, FileSystem, FileType, Timestamp};
 
+use super::bound::Bound;
 use super::failures::Failures;
 use super::listing::{Listing, Next};
 use super::names::{joined, shown};
-use super::walk::{Side, Walk, in_use};
+use super::walk::{Side, Walk, in_use, more_refused};
 use crate::Outcome;
 
 /// A line: what the object is, as far as that can be read, and its name.
@@ -48,7 +49,8 @@ fn rows_of(
     failures: &mut Failures,
 ) -> Result<(Vec<Row>, Folders)> {
     let mut names: Vec<(Vec<u8>, Option<Attr>)> = Vec::new();
-    let mut listing = Listing::new(dir.ino, std::hash::RandomState::new());
+    let bound = Bound::of(fs, Side::Image).with_context(|| shown(path))?;
+    let mut listing = Listing::new(dir, bound, std::hash::RandomState::new());
     while let Some(next) = listing.next(fs) {
         match next {
             Next::Entry(e) => match fs.getattr(e.ino).and_then(in_use) {
@@ -62,6 +64,7 @@ fn rows_of(
                 failures.say(&joined(path, &name), why)?;
                 names.push((name, None));
             }
+            Next::More(count) => failures.say(path, &more_refused(count))?,
             Next::Damage(e) => failures.tell(path, e)?,
         }
     }

@@ -10,6 +10,7 @@
 //!
 //! `put` and `get` are one engine, which copies from one file system to another ([`copy`]).
 
+mod bound;
 mod cat;
 mod copy;
 mod failures;
@@ -23,6 +24,7 @@ mod rm;
 mod walk;
 
 use anyhow::{Context, Result};
+pub use bound::{BEYOND, Bound};
 pub use cat::cat;
 pub use get::{Way, get};
 pub use ls::ls;
@@ -31,6 +33,7 @@ pub use put::put;
 pub use rm::rm;
 use steadfast_vfs::path::parent_and_name;
 use steadfast_vfs::{FileSystem, NewNode};
+pub use walk::Side;
 
 /// Makes a directory; its parent must exist.
 pub fn mkdir(fs: &dyn FileSystem, path: &[u8]) -> Result<()> {

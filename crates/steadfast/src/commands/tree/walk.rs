@@ -11,6 +11,7 @@ use std::hash::RandomState;
 use anyhow::Result;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
 
+use super::bound::Bound;
 use super::failures::Failures;
 use super::listing::{Listing, Next};
 use super::names::{joined, shown};
@@ -55,6 +56,7 @@ struct Folder<T> {
 pub struct Walk<'f, T> {
     fs: &'f dyn FileSystem,
     side: Side,
+    bound: Bound,
     folders: Vec<Folder<T>>,
     /// Folders above the start.
     above: HashSet<Ino>,
@@ -69,6 +71,8 @@ impl<'f, T> Walk<'f, T> {
         let mut walk = Walk {
             fs,
             side,
+            // An image that cannot even tell its size has no names to go through.
+            bound: Bound::of(fs, side).unwrap_or(Bound::NONE),
             folders: Vec::new(),
             above: HashSet::new(),
             been: HashSet::from([start.ino]),
@@ -94,7 +98,7 @@ impl<'f, T> Walk<'f, T> {
     }
 
     fn push(&mut self, attr: Attr, here: T) {
-        let listing = Listing::new(attr.ino, self.hasher.clone());
+        let listing = Listing::new(&attr, self.bound, self.hasher.clone());
         self.folders.push(Folder { attr, listing, path: self.path.len(), here });
     }
 
@@ -118,6 +122,10 @@ impl<'f, T> Walk<'f, T> {
                 Next::Entry(e) => e,
                 Next::Refused(name, why) => {
                     failures.say(&self.path_of(&name), why)?;
+                    continue;
+                }
+                Next::More(count) => {
+                    failures.say(&self.path, &more_refused(count))?;
                     continue;
                 }
                 Next::Damage(e) => {
@@ -191,6 +199,11 @@ impl<'f, T> Walk<'f, T> {
     pub fn path(&self) -> &[u8] {
         &self.path
     }
+}
+
+/// What is told of refused names that are not told one by one.
+pub fn more_refused(count: u64) -> String {
+    format!("{count} more names of this folder are refused")
 }
 
 /// Refuses an inode that has been deleted: a name must not lead to it.

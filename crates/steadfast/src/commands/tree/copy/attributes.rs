@@ -12,6 +12,12 @@ use crate::commands::tree::walk::Side;
 /// from a file of the host.
 const OF_THE_HOST: [&[u8]; 3] = [b"security.selinux", b"security.ima", b"security.evm"];
 
+/// Kinds of attributes that only the host's own administrator gives its files: not taken from an
+/// image, whoever copies. Capabilities are copied.
+const GIVEN_BY_THE_HOST: [&[u8]; 2] = [b"security.", b"trusted."];
+
+const CAPABILITY: &[u8] = b"security.capability";
+
 const ACCESS_ACL: &[u8] = b"system.posix_acl_access";
 
 /// Set-user-ID and set-group-ID.
@@ -104,6 +110,13 @@ impl Copy<'_, '_> {
             if of_the_host && self.from.side == Side::Host {
                 continue;
             }
+            if self.to.side == Side::Host
+                && let Some(kind) = given_by_the_host(&name)
+            {
+                let kind = shown(kind);
+                self.note(&format!("attributes {kind}* are not kept: the host gives its own"));
+                continue;
+            }
             let value = match self.from.fs.getxattr(attr.ino, &name) {
                 Ok(value) => value,
                 Err(FsError::NoData) => continue,
@@ -183,6 +196,12 @@ impl Copy<'_, '_> {
             Ok(()) => Ok(()),
         }
     }
+}
+
+/// The kind of an attribute that a file of the host does not get from an image.
+fn given_by_the_host(name: &[u8]) -> Option<&'static [u8]> {
+    let mut kinds = GIVEN_BY_THE_HOST.into_iter();
+    kinds.find(|kind| name.starts_with(kind)).filter(|_| name != CAPABILITY)
 }
 
 /// Whether the file system has no attributes at all, or shows none of them.

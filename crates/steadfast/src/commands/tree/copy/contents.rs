@@ -6,13 +6,14 @@ use anyhow::Context;
 use steadfast_vfs::{Attr, Fh, FileSystem, FsError, Ino, SetAttr};
 
 use super::{Copy, Trouble};
+use crate::commands::tree::bound::{BEYOND, Bound};
 use crate::commands::tree::pieces::{CHUNK, next_data};
+use crate::commands::tree::walk::Side;
 
-/// How much data the files of an image can have. A block belongs to one file, so what goes beyond
-/// is made up: an extent tree of a few blocks can claim the same ones a million times.
+/// How much data the files of an image can have.
 pub struct Budget {
-    /// Bytes that one file can have.
-    file: u64,
+    /// What one file can have.
+    file: Bound,
     /// Bytes that may still be read of all.
     all: u64,
 }
@@ -24,14 +25,13 @@ const SHARED: u64 = 4;
 impl Budget {
     /// As much as the image has blocks.
     pub fn of_image(fs: &dyn FileSystem) -> anyhow::Result<Self> {
-        let stat = fs.statfs().context("size of the image")?;
-        let file = stat.blocks.saturating_mul(stat.block_size.into());
-        Ok(Budget { file, all: file.saturating_mul(SHARED) })
+        let file = Bound::of(fs, Side::Image).context("size of the image")?;
+        Ok(Budget { file, all: file.bytes.saturating_mul(SHARED) })
     }
 
     /// For files that are what they seem.
     pub fn unlimited() -> Self {
-        Budget { file: u64::MAX, all: u64::MAX }
+        Budget { file: Bound::NONE, all: u64::MAX }
     }
 }
 
@@ -44,16 +44,15 @@ impl Copy<'_, '_> {
         (to, made): (Fh, Ino),
     ) -> Result<(), Trouble> {
         let (mut at, mut data) = (0, 0_u64);
+        let bound = self.budget.file;
         while let Some(piece) =
-            next_data(self.from.fs, from, at, attr.size).map_err(Trouble::From)?
+            next_data(self.from.fs, from, at, attr.size, bound).map_err(Trouble::From)?
         {
             let len = piece.end - piece.start;
             data = data.saturating_add(len);
-            if data > self.budget.file || len > self.budget.all {
-                return Err(Trouble::Refused(format!(
-                    "claims more blocks than the image has; copied up to byte {}",
-                    piece.start
-                )));
+            if data > bound.bytes || len > self.budget.all {
+                let copied = piece.start;
+                return Err(Trouble::Refused(format!("{BEYOND}; copied up to byte {copied}")));
             }
             self.budget.all -= len;
             let end = piece.end;

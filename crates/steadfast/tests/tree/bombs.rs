@@ -1,0 +1,81 @@
+//! Maps that claim the same blocks over and over: more than anybody can read.
+
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+use super::desk::{Desk, root};
+
+/// Has the third-level map of an object lead to one block some 2^24 times.
+fn repeat(d: &Desk, path: &str, contents: &[u8], size: &str) {
+    let image = std::fs::File::options().write(true).open(d.path("b.img")).unwrap();
+    image.write_all_at(contents, 900 << 10).unwrap();
+    for block in 901_u32..904 {
+        let pointers = (block - 1).to_le_bytes().repeat(256);
+        image.write_all_at(&pointers, u64::from(block) << 10).unwrap();
+    }
+    let field = |field: &str| format!("sif {path} {field}");
+    let mut commands = vec![field("flags 0"), field(&format!("size {size}"))];
+    commands.extend((1..12).map(|i| field(&format!("block[{i}] 900"))));
+    for (slot, block) in [("0", 900), ("IND", 901), ("DIND", 902), ("TIND", 903)] {
+        commands.push(field(&format!("block[{slot}] {block}")));
+    }
+    d.debugfs("b.img", &commands.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_file_of_one_block_again_and_again() {
+    let d = Desk::new();
+    std::fs::write(d.path("f"), "x").unwrap();
+    d.plain_image("b.img");
+    d.debugfs("b.img", &["write f f"]);
+    repeat(&d, "f", &[b'A'; 1024], "17000000000");
+    let started = Instant::now();
+    for line in ["get b.img /f out", "cat b.img /f", "extents b.img /f"] {
+        let said = d.bad(line);
+        assert!(said.err.contains("more blocks than the image has"), "{line}: {}", said.err);
+    }
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_folder_of_one_block_again_and_again() {
+    let d = Desk::new();
+    std::fs::write(d.path("f"), "x").unwrap();
+    d.plain_image("b.img");
+    d.debugfs("b.img", &["mkdir d", "write f f"]);
+    // Inode 13 is the file: its name stands in the block as often as there is room.
+    let entry = b"\x0d\0\0\0\x10\0\x05\x01again\0\0\0";
+    for (size, told) in [("0xfffffc00", "more blocks than the image"), ("262144", "are refused")] {
+        repeat(&d, "d", &entry.repeat(64), size);
+        let started = Instant::now();
+        for line in ["ls b.img /d", "get -r b.img /d out", "rm -r b.img /d"] {
+            let said = d.bad(line);
+            let has = said.err.contains(told) || line.starts_with("rm");
+            assert!(has, "{line}: {}", said.err);
+            assert!(said.err.lines().count() < 120 && said.out.lines().count() < 120, "{line}");
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    }
+}
+
+/// What only the host's administrator gives: an image's word does not count for it.
+#[test]
+fn the_hosts_own_attributes_are_not_set() {
+    if !root("the_hosts_own_attributes_are_not_set") {
+        return;
+    }
+    let d = Desk::new();
+    std::fs::write(d.path("f"), "x").unwrap();
+    d.plain_image("b.img");
+    let names = ["security.mine", "trusted.mine", "user.mine"];
+    d.debugfs("b.img", &["write f f"]);
+    d.debugfs("b.img", &names.map(|n| format!("ea_set f {n} 1")).each_ref().map(String::as_str));
+    let said = d.good("get b.img /f out");
+    for kind in ["security.*", "trusted.*"] {
+        assert_eq!(said.err.matches(kind).count(), 1, "{}", said.err);
+    }
+    for name in &names[..2] {
+        let mut value = [0; 8];
+        assert!(rustix::fs::lgetxattr(d.path("out"), *name, &mut value[..]).is_err(), "{name}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What every program may expect of a recovered tree, judged by the calls that it made.
 //!
-//! 1. *Promises*, which the file system makes ([`contents`], [`names`]):
+//! 1. *Promises*, which the file system makes (`contents`, `names`):
 //!    a file that was synced holds what it held then, unless it was changed later; a range that was
 //!    written with O_SYNC or O_DSYNC, or that was synced after it was written, holds what was
 //!    written, unless it was written again. A name is there if its directory was synced since it

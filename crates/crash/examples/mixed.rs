@@ -22,7 +22,7 @@ const EFFORT: Effort = Effort { runs: 200, recoveries: 200 };
 
 fn is_wrong(cut: &Cut) -> bool {
     cut.broken_promises > 0
-        || cut.foreign_bytes > 0
+        || cut.stale_bytes > 0
         || !cut.damage.is_empty()
         || matches!(cut.e2fsck, Some(Err(_)))
 }
@@ -75,8 +75,8 @@ fn told(case: &Case, number: u64) -> Result<bool, String> {
     for (device, (in_doubt, there)) in told.in_doubt.iter().enumerate() {
         println!("device {device}: {in_doubt} units in doubt, {there} of them there");
     }
-    let Cut { broken_promises, foreign_bytes, findings, damage, e2fsck, .. } = &told.cut;
-    println!("recovered: {broken_promises} broken promises, {foreign_bytes} foreign");
+    let Cut { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &told.cut;
+    println!("recovered: {broken_promises} broken promises, {stale_bytes} stale");
     findings.iter().chain(damage).for_each(|words| println!("  {words}"));
     if let Some(Err(said)) = e2fsck {
         println!("  e2fsck: {said}");

@@ -34,29 +34,29 @@ pub struct Cut {
     /// Units ([`crate::judge::UNIT`]) of one write half old, half new.
     pub torn_units: u64,
     /// Bytes never written to the file they are in.
-    pub foreign_bytes: u64,
+    pub stale_bytes: u64,
     /// Missing writes of which a later one survived.
     pub order_violations: u64,
     /// Names that a rename gave to a file, of which data written before the rename is missing.
-    pub hollow_files: u64,
+    pub empty_after_rename: u64,
     /// Those of them for which a file that was there before has gone.
-    pub hollow_replacements: u64,
+    pub empty_after_replace: u64,
     /// What the structure check, the mount or a read found, in words.
     pub damage: Vec<String>,
-    /// The mount was refused: a person is needed.
-    pub needs_person: bool,
+    /// The mount was refused: manual repair is needed.
+    pub manual_repair: bool,
     /// e2fsck's verdict: `Ok` clean, `Err` its output.
     pub e2fsck: Option<Result<(), String>>,
     /// The verdict on what the kernel's own recovery makes of it.
     pub kernel: Option<Result<(), String>>,
-    /// Broken promises and foreign data, in words.
+    /// Broken promises and stale data, in words.
     pub findings: Vec<String>,
 }
 
 impl Cut {
     /// A cut after which the file system could not be mounted.
     pub fn unmountable(at: Nanos, why: String) -> Self {
-        Cut { at, damage: vec![why], needs_person: true, ..Cut::default() }
+        Cut { at, damage: vec![why], manual_repair: true, ..Cut::default() }
     }
 
     /// Counts what was lost with a file that is nowhere: work, whoever promised what.
@@ -74,7 +74,7 @@ impl Cut {
         self.broken_promises += loss.broken.len() as u64;
         self.torn_writes += loss.torn.len() as u64;
         self.torn_units += loss.torn_units;
-        self.foreign_bytes += loss.foreign_bytes;
+        self.stale_bytes += loss.stale_bytes;
         self.order_violations += loss.out_of_order.len() as u64;
     }
 
@@ -88,11 +88,9 @@ impl Cut {
                 loss.broken.len()
             ));
         }
-        if loss.foreign_bytes > 0 {
-            self.findings.push(format!(
-                "{file}: {} bytes that were never written to it",
-                loss.foreign_bytes
-            ));
+        if loss.stale_bytes > 0 {
+            self.findings
+                .push(format!("{file}: {} bytes that were never written to it", loss.stale_bytes));
         }
     }
 }
@@ -106,7 +104,7 @@ fn describe(op: &Operation) -> String {
     }
 }
 
-/// What all cuts of a set-up took.
+/// What all cuts of a variant took.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     /// One entry a cut, in the order of time, without the words.

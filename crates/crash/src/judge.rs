@@ -33,7 +33,7 @@ pub trait Judge: Send + Sync {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut);
 
     /// Judges a cut after which there is nothing to be read, because the mount was refused: all
-    /// that was promised is missing until a person comes. Says nothing unless implemented.
+    /// that was promised is missing until somebody repairs it by hand. Says nothing unless implemented.
     fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
 
     /// The calls of the workload as far as they are remembered, in the order in which they were
@@ -59,7 +59,7 @@ pub struct FileLoss {
     /// Units ([`UNIT`]) of one write found half old, half new.
     pub torn_units: u64,
     /// Bytes that were never written to this file.
-    pub foreign_bytes: u64,
+    pub stale_bytes: u64,
     /// Lost writes for which a later one survived.
     pub out_of_order: Vec<usize>,
 }
@@ -72,7 +72,7 @@ enum Found {
     /// Data of the operation with this index, at its right place.
     Write(usize),
     /// Anything else.
-    Foreign,
+    Stale,
 }
 
 /// The operations that matter to a cut at `t`, sector by sector.
@@ -104,9 +104,9 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
     let mut units = Units::default();
     for sector in 0..sectors.newest.len() {
         let found = look(contents, sector, &tags, &started);
-        if found == Found::Foreign {
+        if found == Found::Stale {
             let from = sector * SECTOR;
-            loss.foreign_bytes += (contents.len().min(from + SECTOR) - from) as u64;
+            loss.stale_bytes += (contents.len().min(from + SECTOR) - from) as u64;
         }
         if let Some(owner) = sectors.newest[sector]
             && matches!(started[owner].action, Action::Write { .. })
@@ -202,7 +202,7 @@ impl Sectors {
                 self.truncated.is_some_and(|t| t > promised)
                     || ops[promised].action == Action::Truncate
             }
-            Found::Foreign => false,
+            Found::Stale => false,
         }
     }
 }
@@ -213,14 +213,14 @@ fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Ope
     if bytes.iter().all(|b| *b == 0) {
         return Found::Nothing;
     }
-    let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else { return Found::Foreign };
-    let Some(&i) = tags.get(&tag) else { return Found::Foreign };
-    let Action::Write { offset, len, .. } = ops[i].action else { return Found::Foreign };
+    let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else { return Found::Stale };
+    let Some(&i) = tags.get(&tag) else { return Found::Stale };
+    let Action::Write { offset, len, .. } = ops[i].action else { return Found::Stale };
     let here = from as u64;
     if position == here && (offset..offset + len).contains(&here) {
         Found::Write(i)
     } else {
-        Found::Foreign
+        Found::Stale
     }
 }
 
@@ -343,12 +343,12 @@ mod tests {
     }
 
     #[test]
-    fn foreign_data_is_counted_in_bytes() {
+    fn stale_data_is_counted_in_bytes() {
         let ops = [write(0, 1, 1, Some(2), false)];
         // Another file's tag, and this file's data at a wrong place.
-        assert_eq!(judge(&ops, 9, Some(&data(&[(0, 77)]))).foreign_bytes, LEN);
+        assert_eq!(judge(&ops, 9, Some(&data(&[(0, 77)]))).stale_bytes, LEN);
         let moved = pattern::bytes(1, LEN, LEN as usize);
-        assert_eq!(judge(&ops, 9, Some(&moved)).foreign_bytes, LEN);
+        assert_eq!(judge(&ops, 9, Some(&moved)).stale_bytes, LEN);
     }
 
     #[test]

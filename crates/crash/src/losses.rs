@@ -89,7 +89,7 @@ impl Outcome {
     pub fn is_silent_damage(&self) -> bool {
         match &self.verdict {
             Verdict::Refused { changes, .. } => *changes > 0,
-            Verdict::Recovered(cut) => !cut.damage.is_empty() || cut.foreign_bytes > 0,
+            Verdict::Recovered(cut) => !cut.damage.is_empty() || cut.stale_bytes > 0,
         }
     }
 
@@ -109,8 +109,8 @@ impl fmt::Display for Outcome {
             Verdict::Refused { why, changes } => write!(f, "refused, {changes} changes: {why}"),
             Verdict::Recovered(cut) => write!(
                 f,
-                "recovered, {} broken promises, {} foreign bytes, damage {:?}, {:?}",
-                cut.broken_promises, cut.foreign_bytes, cut.damage, cut.findings
+                "recovered, {} broken promises, {} stale bytes, damage {:?}, {:?}",
+                cut.broken_promises, cut.stale_bytes, cut.damage, cut.findings
             ),
         }
     }
@@ -180,7 +180,7 @@ fn switch_on(
     };
     let mut cut = Cut { at: moment.at, tick: moment.tick, ..Cut::default() };
     judge.judge(&*fs, moment, &mut cut);
-    if let Some(back_to) = back_to.filter(|_| cut.foreign_bytes > 0) {
+    if let Some(back_to) = back_to.filter(|_| cut.stale_bytes > 0) {
         let mut then = Cut::default();
         judge.judge(&*fs, back_to, &mut then);
         only_old(&mut cut, &then);
@@ -194,14 +194,14 @@ fn switch_on(
 }
 
 /// With a journal from before, a file may be as it was then. Of what has been overwritten since,
-/// durably, the judge knows nothing any more and takes it for foreign: it is a broken promise if
+/// durably, the judge knows nothing any more and takes it for stale: it is a broken promise if
 /// the judge of that moment, to whom it was present, finds nothing wrong with the task's files.
 fn only_old(cut: &mut Cut, then: &Cut) {
     let task = |finding: &String| finding.split('/').next().map(str::to_owned);
     let wrong_then: Vec<_> = then.findings.iter().filter_map(task).collect();
     let both = cut.findings.iter().filter_map(task).any(|task| wrong_then.contains(&task));
-    if then.foreign_bytes == 0 || !both {
-        cut.foreign_bytes = 0;
+    if then.stale_bytes == 0 || !both {
+        cut.stale_bytes = 0;
         cut.broken_promises += 1;
     }
 }

@@ -200,9 +200,8 @@ fn a_cut_beside_the_mark_loses_nothing() {
         };
         let machine: Arc<dyn Machine> = Arc::new(machine);
         let figures = explore(&machine, recorded, &plan, &|_| ());
-        let wrong = figures.count(|cut| {
-            cut.broken_promises > 0 || cut.foreign_bytes > 0 || !cut.damage.is_empty()
-        });
+        let wrong = figures
+            .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
         assert_eq!(wrong, 0, "{name}: {:#?}", figures.findings);
     }
 }
@@ -233,9 +232,8 @@ fn a_journal_on_memory_tears_words_and_keeps_its_promises() {
         };
         let machine: Arc<dyn Machine> = Arc::new(machine);
         let figures = explore(&machine, recorded, &plan, &|_| ());
-        let wrong = figures.count(|cut| {
-            cut.broken_promises > 0 || cut.foreign_bytes > 0 || !cut.damage.is_empty()
-        });
+        let wrong = figures
+            .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
         assert_eq!(wrong, 0, "{name}: {:#?}", figures.findings);
     }
 }

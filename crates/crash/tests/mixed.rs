@@ -70,13 +70,13 @@ fn explored(name: &str, setup: Setup) -> Figures {
         all.cuts.extend(figures.cuts);
     }
     let broken = all.sum(|c| c.broken_promises);
-    let foreign = all.sum(|c| c.foreign_bytes);
+    let stale = all.sum(|c| c.stale_bytes);
     let damage = all.count(|c| !c.damage.is_empty());
     let judged = all.count(|c| c.e2fsck.is_some());
     let e2fsck = all.count(|c| matches!(c.e2fsck, Some(Err(_))));
     let kernel = all.count(|c| matches!(c.kernel, Some(Err(_))));
     println!(
-        "{name:<34} {:>6} cuts  {broken} broken promises  {foreign} foreign  {damage} damaged  \
+        "{name:<34} {:>6} cuts  {broken} broken promises  {stale} stale  {damage} damaged  \
          {e2fsck} of {judged} by e2fsck  {kernel} of {} by the kernel's recovery",
         all.cuts.len(),
         asked(&all)
@@ -92,7 +92,7 @@ fn cut(name: &str, setup: Setup) {
     let all = explored(name, setup);
     let wrong = all.count(|c| {
         let refuted = [&c.e2fsck, &c.kernel].iter().any(|v| matches!(v, Some(Err(_))));
-        c.broken_promises > 0 || c.foreign_bytes > 0 || !c.damage.is_empty() || refuted
+        c.broken_promises > 0 || c.stale_bytes > 0 || !c.damage.is_empty() || refuted
     });
     assert_eq!(wrong, 0, "{name}: {:#?}", all.findings);
 }

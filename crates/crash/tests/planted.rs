@@ -37,7 +37,7 @@ fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
 
 fn is_wrong(cut: &Cut) -> bool {
     cut.broken_promises > 0
-        || cut.foreign_bytes > 0
+        || cut.stale_bytes > 0
         || !cut.damage.is_empty()
         || matches!(cut.e2fsck, Some(Err(_)))
 }

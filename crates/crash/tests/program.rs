@@ -103,8 +103,8 @@ fn what_a_program_forgot_is_told_from_what_was_promised() {
         assert!(synced.findings.is_empty(), "{data:?}: {:?}", synced.findings.first());
         assert!(synced.states > 50 && synced.trees >= 3, "{data:?}: {synced:?}");
         let forgot = explore(&run(&own(false).options, false), &own(false));
-        let hollow = matches!(data, DataMode::Ordered | DataMode::Writeback);
-        assert_eq!(!forgot.findings.is_empty(), hollow, "{data:?}: {:?}", forgot.findings.first());
+        let emptied = matches!(data, DataMode::Ordered | DataMode::Writeback);
+        assert_eq!(!forgot.findings.is_empty(), emptied, "{data:?}: {:?}", forgot.findings.first());
         for finding in &forgot.findings {
             let [Wrong::Unasked(what)] = &finding.wrong[..] else { panic!("{finding:?}") };
             assert!(

@@ -23,7 +23,7 @@ pub enum LabError {
         /// What is wrong, with the place.
         what: String,
     },
-    /// A set-up could not be built or run.
+    /// A variant could not be built or run.
     #[error("variant '{variant}': {what}")]
     Variant {
         /// The variant's name.

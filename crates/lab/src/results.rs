@@ -30,7 +30,7 @@ pub struct Results {
     pub command: String,
     /// The command line of the recorded run that was cut, if any.
     pub risk_command: Option<String>,
-    /// The set-ups compared.
+    /// The variants compared.
     pub variants: Vec<VariantInfo>,
     /// One speed a test and variant.
     pub rows: Vec<Row>,
@@ -46,7 +46,7 @@ pub struct Results {
     pub notes: Vec<String>,
 }
 
-/// A set-up.
+/// A variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantInfo {
     /// Its name in the scenario.
@@ -63,7 +63,7 @@ pub struct VariantInfo {
     pub virtual_seconds: Option<f64>,
 }
 
-/// The speed of one test on one set-up.
+/// The speed of one test on one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
     /// The test: "initial write", "rewrite", ...
@@ -74,7 +74,7 @@ pub struct Row {
     pub figure: Figure,
     /// Speed in kB (1024 bytes) a second.
     pub kb_per_s: f64,
-    /// What the source published for this test and set-up, or null.
+    /// What the source published for this test and variant, or null.
     pub published_kb_per_s: Option<f64>,
     /// Sum over the children's own speeds.
     pub children_kb_per_s: f64,
@@ -95,7 +95,7 @@ pub enum Figure {
     Parent,
 }
 
-/// One test's speed on a set-up over the same on the baseline.
+/// One test's speed on a variant over the same on the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Ratio {
     /// The test.
@@ -133,7 +133,7 @@ impl Percentiles {
     }
 }
 
-/// What power cuts took from one set-up: the figures that docs/risk.md defines.
+/// What power cuts took from one variant: the figures that docs/risk.md defines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RiskRow {
     /// Variant's name.
@@ -145,7 +145,7 @@ pub struct RiskRow {
     /// Cuts with at least one broken promise.
     pub cuts_with_broken_promises: u64,
     /// The same run, cut as if the devices' caches had lied: the control.
-    pub if_the_cache_lies: Option<LyingRow>,
+    pub control_flush_ignored: Option<LyingRow>,
     /// Bytes of acknowledged work that a cut took.
     pub exposure_bytes: Percentiles,
     /// Operations of acknowledged work that a cut took.
@@ -156,18 +156,19 @@ pub struct RiskRow {
     pub torn_writes: u64,
     /// Units of 4096 bytes of one write call found half old, half new, over all cuts.
     pub torn_units: u64,
-    /// Bytes found in a file that were never written to it, over all cuts.
-    pub foreign_bytes: u64,
+    /// Stale data exposed: bytes found in a file that were never written to it, over all cuts.
+    pub stale_bytes: u64,
     /// Writes that survived where an earlier one in the same file did not, over all cuts.
     pub order_violations: u64,
-    /// Names that a rename gave to a file whose data, written before, is missing, over all cuts.
-    pub hollow_files: u64,
+    /// Empty after rename: names that a rename gave to a file whose data, written before it, is
+    /// missing; over all cuts.
+    pub empty_after_rename: u64,
     /// Those of them for which a file that was there before has gone.
-    pub hollow_replacements: u64,
+    pub empty_after_replace: u64,
     /// Cuts after which the file system's structure was damaged or could not be mounted.
     pub damage: u64,
-    /// Cuts after which recovery needed a person.
-    pub needs_person: u64,
+    /// Cuts after which recovery needed manual repair.
+    pub manual_repair: u64,
     /// Cuts whose result e2fsck -fn judged too, and how many of these it did not call clean.
     pub e2fsck_checked: u64,
     /// See `e2fsck_checked`.
@@ -178,7 +179,7 @@ pub struct RiskRow {
     pub findings: Vec<String>,
 }
 
-/// The control of a set-up: what its promises are worth if the caches below lie.
+/// The control of a variant: what its promises are worth if the caches below lie.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LyingRow {
     /// Cuts made.
@@ -189,7 +190,7 @@ pub struct LyingRow {
     pub cuts_with_broken_promises: u64,
 }
 
-/// How fast the workload of files was on one set-up.
+/// How fast the workload of files was on one variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FilesRow {
     /// Variant's name.
@@ -234,7 +235,7 @@ impl Clock {
     }
 }
 
-/// A set-up in the chart of speed against exposure.
+/// A variant in the chart of speed against exposure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Variant's name.

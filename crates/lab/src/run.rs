@@ -99,7 +99,7 @@ fn workers(jobs: usize) -> usize {
 /// Runs a scenario. `progress` is told, now and then, what share is done and what is going on.
 ///
 /// # Errors
-/// If the scenario asks for what cannot be, or a set-up cannot be built or fails while it runs.
+/// If the scenario asks for what cannot be, or a variant cannot be built or fails while it runs.
 pub fn run(
     scenario: &Scenario,
     options: &RunOptions,

@@ -47,7 +47,7 @@ pub struct Scenario {
     /// Devices by name.
     #[serde(rename = "device")]
     pub devices: BTreeMap<String, DeviceSpec>,
-    /// Set-ups to compare; the first that is measured is the baseline.
+    /// Variants to compare; the first that is measured is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
     /// Published figures.
@@ -150,7 +150,7 @@ pub struct RamParams {
     pub size: String,
 }
 
-/// One set-up.
+/// One variant.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {

@@ -135,12 +135,15 @@ pub(crate) type Column = (&'static str, String);
 
 /// The columns of what was promised and what was lost.
 pub(crate) fn exposure_cells(r: &RiskRow) -> Vec<Column> {
-    let lying = r.if_the_cache_lies.as_ref();
+    let lying = r.control_flush_ignored.as_ref();
     let whole = |x: f64| format!("{x:.0}");
     vec![
         ("cuts", r.cuts.to_string()),
         ("broken promises", r.broken_promises.to_string()),
-        ("if the cache lies", lying.map_or("-".into(), |l| l.broken_promises.to_string())),
+        (
+            "control: drive ignores flush",
+            lying.map_or("-".into(), |l| l.broken_promises.to_string()),
+        ),
         ("lost p50", bytes(r.exposure_bytes.p50)),
         ("p99", bytes(r.exposure_bytes.p99)),
         ("max", bytes(r.exposure_bytes.max)),
@@ -163,13 +166,13 @@ pub(crate) fn found_cells(r: &RiskRow) -> Vec<Column> {
     vec![
         ("torn writes", r.torn_writes.to_string()),
         ("torn units", r.torn_units.to_string()),
-        ("foreign", bytes(r.foreign_bytes as f64)),
+        ("stale data exposed", bytes(r.stale_bytes as f64)),
         ("out of order", r.order_violations.to_string()),
-        ("hollow", r.hollow_files.to_string()),
-        ("replacing", r.hollow_replacements.to_string()),
+        ("empty after rename", r.empty_after_rename.to_string()),
+        ("replacing", r.empty_after_replace.to_string()),
         ("damage", r.damage.to_string()),
         ("e2fsck", e2fsck),
-        ("person", r.needs_person.to_string()),
+        ("manual repair", r.manual_repair.to_string()),
         ("recovery ms p50", format!("{:.1}", r.recovery_ms.p50)),
         ("p99", format!("{:.1}", r.recovery_ms.p99)),
         ("max", format!("{:.1}", r.recovery_ms.max)),
@@ -199,7 +202,7 @@ pub(crate) fn point_cells(p: &Point) -> Vec<Column> {
     ]
 }
 
-/// A table with a row a set-up; `None` without rows.
+/// A table with a row a variant; `None` without rows.
 fn rows<R>(
     title: &str,
     rows: &[R],

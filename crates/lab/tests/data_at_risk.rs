@@ -9,7 +9,7 @@ fn soak() -> u64 {
     std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
 }
 
-/// The scenario's set-ups of ours, on a smaller disk, for a shorter time.
+/// The scenario's variants of ours, on a smaller disk, for a shorter time.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("data-at-risk").unwrap();
     scenario.variants.retain(|v| v.kernel.is_none());
@@ -35,15 +35,15 @@ fn known_truths_show_up() {
     let results = results(&scenario, 40 * soak());
     let row = |name: &str| -> &RiskRow { results.risk.iter().find(|r| r.variant == name).unwrap() };
     for r in &results.risk {
-        assert_eq!((r.broken_promises, r.damage, r.needs_person), (0, 0, 0), "{r:#?}");
-        assert_eq!((r.foreign_bytes, r.e2fsck_damage), (0, 0), "{r:#?}");
-        let lying = r.if_the_cache_lies.as_ref().unwrap();
+        assert_eq!((r.broken_promises, r.damage, r.manual_repair), (0, 0, 0), "{r:#?}");
+        assert_eq!((r.stale_bytes, r.e2fsck_damage), (0, 0), "{r:#?}");
+        let lying = r.control_flush_ignored.as_ref().unwrap();
         assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
         assert!(r.exposure_operations.max > 0.0 && r.exposure_ms.max > 0.0, "{r:#?}");
     }
     // A rename is committed before what was written to the file, unless somebody sees to it.
-    assert!(row("writeback").hollow_replacements > 0, "{:#?}", row("writeback"));
-    assert_eq!(row("ordered").hollow_replacements, 0, "{:#?}", row("ordered"));
+    assert!(row("writeback").empty_after_replace > 0, "{:#?}", row("writeback"));
+    assert_eq!(row("ordered").empty_after_replace, 0, "{:#?}", row("ordered"));
     // Overwriting in place is torn; what goes through the log or to a new place is not.
     let in_place = row("ordered").torn_writes + row("writeback").torn_writes;
     assert!(in_place > 0, "{:#?}", row("ordered"));
@@ -52,7 +52,7 @@ fn known_truths_show_up() {
     assert_eq!((transact.torn_writes, transact.torn_units), (0, 0), "{transact:#?}");
     for mode in ["journal", "transact"] {
         let r = row(mode);
-        assert_eq!((r.order_violations, r.hollow_files), (0, 0), "{r:#?}");
+        assert_eq!((r.order_violations, r.empty_after_rename), (0, 0), "{r:#?}");
     }
     assert_eq!(results.files.len(), 4);
     for f in &results.files {
@@ -60,15 +60,15 @@ fn known_truths_show_up() {
         assert!(f.fsync_ms.p50 > 0.0 && f.elapsed_seconds >= 2.5, "{f:#?}");
     }
     assert_eq!(results.speed_and_exposure.len(), 4);
-    // Readable at 160 columns, with names as long as the peers'.
+    // Readable at 200 columns, with names as long as the peers'.
     let mut long = results.clone();
     for name in long.risk.iter_mut().map(|r| &mut r.variant) {
         *name = "kernel-writeback".into();
     }
     let text = steadfast_lab::table::text(&long);
-    assert!(text.lines().all(|line| line.chars().count() <= 160), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 200), "{text}");
     let html = steadfast_lab::report::html(&results);
-    assert!(html.matches("<circle").count() == 4 && html.contains("hollow"));
+    assert!(html.matches("<circle").count() == 4 && html.contains("empty after rename"));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn soak() -> u64 {
     std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
 }
 
-/// The scenario's set-ups of the kernel, on a smaller disk, for a shorter time.
+/// The scenario's variants of the kernel, on a smaller disk, for a shorter time.
 fn small(names: &[&str]) -> Scenario {
     let mut scenario = Scenario::find("data-at-risk").unwrap();
     scenario.variants.retain(|v| names.contains(&v.name.as_str()));
@@ -34,7 +34,7 @@ fn results(names: &[&str], cuts: u64) -> Results {
     let results = run(&small(names), &options, &|_, _| ()).unwrap();
     assert_eq!(results.risk.len(), names.len(), "left out: {:?}", results.notes);
     for r in &results.risk {
-        let lying = r.if_the_cache_lies.as_ref().unwrap();
+        let lying = r.control_flush_ignored.as_ref().unwrap();
         assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
     }
     results
@@ -51,10 +51,10 @@ fn the_modes_of_ext4_and_ext2_show_what_is_known_of_them() {
     let ext2 = row(&results, "kernel-ext2");
     assert!(ext2.damage > 0, "{ext2:#?}");
     let writeback = row(&results, "kernel-writeback");
-    assert!(writeback.hollow_replacements + writeback.foreign_bytes > 0, "{writeback:#?}");
-    assert_eq!((writeback.damage, writeback.needs_person), (0, 0), "{writeback:#?}");
+    assert!(writeback.empty_after_replace + writeback.stale_bytes > 0, "{writeback:#?}");
+    assert_eq!((writeback.damage, writeback.manual_repair), (0, 0), "{writeback:#?}");
     let journal = row(&results, "kernel-journal");
-    assert_eq!((journal.torn_units, journal.foreign_bytes), (0, 0), "{journal:#?}");
+    assert_eq!((journal.torn_units, journal.stale_bytes), (0, 0), "{journal:#?}");
     assert_eq!((journal.damage, journal.broken_promises), (0, 0), "{journal:#?}");
 }
 

@@ -54,7 +54,7 @@ pub struct Recovery {
     /// What its check found after the recovery (for ext2: instead of one), in its words.
     pub damage: Vec<String>,
     /// The mount was refused, or the repairs that need nobody were not enough.
-    pub needs_person: bool,
+    pub manual_repair: bool,
 }
 
 impl Peer {
@@ -143,8 +143,8 @@ impl Peer {
         if !self.fs.recovers_itself() {
             check(&mut recovery)?;
             let begun = Instant::now();
-            recovery.needs_person = !self.fs.preen(&disk)?;
-            if recovery.needs_person {
+            recovery.manual_repair = !self.fs.preen(&disk)?;
+            if recovery.manual_repair {
                 self.fs.repair(&disk)?;
             }
             spent = begun.elapsed();
@@ -161,7 +161,7 @@ impl Peer {
             }
             Err(refusal) => {
                 recovery.refused = Some(refusal.to_string());
-                recovery.needs_person = true;
+                recovery.manual_repair = true;
             }
         }
         // Before the devices end: an error in taking away is to be seen.

@@ -25,14 +25,14 @@ impl From<PeerKind> for KernelFs {
     }
 }
 
-/// A set-up of the kernel's that runs the risk workload and is judged as ours is.
+/// A variant of the kernel's that runs the risk workload and is judged as ours is.
 pub struct AtRisk {
     peer: Peer,
     old_contents: Store,
 }
 
 impl AtRisk {
-    /// The set-up that is described. Nothing is built yet.
+    /// The variant that is described. Nothing is built yet.
     pub fn new(spec: &PeerSpec) -> AtRisk {
         let disk = spec.disk.clone();
         let peer = Peer {
@@ -74,7 +74,7 @@ impl risk::Peer for AtRisk {
         match self.peer.recover(contents, &mut look) {
             Ok(recovery) => {
                 cut.recovery = recovery.time;
-                cut.needs_person = recovery.needs_person;
+                cut.manual_repair = recovery.manual_repair;
                 cut.damage.extend(recovery.damage);
                 if let Some(why) = recovery.refused {
                     cut.damage.push(format!("the mount: {why}"));

@@ -62,7 +62,7 @@ fn keeps_its_promises(peer: &Peer) {
     assert!(lost.is_none_or(|bytes| bytes.len() <= 10_000));
     if fs.recovers_itself() {
         assert_eq!(recovery.damage, Vec::<String>::new());
-        assert!(!recovery.needs_person);
+        assert!(!recovery.manual_repair);
     }
 }
 
@@ -105,7 +105,7 @@ fn a_disk_of_zeros_is_refused_and_needs_a_person() {
     let peer = peer(KernelFs::Ext4);
     let recovery =
         peer.recover(vec![Store::new(64 << 20)], &mut |_| panic!("it was mounted")).unwrap();
-    assert!(recovery.needs_person);
+    assert!(recovery.manual_repair);
     assert!(recovery.refused.unwrap().contains("mount"));
 }
 

@@ -98,5 +98,5 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
     assert_eq!((cut.findings, cut.damage), (vec![], vec![]));
     let cut = peer.recover(left(note.tick, 0), &*recorded.judge, note);
     assert_eq!((cut.findings, cut.damage), (vec!["kept: true".to_owned()], vec![]));
-    assert!(cut.recovery > Duration::ZERO && !cut.needs_person);
+    assert!(cut.recovery > Duration::ZERO && !cut.manual_repair);
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Fast memory in front of slow disks: measure what it gains, and what a power cut takes.
+/// Fast memory in front of slow disks: measure what it gains, and what a power failure loses.
 #[derive(Debug, Parser)]
 #[command(
     name = "steadfast",
@@ -13,7 +13,7 @@ use clap::{Args, Parser, Subcommand};
     max_term_width = 100,
     after_help = "\
 Examples:
-  steadfast lab run nvram-journal            compare journal set-ups on modelled devices
+  steadfast lab run nvram-journal            compare journal variants on modelled devices
   steadfast mkfs disk.img --size 64m         make an ext4 file system in an image file
   steadfast put -r disk.img ./src /src       copy a tree into it
   steadfast check disk.img                   check its structure
@@ -30,7 +30,7 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run and compare storage set-ups
+    /// Run and compare storage variants
     #[command(subcommand)]
     Lab(Lab),
     /// Run IOzone's throughput tests, with IOzone's own options
@@ -182,7 +182,7 @@ Examples:
     /// Cut the power of a program's run everywhere, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),
-    /// Mount an image, a device or a scenario's set-up at a folder
+    /// Mount an image, a device or a scenario's variant at a folder
     Mount(Mount),
     /// Unmount, and wait until everything is written
     #[command(after_help = "\
@@ -357,10 +357,10 @@ pub struct Mount {
     /// Stay in the foreground, log to the standard error
     #[arg(short, long)]
     pub foreground: bool,
-    /// Mount a set-up of this scenario (name or TOML file), freshly made, in real time
+    /// Mount a variant of this scenario (name or TOML file), freshly made, in real time
     #[arg(long, value_name = "FILE.toml")]
     pub stack: Option<String>,
-    /// Which of the scenario's set-ups
+    /// Which of the scenario's variants
     #[arg(long, value_name = "NAME", requires = "stack")]
     pub variant: Option<String>,
     /// Write the log to FILE
@@ -481,7 +481,7 @@ pub struct LabRun {
     /// Run the workload at the published size
     #[arg(long)]
     pub full: bool,
-    /// Power cuts for each set-up; 0 for none
+    /// Power cuts for each variant; 0 for none
     #[arg(long, value_name = "N")]
     pub cuts: Option<u64>,
     /// Seed of every random choice

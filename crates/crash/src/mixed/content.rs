@@ -30,7 +30,7 @@ pub(super) enum Fault {
     /// Something promised is missing.
     Broken(String),
     /// Bytes nobody wrote there.
-    Foreign(String),
+    Stale(String),
 }
 
 impl Content {
@@ -75,21 +75,21 @@ impl Content {
         self.size_min = self.size_min.max(to as u64);
     }
 
-    /// Whether a cut may have left `found`. `foreign_allowed`: what was not promised may be
+    /// Whether a cut may have left `found`. `stale_allowed`: what was not promised may be
     /// anything.
-    pub fn judge(&self, found: &[u8], foreign_allowed: bool) -> Result<(), Fault> {
+    pub fn judge(&self, found: &[u8], stale_allowed: bool) -> Result<(), Fault> {
         let size = found.len() as u64;
         if size < self.size_min || size > self.size_max {
             let (min, max) = (self.size_min, self.size_max);
             let what = format!("{size} bytes long, not {min} to {max}");
-            return Err(if size < min { Fault::Broken(what) } else { Fault::Foreign(what) });
+            return Err(if size < min { Fault::Broken(what) } else { Fault::Stale(what) });
         }
         for at in 0..found.len().max(self.promised.len()) {
             let value = found.get(at).copied();
             if value.is_some() && value == self.data.get(at).copied() {
                 continue;
             }
-            self.judge_byte(at, value, foreign_allowed)?;
+            self.judge_byte(at, value, stale_allowed)?;
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Content {
     }
 
     /// `None`: beyond the end of the file.
-    fn judge_byte(&self, at: usize, value: Option<u8>, foreign: bool) -> Result<(), Fault> {
+    fn judge_byte(&self, at: usize, value: Option<u8>, stale: bool) -> Result<(), Fault> {
         let promised = self.promised.get(at).copied().unwrap_or(0) as usize;
         let place = at as u64;
         let mut zero_allowed = promised == 0;
@@ -147,8 +147,8 @@ impl Content {
         let what = format!("byte {at} is {value:?}, {}", self.story(at));
         match (promised > 0, value) {
             (true, None | Some(0)) => Err(Fault::Broken(what)),
-            (true, _) if untouched || !foreign => Err(Fault::Broken(what)),
-            (false, Some(_)) if !foreign => Err(Fault::Foreign(what)),
+            (true, _) if untouched || !stale => Err(Fault::Broken(what)),
+            (false, Some(_)) if !stale => Err(Fault::Stale(what)),
             _ => Ok(()),
         }
     }
@@ -187,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bytes_are_told() {
+    fn stale_bytes_are_told() {
         let c = written(&[(0, 8)]);
         let mut found = c.data.clone();
         found[3] ^= 0x40;
-        assert!(matches!(c.judge(&found, false), Err(Fault::Foreign(_))));
+        assert!(matches!(c.judge(&found, false), Err(Fault::Stale(_))));
         assert_eq!(c.judge(&found, true), Ok(()));
     }
 

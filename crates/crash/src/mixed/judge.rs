@@ -32,7 +32,7 @@ pub struct History {
 #[derive(Debug, Clone, Copy)]
 pub struct Promises {
     /// New blocks may show what they held before (data=writeback).
-    pub foreign_allowed: bool,
+    pub stale_allowed: bool,
     /// Transaction points, made by the operations of this mask.
     pub points: Option<TransactMask>,
 }
@@ -87,7 +87,7 @@ impl Judge for MixedJudge {
             return;
         }
         for (number, (task, tree)) in self.tasks.iter().zip(&found).enumerate() {
-            task.judge(number, at.tick, tree, self.promises.foreign_allowed, cut);
+            task.judge(number, at.tick, tree, self.promises.stale_allowed, cut);
         }
     }
 }
@@ -163,7 +163,7 @@ impl Task {
         number: usize,
         tick: u64,
         tree: &BTreeMap<String, Seen>,
-        foreign_allowed: bool,
+        stale_allowed: bool,
         cut: &mut Cut,
     ) {
         let promised = self.promised(number, tick);
@@ -172,7 +172,7 @@ impl Task {
             if self.names[k].compare(tree).is_err() {
                 continue;
             }
-            match promised.judge_data(&self.names[k], tree, foreign_allowed) {
+            match promised.judge_data(&self.names[k], tree, stale_allowed) {
                 Ok(()) => {
                     cut.lost_operations += promised.acknowledged.saturating_sub(k) as u64;
                     return;
@@ -186,8 +186,8 @@ impl Task {
                 cut.broken_promises += 1;
                 cut.findings.push(format!("{folder}/{name} after {k} operations: {what}"));
             }
-            Some((k, (name, Fault::Foreign(what)))) => {
-                cut.foreign_bytes += 1;
+            Some((k, (name, Fault::Stale(what)))) => {
+                cut.stale_bytes += 1;
                 cut.findings.push(format!("{folder}/{name} after {k} operations: {what}"));
             }
             None => self.no_prefix(&folder, &promised, tree, cut),
@@ -226,14 +226,14 @@ impl Promised {
         &self,
         names: &Names,
         tree: &BTreeMap<String, Seen>,
-        foreign_allowed: bool,
+        stale_allowed: bool,
     ) -> Result<(), (String, Fault)> {
         let empty = Content::default();
         for (name, seen) in tree {
             let Some(node) = names.node(name) else { continue };
             if seen.kind == seen::Kind::File {
                 let content = self.contents.get(&node).unwrap_or(&empty);
-                content.judge(&seen.data, foreign_allowed).map_err(|f| (name.clone(), f))?;
+                content.judge(&seen.data, stale_allowed).map_err(|f| (name.clone(), f))?;
             }
         }
         Ok(())

@@ -119,8 +119,8 @@ impl Setup {
     }
 
     pub(crate) fn promises(&self) -> Promises {
-        let foreign_allowed = self.data == DataMode::Writeback;
-        Promises { foreign_allowed, points: self.points }
+        let stale_allowed = self.data == DataMode::Writeback;
+        Promises { stale_allowed, points: self.points }
     }
 }
 

@@ -8,7 +8,7 @@
 //!   that an acknowledged fsync, O_SYNC write or sync promised: ext4's metadata commits in order.
 //! * **Data**: each byte comes from an operation on that place of that file that is not older
 //!   than the newest one that was promised; or is zero, if no promise or a later truncation allows
-//!   it. With data=writeback (`foreign_allowed`) only the promised bytes are judged.
+//!   it. With data=writeback (`stale_allowed`) only the promised bytes are judged.
 //! * **Transaction points** (`exact`): the whole file system, all tasks together, names and data,
 //!   is exactly what it was at the last transaction point made before `t`, or at one that was
 //!   being made.

@@ -56,18 +56,18 @@ impl Own {
 impl Recovers for Own {
     fn recover(&self, mut contents: Vec<Store>) -> Recovered {
         let options = self.options.clone();
-        let mut person = None;
+        let mut by_hand = None;
         if let (Some(e2fsck), Some(disk)) = (&self.at_boot, contents.first_mut()) {
             match e2fsck.at_boot(disk) {
-                Ok((repaired, said)) => (*disk, person) = (repaired, said),
+                Ok((repaired, said)) => (*disk, by_hand) = (repaired, said),
                 Err(why) => return Recovered::refused(why),
             }
         }
         let mut recovered = Sim::new(1)
             .run(move || Own::mounted(options, contents))
             .unwrap_or_else(|stuck| Recovered::refused(format!("recovery stopped: {stuck}")));
-        let needed = |said| format!("a person is needed: e2fsck -p was not enough: {said}");
-        recovered.damage.extend(person.map(needed));
+        let needed = |said| format!("manual repair is needed: e2fsck -p was not enough: {said}");
+        recovered.damage.extend(by_hand.map(needed));
         recovered
     }
 

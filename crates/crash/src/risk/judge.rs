@@ -2,7 +2,7 @@
 //!
 //! A path may hold what its newest durable binding says or what a later one does, begun before the
 //! cut. Which one it is, the stamps in the file tell. A file without any (empty, zeros,
-//! nothing but foreign data) may be any of them, and is taken for the one that loses
+//! nothing but stale data) may be any of them, and is taken for the one that loses
 //! least by that. The contents of each file that was found are judged by the writes to it, wherever
 //! it was found; a file that is nowhere is lost with all its data if it still had a name.
 //! docs/risk.md defines the figures.
@@ -58,7 +58,7 @@ pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
         found: BTreeMap::new(),
         blamed: BTreeSet::new(),
         lost_namings: BTreeSet::new(),
-        hollow: Vec::new(),
+        emptied: Vec::new(),
         cut,
     };
     for (path, bindings) in &history.bindings {
@@ -68,9 +68,9 @@ pub fn judge_tree(history: &History, tree: &Tree, at: Moment, cut: &mut Cut) {
     verdict.missing();
     verdict.count_lost_namings();
     // There may be many, and all alike: one in words, after what is worse.
-    let hollow = verdict.hollow;
-    if let Some(first) = hollow.first() {
-        let more = hollow.len() - 1;
+    let emptied = verdict.emptied;
+    if let Some(first) = emptied.first() {
+        let more = emptied.len() - 1;
         cut.findings.push(format!("{first}, and {more} more like it"));
     }
 }
@@ -88,8 +88,8 @@ struct Verdict<'a> {
     blamed: BTreeSet<Object>,
     /// Operations on names whose effect is missing: indices in the history.
     lost_namings: BTreeSet<usize>,
-    /// Hollow files, in words.
-    hollow: Vec<String>,
+    /// Files empty after a rename, in words.
+    emptied: Vec<String>,
     cut: &'a mut Cut,
 }
 
@@ -107,9 +107,9 @@ impl<'a> Verdict<'a> {
         {
             self.found.entry(object).or_insert(path);
             let replaced = replaced(bindings, i);
-            if self.is_hollow(path, &bindings[i], object, held) {
-                self.cut.hollow_files += 1;
-                self.cut.hollow_replacements += u64::from(replaced);
+            if self.is_empty_after_rename(path, &bindings[i], object, held) {
+                self.cut.empty_after_rename += 1;
+                self.cut.empty_after_replace += u64::from(replaced);
                 self.cut.order_violations += 1;
             }
         }
@@ -166,7 +166,13 @@ impl<'a> Verdict<'a> {
     }
 
     /// Whether a rename put a file here without what had been written to it before.
-    fn is_hollow(&mut self, path: &str, binding: &Binding, object: Object, held: &[u8]) -> bool {
+    fn is_empty_after_rename(
+        &mut self,
+        path: &str,
+        binding: &Binding,
+        object: Object,
+        held: &[u8],
+    ) -> bool {
         let naming = &self.history.namings[binding.by];
         if !matches!(naming.naming, Naming::Rename { .. }) {
             return false;
@@ -176,8 +182,8 @@ impl<'a> Verdict<'a> {
             |i: &&usize| ops[**i].acknowledged.is_some_and(|a| a.tick < naming.started.tick);
         let loss = self.loss(object, Some(held));
         let Some(first) = loss.lost.iter().find(before) else { return false };
-        let words = self.words.hollow(path, naming, &ops[*first], held);
-        self.hollow.push(words);
+        let words = self.words.empty_after_rename(path, naming, &ops[*first], held);
+        self.emptied.push(words);
         true
     }
 
@@ -369,30 +375,30 @@ mod tests {
     }
 
     #[test]
-    fn a_renamed_file_without_its_data_is_hollow() {
+    fn a_renamed_file_without_its_data_is_empty_after_rename() {
         let mut world = World::new();
         let (a, _) = world.file("d/p");
         world.did(Call::SyncFile(a));
         world.did(Call::SyncFolder("d"));
         let (b, new) = world.file("d/n");
         world.did(Call::Rename("d/n", "d/p"));
-        let hollow = world.cut(&[("d/p", &[])]);
-        assert_eq!((hollow.hollow_files, hollow.order_violations), (1, 1));
-        assert_eq!(hollow.hollow_replacements, 1);
-        assert_eq!(figures(&hollow), (0, 1, 1024));
-        assert!(hollow.findings[0].contains("hollow"), "{hollow:?}");
+        let emptied = world.cut(&[("d/p", &[])]);
+        assert_eq!((emptied.empty_after_rename, emptied.order_violations), (1, 1));
+        assert_eq!(emptied.empty_after_replace, 1);
+        assert_eq!(figures(&emptied), (0, 1, 1024));
+        assert!(emptied.findings[0].contains("empty after rename"), "{emptied:?}");
         // What is written after the rename may be missing.
         world.did(Call::Write(b, 1024, 512));
         let later = world.cut(&[("d/p", &new)]);
-        assert_eq!((later.hollow_files, figures(&later)), (0, (0, 1, 512)));
-        // Nothing was there before: hollow, but nothing else has gone for it.
+        assert_eq!((later.empty_after_rename, figures(&later)), (0, (0, 1, 512)));
+        // Nothing was there before: empty, but nothing else has gone for it.
         world.file("d/x");
         world.did(Call::Rename("d/x", "d/y"));
         let moved = world.cut(&[("d/p", &new), ("d/y", &[])]);
-        assert_eq!((moved.hollow_files, moved.hollow_replacements), (1, 0));
-        // Empty under its old name: the rename is lost, nothing is hollow.
+        assert_eq!((moved.empty_after_rename, moved.empty_after_replace), (1, 0));
+        // Empty under its old name: the rename is lost, nothing is empty after it.
         let old_name = world.cut(&[("d/n", &[])]);
-        assert_eq!(old_name.hollow_files, 0);
+        assert_eq!(old_name.empty_after_rename, 0);
         // A promise that was made to its data is broken by that.
         world.did(Call::SyncFile(b));
         assert_eq!(world.cut(&[("d/p", &[])]).broken_promises, 1);
@@ -435,7 +441,7 @@ mod tests {
         world.file("d/a");
         let stale = pattern::bytes(0xdead, 0, 1024);
         let cut = world.cut(&[("d/a", &stale)]);
-        assert_eq!((cut.foreign_bytes, figures(&cut)), (1024, (0, 1, 1024)));
+        assert_eq!((cut.stale_bytes, figures(&cut)), (1024, (0, 1, 1024)));
         assert!(cut.findings[0].contains("at 0 what the disk held before"), "{cut:?}");
         let stranger = world.cut(&[("d/zzz", &stale)]);
         assert_eq!(stranger.damage.len(), 1);

@@ -12,11 +12,11 @@
 //!    out, are [`Recorded::bases`]; from there on the log is not paused. When the workload is done
 //!    the recording is taken *before* the unmount.
 //! 2. [`Peer::recover`] is a reboot with `contents`: the file system's own recovery as a machine
-//!    without a person at it does it (`e2fsck -p` for ext2, the mount itself for the others), then
+//!    without manual repair does it (`e2fsck -p` for ext2, the mount itself for the others), then
 //!    the mount, then the judge looks at it. [`Cut::recovery`] is the time of all that until it is
 //!    mounted. After the unmount the file system's own check reads the device, changing nothing;
-//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair that asks for a person,
-//!    is [`Cut::needs_person`]; what a repair had to mend that a journal would have kept is damage
+//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair that must be done by hand,
+//!    is [`Cut::manual_repair`]; what a repair had to mend that a journal would have kept is damage
 //!    too.
 
 use std::sync::Arc;
@@ -31,7 +31,7 @@ use crate::explore::Recorded;
 use crate::figures::Cut;
 use crate::judge::Judge;
 
-/// A set-up that runs a workload, and recovers from what a power cut has left of it.
+/// A variant that runs a workload, and recovers from what a power cut has left of it.
 pub trait Peer: Send + Sync {
     /// Runs the workload with the device recorded; see the module's text.
     ///
@@ -113,7 +113,7 @@ impl PeerKind {
     }
 }
 
-/// A set-up of the kernel's.
+/// A variant of the kernel's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PeerSpec {
     /// The file system.

@@ -45,7 +45,7 @@ impl<'a> Words<'a> {
     }
 
     /// A rename that is there without what had been written before.
-    pub fn hollow(
+    pub fn empty_after_rename(
         &self,
         path: &str,
         rename: &NameOperation,
@@ -54,7 +54,7 @@ impl<'a> Words<'a> {
     ) -> String {
         let (what, offset) = operation(write);
         format!(
-            "{path}: hollow: {} is there, but not {what}, which had returned before: there is {}",
+            "{path}: empty after rename: {} is there, but not {what}, which had returned before: there is {}",
             naming(rename),
             sample(held, offset)
         )
@@ -78,11 +78,11 @@ impl<'a> Words<'a> {
                 sample(held, offset)
             ));
         }
-        if loss.foreign_bytes > 0 {
+        if loss.stale_bytes > 0 {
             words.push(format!(
                 "{path}: {} bytes that were never written there: {}",
-                loss.foreign_bytes,
-                foreign_sample(held, ops)
+                loss.stale_bytes,
+                stale_sample(held, ops)
             ));
         }
         words
@@ -138,7 +138,7 @@ fn sample(held: &[u8], offset: u64) -> String {
 }
 
 /// The first sector that is not of these operations, in words.
-fn foreign_sample(held: &[u8], ops: &[Operation]) -> String {
+fn stale_sample(held: &[u8], ops: &[Operation]) -> String {
     let ours = |sector: &[u8], at: u64| {
         let zeros = sector.iter().all(|b| *b == 0);
         let written = pattern::stamp_of(sector).is_some_and(|s| {

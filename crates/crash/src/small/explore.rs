@@ -62,7 +62,7 @@ pub struct Explored {
     /// States that broke a promise.
     pub broken: u64,
     /// States with bytes in a file that nobody wrote there.
-    pub foreign: u64,
+    pub stale: u64,
     /// States with damage, by our check or because they could not be mounted or read.
     pub damaged: u64,
     /// States judged by e2fsck.
@@ -78,7 +78,7 @@ pub struct Explored {
 impl Explored {
     /// How many states are not as they must be.
     pub fn wrong(&self) -> u64 {
-        self.broken + self.foreign + self.damaged + self.e2fsck_refuted
+        self.broken + self.stale + self.damaged + self.e2fsck_refuted
     }
 
     /// Adds another part of the same exploration.
@@ -90,7 +90,7 @@ impl Explored {
         self.distinct += other.distinct;
         self.again += other.again;
         self.broken += other.broken;
-        self.foreign += other.foreign;
+        self.stale += other.stale;
         self.damaged += other.damaged;
         self.e2fsck += other.e2fsck;
         self.e2fsck_refuted += other.e2fsck_refuted;
@@ -105,7 +105,7 @@ impl std::fmt::Display for Explored {
         write!(
             f,
             "{} sequences, {} cuts ({} exhausted), {} states, {} distinct, {} cut again: {} broken \
-             promises, {} foreign, {} damaged, {} of {} refuted by e2fsck",
+             promises, {} stale, {} damaged, {} of {} refuted by e2fsck",
             self.sequences,
             self.cuts,
             self.exhausted,
@@ -113,7 +113,7 @@ impl std::fmt::Display for Explored {
             self.distinct,
             self.again,
             self.broken,
-            self.foreign,
+            self.stale,
             self.damaged,
             self.e2fsck_refuted,
             self.e2fsck
@@ -339,7 +339,7 @@ impl Explorer {
             }
         }
         self.figures.broken += u64::from(cut.broken_promises > 0);
-        self.figures.foreign += u64::from(cut.foreign_bytes > 0);
+        self.figures.stale += u64::from(cut.stale_bytes > 0);
         self.figures.damaged += u64::from(!cut.damage.is_empty());
         cut.findings.into_iter().chain(cut.damage).collect()
     }

@@ -84,7 +84,7 @@ fn intro(results: &Results) -> Markup {
         }
         @if let Some(source) = &results.source { p { "Published figures: " (source) "." } }
         table {
-            thead { tr { th { "set-up" } th { "what it is" } th { "devices" } th { "mount" }
+            thead { tr { th { "variant" } th { "what it is" } th { "devices" } th { "mount" }
                          th { "time of the run" } } }
             tbody {
                 @for v in &results.variants {
@@ -100,7 +100,7 @@ fn intro(results: &Results) -> Markup {
     }
 }
 
-/// How long a set-up's run was, by which clock.
+/// How long a variant's run was, by which clock.
 fn time_of(results: &Results, variant: &VariantInfo) -> String {
     if let Some(seconds) = variant.virtual_seconds {
         return format!("{seconds:.1} s, virtual");
@@ -112,7 +112,7 @@ fn time_of(results: &Results, variant: &VariantInfo) -> String {
     }
 }
 
-/// The chart of the speeds: bars of every test, or the points of the set-ups.
+/// The chart of the speeds: bars of every test, or the points of the variants.
 pub fn chart_svg(results: &Results) -> String {
     if results.rows.is_empty() {
         scatter::svg(&exposure_against_speed(results))
@@ -126,7 +126,7 @@ pub fn speed_chart(results: &Results) -> Bars {
     let tests = table::tests(results);
     let mut series = Vec::new();
     let shown = results.variants.iter().filter(|v| v.virtual_seconds.is_some());
-    // Set-ups that answer to the same published figures show them once.
+    // Variants that answer to the same published figures show them once.
     let mut published_shown: Vec<Vec<Option<f64>>> = Vec::new();
     for (colour, v) in shown.enumerate() {
         let rows: Vec<_> = tests.iter().map(|t| table::find(results, t, &v.name)).collect();
@@ -167,7 +167,7 @@ pub fn exposure_chart(results: &Results) -> Bars {
         values: results.risk.iter().map(|r| Some(value(&r.exposure_bytes) / 1024.0)).collect(),
     };
     Bars {
-        title: "Acknowledged work that a power cut takes (KiB, logarithmic)".into(),
+        title: "Acknowledged work lost at power failure (KiB, logarithmic)".into(),
         unit: "KiB".into(),
         groups: results.risk.iter().map(|r| r.variant.clone()).collect(),
         series: vec![
@@ -179,7 +179,7 @@ pub fn exposure_chart(results: &Results) -> Bars {
     }
 }
 
-/// One point a set-up: what it does in a second, and what a cut takes.
+/// One point a variant: what it does in a second, and what a cut takes.
 fn exposure_against_speed(results: &Results) -> Scatter {
     let points = &results.speed_and_exposure;
     let unit = points.first().map_or("", |p| &p.speed_unit);
@@ -231,7 +231,7 @@ fn is_parent(results: &Results, test: &str) -> bool {
 fn ratio_table(results: &Results) -> Markup {
     html! {
         table {
-            thead { tr { th { "test" } th { "set-up" } th { "over" } th { "ratio" }
+            thead { tr { th { "test" } th { "variant" } th { "over" } th { "ratio" }
                          th { "published" } th { "difference" } } }
             tbody {
                 @for r in &results.ratios {
@@ -247,13 +247,13 @@ fn ratio_table(results: &Results) -> Markup {
     }
 }
 
-/// A table with a row a set-up. Figures that must be 0 are marked where they are not.
+/// A table with a row a variant. Figures that must be 0 are marked where they are not.
 fn set_ups<R>(rows: &[R], name: fn(&R) -> &str, cells: fn(&R) -> Vec<table::Column>) -> Markup {
     let headings = rows.first().map(cells).unwrap_or_default();
     let must_be_0 = ["broken promises", "damage"];
     html! {
         table {
-            thead { tr { th { "set-up" } @for (h, _) in &headings { th { (h) } } } }
+            thead { tr { th { "variant" } @for (h, _) in &headings { th { (h) } } } }
             tbody {
                 @for r in rows {
                     tr {

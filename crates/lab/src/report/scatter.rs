@@ -1,4 +1,4 @@
-//! A chart of points, one a set-up, on two logarithmic axes: SVG drawn by hand, as the bars.
+//! A chart of points, one a variant, on two logarithmic axes: SVG drawn by hand, as the bars.
 
 use std::fmt::Write as _;
 

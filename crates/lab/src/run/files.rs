@@ -116,7 +116,7 @@ pub(super) fn cut_honest_and_lying(
     if lying_cuts > 0 {
         let done_before = setting.cuts;
         let lied = cut(lying, &lying_plan, &|done| report((done_before + done) as f64 / all));
-        risk.if_the_cache_lies = Some(LyingRow {
+        risk.control_flush_ignored = Some(LyingRow {
             cuts: lied.cuts.len() as u64,
             broken_promises: lied.sum(|c| c.broken_promises),
             cuts_with_broken_promises: lied.count(|c| c.broken_promises > 0),

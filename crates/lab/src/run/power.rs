@@ -115,7 +115,7 @@ impl Observer for Account {
     }
 }
 
-/// The figures of all cuts of a set-up.
+/// The figures of all cuts of a variant.
 pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
     let spread = |f: fn(&Cut) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
     RiskRow {
@@ -123,18 +123,18 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         cuts: figures.cuts.len() as u64,
         broken_promises: figures.sum(|c| c.broken_promises),
         cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
-        if_the_cache_lies: None,
+        control_flush_ignored: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
         exposure_ms: spread(|c| c.lost_age.as_secs_f64() * 1e3),
         torn_writes: figures.sum(|c| c.torn_writes),
         torn_units: figures.sum(|c| c.torn_units),
-        foreign_bytes: figures.sum(|c| c.foreign_bytes),
+        stale_bytes: figures.sum(|c| c.stale_bytes),
         order_violations: figures.sum(|c| c.order_violations),
-        hollow_files: figures.sum(|c| c.hollow_files),
-        hollow_replacements: figures.sum(|c| c.hollow_replacements),
+        empty_after_rename: figures.sum(|c| c.empty_after_rename),
+        empty_after_replace: figures.sum(|c| c.empty_after_replace),
         damage: figures.count(|c| !c.damage.is_empty()),
-        needs_person: figures.count(|c| c.needs_person),
+        manual_repair: figures.count(|c| c.manual_repair),
         e2fsck_checked: figures.count(|c| c.e2fsck.is_some()),
         e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Err(_)))),
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),

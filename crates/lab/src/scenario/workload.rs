@@ -27,7 +27,7 @@ pub struct Workload {
     pub files: Option<FilesSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
-    /// With `files`: for every four cuts of a set-up this many of the same run on devices whose
+    /// With `files`: for every four cuts of a variant this many of the same run on devices whose
     /// caches lie (default 1): the control. 0: none.
     #[serde(default = "one")]
     pub lying_cuts_per_4: u64,

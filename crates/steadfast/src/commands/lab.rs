@@ -15,7 +15,7 @@ use crate::{Outcome, Usage};
 /// Lists the scenarios that come with the program.
 pub fn list(out: &mut dyn Write) -> Result<()> {
     for s in Scenario::embedded() {
-        writeln!(out, "{}\n  {}\n  {}\n  set-ups:", s.name, s.title, s.about.trim())?;
+        writeln!(out, "{}\n  {}\n  {}\n  variants:", s.name, s.title, s.about.trim())?;
         let width = s.variants.iter().map(|v| v.name.len()).max().unwrap_or(0);
         for v in &s.variants {
             writeln!(out, "    {:width$}  {}", v.name, v.label)?;
@@ -61,7 +61,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     Ok(if unexpected_loss(&scenario, &results) { Outcome::Problem } else { Outcome::Good })
 }
 
-/// Whether a set-up of ours on honest devices broke a promise or was damaged.
+/// Whether a variant of ours on honest devices broke a promise or was damaged.
 fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
     results.risk.iter().any(|r| {
         let variant = scenario.variants.iter().find(|v| v.name == r.variant);
@@ -72,7 +72,7 @@ fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
     })
 }
 
-/// The first finding of each set-up and, where the run can be made again, the command that tells
+/// The first finding of each variant and, where the run can be made again, the command that tells
 /// its story.
 fn tell_findings(
     args: &LabRun,
@@ -82,7 +82,7 @@ fn tell_findings(
 ) -> Result<()> {
     let mut found = results.risk.iter().filter_map(|r| Some((r, r.findings.first()?))).peekable();
     if found.peek().is_some() {
-        writeln!(out, "\nThe first that was found of each set-up (more in the report):")?;
+        writeln!(out, "\nThe first that was found of each variant (more in the report):")?;
     }
     for (row, finding) in found {
         writeln!(out, "  {}: {finding}", row.variant)?;

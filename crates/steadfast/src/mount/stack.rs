@@ -1,4 +1,4 @@
-//! `--stack`: a scenario's set-up, freshly made, in real time.
+//! `--stack`: a scenario's variant, freshly made, in real time.
 
 use std::sync::Arc;
 
@@ -51,12 +51,12 @@ fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Variant>
         Some(name) => scenario.variants.iter().find(|v| v.name == name),
         None if scenario.variants.len() == 1 => scenario.variants.first(),
         None => {
-            let which = format!("say which set-up with --variant: {}", names());
+            let which = format!("say which variant with --variant: {}", names());
             return Err(Usage(format!("{}: {which}", scenario.name)).into());
         }
     };
     found.ok_or_else(|| {
         let name = name.unwrap_or_default();
-        Usage(format!("{}: no set-up '{name}'; there are: {}", scenario.name, names())).into()
+        Usage(format!("{}: no variant '{name}'; there are: {}", scenario.name, names())).into()
     })
 }

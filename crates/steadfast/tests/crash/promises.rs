@@ -87,7 +87,7 @@ fn ext2_is_repaired_before_it_is_judged() {
     let (report, _) = lab.run(&[&words[..], &judge, &["--", "sh", "-c", program]].concat());
     for finding in report["findings"].as_array().unwrap() {
         let what = finding["what"].as_str().unwrap();
-        assert!(what.starts_with("damage: a person is needed"), "{report:#}");
+        assert!(what.starts_with("damage: manual repair is needed"), "{report:#}");
     }
     assert!(report["states"].as_u64().unwrap() > 20, "{report:#}");
 }

@@ -93,8 +93,10 @@ impl Recovers for ByKernel {
                     Some(why) => Err(format!("the kernel's mount was refused: {why}")),
                     None => tree,
                 };
-                if recovery.needs_person && tree.is_ok() {
-                    damage.push("a person is needed: the repairs at boot were not enough".into());
+                if recovery.manual_repair && tree.is_ok() {
+                    damage.push(
+                        "manual repair is needed: the repairs at boot were not enough".into(),
+                    );
                 }
                 Recovered { tree, damage, contents: None }
             }

@@ -54,8 +54,8 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
 
 /// What the cut took, and what is wrong about that.
 fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
-    if cut.needs_person {
-        writeln!(out, "\nTaken: everything, until a person comes.")?;
+    if cut.manual_repair {
+        writeln!(out, "\nTaken: everything, until somebody repairs it by hand.")?;
     } else {
         writeln!(
             out,

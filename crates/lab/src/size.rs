@@ -5,7 +5,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     parse_size::Config::new()
         .with_binary()
         .parse_size(text.trim())
-        .map_err(|e| format!("{e}; write a number with k, m, g or t"))
+        .map_err(|_| "not a size; write a number with k, m, g or t (powers of 1024)".to_owned())
 }
 
 #[cfg(test)]

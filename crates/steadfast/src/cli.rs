@@ -13,11 +13,11 @@ use clap::{Args, Parser, Subcommand};
     max_term_width = 100,
     after_help = "\
 Examples:
-  steadfast lab run nvram-journal            compare journal variants on modelled devices
-  steadfast mkfs disk.img --size 64m         make an ext4 file system in an image file
-  steadfast put -r disk.img ./src /src       copy a tree into it
-  steadfast check disk.img                   check its structure
-  steadfast mount disk.img /mnt/disk         use it as any other folder
+  steadfast lab run nvram-journal         compare journal variants, on models
+  steadfast mkfs disk.img --size 64m      make an ext4 file system in an image
+  steadfast put -r disk.img ./src /src    copy a tree into it
+  steadfast check disk.img                check its structure
+  steadfast mount disk.img /mnt/disk      use it as any other folder
 
 Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported."
 )]
@@ -48,7 +48,8 @@ Examples:
   steadfast ls disk.img /etc
   steadfast ls -R disk.img
 
-Of what cannot be read the name is listed, with question marks; the exit status is 1 then.")]
+Of what cannot be read the name is listed, with question marks; the exit status
+is 1 then.")]
     Ls {
         /// List the folders below, too
         #[arg(short = 'R', long)]
@@ -72,9 +73,9 @@ Of what cannot be read the name is listed, with question marks; the exit status 
 Example:
   steadfast put -r disk.img ./src /src
 
-Copies as cp -a does: holes, hard links, owners, modes, times, attributes, access
-lists, capabilities, devices. What cannot be kept is told once. What is there
-already is replaced once its successor is whole; folders are joined.
+Copies as cp -a does: holes, hard links, owners, modes, times, attributes,
+access lists, capabilities, devices. What cannot be kept is told once. What is
+there already is replaced once its successor is whole; folders are joined.
 A file that fails is told and the rest is copied; the exit status is 1 then.")]
     Put {
         /// Copy directories with all they hold
@@ -98,6 +99,7 @@ Example:
 Copies as cp -a does (see put); as root also owners, devices and set-id bits, so
 copy what you do not trust as an ordinary user, or where nobody else can go.
 Nothing is written outside the target, and no symbolic link in it is followed.
+A target folder that was there before keeps its owner and mode.
 A file that fails is told and the rest is copied; the exit status is 1 then.")]
     Get {
         /// Copy directories with all they hold
@@ -190,13 +192,13 @@ Examples:
   steadfast umount /mnt/disk
   steadfast umount /mnt/disk --timeout 30
 
-Exit status: 0 all is written (or it was shut down by request), 1 something could
-not be written, it is in use, or the time is over, 2 used wrongly.
+Exit status: 0 all is written (or it was shut down by request), 1 something
+could not be written, it is in use, or the time is over, 2 used wrongly.
 
 umount and fusermount3 -u unmount too, but return before everything is written.
-A mount whose process was killed is taken away; the next mount recovers what was synced.
-While it waits longer than a second it says for what: where another mount namespace
-(a container, a service) holds a copy, the process.")]
+A mount whose process was killed is taken away; the next mount recovers what was
+synced. While it waits longer than a second it says for what: where another
+mount namespace (a container, a service) holds a copy, the process.")]
     Umount {
         /// The mount point
         mountpoint: PathBuf,
@@ -223,9 +225,10 @@ Examples:
   steadfast transact /mnt/disk --mask none
   steadfast transact /mnt/disk --mask rename,fsync,timed=5s
 
-Words of --mask: none, default, all, create, unlink, mkdir, rename, link, close, write, fsync,
-truncate, volfull, sync, and timed= with s, ms or m. Unmounting makes a point too; with
-no-umount it discards what came after the last one, and says how much.")]
+Words of --mask: none, default, all, create, unlink, mkdir, rename, link, close,
+write, fsync, truncate, volfull, sync, and timed= with s, ms or m. Unmounting
+makes a point too; with no-umount it discards what came after the last one, and
+says how much.")]
     Transact {
         /// The mount point
         mountpoint: PathBuf,
@@ -420,9 +423,10 @@ Examples:
 Examples:
   steadfast journal detach disk.img
   steadfast journal detach disk.img --journal journal.img
-  steadfast journal detach disk.img --discard-unreplayed    the journal is lost for good
+  steadfast journal detach disk.img --discard-unreplayed    it is lost for good
 
-After a loss: exit status 1, what is lost is printed, and e2fsck -f should follow.")]
+After a loss: exit status 1, what is lost is printed, and e2fsck -f should
+follow.")]
     Detach {
         #[command(flatten)]
         image: Image,
@@ -433,8 +437,8 @@ After a loss: exit status 1, what is lost is printed, and e2fsck -f should follo
     /// Put another journal in the place of the present one
     #[command(after_help = "\
 Examples:
-  steadfast journal move disk.img --device journal.img                  out of the file system
-  steadfast journal move disk.img --journal journal.img --size 64m      back into it
+  steadfast journal move disk.img --device journal.img    out of the image
+  steadfast journal move disk.img --journal journal.img --size 64m   back
   steadfast journal move disk.img --journal old.img --device new.img")]
     Move {
         #[command(flatten)]
@@ -518,7 +522,8 @@ Examples:
   steadfast mkfs -J device=journal.img disk.img --size 1g
   steadfast mkfs -O metadata_csum_seed,orphan_file disk.img --size 1g
 
-The options of mke2fs, as far as this version has them; others are refused by name.
+The options of mke2fs, as far as this version has them; others are refused by
+name.
 Of -E: root_owner[=UID:GID], root_perms=OCTAL, stride=, stripe_width=, resize=,
 lazy_itable_init=, lazy_journal_init=, assume_storage_prezeroed=, nodiscard,
 hash_seed=, encoding=utf8, encoding_flags=strict.

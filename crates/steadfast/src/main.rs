@@ -15,6 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::FromArgMatches;
+use steadfast_devices::source::OpenError;
 use steadfast_vfs::FileSystem;
 
 use cli::{Cli, Command, Lab};
@@ -108,10 +109,20 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_ext4::error::Ext4Error;
     use steadfast_journal::JournalError;
     e.is::<Usage>()
+        || e.downcast_ref().is_some_and(is_wrong_file)
         || matches!(
             e.downcast_ref::<Ext4Error>(),
             Some(Ext4Error::Refused { .. } | Ext4Error::Journal(JournalError::Refused { .. }))
         )
+}
+
+/// Whether what was named cannot be opened because of what it is, or of who asks; not because a
+/// disk or the machine failed.
+fn is_wrong_file(e: &OpenError) -> bool {
+    use rustix::io::Errno;
+    let OpenError::System { source, .. } = e else { return true };
+    let failed = [Errno::IO, Errno::NOMEM, Errno::MFILE, Errno::NFILE, Errno::NOSPC, Errno::DQUOT];
+    !Errno::from_io_error(source).is_some_and(|e| failed.contains(&e))
 }
 
 fn is_closed_pipe(e: &anyhow::Error) -> bool {

@@ -16,7 +16,21 @@ pub fn error(e: &anyhow::Error) {
     } else {
         "error:"
     };
-    eprintln!("{head} {}", harmless(&format!("{e:#}")));
+    eprintln!("{head} {}", harmless(&with_causes(e)));
+}
+
+/// An error and its causes, one after the other, without those that the text before already ends
+/// with: many errors say their cause themselves.
+fn with_causes(e: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in e.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 /// Prints a remark to the standard error.
@@ -27,12 +41,37 @@ pub fn note(text: &str) {
 
 /// A text whose control characters a terminal will not obey: names of files and processes, and
 /// what a mount answers, may be anybody's. Ends of lines and tabs stay.
-fn harmless(text: &str) -> String {
+pub fn harmless(text: &str) -> String {
     let pieces = text.split_inclusive(['\n', '\t']).map(|piece| {
         let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
         shown(&piece.as_bytes()[..end]) + &piece[end..]
     });
     pieces.collect()
+}
+
+/// A text of several words after a heading, as lines of at most 79 columns; what does not fit goes
+/// on below its beginning. Words are not broken.
+pub fn hanging(head: &str, text: &str) -> String {
+    const COLUMNS: usize = 79;
+    let indent = head.chars().count();
+    let (mut lines, mut column) = (head.to_owned(), indent);
+    for word in text.split(' ') {
+        let width = word.chars().count();
+        if column > indent {
+            if column + 1 + width > COLUMNS {
+                lines.push('\n');
+                lines.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            } else {
+                lines.push(' ');
+                column += 1;
+            }
+        }
+        lines.push_str(word);
+        column += width;
+    }
+    lines.push('\n');
+    lines
 }
 
 /// A progress bar of a thousand steps on the standard error; silent when that is no terminal.
@@ -79,6 +118,27 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_does_not_fit_goes_on_below() {
+        assert_eq!(hanging("UUID: ", "a b"), "UUID: a b\n");
+        assert_eq!(hanging("Label: ", ""), "Label: \n");
+        let words = vec!["feature"; 20].join(" ");
+        let lines = hanging("Features: ", &words);
+        assert_eq!(lines.split_whitespace().count(), 21);
+        assert!(lines.lines().all(|l| l.len() < 80), "{lines}");
+        assert!(lines.lines().skip(1).all(|l| l.starts_with("          f")), "{lines}");
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let lower = anyhow::anyhow!("no such file").context("a.img: cannot open it: no such file");
+        assert_eq!(
+            with_causes(&lower.context("mkfs")),
+            "mkfs: a.img: cannot open it: no such file"
+        );
+        assert_eq!(with_causes(&anyhow::anyhow!("why").context("what")), "what: why");
+    }
 
     #[test]
     fn a_terminal_obeys_nobody_else() {

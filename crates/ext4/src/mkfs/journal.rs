@@ -19,8 +19,9 @@ pub(super) struct ExternalJournal {
     device: Arc<dyn BlockDevice>,
 }
 
-/// Blocks of an internal journal by the file system's size (`ext2fs_default_journal_size`).
-pub(crate) fn default_blocks(blocks: u64) -> Option<u32> {
+/// Blocks of an internal journal by the file system's size in blocks
+/// (`ext2fs_default_journal_size`); `None`: it is too small for one.
+pub fn default_blocks(blocks: u64) -> Option<u32> {
     const K: u64 = 1024;
     Some(match blocks {
         n if n < 2 * K => return None,

@@ -35,7 +35,7 @@ use crate::error::{Ext4Error, Result};
 use crate::ondisk::Layout;
 
 pub use geometry::default_block_size;
-pub(crate) use journal::default_blocks as default_journal_blocks;
+pub use journal::default_blocks as default_journal_blocks;
 pub use journal_device::{JournalDeviceOptions, MadeJournalDevice, make_journal_device};
 pub use made::Made;
 pub(crate) use options::random_uuid;

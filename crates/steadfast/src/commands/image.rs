@@ -19,7 +19,7 @@ use steadfast_vfs::FileSystem;
 
 use super::journal_device::of_image;
 use crate::cli::{Image, Reading};
-use crate::{Outcome, Usage, terminal, way_out};
+use crate::{Outcome, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -27,7 +27,7 @@ const CACHE: u64 = 64 << 20;
 /// Opens an image file or block device.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     let options = FileOptions { read_only, ..FileOptions::default() };
-    let device = FileDevice::open(path, &options).map_err(|e| Usage(e.to_string()))?;
+    let device = FileDevice::open(path, &options)?;
     for note in device.notes() {
         // Why a request goes through the host's cache matters to a benchmark, not here.
         if !note.contains("direct") && !note.contains("O_DIRECT") {
@@ -217,7 +217,10 @@ pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
     }
     let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     for (name, value) in rows {
-        writeln!(out, "{:width$} {value}", format!("{name}:"))?;
+        // Label and last mount point may be anybody's.
+        let value = terminal::harmless(&value);
+        let head = format!("{:width$} ", format!("{name}:"));
+        out.write_all(terminal::hanging(&head, &value).as_bytes())?;
     }
     Ok(())
 }

@@ -21,28 +21,70 @@ use crate::{Unsupported, Usage, terminal};
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     let words: Vec<&str> =
         args.features.iter().flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
-    let journal_device = words.contains(&"journal_dev");
     let (device, fresh) = open(args)?;
+    let made = make(args, &words, &device, fresh, out);
+    if made.is_err() && fresh && !args.dry_run {
+        // It was not there before, and holds nothing. OK to ignore: the failure is what counts.
+        let _ = std::fs::remove_file(&args.image);
+    }
+    made
+}
+
+fn make(
+    args: &Mkfs,
+    words: &[&str],
+    device: &Arc<dyn BlockDevice>,
+    fresh: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
     if !args.force && !fresh && !args.dry_run {
-        refuse_to_overwrite(&device, &args.image)?;
+        refuse_to_overwrite(device, &args.image)?;
     }
     let time = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or(0);
-    if journal_device {
-        return make_journal(args, &words, &device, fresh, time, out);
+    if words.contains(&"journal_dev") {
+        return make_journal(args, words, device, fresh, time, out);
     }
-    let mut options = options(args, &words, fresh, time)?;
-    journal(args, &device, &mut options)?;
+    let mut options = options(args, words, device, fresh, time)?;
+    journal(args, device, &mut options)?;
+    if journal_is_left_out(args, words, device, &options) {
+        options.journal = JournalChoice::None;
+        if !args.quiet {
+            terminal::note("note: too small for a journal: it gets none");
+        }
+    }
     let name = || args.image.display().to_string();
     if args.dry_run {
-        return tell(&mkfs::look(&device, &options).with_context(name)?, &name(), out);
+        return tell(&mkfs::look(device, &options).with_context(name)?, &name(), out);
     }
-    let made = mkfs::make(&device, &options).with_context(name)?;
+    let made = mkfs::make(device, &options).with_context(name)?;
     device.flush()?;
     if args.quiet { Ok(()) } else { tell(&made, &name(), out) }
 }
 
+/// Whether the journal that nobody asked for by name has no room: mke2fs goes without it then.
+fn journal_is_left_out(
+    args: &Mkfs,
+    words: &[&str],
+    device: &Arc<dyn BlockDevice>,
+    options: &Options,
+) -> bool {
+    let by_name = !args.journal.is_empty() || words.contains(&"has_journal");
+    if by_name || !matches!(options.journal, JournalChoice::Internal) {
+        return false;
+    }
+    let info = device.info();
+    let block = options.block_size.unwrap_or_else(|| mkfs::default_block_size(&info));
+    mkfs::default_journal_blocks(info.size / u64::from(block.max(1))).is_none()
+}
+
 /// What is to be made.
-fn options(args: &Mkfs, words: &[&str], fresh: bool, time: u64) -> Result<Options> {
+fn options(
+    args: &Mkfs,
+    words: &[&str],
+    device: &Arc<dyn BlockDevice>,
+    fresh: bool,
+    time: u64,
+) -> Result<Options> {
     let mut options = Options::random(time);
     if !rustix::process::geteuid().is_root() {
         // Who may not give files away could not use it otherwise.
@@ -69,7 +111,8 @@ fn options(args: &Mkfs, words: &[&str], fresh: bool, time: u64) -> Result<Option
     for word in words {
         feature(&mut options, word)?;
     }
-    extended::apply(&mut options, &args.extended)?;
+    let block = options.block_size.unwrap_or_else(|| mkfs::default_block_size(&device.info()));
+    extended::apply(&mut options, &args.extended, block)?;
     Ok(options)
 }
 
@@ -130,6 +173,10 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
             let what = format!("{}: no such file; --size SIZE makes one", path.display());
             return Err(Usage(what).into());
         };
+        if size < 4096 {
+            let what = format!("--size {size}: an image has at least 4096 bytes; say 64m, or 4g");
+            return Err(Usage(what).into());
+        }
         if args.dry_run {
             // Somewhere else, and gone when it is closed.
             let nothing = tempfile::NamedTempFile::new().context("a file to plan with")?;
@@ -225,6 +272,12 @@ fn feature(options: &mut Options, word: &str) -> Result<()> {
         options.journal = if on { JournalChoice::Internal } else { JournalChoice::None };
         return Ok(());
     }
+    if word == "none" {
+        // As mke2fs: what was asked for before, and all defaults.
+        options.features = Features::default();
+        options.journal = JournalChoice::None;
+        return Ok(());
+    }
     let f = &mut options.features;
     match name {
         "dir_index" => f.compat.set(Compat::DIR_INDEX, on),
@@ -264,7 +317,7 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
         match word.split_once('=') {
             Some(("device", path)) => {
                 let device = FileDevice::open(path, &FileOptions::default())
-                    .with_context(|| "the journal device".to_owned())?;
+                    .context("the journal device")?;
                 options.journal = JournalChoice::External {
                     device: Arc::new(device),
                     accept_volatile: args.accept_volatile,

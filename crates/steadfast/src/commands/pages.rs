@@ -41,3 +41,26 @@ pub fn man(folder: &Path) -> Result<()> {
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) {
     clap_complete::generate(shell, &mut command(), "steadfast", &mut { out });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    /// Terminals have 80 columns; what is aligned by hand must not be broken there.
+    #[test]
+    fn examples_and_tables_fit_a_terminal() {
+        fn too_wide(command: &clap::Command, found: &mut Vec<String>) {
+            if command.get_name() == "mount" {
+                return;
+            }
+            let texts = [command.get_after_help(), command.get_after_long_help()];
+            for line in texts.into_iter().flatten().map(ToString::to_string) {
+                found.extend(line.lines().filter(|l| l.chars().count() > 80).map(str::to_owned));
+            }
+            command.get_subcommands().for_each(|c| too_wide(c, found));
+        }
+        let mut found = Vec::new();
+        too_wide(&command(), &mut found);
+        assert!(found.is_empty(), "{found:#?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What a copy keeps, both ways.
 
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -109,4 +110,46 @@ fn a_large_file_is_replaced_in_a_small_image() {
     }
     d.good("get a.img /f back");
     assert!(std::fs::read(d.path("back")).unwrap() == vec![2; 9 << 20]);
+}
+
+/// The target was there before: it is the caller's, whatever the image says of its own folder.
+#[test]
+fn a_target_folder_that_was_there_stays_whose_it_was() {
+    let d = Desk::new();
+    let mode = |name: &str| fs::metadata(d.path(name)).unwrap().permissions().mode() & 0o7777;
+    for folder in ["src", "src/sub", "out", "out/src", "out/src/sub"] {
+        fs::create_dir(d.path(folder)).unwrap();
+        let mode = if folder.starts_with("src") { 0o777 } else { 0o750 };
+        fs::set_permissions(d.path(folder), PermissionsExt::from_mode(mode)).unwrap();
+    }
+    d.good("mkfs t.img --size 8m -E root_perms=1777");
+    d.good("put -r t.img src /");
+    d.good("get -r t.img / out");
+    // What the caller has named is filled; what is in it is copied.
+    assert_eq!((mode("out"), mode("out/src"), mode("out/src/sub")), (0o750, 0o777, 0o777));
+    fs::set_permissions(d.path("out/src"), PermissionsExt::from_mode(0o750)).unwrap();
+    d.good("get -r t.img /src out");
+    assert_eq!((mode("out"), mode("out/src")), (0o750, 0o750));
+    d.good("get -r t.img /src new");
+    assert_eq!(mode("new"), 0o777);
+}
+
+/// A file that does not fit does not cost the one at its place.
+#[test]
+fn a_full_image_keeps_the_old_file() {
+    let d = Desk::new();
+    fs::write(d.path("small"), vec![1; 5 << 20]).unwrap();
+    fs::write(d.path("fits"), vec![2; 4 << 20]).unwrap();
+    fs::write(d.path("large"), vec![3; 20 << 20]).unwrap();
+    d.good("mkfs t.img --size 10m");
+    d.good("put t.img small /f");
+    let said = d.bad("put t.img large /f");
+    assert!(said.err.contains("space"), "{}", said.err);
+    d.good("get t.img /f out");
+    assert!(fs::read(d.path("out")).unwrap() == fs::read(d.path("small")).unwrap());
+    // There is no room for both; without the old one there is.
+    d.good("put t.img fits /f");
+    d.good("get t.img /f out");
+    assert!(fs::read(d.path("out")).unwrap() == fs::read(d.path("fits")).unwrap());
+    d.e2fsck_is_clean("t.img");
 }

@@ -74,6 +74,60 @@ fn mkfs_tells_what_it_cannot_make_from_what_does_not_exist() {
 }
 
 #[test]
+fn mkfs_used_wrongly_makes_nothing() {
+    let image = Image::mke2fs(MIB, &["-O", "^has_journal"]);
+    for (line, why) in [
+        ("mkfs nodir/new.img --size 64m", "nodir/new.img: cannot create it: No such file"),
+        ("mkfs new.img --size 0", "at least 4096 bytes"),
+        ("mkfs new.img --size 1k", "at least 4096 bytes"),
+        ("mkfs new.img --size 64q", "k, m, g or t"),
+        ("mkfs new.img --size 4k", "too small"),
+        ("mkfs new.img --size 64m -J device=missing", "missing: cannot open it: No such file"),
+        ("mkfs new.img --size 64m -E root_owner=bin:bin", "root_owner=1000:1000"),
+        ("mkfs new.img --size 1m -J size=4", "more than half"),
+        ("mkfs new.img --size 300k -O has_journal", "too small for a journal"),
+        ("mkfs new.img", "--size SIZE"),
+        ("info new.img", "cannot open it"),
+    ] {
+        let said = image.ends(line, 2);
+        assert!(said.contains(why), "{line}: {said}");
+        assert!(said.matches("os error").count() < 2, "{line}: {said}");
+        assert!(!image.folder().join("new.img").exists(), "{line}");
+    }
+}
+
+#[test]
+fn mkfs_does_what_mke2fs_does_with_little_room_and_no_features() {
+    let image = Image::mke2fs(MIB, &["-O", "^has_journal"]);
+    let said = image.ends("mkfs small.img --size 300k", 0);
+    assert!(said.contains("Journal: none") && said.contains("too small for a journal"), "{said}");
+    let said = image.ends("mkfs plain.img --size 8m -O none", 0);
+    assert!(said.contains("Journal: none") && !said.contains("extent"), "{said}");
+    image.ends("mkfs grows.img --size 8m -E resize=4g", 0);
+    for name in ["small.img", "plain.img", "grows.img"] {
+        image.ends(&format!("check {name}"), 0);
+        let judged = std::process::Command::new("e2fsck")
+            .arg("-fn")
+            .arg(image.folder().join(name))
+            .output()
+            .unwrap();
+        assert!(judged.status.success(), "{name}: {}", String::from_utf8_lossy(&judged.stdout));
+    }
+}
+
+#[test]
+fn what_an_image_says_of_itself_is_not_obeyed_by_a_terminal() {
+    let image = Image::mke2fs(MIB, &["-O", "^has_journal,^metadata_csum"]);
+    // s_volume_name and s_last_mounted.
+    image.poke(1024 + 0x78, b"a\x1b[31mred");
+    image.poke(1024 + 0x88, b"/x\x1b]0;title\x07");
+    let said = image.ends("info disk.img", 0);
+    assert!(!said.contains('\x1b') && !said.contains('\x07'), "{said:?}");
+    assert!(said.contains("a\\033[31mred"), "{said}");
+    assert!(said.lines().all(|l| l.chars().count() < 80), "{said}");
+}
+
+#[test]
 fn every_command_says_its_exit_status() {
     let image = Image::mke2fs(MIB, &["-O", "^has_journal"]);
     let commands = image.ends("--help", 0);

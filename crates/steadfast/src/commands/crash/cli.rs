@@ -18,21 +18,25 @@ pub enum Crash {
 #[command(after_help = "\
 Examples:
   steadfast crash run -- sh -c 'echo new > tmp; mv tmp config'
-  steadfast crash run --setup 'echo old > conf' --judge 'grep -qx \"old\\|new\" conf' -- ./update
+  steadfast crash run --setup 'echo old > conf' \\
+      --judge 'grep -qx \"old\\|new\" conf' -- ./update
   steadfast crash run -o data=writeback,noauto_da_alloc --cuts all -- ./update
-  steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" --judge-prints ok -- ./app
-  steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update     (needs root)
+  steadfast crash run --judge \"sqlite3 db 'pragma integrity_check'\" \\
+      --judge-prints ok -- ./app
+  steadfast crash run --fs kernel-ext4 -o noauto_da_alloc -- ./update
 
-The program runs in the mounted folder (also in STEADFAST_MOUNT). What it prints is shown and
-recorded: each line is something that it has promised. The judge is run by sh -c in each recovered
-tree (also in STEADFAST_TREE); the lines printed before the cut are in the file STEADFAST_PRINTED.
-Status 0 says that the tree is good. Without a judge, what all programs may expect is judged:
-what was synced is there, what was renamed over a file is whole, the file system is undamaged.
+The program runs in the mounted folder (also in STEADFAST_MOUNT). What it prints
+is shown and recorded: each line is something that it has promised. The judge is
+run by sh -c in each recovered tree (also in STEADFAST_TREE); the lines printed
+before the cut are in the file STEADFAST_PRINTED. Status 0 says that the tree is
+good. Without a judge, what all programs may expect is judged: what was synced
+is there, what was renamed over a file is whole, the file system is undamaged.
 
 Exit status: 0 nothing found, 1 something found (each with the command that
 shows it), 2 used wrongly, 3 not supported.
 
-Ctrl-C ends the program, then the waiting, then the judging; what is known is reported.")]
+Ctrl-C ends the program, then the waiting, then the judging; what is known is
+reported.")]
 pub struct CrashRun {
     /// File system: ext2, ext3, ext4 (Steadfast's); kernel-ext2, kernel-ext3, kernel-ext4, xfs,
     /// btrfs (the kernel's, as root)
@@ -105,12 +109,12 @@ pub struct JudgeArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  steadfast crash show run.crash                         what was recorded
-  steadfast crash show run.crash --cut 17                the story of state 17
-  steadfast crash show run.crash --cut 17 --shrink       the fewest writes that matter
+  steadfast crash show run.crash                       what was recorded
+  steadfast crash show run.crash --cut 17              the story of state 17
+  steadfast crash show run.crash --cut 17 --shrink     the fewest writes
   steadfast crash show run.crash --cut 17 --tree after/ --image crashed.img
   e2fsck -fn crashed.img
-  steadfast crash show data-at-risk --variant ordered --cut 17    a cut of `lab run data-at-risk`
+  steadfast crash show data-at-risk --variant ordered --cut 17
 
 Exit status: 0 nothing is wrong with the state, 1 something is, 2 used wrongly,
 3 not supported.")]

@@ -7,7 +7,8 @@
 //!
 //! 1. Nothing is written through what is in the way. A new object is made where no name is
 //!    (O_EXCL); what replaces another is made under no name or a spare one, finished, and renamed
-//!    over it. So a power cut or a failure in between leaves the old one.
+//!    over it. So a power cut or a failure in between leaves the old one. Only where both do not
+//!    fit, and the new one does without the old, the old one is removed first.
 //! 2. Until it is finished an object belongs to nobody else: mode 0600, folders 0700. The owner
 //!    is set before the mode, capabilities after the owner, times last.
 //! 3. Memory is bounded by the number of folders on the way down and of hard links whose
@@ -91,14 +92,17 @@ impl<'c, 'f> Copy<'c, 'f> {
             let copied = self.refuse_top(dir, name).and_then(|()| self.object(attr, dir, name));
             return self.outcome(copied);
         }
+        // A folder of the host that was there before is the caller's: it is filled, and stays
+        // whose it was. An image has no say in that.
         let top = match name {
-            None => Ok(dir),
+            None => Ok((dir, false)),
             Some(name) => self.folder(attr, dir, name),
         };
-        let ino = match top {
-            Ok(ino) => ino,
+        let (ino, is_new) = match top {
+            Ok(top) => top,
             Err(e) => return self.outcome(Err(e)),
         };
+        let keeps_its_own = !is_new && self.to.side == Side::Host;
         let path = self.from.path.clone();
         let mut walk = Walk::new(self.from.fs, self.from.side, attr, &path, Filled { ino });
         // Paths below the top are shown under the tops of both ends.
@@ -121,8 +125,10 @@ impl<'c, 'f> Copy<'c, 'f> {
                     let path = walk.path();
                     self.below = path.get(top..).unwrap_or_default().to_vec();
                     let Some((attr, folder)) = walk.leave() else { break };
-                    let kept = self.attributes(&attr, folder.ino);
-                    self.outcome(kept)?;
+                    if !(keeps_its_own && folder.ino == ino) {
+                        let kept = self.attributes(&attr, folder.ino);
+                        self.outcome(kept)?;
+                    }
                     self.let_go_folder(attr.ino, folder.ino);
                 }
             }
@@ -138,7 +144,7 @@ impl<'c, 'f> Copy<'c, 'f> {
         into: Ino,
     ) -> Result<(), Trouble> {
         walk.check(attr).map_err(Trouble::Refused)?;
-        let ino = self.folder(attr, into, name)?;
+        let (ino, _) = self.folder(attr, into, name)?;
         walk.enter(name, attr, Filled { ino }).map_err(Trouble::Refused)
     }
 
@@ -158,8 +164,8 @@ impl<'c, 'f> Copy<'c, 'f> {
         }
     }
 
-    /// Makes a folder, or takes the one that is there.
-    fn folder(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<Ino, Trouble> {
+    /// Makes a folder, or takes the one that is there; whether it is new.
+    fn folder(&mut self, attr: &Attr, dir: Ino, name: &[u8]) -> Result<(Ino, bool), Trouble> {
         match self.to.fs.mkdir(dir, name, self.node(attr, 0o700)) {
             Err(FsError::Exists) => {
                 let there = self.to.fs.lookup(dir, name).map_err(Trouble::To)?;
@@ -167,9 +173,9 @@ impl<'c, 'f> Copy<'c, 'f> {
                     let why = "is in the way: it exists and is not a folder";
                     return Err(Trouble::Blocked(why.into()));
                 }
-                Ok(there.ino)
+                Ok((there.ino, false))
             }
-            made => made.map(|a| a.ino).map_err(Trouble::To),
+            made => made.map(|a| (a.ino, true)).map_err(Trouble::To),
         }
     }
 

@@ -89,7 +89,10 @@ impl Copy<'_, '_> {
                     return Ok(ino);
                 }
                 // There is no room for both.
-                Err(Trouble::To(FsError::NoSpace { .. })) => {
+                Err(Trouble::To(full @ FsError::NoSpace { .. })) => {
+                    if !self.fits_instead_of(&there, attr) {
+                        return Err(Trouble::To(full));
+                    }
                     self.to.fs.unlink(dir, name).map_err(Trouble::To)?;
                     return self.new_object(attr, dir, name);
                 }
@@ -117,6 +120,20 @@ impl Copy<'_, '_> {
                 Err(e)
             }
         }
+    }
+
+    /// Whether an object surely fits once the one at its place is removed: if not, the old one is
+    /// worth more than a failed attempt.
+    fn fits_instead_of(&self, there: &Attr, new: &Attr) -> bool {
+        /// Units of 512 bytes for pointers, attributes and the folder.
+        const BESIDE: u64 = 2048;
+        let Ok(room) = self.to.fs.statfs() else { return false };
+        let free = room.blocks_available.saturating_mul(u64::from(room.block_size)) / 512;
+        // Other names of it, or who has it open, would keep its blocks.
+        let freed = if there.nlink == 1 { there.blocks_512 } else { 0 };
+        // As if it had no holes: what a file takes on another file system says little.
+        let data = new.size / 512;
+        free.saturating_add(freed) >= data + data / 64 + BESIDE
     }
 
     fn check_replaceable(&self, there: &Attr) -> Result<(), Trouble> {

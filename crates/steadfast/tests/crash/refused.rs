@@ -49,3 +49,13 @@ fn what_a_program_leaves_running_does_not_keep_the_mount() {
     let here = lab.path("").display().to_string();
     assert!(!table.contains(&here), "something is still mounted in {here}:\n{table}");
 }
+
+#[test]
+fn who_changes_nothing_has_nothing_at_stake() {
+    let Some(lab) = Lab::new() else { return };
+    let out = lab.crash(&["run", "--linger", "0", "--", "false"]);
+    let said = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{said}{}", text(&out.stderr));
+    assert!(said.contains("ended with status 1"), "{said}");
+    assert!(said.contains("nothing in what is measured") && said.contains("at stake"), "{said}");
+}

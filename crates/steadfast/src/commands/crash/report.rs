@@ -50,7 +50,10 @@ impl Report<'_> {
         let of_kernel = matches!(self.setup.fs, Fs::Kernel(_)) && self.judge.is_none();
         let unseen = "what was promised: nobody sees the calls to the kernel's file systems";
         let reasons = self.outcome.unmeasured.iter().map(String::as_str);
-        of_kernel.then_some(unseen).into_iter().chain(reasons).collect()
+        let changed_nothing = !of_kernel && self.run.own_calls() == 0;
+        let no_calls = "the program changed nothing in the mounted folder: nothing was at stake";
+        let first = of_kernel.then_some(unseen).or(changed_nothing.then_some(no_calls));
+        first.into_iter().chain(reasons).collect()
     }
 }
 

@@ -1,5 +1,6 @@
 //! A scenario in TOML: devices, file system, workload, variants; tables and reports out.
 
+pub mod devices;
 mod error;
 pub mod report;
 pub mod results;

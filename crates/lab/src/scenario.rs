@@ -8,8 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use steadfast_crash::risk::PeerKind;
-use steadfast_devices::model::hdd::WriteCache;
-use steadfast_devices::model::{EmmcParams, HddParams, ModelParams, NvramParams, SsdParams};
+use steadfast_devices::model::ModelParams;
 
 use crate::LabError;
 use crate::results::Figure;
@@ -46,7 +45,7 @@ pub struct Scenario {
     pub workload: Workload,
     /// Devices by name.
     #[serde(rename = "device")]
-    pub devices: BTreeMap<String, DeviceSpec>,
+    pub devices: BTreeMap<String, ModelParams>,
     /// Variants to compare; the first that is measured is the baseline.
     #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
@@ -70,84 +69,6 @@ impl Default for Machine {
     fn default() -> Self {
         Machine { cpus: 4, page_cache_per_data: 0.5 }
     }
-}
-
-/// A device: a model with what differs from its data sheet, or memory.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum DeviceSpec {
-    /// A disk drive.
-    Hdd(HddParams),
-    /// A battery-backed memory card.
-    Nvram(NvramParams),
-    /// A solid-state drive.
-    Ssd(SsdParams),
-    /// Embedded flash.
-    Emmc(EmmcParams),
-    /// Memory without a battery, without time of its own.
-    Ram(RamParams),
-}
-
-impl DeviceSpec {
-    /// Capacity of a disk drive in sectors of 512 bytes; 0 of anything else.
-    pub(crate) fn sectors(&self) -> u64 {
-        match self {
-            DeviceSpec::Hdd(disk) => disk.sectors,
-            _ => 0,
-        }
-    }
-
-    /// The device for a run whose files have `part / whole` of their size. Of a disk drive it is a
-    /// scale model: capacity shrinks as the files do, tracks, rotation and the times for a third
-    /// of the stroke and all of it stay. So the arm travels between the files the same share of
-    /// the stroke, in the same time, as at the full size; on a disk of the full capacity the
-    /// smaller files would lie closer together and seeks would be too short. Other devices have
-    /// no distances and stay as they are.
-    #[must_use]
-    pub fn scaled(&self, part: u64, whole: u64) -> DeviceSpec {
-        let DeviceSpec::Hdd(disk) = self else { return self.clone() };
-        let sectors = u128::from(disk.sectors) * u128::from(part) / u128::from(whole.max(1));
-        // OK to cast: at most what it was.
-        let sectors = (sectors as u64 / 8 * 8).clamp(8, disk.sectors.max(8));
-        DeviceSpec::Hdd(HddParams { sectors, ..disk.clone() })
-    }
-
-    /// The model; a RAM disk is none.
-    pub fn model(&self) -> Option<ModelParams> {
-        Some(match self {
-            DeviceSpec::Hdd(p) => ModelParams::Hdd(p.clone()),
-            DeviceSpec::Nvram(p) => ModelParams::Nvram(p.clone()),
-            DeviceSpec::Ssd(p) => ModelParams::Ssd(p.clone()),
-            DeviceSpec::Emmc(p) => ModelParams::Emmc(p.clone()),
-            DeviceSpec::Ram(_) => return None,
-        })
-    }
-
-    /// What it is, for people.
-    pub fn description(&self) -> String {
-        match self {
-            DeviceSpec::Hdd(p) => {
-                let cache = match p.write_cache {
-                    WriteCache::Off => "write cache off",
-                    WriteCache::On => "write cache on",
-                    WriteCache::Lying => "write cache on, flushes ignored",
-                };
-                format!("{}, {cache}", p.description)
-            }
-            DeviceSpec::Nvram(p) => p.description.clone(),
-            DeviceSpec::Ssd(p) => p.description.clone(),
-            DeviceSpec::Emmc(p) => p.description.clone(),
-            DeviceSpec::Ram(p) => format!("RAM disk of {}", p.size),
-        }
-    }
-}
-
-/// Parameters of a RAM disk.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RamParams {
-    /// Size in bytes, with k/m/g.
-    pub size: String,
 }
 
 /// One variant.
@@ -254,12 +175,9 @@ impl Scenario {
 
     /// Whether a variant stands on a device that breaks its promises: the control.
     pub fn lies(&self, variant: &Variant) -> bool {
-        std::iter::once(&variant.disk).chain(&variant.journal).any(|name| {
-            matches!(
-                self.devices.get(name),
-                Some(DeviceSpec::Hdd(p)) if p.write_cache == WriteCache::Lying
-            )
-        })
+        std::iter::once(&variant.disk)
+            .chain(&variant.journal)
+            .any(|name| self.devices.get(name).is_some_and(|d| d.lying_cache_bytes().is_some()))
     }
 
     /// The kernel's file system that a variant asks for.
@@ -276,7 +194,7 @@ impl Scenario {
         if v.journal.is_some() {
             return wrong("a variant with 'kernel' has its journal on the disk".into());
         }
-        if self.devices.get(&v.disk).is_some_and(|d| d.model().is_none()) {
+        if self.devices.get(&v.disk).is_some_and(|d| !d.takes_time()) {
             return wrong("a variant with 'kernel' needs a modelled disk".into());
         }
         Ok(())
@@ -347,19 +265,6 @@ mod tests {
     #[test]
     fn embedded_scenarios_parse() {
         assert!(Scenario::embedded().iter().any(|s| s.name == "nvram-journal"));
-    }
-
-    #[test]
-    fn a_scaled_disk_shrinks_and_keeps_its_times() {
-        let disk = HddParams::default();
-        let DeviceSpec::Hdd(quarter) = DeviceSpec::Hdd(disk.clone()).scaled(1 << 30, 4 << 30)
-        else {
-            panic!("a disk stays a disk");
-        };
-        assert_eq!(quarter.sectors, disk.sectors / 32 * 8);
-        assert_eq!(HddParams { sectors: disk.sectors, ..quarter }, disk);
-        let card = DeviceSpec::Nvram(NvramParams::default());
-        assert_eq!(card.scaled(1, 4), card);
     }
 
     #[test]

@@ -4,99 +4,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::model::{Emmc, Hdd, Model, Nvram, Promise, Ssd};
-use steadfast_devices::source::Ram;
-use steadfast_devices::store::Store;
+use steadfast_devices::model::Model;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
 use steadfast_vfs::TransactPolicy;
 
-use crate::scenario::{DeviceSpec, Scenario, Variant};
+use crate::scenario::{Scenario, Variant};
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
 pub const EPOCH_SECONDS: u64 = 1_704_067_200;
-
-/// A device of the scenario, with its contents at hand.
-#[derive(Clone)]
-pub enum Device {
-    /// A model.
-    Model(Arc<dyn Model>),
-    /// A RAM disk.
-    Ram(Arc<Ram>),
-}
-
-impl Device {
-    /// Builds the device that `spec` describes, all zeros.
-    pub fn build(name: &str, spec: &DeviceSpec) -> Result<Device, String> {
-        let made = |e: steadfast_devices::model::ModelError| e.to_string();
-        let model: Arc<dyn Model> = match spec {
-            DeviceSpec::Hdd(p) => Arc::new(Hdd::new(name, p).map_err(made)?),
-            DeviceSpec::Nvram(p) => Arc::new(Nvram::new(name, p).map_err(made)?),
-            DeviceSpec::Ssd(p) => Arc::new(Ssd::new(name, p).map_err(made)?),
-            DeviceSpec::Emmc(p) => Arc::new(Emmc::new(name, p).map_err(made)?),
-            DeviceSpec::Ram(p) => {
-                let size = crate::size::parse(&p.size)
-                    .map_err(|e| format!("device '{name}': size {:?}: {e}", p.size))?;
-                return Ok(Device::Ram(Arc::new(Ram::new(name, size / 4096 * 4096))));
-            }
-        };
-        Ok(Device::Model(model))
-    }
-
-    /// The device itself.
-    pub fn block(&self) -> Arc<dyn BlockDevice> {
-        match self {
-            Device::Model(m) => Arc::clone(m) as Arc<dyn BlockDevice>,
-            Device::Ram(r) => Arc::clone(r) as Arc<dyn BlockDevice>,
-        }
-    }
-
-    /// Its contents now.
-    pub fn contents(&self) -> Store {
-        match self {
-            Device::Model(m) => m.contents(),
-            Device::Ram(r) => r.store(),
-        }
-    }
-
-    /// Puts `contents` in, as if the device had been filled elsewhere.
-    pub fn fill(&self, contents: Store) -> Result<(), String> {
-        match self {
-            Device::Model(m) => m.set_contents(contents).map_err(|e| e.to_string()),
-            Device::Ram(r) => {
-                r.replace(contents);
-                Ok(())
-            }
-        }
-    }
-
-    /// Whether its flushes can be believed.
-    pub fn lies(&self) -> bool {
-        matches!(self, Device::Model(m) if m.promise() == Promise::LyingFlush)
-    }
-}
 
 /// A variant's devices: the disk and, where it has one, the journal's.
 #[derive(Clone)]
 pub struct Devices {
     /// Holds the file system.
-    pub disk: Device,
+    pub disk: Arc<dyn Model>,
     /// Holds an external journal.
-    pub journal: Option<Device>,
+    pub journal: Option<Arc<dyn Model>>,
 }
 
 impl Devices {
     /// Builds a variant's devices, all zeros.
     pub fn build(scenario: &Scenario, variant: &Variant) -> Result<Devices, String> {
         // OK to index: the scenario's check found every device described.
-        let device = |name: &String| Device::build(name, &scenario.devices[name]);
+        let device = |name: &String| scenario.devices[name].build(name).map_err(|e| e.to_string());
         let journal = variant.journal.as_ref().map(device).transpose()?;
         Ok(Devices { disk: device(&variant.disk)?, journal })
     }
 
     /// Disk first, then the journal's device.
-    pub fn all(&self) -> impl Iterator<Item = &Device> {
+    pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
         std::iter::once(&self.disk).chain(&self.journal)
+    }
+
+    /// The disk as blocks.
+    pub fn disk_blocks(&self) -> Arc<dyn BlockDevice> {
+        Arc::clone(&self.disk) as Arc<dyn BlockDevice>
+    }
+
+    /// The journal's device as blocks.
+    pub fn journal_blocks(&self) -> Option<Arc<dyn BlockDevice>> {
+        self.journal.as_ref().map(|j| Arc::clone(j) as Arc<dyn BlockDevice>)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The data-at-risk scenario, small: what is known of each mode must show in its figures.
 
+use steadfast_devices::model::ModelParams;
 use steadfast_lab::results::{Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
@@ -16,8 +17,7 @@ fn small() -> Scenario {
     let files = scenario.workload.files.as_mut().unwrap();
     (files.seconds, files.pause_ms) = (2.5, 2.5);
     (files.log_kb, files.table_kb) = (64, 256);
-    let steadfast_lab::scenario::DeviceSpec::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap()
-    else {
+    let ModelParams::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap() else {
         panic!("the scenario's disk is an SSD");
     };
     disk.sectors = (64 << 20) / 512;

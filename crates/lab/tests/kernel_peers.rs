@@ -2,8 +2,9 @@
 //! nothing here depends on how fast the machine is. Needs root, FUSE and loop devices, as CI has
 //! them.
 
+use steadfast_devices::model::ModelParams;
 use steadfast_lab::results::{Results, RiskRow};
-use steadfast_lab::scenario::{DeviceSpec, Scenario};
+use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
 /// A soak makes so many times as many cuts.
@@ -21,7 +22,7 @@ fn small(names: &[&str]) -> Scenario {
     // By rounds, not by time: on a slow machine it takes longer.
     (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);
     (files.log_kb, files.table_kb) = (64, 256);
-    let DeviceSpec::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap() else {
+    let ModelParams::Ssd(disk) = scenario.devices.get_mut("ssd").unwrap() else {
         panic!("the scenario's disk is an SSD");
     };
     // XFS does not take less.

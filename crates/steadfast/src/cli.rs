@@ -467,6 +467,21 @@ pub struct NewJournal {
 pub enum Lab {
     /// List the scenarios that come with the program
     List,
+    /// List the device models and their parameters, each with its source
+    #[command(after_help = "\
+Examples:
+  steadfast lab devices
+  steadfast lab devices hdd
+  steadfast lab devices --format json | jq '.kinds[].kind'")]
+    Devices {
+        /// A kind, with its parameters
+        #[arg(value_name = "KIND", conflicts_with = "format",
+            value_parser = clap::builder::PossibleValuesParser::new(device_kinds()))]
+        kind: Option<String>,
+        /// All kinds with their parameters, for documents and programs
+        #[arg(long, value_name = "FORMAT")]
+        format: Option<ListFormat>,
+    },
     /// Run a scenario and show speed and data at risk
     #[command(after_help = "\
 Examples:
@@ -475,6 +490,19 @@ Examples:
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
   steadfast lab run my-setup.toml --json - | jq .ratios")]
     Run(LabRun),
+}
+
+/// How a list is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ListFormat {
+    /// Tables of Markdown
+    Markdown,
+    /// JSON
+    Json,
+}
+
+fn device_kinds() -> Vec<&'static str> {
+    steadfast_devices::model::KINDS.iter().map(|kind| kind.name).collect()
 }
 
 /// How to run a scenario.

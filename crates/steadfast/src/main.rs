@@ -134,6 +134,9 @@ fn is_closed_pipe(e: &anyhow::Error) -> bool {
 fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         Command::Lab(Lab::List) => lab::list(out)?,
+        Command::Lab(Lab::Devices { kind, format }) => {
+            lab::devices(kind.as_deref(), format, out)?;
+        }
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,

@@ -11,23 +11,23 @@
 //! such a recorder only one thing more: whether its flush can be believed ([`Model::promise`]).
 
 mod agenda;
+mod checker;
 pub mod emmc;
 mod engine;
 pub mod hdd;
+mod kinds;
 pub mod nvram;
-mod params;
+pub mod parameters;
 pub mod ssd;
 #[cfg(test)]
 mod testbench;
 
-use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
 use steadfast_block::BlockDevice;
 
 use crate::store::Store;
 pub use emmc::{Emmc, EmmcParams};
 pub use hdd::{Hdd, HddParams};
+pub use kinds::{KINDS, ModelParams};
 pub use nvram::{Nvram, NvramParams};
 pub use ssd::{Ssd, SsdParams};
 
@@ -37,7 +37,7 @@ pub enum ModelError {
     /// A parameter makes no sense.
     #[error("{model} parameter {name} = {value}: {why}")]
     Parameter {
-        /// `hdd`, `nvram`, `ssd` or `emmc`.
+        /// The kind of device.
         model: &'static str,
         /// The field's name.
         name: &'static str,
@@ -82,36 +82,6 @@ pub trait Model: BlockDevice {
     /// Whether flush and FUA can be believed.
     fn promise(&self) -> Promise {
         Promise::Honest
-    }
-}
-
-/// The parameters of any model, as a scenario gives them: `kind = "hdd"` and so on, with any of
-/// the parameters that differ from the preset.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum ModelParams {
-    /// A disk.
-    Hdd(HddParams),
-    /// A battery-backed memory card.
-    Nvram(NvramParams),
-    /// A solid-state disk.
-    Ssd(SsdParams),
-    /// An embedded flash chip.
-    Emmc(EmmcParams),
-}
-
-impl ModelParams {
-    /// Makes the device, empty, in the caller's world.
-    ///
-    /// # Errors
-    /// [`ModelError::Parameter`] names the parameter that makes no sense.
-    pub fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        Ok(match self {
-            ModelParams::Hdd(p) => Arc::new(Hdd::new(name, p)?),
-            ModelParams::Nvram(p) => Arc::new(Nvram::new(name, p)?),
-            ModelParams::Ssd(p) => Arc::new(Ssd::new(name, p)?),
-            ModelParams::Emmc(p) => Arc::new(Emmc::new(name, p)?),
-        })
     }
 }
 

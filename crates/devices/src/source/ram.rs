@@ -4,6 +4,8 @@
 //! [`Store`], so that they are sparse, packed, and copied in no time: [`Ram::store`] is how the
 //! crash tools look at a device, [`Ram::from_store`] how they start one from what a cut left.
 
+mod params;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,6 +17,7 @@ use steadfast_runtime::Mutex;
 
 use crate::model::{Model, ModelError};
 use crate::store::Store;
+pub use params::RamParams;
 
 /// A RAM disk. Clones are the same device.
 #[derive(Clone)]

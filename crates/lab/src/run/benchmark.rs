@@ -46,7 +46,7 @@ fn simulated(
     report: Report,
 ) -> Result<(iozone::Results, f64), String> {
     let devices = Devices::build(scenario, variant)?;
-    let (disk, journal) = (devices.disk.block(), devices.journal.as_ref().map(|j| j.block()));
+    let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
     make(&disk, journal.as_ref(), variant, Contents::Zeros)?;
     let mut options = mount_options(&variant.mount)?;
     options.journal_device = journal;

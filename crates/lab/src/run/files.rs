@@ -17,7 +17,7 @@ use super::power::{plan, row};
 use super::{Outcome, Report, Setting};
 use crate::results::{Clock, FilesRow, LyingRow, Percentiles};
 use crate::scenario::Variant;
-use crate::stack::{Device, Devices, make};
+use crate::stack::{Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
 pub(super) const MEMORY: u64 = 64 << 20;
@@ -146,7 +146,8 @@ fn files_row(variant: &Variant, spoken: &Spoken) -> FilesRow {
 fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, String> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     for device in devices.all() {
-        device.fill(old_contents(device.block().info().size))?;
+        let old = old_contents(device.info().size);
+        device.set_contents(old).map_err(|e| e.to_string())?;
     }
     let log = RecordLog::new();
     log.pause(true);
@@ -158,7 +159,7 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, S
     let mut bases: Vec<Store> = Vec::new();
     let mut begin = || {
         recorded.flush()?;
-        bases = devices.all().map(Device::contents).collect();
+        bases = devices.all().map(|d| d.contents()).collect();
         // Nothing that happened before can be cut.
         log.clear();
         log.pause(false);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Load, Outcome, Part, Setting};
 use crate::results::{Clock, FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
-use crate::scenario::{DeviceSpec, Scenario, Variant};
+use crate::scenario::Variant;
 
 /// What the speeds are of, where the kernel's file systems take part.
 const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same \
@@ -101,9 +101,11 @@ impl Setting {
 
     /// Says that disks were scaled with the files.
     fn scale_note(&self) -> Option<String> {
-        let of = |s: &Scenario| s.devices.values().map(DeviceSpec::sectors).sum::<u64>();
-        let (measured, whole) = (of(&self.measured), of(&self.scenario));
-        (measured < whole).then(|| {
+        let mut devices = self.measured.devices.iter().map(|(name, d)| {
+            // OK to index: it is a scenario of the same devices.
+            (d.bytes(), self.scenario.devices[name].bytes())
+        });
+        devices.find(|(measured, whole)| measured < whole).map(|(measured, whole)| {
             format!(
                 "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \
                  capacity, as of the files' size, so that seeks take as long as at the full size.",

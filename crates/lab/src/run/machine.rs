@@ -7,12 +7,13 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_crash::explore::{Booted, Machine};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 use steadfast_pagecache::Settings;
 
-use crate::scenario::{DeviceSpec, Scenario, Variant};
-use crate::stack::{Device, Devices, mount_options};
+use crate::scenario::{Scenario, Variant};
+use crate::stack::{Devices, mount_options};
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
@@ -49,20 +50,20 @@ impl Modelled {
         Ext4::mount(Arc::clone(&devices.disk), options).map_err(|e| e.to_string())
     }
 
-    fn durability(&self, name: &str, device: &Device) -> Durability {
-        match &self.scenario.devices[name] {
-            DeviceSpec::Hdd(p) if device.lies() => Durability::Lying {
-                cache_bytes: u64::from(p.write_buffer_kb) << 10,
-                drains_within: LYING_DRAINS_WITHIN,
-            },
-            _ => Durability::of(&device.block().info()),
+    fn durability(&self, name: &str, device: &dyn Model) -> Durability {
+        match self.scenario.devices[name].lying_cache_bytes() {
+            Some(cache_bytes) => {
+                Durability::Lying { cache_bytes, drains_within: LYING_DRAINS_WITHIN }
+            }
+            None => Durability::of(&device.info()),
         }
     }
 
     /// Puts a recording over each device.
     pub fn recorded(&self, devices: &Devices, log: &RecordLog) -> RecordedDevices {
-        let filter = |name: &str, d: &Device| -> Arc<dyn BlockDevice> {
-            Arc::new(Record::with_durability(d.block(), log, self.durability(name, d)))
+        let filter = |name: &str, d: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
+            let durability = self.durability(name, &**d);
+            Arc::new(Record::with_durability(Arc::clone(d) as Arc<_>, log, durability))
         };
         let names = devices.journal.as_ref().zip(self.variant.journal.as_ref());
         RecordedDevices {
@@ -76,14 +77,13 @@ impl Machine for Modelled {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
         let devices = Devices::build(&self.scenario, &self.variant)?;
         for (device, contents) in devices.all().zip(contents) {
-            device.fill(contents)?;
+            device.set_contents(contents).map_err(|e| e.to_string())?;
         }
         let recorded = match log {
             Some(log) => self.recorded(&devices, log),
-            None => RecordedDevices {
-                disk: devices.disk.block(),
-                journal: devices.journal.as_ref().map(Device::block),
-            },
+            None => {
+                RecordedDevices { disk: devices.disk_blocks(), journal: devices.journal_blocks() }
+            }
         };
         let fs = self.mount(&recorded)?;
         let mounted = Arc::clone(&fs);
@@ -91,7 +91,7 @@ impl Machine for Modelled {
             fs,
             shut_down: Box::new(move || {
                 mounted.unmount().map_err(|e| e.to_string())?;
-                Ok(devices.all().map(Device::contents).collect())
+                Ok(devices.all().map(|d| d.contents()).collect())
             }),
         })
     }

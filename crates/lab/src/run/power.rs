@@ -17,7 +17,7 @@ use super::machine::Modelled;
 use super::{Report, Setting};
 use crate::results::{Percentiles, RiskRow};
 use crate::scenario::Variant;
-use crate::stack::{Device, Devices, make};
+use crate::stack::{Devices, make};
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
 pub(super) const E2FSCK_EVERY: u64 = 10;
@@ -71,7 +71,7 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     let recorded = machine.recorded(&devices, &log);
     make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, Contents::Zeros)?;
     recorded.flush()?;
-    let bases: Vec<Store> = devices.all().map(Device::contents).collect();
+    let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);
     let fs = machine.mount(&recorded)?;
     let ledger = Arc::new(Ledger::new(&log));

@@ -85,8 +85,9 @@ fn available(kernel: &str) -> Result<(), String> {
 }
 
 fn model_of(setting: &Setting, device: &str) -> Result<ModelParams, String> {
-    let model = setting.scenario.devices[device].model();
-    model.ok_or_else(|| format!("device '{device}' is no model: it has no time of its own"))
+    let params = &setting.scenario.devices[device];
+    let no_time = || format!("device '{device}' is no model: it has no time of its own");
+    params.takes_time().then(|| params.clone()).ok_or_else(no_time)
 }
 
 /// Runs the workload on the kernel's file system.

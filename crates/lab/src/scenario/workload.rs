@@ -16,7 +16,7 @@ pub struct Workload {
     #[serde(default)]
     pub quick_size: Option<String>,
     /// Whether a run at `quick_size` is a scale model: the capacity of its disks (`hdd`) shrinks
-    /// with the files. See [`DeviceSpec::scaled`](super::DeviceSpec::scaled).
+    /// with the files. See [`ModelParams::scaled`](steadfast_devices::model::ModelParams::scaled).
     #[serde(default)]
     pub quick_scales_disks: bool,
     /// File size (`-s`) of the recorded run whose power is cut.

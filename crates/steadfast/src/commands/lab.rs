@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use steadfast_devices::model::parameters::Kind;
+use steadfast_lab::devices;
 use steadfast_lab::results::Results;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
 
-use crate::cli::LabRun;
+use crate::cli::{LabRun, ListFormat};
 use crate::terminal::{self, Progress};
 use crate::{Outcome, Usage};
 
@@ -19,6 +21,25 @@ pub fn list(out: &mut dyn Write) -> Result<()> {
         let width = s.variants.iter().map(|v| v.name.len()).max().unwrap_or(0);
         for v in &s.variants {
             writeln!(out, "    {:width$}  {}", v.name, v.label)?;
+        }
+    }
+    Ok(())
+}
+
+/// Lists the kinds of devices, or one with its parameters.
+pub fn devices(kind: Option<&str>, format: Option<ListFormat>, out: &mut dyn Write) -> Result<()> {
+    match (kind.and_then(Kind::of_name), format) {
+        (Some(kind), _) => write!(out, "{}", devices::text(kind))?,
+        (None, Some(ListFormat::Markdown)) => write!(out, "{}", devices::markdown())?,
+        (None, Some(ListFormat::Json)) => {
+            writeln!(out, "{}", serde_json::to_string_pretty(&devices::json())?)?;
+        }
+        (None, None) => {
+            write!(out, "{}", devices::list())?;
+            writeln!(
+                out,
+                "\nThe parameters of one, with their sources: steadfast lab devices KIND"
+            )?;
         }
     }
     Ok(())

@@ -32,8 +32,7 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
         return Err(Usage(why).into());
     }
     let devices = Devices::build(&scenario, variant).map_err(Usage)?;
-    let disk = devices.disk.block();
-    let journal = devices.journal.as_ref().map(stack::Device::block);
+    let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
     stack::make(&disk, journal.as_ref(), variant, Contents::Zeros).map_err(|e| anyhow!(e))?;
     let given = wanted.text.clone();
     let both = [variant.mount.clone(), given];

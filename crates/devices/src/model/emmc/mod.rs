@@ -22,10 +22,13 @@
 mod chip;
 mod params;
 
+use std::sync::Arc;
+
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::{Model, ModelError};
+use super::parameters::{Describe, Kind, describe_parameters};
+use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use chip::Chip;
 pub use params::EmmcParams;
@@ -72,6 +75,40 @@ impl Model for Emmc {
         self.engine.set_contents(contents)?;
         self.engine.with_physics(|chip| chip.set_used(&populated));
         Ok(())
+    }
+}
+
+impl Describe for EmmcParams {
+    const KIND: Kind = Kind {
+        name: "emmc",
+        title: "embedded flash chip",
+        preset: "Samsung eMMC Pro Class 1500, 16 GB",
+        physics: "one command at a time, erase groups, cache",
+        parameters: EmmcParams::PARAMETERS,
+        default: || ModelParams::Emmc(EmmcParams::default()),
+        test_disk_bytes_min: Some(1 << 20),
+    };
+
+    describe_parameters!();
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.derive().map(drop)
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Emmc::new(name, self)?))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sectors * 512
+    }
+
+    fn test_disk(self, bytes: u64) -> Self {
+        EmmcParams { sectors: bytes / 512, cache: true, ..self }
     }
 }
 

@@ -1,47 +1,48 @@
 //! What describes an embedded flash chip.
 
-use serde::{Deserialize, Serialize};
-
 use crate::model::ModelError;
-use crate::model::params::{Checker, Rate};
+use crate::model::checker::{Checker, Rate};
+use crate::model::parameters::{Source, parameters};
 
-/// The parameters of an [`Emmc`](super::Emmc). Default: [`EmmcParams::pro_class_1500_16`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct EmmcParams {
-    /// What it is, for people.
-    pub description: String,
-    /// Capacity in sectors of 512 bytes.
-    pub sectors: u64,
-    /// Command and response on the bus, and the host's handling of them.
-    pub command_us: f64,
-    /// Rate of the bus.
-    pub bus_mb_per_s: f64,
-    /// Before the first byte of a read that does not continue the one before.
-    pub read_access_us: f64,
-    /// Rate at which the flash is read.
-    pub read_mb_per_s: f64,
-    /// For a write beside its bytes: programming the last page and the mapping.
-    pub write_access_us: f64,
-    /// Rate at which the flash is programmed.
-    pub write_mb_per_s: f64,
-    /// Size of an erase group in KiB.
-    pub erase_group_kb: u32,
-    /// Erase groups that can be written to at a time.
-    pub open_groups: u32,
-    /// Erasing a group.
-    pub erase_ms: f64,
-    /// Whether the volatile cache is on.
-    pub cache: bool,
-    /// Its size in KiB.
-    pub cache_kb: u32,
-    /// What a flush costs beside writing out the cache.
-    pub flush_us: f64,
-}
+const SHEET: Source = Source::Sheet("Samsung, announcement of eMMC Pro Class 1500, August 2012");
+const JEDEC: Source = Source::Sheet("JEDEC JESD84-B45");
 
-impl Default for EmmcParams {
-    fn default() -> Self {
-        EmmcParams::pro_class_1500_16()
+parameters! {
+    /// The parameters of an [`Emmc`](super::Emmc). Default: [`EmmcParams::pro_class_1500_16`].
+    pub struct EmmcParams {
+        /// What it is, for people.
+        description: String = "eMMC 4.5, 16 GB (model of Samsung eMMC Pro Class 1500)".into(), "",
+            Source::Choice;
+        /// Capacity in sectors of 512 bytes.
+        sectors: u64 = 30_777_344, "sectors of 512 bytes",
+            Source::Assumed("not published");
+        /// Command and response on the bus, and the host's handling of them.
+        command_us: f64 = 20.0, "us",
+            Source::Assumed("not published");
+        /// Rate of the bus.
+        bus_mb_per_s: f64 = 200.0, "MB/s", JEDEC;
+        /// Before the first byte of a read that does not continue the one before.
+        read_access_us: f64 = 236.0, "us",
+            Source::Follows("3,500 random reads a second (announcement)");
+        /// Rate at which the flash is read.
+        read_mb_per_s: f64 = 140.0, "MB/s", SHEET;
+        /// For a write beside its bytes: programming the last page and the mapping.
+        write_access_us: f64 = 544.0, "us",
+            Source::Follows("1,500 random writes a second (announcement)");
+        /// Rate at which the flash is programmed.
+        write_mb_per_s: f64 = 50.0, "MB/s", SHEET;
+        /// Size of an erase group in KiB.
+        erase_group_kb: u32 = 512, "KiB", Source::Sheet("`erase_size` that such parts report");
+        /// Erase groups that can be written to at a time.
+        open_groups: u32 = 64, "groups", Source::Assumed("not published");
+        /// Erasing a group.
+        erase_ms: f64 = 2.0, "ms", Source::Assumed("not published");
+        /// Whether the volatile cache is on.
+        cache: bool = false, "", Source::Choice;
+        /// Its size in KiB.
+        cache_kb: u32 = 512, "KiB", Source::Assumed("not published");
+        /// What a flush costs beside writing out the cache.
+        flush_us: f64 = 565.0, "us", Source::Assumed("not published");
     }
 }
 
@@ -49,22 +50,7 @@ impl EmmcParams {
     /// Samsung eMMC Pro Class 1500, 16 GB. What comes from where is in the text of
     /// [`emmc`](super).
     pub fn pro_class_1500_16() -> Self {
-        EmmcParams {
-            description: "eMMC 4.5, 16 GB (model of Samsung eMMC Pro Class 1500)".into(),
-            sectors: 30_777_344,
-            command_us: 20.0,
-            bus_mb_per_s: 200.0,
-            read_access_us: 236.0,
-            read_mb_per_s: 140.0,
-            write_access_us: 544.0,
-            write_mb_per_s: 50.0,
-            erase_group_kb: 512,
-            open_groups: 64,
-            erase_ms: 2.0,
-            cache: false,
-            cache_kb: 512,
-            flush_us: 565.0,
-        }
+        EmmcParams::default()
     }
 }
 

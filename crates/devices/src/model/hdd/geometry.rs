@@ -9,7 +9,7 @@
 
 use super::params::HddParams;
 use crate::model::ModelError;
-use crate::model::params::Checker;
+use crate::model::checker::Checker;
 
 #[derive(Debug, Clone, Copy)]
 struct Zone {

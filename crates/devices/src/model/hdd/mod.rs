@@ -39,10 +39,13 @@ mod read_cache;
 mod seek;
 mod write_buffer;
 
+use std::sync::Arc;
+
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::{Model, ModelError, Promise};
+use super::parameters::{Describe, Kind, describe_parameters};
+use super::{Model, ModelError, ModelParams, Promise};
 use crate::store::Store;
 use drive::Drive;
 pub use params::{HddParams, QueuePolicy, WriteCache};
@@ -95,6 +98,62 @@ impl Model for Hdd {
 
     fn promise(&self) -> Promise {
         self.promise
+    }
+}
+
+impl Describe for HddParams {
+    const KIND: Kind = Kind {
+        name: "hdd",
+        title: "disk drive",
+        preset: "Seagate Cheetah 15K.6, 146 GB",
+        physics: "seek curve through three points, rotation from absolute time, 16 zones, skews, \
+                  command queue by shortest positioning time with an age limit, segmented read \
+                  cache, write cache off, on or lying",
+        parameters: HddParams::PARAMETERS,
+        default: || ModelParams::Hdd(HddParams::default()),
+        test_disk_bytes_min: Some(1 << 30),
+    };
+
+    describe_parameters!();
+
+    fn description(&self) -> String {
+        let cache = match self.write_cache {
+            WriteCache::Off => "write cache off",
+            WriteCache::On => "write cache on",
+            WriteCache::Lying => "write cache on, flushes ignored",
+        };
+        format!("{}, {cache}", self.description)
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.derive().map(drop)
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Hdd::new(name, self)?))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sectors * 512
+    }
+
+    fn test_disk(self, bytes: u64) -> Self {
+        HddParams { sectors: bytes / 512, write_cache: WriteCache::On, ..self }
+    }
+
+    /// Capacity shrinks as the files do; tracks, rotation and the times for a third of the stroke
+    /// and all of it stay. So the arm travels between the files the same share of the stroke, in
+    /// the same time, as at the full size; on a disk of the full capacity the smaller files would
+    /// lie closer together and seeks would be too short.
+    fn scaled(&self, part: u64, whole: u64) -> Self {
+        let sectors = u128::from(self.sectors) * u128::from(part) / u128::from(whole.max(1));
+        // OK to cast: at most what it was.
+        let sectors = (sectors as u64 / 8 * 8).clamp(8, self.sectors.max(8));
+        HddParams { sectors, ..self.clone() }
+    }
+
+    fn lying_cache_bytes(&self) -> Option<u64> {
+        (self.write_cache == WriteCache::Lying).then(|| u64::from(self.write_buffer_kb) << 10)
     }
 }
 

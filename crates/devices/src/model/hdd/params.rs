@@ -6,7 +6,8 @@ use super::geometry::Geometry;
 use super::mechanics::Mechanics;
 use super::seek::SeekCurve;
 use crate::model::ModelError;
-use crate::model::params::{Checker, Rate};
+use crate::model::checker::{Checker, Rate};
+use crate::model::parameters::{Source, parameters};
 
 /// In which order queued commands are carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -36,70 +37,76 @@ pub enum WriteCache {
     Lying,
 }
 
-/// The parameters of a [`Hdd`](super::Hdd). Default: [`HddParams::cheetah_15k6_146`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct HddParams {
-    /// What it is, for people.
-    pub description: String,
-    /// Capacity in sectors of 512 bytes.
-    pub sectors: u64,
-    /// Revolutions per minute.
-    pub rpm: u32,
-    /// Recording surfaces.
-    pub heads: u32,
-    /// Zones of equal numbers of cylinders, with sectors per track falling linearly inwards.
-    pub zones: u32,
-    /// Sustained rate of the outermost zone in MB/s, switching of tracks included.
-    pub sustained_outer_mb_per_s: f64,
-    /// Sustained rate of the innermost zone.
-    pub sustained_inner_mb_per_s: f64,
-    /// Seek to the next cylinder for a read. Also the time to switch heads: at these track
-    /// densities the surfaces are not aligned, and the head seeks anew on the other surface.
-    pub seek_read_track_to_track_ms: f64,
-    /// Average over all pairs of cylinders.
-    pub seek_read_average_ms: f64,
-    /// From the outermost cylinder to the innermost.
-    pub seek_read_full_stroke_ms: f64,
-    /// The same for a write, which needs a finer settling.
-    pub seek_write_track_to_track_ms: f64,
-    /// Average over all pairs of cylinders.
-    pub seek_write_average_ms: f64,
-    /// From the outermost cylinder to the innermost.
-    pub seek_write_full_stroke_ms: f64,
-    /// How much sooner or later than the curve says a seek may end, evenly spread: vibration,
-    /// temperature, the servo's own luck. The drive orders its queue by the curve and may so miss
-    /// a sector by a little and wait for a revolution.
-    pub seek_variation_ms: f64,
-    /// Rotation between the end of a track and the beginning of the next of the same cylinder.
-    pub track_skew_ms: f64,
-    /// The same from the last track of a cylinder to the first of the next.
-    pub cylinder_skew_ms: f64,
-    /// From the arrival of a command to its being ready for the arm or the cache.
-    pub controller_overhead_ms: f64,
-    /// Rate of the link, each way.
-    pub interface_mb_per_s: f64,
-    /// Commands that the drive accepts at a time.
-    pub queue_depth: u32,
-    /// The order in which they are carried out.
-    pub queue_policy: QueuePolicy,
-    /// How long a command may be passed over.
-    pub queue_age_limit_ms: f64,
-    /// Read cache in KiB, in `read_segments` equal parts.
-    pub read_cache_kb: u32,
-    /// Streams that the read cache can follow.
-    pub read_segments: u32,
-    /// Whether the drive reads on after a read while nothing else is to be done.
-    pub look_ahead: bool,
-    /// What completes a write.
-    pub write_cache: WriteCache,
-    /// Buffer for completed writes in KiB.
-    pub write_buffer_kb: u32,
-}
+const MANUAL: Source =
+    Source::Sheet("Seagate, Cheetah 15K.6 SAS Product Manual, 100466193 rev. B, 2008");
+const SIBLINGS: Source = Source::Follows("twice the average, as of Savvio 10K.4");
+const SPLIT: Source = Source::Assumed("half of the manual's 16 MB each for reads and writes");
 
-impl Default for HddParams {
-    fn default() -> Self {
-        HddParams::cheetah_15k6_146()
+parameters! {
+    /// The parameters of a [`Hdd`](super::Hdd). Default: [`HddParams::cheetah_15k6_146`].
+    pub struct HddParams {
+        /// What it is, for people.
+        description: String =
+            "15K SAS disk, 146 GB (model of Seagate Cheetah 15K.6 ST3146356SS)".into(), "",
+            Source::Choice;
+        /// Capacity in sectors of 512 bytes.
+        sectors: u64 = 286_749_488, "sectors of 512 bytes", MANUAL;
+        /// Revolutions per minute.
+        rpm: u32 = 15_000, "1/min", MANUAL;
+        /// Recording surfaces.
+        heads: u32 = 3, "", Source::Assumed("about 50 GB a surface");
+        /// Zones of equal numbers of cylinders, with sectors per track falling linearly inwards.
+        zones: u32 = 16, "", Source::Assumed("not published");
+        /// Sustained rate of the outermost zone in MB/s, switching of tracks included.
+        sustained_outer_mb_per_s: f64 = 171.0, "MB/s", MANUAL;
+        /// Sustained rate of the innermost zone.
+        sustained_inner_mb_per_s: f64 = 112.0, "MB/s", MANUAL;
+        /// Seek to the next cylinder for a read. Also the time to switch heads: at these track
+        /// densities the surfaces are not aligned, and the head seeks anew on the other surface.
+        seek_read_track_to_track_ms: f64 = 0.2, "ms", MANUAL;
+        /// Average over all pairs of cylinders.
+        seek_read_average_ms: f64 = 3.4, "ms", MANUAL;
+        /// From the outermost cylinder to the innermost.
+        seek_read_full_stroke_ms: f64 = 6.6, "ms", SIBLINGS;
+        /// The same for a write, which needs a finer settling.
+        seek_write_track_to_track_ms: f64 = 0.44, "ms", MANUAL;
+        /// Average over all pairs of cylinders.
+        seek_write_average_ms: f64 = 3.9, "ms", MANUAL;
+        /// From the outermost cylinder to the innermost.
+        seek_write_full_stroke_ms: f64 = 7.4, "ms", SIBLINGS;
+        /// How much sooner or later than the curve says a seek may end, evenly spread: vibration,
+        /// temperature, the servo's own luck. The drive orders its queue by the curve and may so miss
+        /// a sector by a little and wait for a revolution.
+        seek_variation_ms: f64 = 0.2, "ms",
+            Source::Assumed("half of what a write needs to settle");
+        /// Rotation between the end of a track and the beginning of the next of the same cylinder.
+        track_skew_ms: f64 = 0.48, "ms", Source::Assumed("a write's settling and a tenth");
+        /// The same from the last track of a cylinder to the first of the next.
+        cylinder_skew_ms: f64 = 0.48, "ms", Source::Assumed("a write's settling and a tenth");
+        /// From the arrival of a command to its being ready for the arm or the cache.
+        controller_overhead_ms: f64 = 0.2, "ms",
+            Source::Follows("the access times of Savvio 10K.4 with and without overhead");
+        /// Rate of the link, each way.
+        interface_mb_per_s: f64 = 300.0, "MB/s", MANUAL;
+        /// Commands that the drive accepts at a time.
+        queue_depth: u32 = 64, "commands", Source::Assumed("what Linux gives a SAS disk");
+        /// The order in which they are carried out.
+        queue_policy: QueuePolicy = QueuePolicy::Sptf, "",
+            Source::Assumed("the firmware's order is not published");
+        /// How long a command may be passed over.
+        queue_age_limit_ms: f64 = 500.0, "ms",
+            Source::Assumed("twice the time of a full queue of 256 KiB accesses");
+        /// Read cache in KiB, in `read_segments` equal parts.
+        read_cache_kb: u32 = 8 * 1024, "KiB", SPLIT;
+        /// Streams that the read cache can follow.
+        read_segments: u32 = 16, "",
+            Source::Assumed("left to the firmware by older manuals of the family");
+        /// Whether the drive reads on after a read while nothing else is to be done.
+        look_ahead: bool = true, "", Source::Assumed("not published");
+        /// What completes a write.
+        write_cache: WriteCache = WriteCache::Off, "", Source::Choice;
+        /// Buffer for completed writes in KiB.
+        write_buffer_kb: u32 = 8 * 1024, "KiB", SPLIT;
     }
 }
 
@@ -107,34 +114,7 @@ impl HddParams {
     /// Seagate Cheetah 15K.6 SAS, 146 GB (ST3146356SS). What comes from where is in the text of
     /// [`hdd`](super).
     pub fn cheetah_15k6_146() -> Self {
-        HddParams {
-            description: "15K SAS disk, 146 GB (model of Seagate Cheetah 15K.6 ST3146356SS)".into(),
-            sectors: 286_749_488,
-            rpm: 15_000,
-            heads: 3,
-            zones: 16,
-            sustained_outer_mb_per_s: 171.0,
-            sustained_inner_mb_per_s: 112.0,
-            seek_read_track_to_track_ms: 0.2,
-            seek_read_average_ms: 3.4,
-            seek_read_full_stroke_ms: 6.6,
-            seek_write_track_to_track_ms: 0.44,
-            seek_write_average_ms: 3.9,
-            seek_write_full_stroke_ms: 7.4,
-            seek_variation_ms: 0.2,
-            track_skew_ms: 0.48,
-            cylinder_skew_ms: 0.48,
-            controller_overhead_ms: 0.2,
-            interface_mb_per_s: 300.0,
-            queue_depth: 64,
-            queue_policy: QueuePolicy::Sptf,
-            queue_age_limit_ms: 500.0,
-            read_cache_kb: 8 * 1024,
-            read_segments: 16,
-            look_ahead: true,
-            write_cache: WriteCache::Off,
-            write_buffer_kb: 8 * 1024,
-        }
+        HddParams::default()
     }
 }
 

@@ -26,13 +26,16 @@
 mod card;
 mod params;
 
+use std::sync::Arc;
+
 use steadfast_block::{
     BlockDevice, Completion, DeviceInfo, Payload, Persistence, Request, Result as BlockResult,
 };
 use steadfast_runtime::Mutex;
 
 use super::engine::Engine;
-use super::{Model, ModelError};
+use super::parameters::{Describe, Kind, describe_parameters};
+use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use card::Card;
 pub use params::{Battery, NvramParams};
@@ -129,6 +132,41 @@ impl Model for Nvram {
         self.engine.set_contents(contents)?;
         self.engine.with_physics(Card::set_initialised);
         Ok(())
+    }
+}
+
+impl Describe for NvramParams {
+    const KIND: Kind = Kind {
+        name: "nvram",
+        title: "battery-backed memory card",
+        preset: "Micro Memory MM-5425CN, 256 MB",
+        physics: "bus clocks, bursts, descriptors, interrupts; batteries; initialised or not",
+        parameters: NvramParams::PARAMETERS,
+        default: || ModelParams::Nvram(NvramParams::default()),
+        test_disk_bytes_min: None,
+    };
+
+    describe_parameters!();
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.derive().map(drop)
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Nvram::new(name, self)?))
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::from(self.size_mib) << 20
+    }
+
+    fn test_disk(self, bytes: u64) -> Self {
+        // OK to cast: `check` refuses what is too large.
+        NvramParams { size_mib: (bytes >> 20) as u32, ..self }
     }
 }
 

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::ModelError;
-use crate::model::params::Checker;
+use crate::model::checker::Checker;
+use crate::model::parameters::{Source, parameters};
 
 /// The state of a battery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -31,43 +32,45 @@ impl Battery {
     }
 }
 
-/// The parameters of an [`Nvram`](super::Nvram). Default: [`NvramParams::mm_5425cn`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct NvramParams {
-    /// What it is, for people.
-    pub description: String,
-    /// Capacity in MiB.
-    pub size_mib: u32,
-    /// Width of the bus in bits.
-    pub bus_width_bits: u32,
-    /// Clock of the bus in MHz.
-    pub bus_clock_mhz: f64,
-    /// Bytes moved between two arbitrations of the bus.
-    pub burst_bytes: u32,
-    /// Clocks that a burst costs beside its data.
-    pub burst_overhead_clocks: u32,
-    /// Bytes that one descriptor moves at most.
-    pub descriptor_bytes: u32,
-    /// Time that a descriptor costs beside its data.
-    pub descriptor_overhead_us: f64,
-    /// Descriptors in a chain at most.
-    pub chain_descriptors: u32,
-    /// From the end of a chain until its requests are answered and the next is started.
-    pub interrupt_us: f64,
-    /// Requests that the driver holds at a time.
-    pub queue_depth: u32,
-    /// State of the two batteries.
-    pub batteries: [Battery; 2],
-    /// How many of them must be good for the contents to survive.
-    pub batteries_needed: u32,
-    /// Whether the memory has been written once.
-    pub initialised: bool,
-}
+const DATA: Source = Source::Sheet("Micro Memory, MM-5425CN");
+const DRIVER: Source = Source::Sheet("Linux, drivers/block/umem.c, version 2.3");
 
-impl Default for NvramParams {
-    fn default() -> Self {
-        NvramParams::mm_5425cn()
+parameters! {
+    /// The parameters of an [`Nvram`](super::Nvram). Default: [`NvramParams::mm_5425cn`].
+    pub struct NvramParams {
+        /// What it is, for people.
+        description: String = "NVRAM card, 256 MB (model of Micro Memory MM-5425CN)".into(), "",
+            Source::Choice;
+        /// Capacity in MiB.
+        size_mib: u32 = 256, "MiB", DATA;
+        /// Width of the bus in bits.
+        bus_width_bits: u32 = 64, "bits", DATA;
+        /// Clock of the bus in MHz.
+        bus_clock_mhz: f64 = 66.667, "MHz", DATA;
+        /// Bytes moved between two arbitrations of the bus.
+        burst_bytes: u32 = 512, "bytes", Source::Assumed("not published");
+        /// Clocks that a burst costs beside its data.
+        burst_overhead_clocks: u32 = 16, "clocks",
+            Source::Follows("PCI: a target has 16 clocks to its first data phase");
+        /// Bytes that one descriptor moves at most.
+        descriptor_bytes: u32 = 4096, "bytes", DRIVER;
+        /// Time that a descriptor costs beside its data.
+        descriptor_overhead_us: f64 = 2.5, "us",
+            Source::Assumed("41 clocks of the bus, and the engine's own work");
+        /// Descriptors in a chain at most.
+        chain_descriptors: u32 = 128, "descriptors", DRIVER;
+        /// From the end of a chain until its requests are answered and the next is started.
+        interrupt_us: f64 = 10.0, "us",
+            Source::Assumed("not published");
+        /// Requests that the driver holds at a time.
+        queue_depth: u32 = 128, "requests", Source::Assumed("not published");
+        /// State of the two batteries.
+        batteries: [Battery; 2] = [Battery::Good; 2], "", Source::Choice;
+        /// How many of them must be good for the contents to survive.
+        batteries_needed: u32 = 1, "batteries",
+            Source::Assumed("not published");
+        /// Whether the memory has been written once.
+        initialised: bool = true, "", Source::Choice;
     }
 }
 
@@ -75,22 +78,7 @@ impl NvramParams {
     /// Micro Memory MM-5425CN, 256 MB. What comes from where is in the text of
     /// [`nvram`](super).
     pub fn mm_5425cn() -> Self {
-        NvramParams {
-            description: "NVRAM card, 256 MB (model of Micro Memory MM-5425CN)".into(),
-            size_mib: 256,
-            bus_width_bits: 64,
-            bus_clock_mhz: 66.667,
-            burst_bytes: 512,
-            burst_overhead_clocks: 16,
-            descriptor_bytes: 4096,
-            descriptor_overhead_us: 2.5,
-            chain_descriptors: 128,
-            interrupt_us: 10.0,
-            queue_depth: 128,
-            batteries: [Battery::Good; 2],
-            batteries_needed: 1,
-            initialised: true,
-        }
+        NvramParams::default()
     }
 }
 

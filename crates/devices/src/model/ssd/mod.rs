@@ -27,10 +27,13 @@
 mod flash;
 mod params;
 
+use std::sync::Arc;
+
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 
 use super::engine::Engine;
-use super::{Model, ModelError};
+use super::parameters::{Describe, Kind, describe_parameters};
+use super::{Model, ModelError, ModelParams};
 use crate::store::Store;
 use flash::Flash;
 pub use params::{SsdCache, SsdParams};
@@ -74,6 +77,40 @@ impl Model for Ssd {
 
     fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
         self.engine.set_contents(contents)
+    }
+}
+
+impl Describe for SsdParams {
+    const KIND: Kind = Kind {
+        name: "ssd",
+        title: "solid-state disk",
+        preset: "Intel DC S3700, 400 GB",
+        physics: "dies, channels, program and erase, protected or volatile cache",
+        parameters: SsdParams::PARAMETERS,
+        default: || ModelParams::Ssd(SsdParams::default()),
+        test_disk_bytes_min: Some(1 << 20),
+    };
+
+    describe_parameters!();
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.derive().map(drop)
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Ssd::new(name, self)?))
+    }
+
+    fn bytes(&self) -> u64 {
+        self.sectors * 512
+    }
+
+    fn test_disk(self, bytes: u64) -> Self {
+        SsdParams { sectors: bytes / 512, write_cache: SsdCache::Volatile, ..self }
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::devices::Disk;
+
 /// The power cuts' commands.
 #[derive(Debug, Subcommand)]
 pub enum Crash {
@@ -48,8 +50,13 @@ pub struct CrashRun {
     /// Where the journal is: internal, or nvram (a card of its own)
     #[arg(long, value_name = "WHERE", default_value = "internal")]
     pub journal: String,
-    /// Model of the disk, with a volatile cache, in real time: ssd, hdd, emmc, ram (takes no time)
-    #[arg(long, value_name = "MODEL", default_value = "ssd")]
+    /// Model of the disk, with a volatile cache, in real time (see `lab devices`)
+    #[arg(
+        long,
+        value_name = "MODEL",
+        default_value = "ssd",
+        value_parser = clap::builder::PossibleValuesParser::new(Disk::names())
+    )]
     pub device: String,
     /// Size of the disk (k, m, g) [default: 64m; btrfs 128m, XFS 300m; on hdd 1g]
     #[arg(long, value_name = "SIZE")]

@@ -17,8 +17,11 @@ use crate::Usage;
 
 /// The kernel's file system, as a peer.
 pub fn peer(setup: &Setup, fs: KernelFs) -> Result<Peer, Usage> {
-    let no_model = "--device ram is for Steadfast's own file systems: take ssd, hdd or emmc";
-    let disk = setup.disk.params(setup.size).ok_or_else(|| Usage(no_model.into()))?;
+    let disk = setup.disk.params(setup.size);
+    if !disk.takes_time() {
+        let no_model = "--device ram is for Steadfast's own file systems: take ssd, hdd or emmc";
+        return Err(Usage(no_model.into()));
+    }
     let card = setup.journal.params();
     let build = move || {
         let made = |e: steadfast_devices::model::ModelError| e.to_string();

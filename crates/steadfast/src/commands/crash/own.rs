@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use steadfast_block::BlockDevice;
 use steadfast_crash::program::{Run, Tree, Watched};
 use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
@@ -19,7 +20,7 @@ use steadfast_fuse::{Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 use tempfile::TempDir;
 
-use super::devices::{Device, JournalPlace};
+use super::devices::JournalPlace;
 use super::program::{self, Acknowledged, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
@@ -50,9 +51,11 @@ pub fn record(
     let mut devices = vec![setup.disk.build(setup.size).map_err(|e| anyhow!(e))?];
     devices.extend(setup.journal.build().map_err(|e| anyhow!(e))?);
     for (device, base) in devices.iter().zip(&bases) {
-        device.fill(base.clone()).map_err(|e| anyhow!(e))?;
+        device.set_contents(base.clone())?;
     }
-    let recorded = |device: &Device| Arc::new(Record::new(device.block(), &log)) as Arc<_>;
+    let recorded = |device: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
+        Arc::new(Record::new(Arc::clone(device) as Arc<_>, &log))
+    };
     let blocks: Vec<Arc<dyn BlockDevice>> = devices.iter().map(recorded).collect();
     log.pause(false);
     let fs = mount(setup, &blocks)?;
@@ -81,7 +84,7 @@ fn mount(setup: &Setup, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>> {
 fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<Store>> {
     let mut rams = vec![Ram::new("disk", setup.size).persistent()];
     if let Some(card) = setup.journal.build().map_err(|e| anyhow!(e))? {
-        rams.push(Ram::new("journal", card.block().info().size).persistent());
+        rams.push(Ram::new("journal", card.info().size).persistent());
     }
     let blocks: Vec<Arc<dyn BlockDevice>> =
         rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>).collect();

@@ -60,9 +60,7 @@ impl Txn<'_> {
         let no = self.allocate_inode_number(parent, &above, kind)?;
         self.prepare_place(no)?;
         let size = usize::from(self.volume.layout.inode_size);
-        let superblock = self.superblock();
-        let extra = superblock.want_extra_isize.get().max(superblock.min_extra_isize.get());
-        let mut raw = RawInode::new(size, extra);
+        let mut raw = RawInode::new(size, self.superblock().extra_of_new_inodes());
         let mut mode = node.mode;
         raw.set_uid(node.uid);
         raw.set_gid(node.gid);

@@ -380,6 +380,24 @@ impl Superblock {
         self.features().compat.contains(Compat::HAS_JOURNAL) && self.journal_inode.get() == 0
     }
 
+    /// How many bytes beyond 128 hold fields in a new inode: those of the 32 that are known, or
+    /// more where the superblock asks for it with a number that an inode of this size can have.
+    /// 0 if inodes have 128 bytes. The kernel asks the superblock only with `extra_isize`
+    /// (fs/ext4/super.c); e2fsck calls others "bad".
+    pub fn extra_of_new_inodes(&self) -> u16 {
+        /// The fields up to `i_projid`.
+        const KNOWN: u16 = 32;
+        let room = u32::from(self.inode_size()).saturating_sub(128);
+        if room < u32::from(KNOWN) {
+            return 0;
+        }
+        if !self.features().ro_compat.contains(RoCompat::EXTRA_ISIZE) {
+            return KNOWN;
+        }
+        let asked = self.want_extra_isize.get().max(self.min_extra_isize.get()).max(KNOWN);
+        if u32::from(asked) > room || !asked.is_multiple_of(4) { KNOWN } else { asked }
+    }
+
     /// The label without its padding, as text.
     pub fn label(&self) -> String {
         text(&self.volume_name)

@@ -125,8 +125,7 @@ fn make_inode(txn: &mut Txn<'_>, volume: &Volume, extents: &[LogExtent]) -> Resu
     let no = InodeNo::JOURNAL;
     let layout = &volume.layout;
     let sb = txn.superblock();
-    let extra = sb.want_extra_isize.get().max(sb.min_extra_isize.get());
-    let mut raw = RawInode::new(usize::from(layout.inode_size), extra);
+    let mut raw = RawInode::new(usize::from(layout.inode_size), sb.extra_of_new_inodes());
     raw.set_mode(FileType::Regular, 0o600);
     raw.set_links(1);
     if layout.features.incompat.contains(Incompat::EXTENT) {

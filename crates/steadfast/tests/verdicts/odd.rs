@@ -117,3 +117,24 @@ fn orphans_are_told() {
     assert!(image.ends("replay disk.img", 0).contains("1 orphans deleted or cut"));
     image.assert_clean();
 }
+
+/// The superblock asks for more room in each inode than an inode can have, or for an odd number.
+#[test]
+fn room_for_fields_that_cannot_be_is_not_given() {
+    for (min, want) in [(7u16, 46u16), (0, 7), (0, 200), (0, 0), (40, 36)] {
+        let image = Image::mke2fs(4 * MIB, &["-I", "256", "-O", "^metadata_csum"]);
+        // s_min_extra_isize and s_want_extra_isize.
+        image.poke(1024 + 0x15c, &[min.to_le_bytes(), want.to_le_bytes()].concat());
+        std::fs::write(image.folder().join("file"), "x").unwrap();
+        image.ends("put disk.img file /x", 0);
+        let given = image.debugfs(&["stat /x"]);
+        let expected = if min == 40 { 40 } else { 32 };
+        assert!(given.contains(&format!("extra inode fields: {expected}")), "{given}");
+        image.ends("check disk.img", 0);
+        // It tells of the superblock, and finds nothing wrong with the inodes.
+        let judged = std::process::Command::new("e2fsck").arg("-fn").arg(image.path()).output();
+        let judged = judged.unwrap();
+        let said = String::from_utf8_lossy(&judged.stdout);
+        assert!(judged.status.success() && !said.contains("Inode"), "{said}");
+    }
+}

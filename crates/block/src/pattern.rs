@@ -39,11 +39,16 @@ fn base_of(stamp: Stamp) -> u64 {
 /// Fills one sector (512 bytes).
 pub fn fill_sector(stamp: Stamp, out: &mut [u8]) {
     debug_assert_eq!(out.len(), SECTOR);
-    out[..8].copy_from_slice(&stamp.tag.to_le_bytes());
-    out[8..16].copy_from_slice(&stamp.position.to_le_bytes());
+    // Arrays, not slices: a word is stored by one instruction and not by a call that copies.
+    let (words, _) = out.as_chunks_mut::<8>();
     let base = base_of(stamp);
-    for (i, chunk) in out[16..].chunks_exact_mut(8).enumerate() {
-        chunk.copy_from_slice(&word(base, i as u64 + 2).to_le_bytes());
+    for (i, chunk) in (0..).zip(words) {
+        let value = match i {
+            0 => stamp.tag,
+            1 => stamp.position,
+            i => word(base, i),
+        };
+        *chunk = value.to_le_bytes();
     }
 }
 

@@ -145,7 +145,11 @@ pub struct RiskRow {
     /// Cuts with at least one broken promise.
     pub cuts_with_broken_promises: u64,
     /// The same run, cut as if the devices' caches had lied: the control.
-    pub control_flush_ignored: Option<LyingRow>,
+    pub control_flush_ignored: Option<ControlRow>,
+    /// The same run, cut as if the file system had never asked for a flush: a control too. On
+    /// devices without a volatile cache nothing can come of it, and the zeros of such a variant
+    /// say nothing about flushes.
+    pub control_flushes_omitted: Option<ControlRow>,
     /// Bytes of acknowledged work that a cut took.
     pub exposure_bytes: Percentiles,
     /// Operations of acknowledged work that a cut took.
@@ -179,15 +183,24 @@ pub struct RiskRow {
     pub findings: Vec<String>,
 }
 
-/// The control of a variant: what its promises are worth if the caches below lie.
+/// A control of a variant: the same run without something that its promises stand on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LyingRow {
+pub struct ControlRow {
     /// Cuts made.
     pub cuts: u64,
     /// As in [`RiskRow`].
     pub broken_promises: u64,
     /// Cuts with at least one.
     pub cuts_with_broken_promises: u64,
+    /// Whether promises must be broken: some device has a volatile cache.
+    pub must_break: bool,
+}
+
+impl ControlRow {
+    /// The control did not fail as it must: the zeros beside it prove nothing.
+    pub fn is_blind(&self) -> bool {
+        self.must_break && self.broken_promises == 0
+    }
 }
 
 /// How fast the workload of files was on one variant.

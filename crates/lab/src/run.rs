@@ -5,6 +5,7 @@
 
 mod again;
 mod benchmark;
+mod controls;
 mod files;
 mod gather;
 mod kernel;
@@ -20,13 +21,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 pub use again::cut_again;
+pub use controls::Control;
 use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
 use steadfast_runtime::spawn;
 
 use crate::LabError;
 use crate::results::{FilesRow, Results, RiskRow, Row};
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::{Scenario, Variant, WorkloadKind};
 use crate::size;
 use real::{Real, Reals};
 
@@ -257,6 +259,12 @@ impl Setting {
             }
         };
         done.map_err(|what| LabError::Variant { variant: variant.name.clone(), what })
+    }
+
+    /// Cuts of a variant: as many as were asked for, else as the scenario says.
+    fn cuts_of(&self, variant: &Variant) -> u64 {
+        let kernels = self.scenario.workload.kernel_cuts.filter(|_| variant.kernel.is_some());
+        self.options.cuts.or(kernels).unwrap_or(self.cuts)
     }
 
     /// The page cache of the simulated machine, for a run of `iozone`.

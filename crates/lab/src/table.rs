@@ -136,6 +136,7 @@ pub(crate) type Column = (&'static str, String);
 /// The columns of what was promised and what was lost.
 pub(crate) fn exposure_cells(r: &RiskRow) -> Vec<Column> {
     let lying = r.control_flush_ignored.as_ref();
+    let omitted = r.control_flushes_omitted.as_ref();
     let whole = |x: f64| format!("{x:.0}");
     vec![
         ("cuts", r.cuts.to_string()),
@@ -144,6 +145,7 @@ pub(crate) fn exposure_cells(r: &RiskRow) -> Vec<Column> {
             "control: drive ignores flush",
             lying.map_or("-".into(), |l| l.broken_promises.to_string()),
         ),
+        ("control: flushes omitted", omitted.map_or("-".into(), |l| l.broken_promises.to_string())),
         ("lost p50", bytes(r.exposure_bytes.p50)),
         ("p99", bytes(r.exposure_bytes.p99)),
         ("max", bytes(r.exposure_bytes.max)),

@@ -39,6 +39,8 @@ fn known_truths_show_up() {
         assert_eq!((r.stale_bytes, r.e2fsck_damage), (0, 0), "{r:#?}");
         let lying = r.control_flush_ignored.as_ref().unwrap();
         assert!(lying.broken_promises > 0, "a lying cache breaks promises everywhere: {r:#?}");
+        let omitted = r.control_flushes_omitted.as_ref().unwrap();
+        assert!(omitted.broken_promises > 0, "a flush that is missing is seen: {r:#?}");
         assert!(r.exposure_operations.max > 0.0 && r.exposure_ms.max > 0.0, "{r:#?}");
     }
     // A rename is committed before what was written to the file, unless somebody sees to it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_block::pattern;
-use steadfast_devices::filter::record::{DeviceId, Durability};
+use steadfast_devices::filter::record::{DeviceId, Durability, RecordedDevice};
 use steadfast_devices::store::Store;
 
 use super::peer::Peer;
@@ -27,16 +27,40 @@ pub fn old_contents(bytes: u64) -> Store {
 }
 
 impl Recorded {
-    /// The same run, the same answers to it, and a cache that had promised nothing by them: a write
-    /// is safe once writes of `cache_bytes` have followed it, or after `drains_within`.
+    /// The same run, the same answers to it, and volatile caches that had promised nothing by them:
+    /// a write is safe once writes of `cache_bytes` have followed it, or after `drains_within`.
+    /// Devices that keep what they acknowledge stay as they are.
     #[must_use]
     pub fn on_lying_devices(&self, cache_bytes: u64, drains_within: Duration) -> Recorded {
         let lying = Durability::Lying { cache_bytes, drains_within };
         let devices = 0..self.recording.devices().len() as u32;
         let recording = devices.fold(self.recording.clone(), |recording, device| {
-            recording.with_durability(DeviceId(device), lying)
+            match recording.devices()[device as usize].durability {
+                Durability::OnFlush => recording.with_durability(DeviceId(device), lying),
+                Durability::OnCompletion | Durability::Lying { .. } => recording,
+            }
         });
         Recorded { bases: self.bases.clone(), recording, judge: self.judge.clone() }
+    }
+
+    /// The same run by a file system that forgets to flush: no flush, no FUA. Where no device has a
+    /// volatile cache it promises the same.
+    #[must_use]
+    pub fn without_flushes(&self) -> Recorded {
+        let recording = self.recording.clone().without_flushes();
+        Recorded { bases: self.bases.clone(), recording, judge: self.judge.clone() }
+    }
+
+    /// Whether a device of the run keeps what it has acknowledged only once it is flushed.
+    pub fn needs_flushes(&self) -> bool {
+        let waits = |device: &RecordedDevice| device.durability == Durability::OnFlush;
+        self.recording.devices().iter().any(waits)
+    }
+
+    /// Whether every device of the run keeps its word.
+    pub fn is_honest(&self) -> bool {
+        let lies = |device: &RecordedDevice| matches!(device.durability, Durability::Lying { .. });
+        !self.recording.devices().iter().any(lies)
     }
 }
 

@@ -2,12 +2,13 @@
 
 use steadfast_crash::again::{Again, again};
 
+use super::controls::{Control, control_plan};
 use super::{Load, RunOptions, Setting, files, power};
 use crate::LabError;
 use crate::scenario::Scenario;
 
 /// Makes the cut `number` of a variant again, as [`run`](super::run()) makes it with the same
-/// options; `lying`: of those on devices whose caches lie.
+/// options; with `control`: of that control's.
 ///
 /// # Errors
 /// No such variant or cut; a file system of the kernel, which lives in real time and does nothing
@@ -17,7 +18,7 @@ pub fn cut_again(
     options: &RunOptions,
     variant: &str,
     number: u64,
-    lying: bool,
+    control: Option<Control>,
 ) -> Result<Again, LabError> {
     let setting = Setting::new(scenario, options)?;
     let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
@@ -33,21 +34,27 @@ pub fn cut_again(
         )));
     }
     let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
-    let (machine, recorded, plan) = match &setting.load {
+    let (machine, recorded, honest) = match &setting.load {
         Load::Files(workload, _) => {
             let (machine, ran) = files::recorded(&setting, workload, variant).map_err(failed)?;
-            match lying {
-                true => (machine, files::lied(&ran.recorded), files::lying_plan(&setting)),
-                false => (machine, ran.recorded, files::honest_plan(&setting)),
-            }
-        }
-        Load::Iozone { .. } if lying => {
-            return Err(wrong("a run of IOzone is cut on devices as the scenario has them".into()));
+            (machine, ran.recorded, files::honest_plan(&setting, variant))
         }
         Load::Iozone { risk, .. } => {
             let (machine, recorded) = power::recorded(&setting, risk, variant).map_err(failed)?;
             (machine, recorded, power::plan(setting.cuts, setting.options.seed))
         }
+    };
+    let (recorded, plan) = match control {
+        None => (recorded, honest),
+        Some(control) => match control.of(&recorded) {
+            Some(changed) => (changed, control_plan(&setting, honest.cuts)),
+            None => {
+                return Err(wrong(format!(
+                    "'{}' has no honest device with a volatile cache: it has no such control",
+                    variant.name
+                )));
+            }
+        },
     };
     let cuts = plan.cuts;
     again(&machine, recorded, &plan, number)

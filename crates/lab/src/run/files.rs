@@ -1,10 +1,8 @@
 //! One variant's speed and power cuts under the workload of files.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_crash::explore::{Machine, Plan, Recorded, explore};
-use steadfast_crash::figures::Figures;
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
@@ -12,25 +10,18 @@ use steadfast_ext4::mkfs::Contents;
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
 
+use super::controls::{Explorer, cut_with_controls};
 use super::machine::Modelled;
-use super::power::{plan, row};
+use super::power::plan;
 use super::{Outcome, Report, Setting};
-use crate::results::{Clock, FilesRow, LyingRow, Percentiles};
+use crate::results::{Clock, FilesRow, Percentiles};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
 pub(super) const MEMORY: u64 = 64 << 20;
-/// What a lying cache holds, and when it has written that out: as drives with memory for a cache
-/// do.
-const LYING_CACHE: u64 = 16 << 20;
-const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
-
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
-
-/// Cuts a recorded run as a plan says, and reports how many cuts are done.
-pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
 
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
 /// cuts take. The speed told is that of a run in real time, if there was one (`real`).
@@ -42,7 +33,7 @@ pub(super) fn run(
     report: &Report,
 ) -> Result<Outcome, String> {
     let (machine, RecordedRun { recorded, speed }) = recorded(setting, workload, variant)?;
-    let cut =
+    let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
     let spoken = match real {
         Some(real) => Spoken {
@@ -52,7 +43,7 @@ pub(super) fn run(
         },
         None => Spoken { speed, clock: Clock::Virtual, virtual_operations_per_s: None },
     };
-    Ok(cut_honest_and_lying(setting, variant, recorded, spoken, report, &cut))
+    Ok(cut(setting, variant, recorded, spoken, report, &explored))
 }
 
 /// The speed that is told of a run.
@@ -82,23 +73,12 @@ pub(super) fn recorded(
 
 /// The plan of the cuts. After some of them the power goes again while the machine recovers, or
 /// just after it has.
-pub(super) fn honest_plan(setting: &Setting) -> Plan {
-    Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts, setting.options.seed) }
+pub(super) fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
+    Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts_of(variant), setting.options.seed) }
 }
 
-/// The plan of the cuts on devices whose caches lie.
-pub(super) fn lying_plan(setting: &Setting) -> Plan {
-    let cuts = (setting.cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
-    Plan { cuts, e2fsck_every: 0, ..plan(setting.cuts, setting.options.seed) }
-}
-
-/// The same run, had the caches lied.
-pub(super) fn lied(recorded: &Recorded) -> Recorded {
-    recorded.on_lying_devices(LYING_CACHE, LYING_DRAINS_WITHIN)
-}
-
-/// Cuts a recorded run, and again as if its caches had lied; what comes out of both.
-pub(super) fn cut_honest_and_lying(
+/// Cuts a recorded run and its controls; what comes out.
+pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
     recorded: Recorded,
@@ -106,22 +86,8 @@ pub(super) fn cut_honest_and_lying(
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Outcome {
-    let honest = honest_plan(setting);
-    let lying_plan = lying_plan(setting);
-    let lying_cuts = lying_plan.cuts;
-    let all = (setting.cuts + lying_cuts).max(1) as f64;
-    let lying = lied(&recorded);
-    let figures = cut(recorded, &honest, &|done| report(done as f64 / all));
-    let mut risk = row(variant, figures);
-    if lying_cuts > 0 {
-        let done_before = setting.cuts;
-        let lied = cut(lying, &lying_plan, &|done| report((done_before + done) as f64 / all));
-        risk.control_flush_ignored = Some(LyingRow {
-            cuts: lied.cuts.len() as u64,
-            broken_promises: lied.sum(|c| c.broken_promises),
-            cuts_with_broken_promises: lied.count(|c| c.broken_promises > 0),
-        });
-    }
+    let honest = honest_plan(setting, variant);
+    let risk = cut_with_controls(setting, variant, recorded, &honest, report, cut);
     Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk))
 }
 

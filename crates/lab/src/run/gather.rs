@@ -54,6 +54,8 @@ impl Setting {
         }
         notes.extend(self.scale_note());
         notes.extend(self.control_notes(&risk));
+        notes.extend(blind_notes(&risk));
+        notes.extend(self.cacheless_note(&risk));
         let variants = self.scenario.variants.iter().zip(seconds);
         Results {
             format: "steadfast-lab",
@@ -142,4 +144,40 @@ impl Setting {
             })
             .collect()
     }
+
+    /// Says which variants' zeros cannot show a missing flush.
+    fn cacheless_note(&self, risk: &[RiskRow]) -> Option<String> {
+        let without = |r: &&RiskRow| {
+            r.control_flushes_omitted.as_ref().is_some_and(|control| !control.must_break)
+        };
+        let names: Vec<&str> = risk.iter().filter(without).map(|r| r.variant.as_str()).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{}: no device of these has a volatile cache, so what is acknowledged is kept, \
+                 flushed or not. Their zeros say nothing about flushes: with every flush and FUA \
+                 left out they stay zero.",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// Says of each control that did not fail that it did not.
+fn blind_notes(risk: &[RiskRow]) -> Vec<String> {
+    let controls = |r: &RiskRow| {
+        let named = [
+            (r.control_flush_ignored.clone(), "drives that ignore flushes"),
+            (r.control_flushes_omitted.clone(), "no flush asked for"),
+        ];
+        let name = r.variant.clone();
+        named.into_iter().filter_map(move |(control, what)| {
+            let control = control.filter(|c| c.is_blind())?;
+            Some(format!(
+                "CONTROL DID NOT FAIL: '{name}' with {what}: no broken promise in {} cuts; its \
+                 zeros prove nothing. Make more cuts.",
+                control.cuts
+            ))
+        })
+    };
+    risk.iter().flat_map(controls).collect()
 }

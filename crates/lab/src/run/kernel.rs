@@ -4,7 +4,7 @@
 use steadfast_crash::risk::{RecordedRun, explore_peer};
 use steadfast_peers::AtRisk;
 
-use super::files::{Spoken, cut_honest_and_lying};
+use super::files::{Spoken, cut};
 use super::{Outcome, Report, Setting};
 use crate::results::Clock;
 use crate::scenario::Variant;
@@ -18,7 +18,7 @@ pub(super) fn run(
 ) -> Outcome {
     let RecordedRun { recorded, speed } = ran;
     let spoken = Spoken { speed, clock: Clock::Real, virtual_operations_per_s: None };
-    cut_honest_and_lying(setting, variant, recorded, spoken, report, &|recorded, plan, progress| {
+    cut(setting, variant, recorded, spoken, report, &|recorded, plan, progress| {
         explore_peer(peer, &recorded, plan, progress)
     })
 }

@@ -13,6 +13,7 @@ use steadfast_ext4::mkfs::Contents;
 use steadfast_runtime::{Mutex, Nanos, Sim};
 use steadfast_vfs::FileSystem;
 
+use super::controls::cut_with_controls;
 use super::machine::Modelled;
 use super::{Report, Setting};
 use crate::results::{Percentiles, RiskRow};
@@ -20,7 +21,7 @@ use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
-pub(super) const E2FSCK_EVERY: u64 = 10;
+pub(super) const E2FSCK_EVERY: u64 = 40;
 
 /// Records the variant's run, cuts it, and counts what the cuts take.
 pub(super) fn run(
@@ -30,10 +31,10 @@ pub(super) fn run(
     report: &Report,
 ) -> Result<RiskRow, String> {
     let (machine, recorded) = recorded(setting, iozone, variant)?;
-    let plan = plan(setting.cuts, setting.options.seed);
-    let cuts = plan.cuts.max(1) as f64;
-    let figures = explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts));
-    Ok(row(variant, figures))
+    let plan = plan(setting.cuts_of(variant), setting.options.seed);
+    let explored =
+        |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
+    Ok(cut_with_controls(setting, variant, recorded, &plan, report, &explored))
 }
 
 /// Runs the benchmark; the machine, and what it did.
@@ -124,6 +125,7 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         broken_promises: figures.sum(|c| c.broken_promises),
         cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
         control_flush_ignored: None,
+        control_flushes_omitted: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
         exposure_ms: spread(|c| c.lost_age.as_secs_f64() * 1e3),

@@ -27,8 +27,12 @@ pub struct Workload {
     pub files: Option<FilesSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
-    /// With `files`: for every four cuts of a variant this many of the same run on devices whose
-    /// caches lie (default 1): the control. 0: none.
+    /// Cuts of a variant of the kernel's, each of which takes a mount in real time; as many as the
+    /// others have if it is absent.
+    #[serde(default)]
+    pub kernel_cuts: Option<u64>,
+    /// For every four cuts of a variant this many of each of its controls (default 1): the same run
+    /// on drives that ignore flushes, and by a file system that asks for none. 0: none.
     #[serde(default = "one")]
     pub lying_cuts_per_4: u64,
 }

@@ -209,6 +209,23 @@ impl Recording {
         self
     }
 
+    /// The same run, had nobody asked for anything to be durable: without its flushes and fences,
+    /// and no write with FUA. On a device with a volatile cache everything stays in doubt; one that
+    /// keeps what it has acknowledged shows no difference. The times and their ticks stay.
+    #[must_use]
+    pub fn without_flushes(self) -> Recording {
+        let Recording { devices, events, notes, times, first_tick, .. } = self;
+        let left = events.into_iter().filter_map(|mut event| {
+            match &mut event.action {
+                Action::Flush | Action::Persist { .. } | Action::Fence => return None,
+                Action::Write { fua, .. } => *fua = false,
+                Action::Discard { .. } | Action::Store { .. } => {}
+            }
+            Some(event)
+        });
+        Recording::new(devices, left.collect(), notes, times, first_tick)
+    }
+
     /// Cuts around what makes something durable, ascending: when a flush is begun and when it is
     /// about to end; when a write that is durable by itself has just ended. On a device that keeps
     /// all it has acknowledged every write is one.

@@ -105,6 +105,26 @@ fn without_a_volatile_cache_completion_is_enough() {
 }
 
 #[test]
+fn without_flushes_everything_stays_in_doubt_where_there_is_a_cache() {
+    let run = |durability| {
+        let (disk, log) = recorded(durability);
+        let discard = Request::Discard { offset: 0, len: 512 };
+        for request in [write(1, 0, 1, false), write(2, 1, 1, true), discard, Request::Flush] {
+            disk.submit(request).wait().unwrap();
+        }
+        let whole = log.take();
+        let without = whole.clone().without_flushes();
+        assert_eq!(
+            (whole.first_cut(), whole.last_cut()),
+            (without.first_cut(), without.last_cut())
+        );
+        [whole, without].map(|r| fates(&r, disk.device(), r.last_cut()))
+    };
+    assert_eq!(run(Durability::OnFlush), ["ddd", "???"]);
+    assert_eq!(run(Durability::OnCompletion), ["ddd", "ddd"]);
+}
+
+#[test]
 fn what_is_in_flight_when_the_flush_comes_is_not_covered() {
     let order = Sim::new(1).run(|| {
         let fault = Fault::new(Arc::new(Ram::new("disk", SIZE)));

@@ -140,9 +140,12 @@ pub struct CrashShow {
     /// With --variant: how many cuts `lab run` made [default: as the scenario says]
     #[arg(long, value_name = "N", requires = "variant")]
     pub cuts: Option<u64>,
-    /// With --variant: a cut of those on devices whose caches lie
+    /// With --variant: a cut of its control on drives that ignore flushes
     #[arg(long, requires = "variant")]
     pub lying: bool,
+    /// With --variant: a cut of its control in which no flush was asked for
+    #[arg(long, requires = "variant", conflicts_with = "lying")]
+    pub flushes_omitted: bool,
     #[command(flatten)]
     pub judge: JudgeArgs,
     /// Find the fewest writes that must be lost, or must survive, for the state to be wrong

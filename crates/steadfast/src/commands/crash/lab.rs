@@ -7,7 +7,7 @@ use steadfast_crash::again::Again;
 use steadfast_crash::cuts::contents_where;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::program::Names;
-use steadfast_lab::run::cut_again;
+use steadfast_lab::run::{Control, cut_again};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, stack};
 
@@ -21,7 +21,12 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     let name = args.recording.to_string_lossy();
     let scenario = Scenario::find(&name).map_err(|e| Usage(e.to_string()))?;
     let options = RunOptions { full: false, cuts: args.cuts, seed: args.seed };
-    let again = cut_again(&scenario, &options, variant, cut, args.lying).map_err(|e| match e {
+    let control = match (args.lying, args.flushes_omitted) {
+        (true, _) => Some(Control::FlushIgnored),
+        (_, true) => Some(Control::FlushesOmitted),
+        _ => None,
+    };
+    let again = cut_again(&scenario, &options, variant, cut, control).map_err(|e| match e {
         LabError::Variant { .. } => anyhow::Error::new(e),
         e => Usage(e.to_string()).into(),
     })?;
@@ -29,7 +34,7 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     if let Some(image) = &args.image {
         write_image(&state, image)?;
     }
-    let lying = if args.lying { ", as if its caches lied" } else { "" };
+    let lying = control.map_or(String::new(), |control| format!(", {}", control.words()));
     writeln!(
         out,
         "Cut {} of '{variant}' of {}{lying}, seed {}: the power went {:.6} s after the beginning.",

@@ -1,0 +1,92 @@
+//! The cuts of a recorded run, and beside them its controls: the same recording, cut as if
+//! something had been forgotten that keeps promises. A zero of the run means something only where
+//! the control's is none.
+
+use std::time::Duration;
+
+use steadfast_crash::explore::{Plan, Recorded};
+use steadfast_crash::figures::Figures;
+
+use super::power::{plan, row};
+use super::{Report, Setting};
+use crate::results::{ControlRow, RiskRow};
+use crate::scenario::Variant;
+
+/// What a lying cache holds, and when it has written that out: as drives with memory for a cache
+/// do.
+const LYING_CACHE: u64 = 16 << 20;
+const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is left out of a recorded run, to see that the cuts would tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Control {
+    /// The drive acknowledges flush and FUA and does not do them.
+    FlushIgnored,
+    /// The file system never asks for them.
+    FlushesOmitted,
+}
+
+impl Control {
+    /// The run, had it been so. `None`: it is no control of this run, as no device of it has a
+    /// volatile cache whose flushes count, and then a drive has nothing to ignore.
+    pub(super) fn of(self, recorded: &Recorded) -> Option<Recorded> {
+        match self {
+            Control::FlushIgnored => recorded
+                .needs_flushes()
+                .then(|| recorded.on_lying_devices(LYING_CACHE, LYING_DRAINS_WITHIN)),
+            Control::FlushesOmitted => recorded.is_honest().then(|| recorded.without_flushes()),
+        }
+    }
+
+    /// In words, after "the power went".
+    pub fn words(self) -> &'static str {
+        match self {
+            Control::FlushIgnored => "as if the drives ignored flushes",
+            Control::FlushesOmitted => "as if no flush had been asked for",
+        }
+    }
+}
+
+/// Cuts a recorded run as a plan says, and reports how many cuts are done.
+pub(super) type Explorer<'a> = dyn Fn(Recorded, &Plan, &dyn Fn(u64)) -> Figures + 'a;
+
+/// The plan of a control's cuts: for every four of the run as many as the scenario says.
+pub(super) fn control_plan(setting: &Setting, cuts: u64) -> Plan {
+    let cuts = (cuts * setting.scenario.workload.lying_cuts_per_4).div_ceil(4);
+    Plan { e2fsck_every: 0, ..plan(cuts, setting.options.seed) }
+}
+
+/// Cuts a run as `honest` says, and its controls.
+pub(super) fn cut_with_controls(
+    setting: &Setting,
+    variant: &Variant,
+    recorded: Recorded,
+    honest: &Plan,
+    report: &Report,
+    cut: &Explorer<'_>,
+) -> RiskRow {
+    let control_plan = control_plan(setting, honest.cuts);
+    let must_break = recorded.needs_flushes();
+    let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
+    let controls = wanted.map(|control| control.of(&recorded).filter(|_| control_plan.cuts > 0));
+    let number = controls.iter().flatten().count() as u64;
+    let all = (honest.cuts + number * control_plan.cuts).max(1) as f64;
+    let figures = cut(recorded, honest, &|done| report(done as f64 / all));
+    let mut done_before = honest.cuts;
+    let [ignored, omitted] = controls.map(|control| {
+        let before = done_before;
+        let figures = cut(control?, &control_plan, &|done| report((before + done) as f64 / all));
+        done_before += control_plan.cuts;
+        Some(ControlRow {
+            cuts: figures.cuts.len() as u64,
+            broken_promises: figures.sum(|c| c.broken_promises),
+            cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
+            must_break,
+        })
+    });
+    RiskRow {
+        control_flush_ignored: ignored,
+        control_flushes_omitted: omitted,
+        ..row(variant, figures)
+    }
+}

@@ -1,9 +1,10 @@
 //! A zero means something only where its control is none: what the power cuts of nvram-journal can
 //! see of a flush that is missing, and what they cannot.
 
+use steadfast_devices::model::ModelParams;
 use steadfast_lab::results::{ControlRow, RiskRow};
 use steadfast_lab::run::{Control, cut_again};
-use steadfast_lab::scenario::{DeviceSpec, Scenario};
+use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
 /// The named variants, on a smaller disk, with smaller files.
@@ -17,7 +18,7 @@ fn small(names: &[&str]) -> Scenario {
     scenario.workload.risk_size = Some("1m".into());
     scenario.workload.lying_cuts_per_4 = 2;
     for device in scenario.devices.values_mut() {
-        if let DeviceSpec::Hdd(disk) = device {
+        if let ModelParams::Hdd(disk) = device {
             disk.sectors = 6_000_000;
         }
     }

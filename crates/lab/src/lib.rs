@@ -11,4 +11,4 @@ pub mod stack;
 pub mod table;
 
 pub use error::LabError;
-pub use run::{RunOptions, run};
+pub use run::{RunOptions, Watch, run, run_seeds};

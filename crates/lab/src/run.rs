@@ -1,4 +1,4 @@
-//! Runs a scenario: every variant's benchmark and power cuts, two variants at a time.
+//! Runs a scenario: every variant's benchmark and power cuts, with each of the seeds.
 //!
 //! Each job is a simulation of its own, so the order in which jobs finish and what else the
 //! machine does change nothing in the results.
@@ -8,6 +8,7 @@ mod benchmark;
 mod controls;
 mod files;
 mod gather;
+mod jobs;
 mod kernel;
 mod machine;
 mod power;
@@ -15,16 +16,12 @@ mod real;
 
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-// Jobs report from inside their simulations to the world outside: a channel of the runtime would
-// belong to one of the two.
-use std::sync::mpsc;
+use std::sync::atomic::AtomicBool;
 
 pub use again::cut_again;
 pub use controls::Control;
 use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
-use steadfast_runtime::spawn;
 
 use crate::LabError;
 use crate::results::{FilesRow, Results, RiskRow, Row};
@@ -43,6 +40,22 @@ pub struct RunOptions {
     pub seed: u64,
 }
 
+impl Default for RunOptions {
+    /// The quick run.
+    fn default() -> Self {
+        RunOptions { full: false, cuts: None, seed: 1 }
+    }
+}
+
+/// Who looks on while a scenario runs.
+pub struct Watch<'a> {
+    /// Told, now and then, what share is done and what is going on.
+    pub progress: &'a dyn Fn(f64, &str),
+    /// Once it is true no further part is begun, and the results are those of the parts that have
+    /// ended.
+    pub stop: &'a AtomicBool,
+}
+
 /// What one job brought.
 enum Outcome {
     Speed {
@@ -57,14 +70,14 @@ enum Outcome {
     LeftOut(String),
 }
 
-/// A job: one variant's benchmark or its power cuts.
+/// A variant's benchmark or its power cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Speed,
     Risk,
 }
 
-/// What all jobs share.
+/// What all jobs of a seed share.
 struct Setting {
     scenario: Scenario,
     /// The scenario with the devices of the benchmark: scale models, at a reduced size.
@@ -84,21 +97,11 @@ enum Load {
     Files(FilesWorkload, String),
 }
 
-/// From a job to whoever shows progress.
-enum Message {
-    Progress { job: usize, share: f64 },
-    Done { job: usize, outcome: Result<Outcome, LabError> },
-}
-
 /// Reports how far a job is, 0 to 1.
 type Report = Arc<dyn Fn(f64) + Send + Sync>;
 
-/// Jobs at a time: as many as the machine has processors, at most.
-fn workers(jobs: usize) -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from).min(jobs)
-}
-
-/// Runs a scenario. `progress` is told, now and then, what share is done and what is going on.
+/// Runs a scenario with one seed, to the end. `progress` is told, now and then, what share is done
+/// and what is going on.
 ///
 /// # Errors
 /// If the scenario asks for what cannot be, or a variant cannot be built or fails while it runs.
@@ -107,92 +110,47 @@ pub fn run(
     options: &RunOptions,
     progress: &dyn Fn(f64, &str),
 ) -> Result<Results, LabError> {
-    let mut setting = Setting::new(scenario, options)?;
+    let watch = Watch { progress, stop: &AtomicBool::new(false) };
+    run_seeds(scenario, options, &[options.seed], &watch)
+}
+
+/// Runs a scenario once with each of the seeds.
+///
+/// # Errors
+/// As [`run`]; also if there is no seed.
+pub fn run_seeds(
+    scenario: &Scenario,
+    options: &RunOptions,
+    seeds: &[u64],
+    watch: &Watch<'_>,
+) -> Result<Results, LabError> {
+    let mut settings = Vec::new();
     // Of the whole, what the runs in real time take; 0 without any.
     let first = Cell::new(0.0);
-    setting.reals = real::run_all(&setting, &|share, what| {
-        first.set(REAL_SHARE);
-        progress(share * REAL_SHARE, what);
-    })?;
+    for (done, seed) in seeds.iter().enumerate() {
+        let mut setting = Setting::new(scenario, &RunOptions { seed: *seed, ..options.clone() })?;
+        setting.reals = real::run_all(
+            &setting,
+            &Watch {
+                progress: &|share, what| {
+                    first.set(REAL_SHARE);
+                    (watch.progress)((done as f64 + share) / seeds.len() as f64 * REAL_SHARE, what);
+                },
+                stop: watch.stop,
+            },
+        )?;
+        settings.push(Arc::new(setting));
+    }
+    let no_seed = || LabError::Scenario { origin: scenario.name.clone(), what: "no seed".into() };
+    let jobs = jobs::of(&settings);
     let first = first.get();
-    let setting = Arc::new(setting);
-    let jobs = setting.jobs();
-    let rest = |share: f64, what: &str| progress(first + (1.0 - first) * share, what);
-    let outcomes = run_jobs(&setting, &jobs, &rest)?;
-    Ok(setting.results(&jobs, outcomes))
+    let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
+    let outcomes = jobs::run(&settings, &jobs, &Watch { progress: &rest, stop: watch.stop })?;
+    gather::results(&settings, &jobs, outcomes).ok_or_else(no_seed)
 }
 
 /// About what share of a run with the kernel's file systems is spent on measuring.
 const REAL_SHARE: f64 = 0.5;
-
-fn run_jobs(
-    setting: &Arc<Setting>,
-    jobs: &[(usize, Part)],
-    progress: &dyn Fn(f64, &str),
-) -> Result<Vec<Outcome>, LabError> {
-    let (tx, rx) = mpsc::channel();
-    let next = Arc::new(AtomicUsize::new(0));
-    let tasks: Vec<_> = (0..workers(jobs.len()))
-        .map(|i| {
-            let (setting, jobs, tx, next) =
-                (Arc::clone(setting), jobs.to_vec(), tx.clone(), Arc::clone(&next));
-            spawn(format!("lab {i}"), move || {
-                loop {
-                    let job = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&(variant, part)) = jobs.get(job) else { return };
-                    let progress = tx.clone();
-                    // OK to ignore failed sends: the receiver outlives the tasks.
-                    let report: Report = Arc::new(move |share| {
-                        drop(progress.send(Message::Progress { job, share }));
-                    });
-                    let outcome = setting.job(variant, part, report);
-                    drop(tx.send(Message::Done { job, outcome }));
-                }
-            })
-        })
-        .collect();
-    drop(tx);
-    let mut shares = vec![0.0; jobs.len()];
-    let mut outcomes: Vec<Option<Outcome>> = jobs.iter().map(|_| None).collect();
-    let mut failed = None;
-    while let Ok(message) = rx.recv() {
-        let job = match message {
-            Message::Progress { job, share } => {
-                shares[job] = share;
-                job
-            }
-            Message::Done { job, outcome } => {
-                shares[job] = 1.0;
-                match outcome {
-                    Ok(o) => outcomes[job] = Some(o),
-                    Err(e) => {
-                        // Jobs not yet begun are not begun any more.
-                        next.store(jobs.len(), Ordering::Relaxed);
-                        failed = failed.or(Some(e));
-                    }
-                }
-                job
-            }
-        };
-        let (variant, part) = jobs[job];
-        let what = match part {
-            Part::Speed => "benchmark",
-            Part::Risk => "power cuts",
-        };
-        let share = shares.iter().sum::<f64>() / jobs.len() as f64;
-        progress(share, &format!("{}: {what}", setting.scenario.variants[variant].name));
-    }
-    for task in tasks {
-        if let Err(panicked) = task.join() {
-            panicked.resume();
-        }
-    }
-    match failed {
-        Some(e) => Err(e),
-        // OK to unwrap: a job that did not fail has an outcome.
-        None => Ok(outcomes.into_iter().map(|o| o.unwrap()).collect()),
-    }
-}
 
 impl Setting {
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
@@ -225,9 +183,9 @@ impl Setting {
         })
     }
 
-    /// All jobs, in the order of the results: benchmarks first, they are the longest. Of the
+    /// All parts, in the order of the results: benchmarks first, they are the longest. Of the
     /// workload of files one run is measured and cut.
-    fn jobs(&self) -> Vec<(usize, Part)> {
+    fn parts(&self) -> Vec<(usize, Part)> {
         let variants = || self.scenario.variants.iter().enumerate();
         if let Load::Files(..) = self.load {
             return variants().map(|(i, _)| (i, Part::Risk)).collect();

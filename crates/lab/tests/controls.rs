@@ -2,7 +2,7 @@
 //! see of a flush that is missing, and what they cannot.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{ControlRow, RiskRow};
+use steadfast_lab::results::{ControlRow, Rate, RiskRow};
 use steadfast_lab::run::{Control, cut_again};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
@@ -26,29 +26,34 @@ fn small(names: &[&str]) -> Scenario {
 }
 
 fn options() -> RunOptions {
-    RunOptions { full: false, cuts: Some(24), seed: 3 }
+    RunOptions { cuts: Some(24), seed: 3, ..RunOptions::default() }
 }
 
 #[test]
 fn only_a_volatile_cache_shows_that_flushes_are_missing() {
     let names = ["internal", "volatile-cache", "volatile-external", "lying-cache"];
     let results = run(&small(&names), &options(), &|_, _| ()).unwrap();
-    let row = |name: &str| -> &RiskRow { results.risk.iter().find(|r| r.variant == name).unwrap() };
+    let row = |name: &str| -> &RiskRow {
+        results.only().risk.iter().find(|r| r.variant == name).unwrap()
+    };
     let omitted = |name: &str| row(name).control_flushes_omitted.as_ref().unwrap();
     // The disk keeps what it acknowledges: without any flush the zeros stay, and are told to be
     // blind to it.
     let internal = omitted("internal");
     assert_eq!((internal.broken_promises, internal.must_break), (0, false), "{internal:?}");
     assert!(row("internal").control_flush_ignored.is_none());
-    assert!(results.notes.iter().any(|n| n.starts_with("internal: no device")), "{results:#?}");
+    assert!(
+        results.notes.iter().any(|n| n.text.starts_with("internal: no device")),
+        "{results:#?}"
+    );
     for name in ["volatile-cache", "volatile-external"] {
         let r = row(name);
-        assert_eq!((r.broken_promises, r.damage, r.e2fsck_damage), (0, 0, 0), "{r:#?}");
+        assert_eq!((r.broken_promises, r.damage.events, r.e2fsck_damage), (0, 0, 0), "{r:#?}");
         assert!(omitted(name).must_break && omitted(name).broken_promises > 0, "{r:#?}");
         assert!(r.control_flush_ignored.as_ref().unwrap().broken_promises > 0, "{r:#?}");
     }
     assert!(row("lying-cache").broken_promises > 0);
-    assert!(!results.notes.iter().any(|n| n.contains("DID NOT FAIL")), "{:?}", results.notes);
+    assert!(!results.notes.iter().any(|n| n.text.contains("DID NOT FAIL")), "{:?}", results.notes);
 }
 
 #[test]
@@ -58,11 +63,15 @@ fn a_control_that_does_not_fail_is_told() {
     scenario.workload.lying_cuts_per_4 = 1;
     let options = RunOptions { cuts: Some(1), ..options() };
     let results = run(&scenario, &options, &|_, _| ()).unwrap();
-    let control = results.risk[0].control_flushes_omitted.as_ref().unwrap();
-    let told = results.notes.iter().any(|n| n.contains("CONTROL DID NOT FAIL"));
+    let control = results.only().risk[0].control_flushes_omitted.as_ref().unwrap();
+    let told = results.notes.iter().any(|n| n.text.contains("CONTROL DID NOT FAIL"));
     assert_eq!(told, control.is_blind(), "{control:?} {:?}", results.notes);
-    let blind =
-        ControlRow { cuts: 9, broken_promises: 0, cuts_with_broken_promises: 0, must_break: true };
+    let blind = ControlRow {
+        cuts: 9,
+        broken_promises: 0,
+        cuts_with_broken_promises: Rate::new(0, 9),
+        must_break: true,
+    };
     assert!(blind.is_blind());
     assert!(!ControlRow { must_break: false, ..blind.clone() }.is_blind());
     assert!(!ControlRow { broken_promises: 1, ..blind }.is_blind());
@@ -72,7 +81,7 @@ fn a_control_that_does_not_fail_is_told() {
 fn a_cut_of_a_control_is_made_again() {
     let scenario = small(&["internal", "volatile-cache"]);
     let results = run(&scenario, &options(), &|_, _| ()).unwrap();
-    let r = results.risk.iter().find(|r| r.variant == "volatile-cache").unwrap();
+    let r = results.only().risk.iter().find(|r| r.variant == "volatile-cache").unwrap();
     let want = r.control_flushes_omitted.as_ref().unwrap().broken_promises;
     let again = |variant: &str, number, control| {
         cut_again(&scenario, &options(), variant, number, Some(control))

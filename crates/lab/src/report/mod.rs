@@ -5,8 +5,8 @@ pub mod scatter;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::results::{Figure, Results, VariantInfo};
-use crate::table;
+use crate::results::{Percentiles, Point, Results, Row, Spread, VariantInfo};
+use crate::table::{self, Grid};
 use chart::{Bars, Series};
 use scatter::Scatter;
 
@@ -22,6 +22,7 @@ th { border-bottom: 2px solid #888; }
 td.bad { color: #b00020; font-weight: 600; }
 code { background: #f4f4f4; padding: .1rem .3rem; }
 svg { width: 100%; height: auto; }
+.alarm { color: #b00020; font-weight: 600; }
 .note { background: #fff8e1; border-left: 4px solid #e69f00; padding: .4rem .8rem; }
 ";
 
@@ -39,35 +40,16 @@ pub fn html(results: &Results) -> String {
             body {
                 h1 { (results.title) }
                 (intro(results))
-                @if !results.rows.is_empty() {
-                    h2 { "Speed" }
-                    (PreEscaped(chart::svg(&speed_chart(results))))
-                    (speed_table(results))
-                }
-                @if !results.files.is_empty() {
-                    h2 { "Speed" }
-                    (set_ups(&results.files, |f| &f.variant, table::files_cells))
-                }
-                @if !results.ratios.is_empty() {
-                    h2 { "Speed over the baseline" }
-                    (ratio_table(results))
-                }
-                @if !results.risk.is_empty() {
-                    h2 { "Data at risk" }
-                    (PreEscaped(chart::svg(&exposure_chart(results))))
-                    (risk_tables(results))
-                }
-                @if !results.speed_and_exposure.is_empty() {
-                    h2 { "Speed against exposure" }
-                    (PreEscaped(scatter::svg(&exposure_against_speed(results))))
-                    (set_ups(&results.speed_and_exposure, |p| &p.variant, table::point_cells))
-                }
                 @if !results.notes.is_empty() {
                     h2 { "Notes" }
-                    @for note in &results.notes { p.note { (note) } }
+                    @for note in &results.notes { p.note.alarm[note.alarm] { (note.text) } }
                 }
-                p { "Made by steadfast. Seed " (results.seed)
-                    ": the same command with the same seed gives the same figures." }
+                @for chart in charts(results) { (PreEscaped(chart)) }
+                @for grid in table::grids(results) { (grid_table(&grid)) }
+                (findings(results))
+                p { "Made by steadfast. Seeds " (seeds(results))
+                    ": the same command with the same seeds gives the same figures. Where there "
+                    "are several, each figure is their median, with the range in brackets." }
             }
         }
     };
@@ -77,7 +59,7 @@ pub fn html(results: &Results) -> String {
 fn intro(results: &Results) -> Markup {
     html! {
         p { "Workload: " code {
-            @if results.files.is_empty() { "iozone " } (results.command)
+            @if results.only().files.is_empty() { "iozone " } (results.command)
         } }
         @if let Some(cut) = &results.risk_command {
             p { "Power cuts during: " code { "iozone " (cut) } }
@@ -100,21 +82,42 @@ fn intro(results: &Results) -> Markup {
     }
 }
 
-/// How long a variant's run was, by which clock.
+/// How long a variant's run was, by which clock; of several, the first seed's.
 fn time_of(results: &Results, variant: &VariantInfo) -> String {
-    if let Some(seconds) = variant.virtual_seconds {
-        return format!("{seconds:.1} s, virtual");
+    let run = results.only();
+    if let Some(took) = run.took.iter().find(|t| t.variant == variant.name) {
+        return format!("{:.1} s, virtual clock", took.virtual_seconds);
     }
-    match results.files.iter().find(|f| f.variant == variant.name) {
-        Some(f) => format!("{:.1} s, {}", f.elapsed_seconds, f.clock.name()),
+    match run.files.iter().find(|f| f.variant == variant.name) {
+        Some(f) => format!("{:.1} s, {} clock", f.elapsed_seconds, f.clock.name()),
         None if variant.kernel.is_some() => "left out".into(),
         None => "cut only".into(),
     }
 }
 
+fn seeds(results: &Results) -> String {
+    results.seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The charts that the results have figures for.
+fn charts(results: &Results) -> Vec<String> {
+    let run = results.only();
+    let mut charts = Vec::new();
+    if !run.rows.is_empty() {
+        charts.push(chart::svg(&speed_chart(results)));
+    }
+    if !run.risk.is_empty() {
+        charts.push(chart::svg(&exposure_chart(results)));
+    }
+    if !run.speed_and_exposure.is_empty() {
+        charts.push(scatter::svg(&exposure_against_speed(results)));
+    }
+    charts
+}
+
 /// The chart of the speeds: bars of every test, or the points of the variants.
 pub fn chart_svg(results: &Results) -> String {
-    if results.rows.is_empty() {
+    if results.only().rows.is_empty() {
         scatter::svg(&exposure_against_speed(results))
     } else {
         chart::svg(&speed_chart(results))
@@ -125,23 +128,23 @@ pub fn chart_svg(results: &Results) -> String {
 pub fn speed_chart(results: &Results) -> Bars {
     let tests = table::tests(results);
     let mut series = Vec::new();
-    let shown = results.variants.iter().filter(|v| v.virtual_seconds.is_some());
+    let shown = table::measured(results);
     // Variants that answer to the same published figures show them once.
     let mut published_shown: Vec<Vec<Option<f64>>> = Vec::new();
-    for (colour, v) in shown.enumerate() {
-        let rows: Vec<_> = tests.iter().map(|t| table::find(results, t, &v.name)).collect();
-        let mb = |kb: f64| kb / 1024.0;
+    for (colour, name) in shown.into_iter().enumerate() {
+        let rows: Vec<_> = tests.iter().map(|t| table::find(results, t, name)).collect();
+        let mb = |kb: &[f64]| (!kb.is_empty()).then(|| Spread::of(kb).median() / 1024.0);
         series.push(Series {
-            name: v.name.clone(),
+            name: name.into(),
             colour,
             hatched: false,
-            values: rows.iter().map(|r| r.map(|r| mb(r.kb_per_s))).collect(),
+            values: rows.iter().map(|r| mb(&each(r, |r| Some(r.kb_per_s)))).collect(),
         });
         let published: Vec<Option<f64>> =
-            rows.iter().map(|r| r.and_then(|r| r.published_kb_per_s).map(mb)).collect();
+            rows.iter().map(|r| mb(&each(r, |r| r.published_kb_per_s))).collect();
         if published.iter().any(Option::is_some) && !published_shown.contains(&published) {
             series.push(Series {
-                name: format!("{} (published)", v.name),
+                name: format!("{name} (published)"),
                 colour,
                 hatched: true,
                 values: published.clone(),
@@ -158,64 +161,79 @@ pub fn speed_chart(results: &Results) -> Bars {
     }
 }
 
-/// What a cut takes of acknowledged work, on a logarithmic axis.
+fn each(rows: &[&Row], figure: fn(&Row) -> Option<f64>) -> Vec<f64> {
+    rows.iter().filter_map(|r| figure(r)).collect()
+}
+
+/// What a cut takes of acknowledged work, on a logarithmic axis; of several seeds the median.
 pub fn exposure_chart(results: &Results) -> Bars {
-    let figure = |name: &str, colour, value: fn(&crate::results::Percentiles) -> f64| Series {
+    let risk = || results.runs.iter().flat_map(|run| &run.risk);
+    let cut: Vec<&str> = results
+        .variants
+        .iter()
+        .map(|v| v.name.as_str())
+        .filter(|name| risk().any(|r| r.variant == *name))
+        .collect();
+    let of = |variant: &str, value: fn(&Percentiles) -> Option<f64>| {
+        let rows = risk().filter(|r| r.variant == variant);
+        let values: Vec<f64> = rows.filter_map(|r| value(&r.exposure_bytes)).collect();
+        (!values.is_empty()).then(|| Spread::of(&values).median() / 1024.0)
+    };
+    let figure = |name: &str, colour, value: fn(&Percentiles) -> Option<f64>| Series {
         name: name.into(),
         colour,
         hatched: false,
-        values: results.risk.iter().map(|r| Some(value(&r.exposure_bytes) / 1024.0)).collect(),
+        values: cut.iter().map(|variant| of(variant, value)).collect(),
     };
     Bars {
         title: "Acknowledged work lost at power failure (KiB, logarithmic)".into(),
         unit: "KiB".into(),
-        groups: results.risk.iter().map(|r| r.variant.clone()).collect(),
+        groups: cut.iter().map(|name| (*name).into()).collect(),
         series: vec![
-            figure("p50", 5, |p| p.p50),
-            figure("p99", 0, |p| p.p99),
-            figure("max", 1, |p| p.max),
+            figure("p50", 5, |p| Some(p.p50())),
+            figure("p99 (of 400 cuts or more)", 0, Percentiles::p99),
+            figure("max", 1, |p| Some(p.max())),
         ],
         logarithmic: true,
     }
 }
 
-/// One point a variant: what it does in a second, and what a cut takes.
+/// One point a variant: what it does in a second, and what a cut takes; the medians of the seeds.
 fn exposure_against_speed(results: &Results) -> Scatter {
-    let points = &results.speed_and_exposure;
-    let unit = points.first().map_or("", |p| &p.speed_unit);
+    let all = || results.runs.iter().flat_map(|run| &run.speed_and_exposure);
+    let (unit, exposure_is) = all().next().map_or(("", ""), |p| (&p.speed_unit, &p.exposure_is));
+    let of = |name: &str| {
+        let own = || all().filter(|p| p.variant == name);
+        own().next()?;
+        let median = |f: fn(&Point) -> f64| Spread::of(&own().map(f).collect::<Vec<_>>()).median();
+        let (lost, speed) = (median(|p| p.exposure_bytes / 1024.0), median(|p| p.speed.median()));
+        Some((name.to_owned(), lost, speed))
+    };
     Scatter {
         title: format!("{}: speed against exposure (logarithmic)", results.title),
-        x: "KiB of acknowledged work that one cut in 100 takes".into(),
+        x: format!("KiB of acknowledged work lost at power failure, {exposure_is}"),
         y: unit.into(),
-        points: points
-            .iter()
-            .map(|p| (p.variant.clone(), p.exposure_bytes / 1024.0, p.speed))
-            .collect(),
+        points: results.variants.iter().filter_map(|v| of(&v.name)).collect(),
     }
 }
 
-fn speed_table(results: &Results) -> Markup {
-    let variants: Vec<_> =
-        results.variants.iter().filter(|v| v.virtual_seconds.is_some()).collect();
+/// A table with all its columns. What must not be is marked.
+fn grid_table(grid: &Grid) -> Markup {
+    let grid = grid.narrow(true);
     html! {
+        h2 { (grid.title) }
         table {
-            thead { tr { th { "MB/s (latency of a record p50 / p99 / max, ms)" }
-                @for v in &variants { th { (v.name) } th { "published" } } } }
+            thead { tr { th {} @for h in &grid.headings { th { (h.text) } } } }
             tbody {
-                @for test in table::tests(results) {
+                @for line in &grid.lines {
                     tr {
-                        td { (test) @if is_parent(results, test) { " (parent)" } }
-                        @for v in &variants {
-                            @let row = table::find(results, test, &v.name);
-                            td { @if let Some(r) = row {
-                                (format!("{:.1}", r.kb_per_s / 1024.0))
-                                @if let Some(l) = &r.latency_us {
-                                    small { (format!(" ({:.1} / {:.1} / {:.1})", l.p50 / 1e3,
-                                                     l.p99 / 1e3, l.max / 1e3)) }
-                                }
-                            } }
-                            td { @if let Some(p) = row.and_then(|r| r.published_kb_per_s) {
-                                (format!("{:.1}", p / 1024.0)) } }
+                        td { (line.name) }
+                        @for (cell, alarm) in &line.cells {
+                            @let (value, more) = cell.text();
+                            td.bad[*alarm] {
+                                (value)
+                                @if let Some(more) = more { br; small { "(" (more) ")" } }
+                            }
                         }
                     }
                 }
@@ -224,57 +242,13 @@ fn speed_table(results: &Results) -> Markup {
     }
 }
 
-fn is_parent(results: &Results, test: &str) -> bool {
-    results.rows.iter().any(|r| r.test == test && r.figure == Figure::Parent)
-}
-
-fn ratio_table(results: &Results) -> Markup {
+fn findings(results: &Results) -> Markup {
     html! {
-        table {
-            thead { tr { th { "test" } th { "variant" } th { "over" } th { "ratio" }
-                         th { "published" } th { "difference" } } }
-            tbody {
-                @for r in &results.ratios {
-                    tr {
-                        td { (r.test) } td { (r.variant) } td { (r.baseline) }
-                        td { (format!("{:.2}x", r.ratio)) }
-                        td { @if let Some(p) = r.published_ratio { (format!("{p:.2}x")) } }
-                        td { @if let Some(d) = r.difference_percent { (format!("{d:+.1} %")) } }
-                    }
-                }
+        @for run in &results.runs {
+            @for r in run.risk.iter().filter(|r| !r.findings.is_empty()) {
+                p { strong { (r.variant) } ", seed " (run.seed) ": first findings" }
+                ul { @for f in &r.findings { li { (f) } } }
             }
-        }
-    }
-}
-
-/// A table with a row a variant. Figures that must be 0 are marked where they are not.
-fn set_ups<R>(rows: &[R], name: fn(&R) -> &str, cells: fn(&R) -> Vec<table::Column>) -> Markup {
-    let headings = rows.first().map(cells).unwrap_or_default();
-    let must_be_0 = ["broken promises", "damage"];
-    html! {
-        table {
-            thead { tr { th { "variant" } @for (h, _) in &headings { th { (h) } } } }
-            tbody {
-                @for r in rows {
-                    tr {
-                        td { (name(r)) }
-                        @for (h, v) in cells(r) {
-                            td.bad[must_be_0.contains(&h) && v != "0"] { (v) }
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn risk_tables(results: &Results) -> Markup {
-    html! {
-        (set_ups(&results.risk, |r| &r.variant, table::exposure_cells))
-        (set_ups(&results.risk, |r| &r.variant, table::found_cells))
-        @for r in results.risk.iter().filter(|r| !r.findings.is_empty()) {
-            p { strong { (r.variant) } ": first findings" }
-            ul { @for f in &r.findings { li { (f) } } }
         }
     }
 }

@@ -130,10 +130,9 @@ fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<Row> {
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: children,
         parent_kb_per_s: parent,
-        latency_us: latency.map(|l| Percentiles {
-            p50: l.p50_ns as f64 / 1e3,
-            p99: l.p99_ns as f64 / 1e3,
-            max: l.max_ns as f64 / 1e3,
+        latency_us: latency.map(|l| {
+            let us = |ns: u64| ns as f64 / 1e3;
+            Percentiles::known(l.count, us(l.p50_ns), us(l.p99_ns), us(l.max_ns))
         }),
     })
 }

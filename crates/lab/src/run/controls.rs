@@ -9,7 +9,7 @@ use steadfast_crash::figures::Figures;
 
 use super::power::{plan, row};
 use super::{Report, Setting};
-use crate::results::{ControlRow, RiskRow};
+use crate::results::{ControlRow, Rate, RiskRow};
 use crate::scenario::Variant;
 
 /// What a lying cache holds, and when it has written that out: as drives with memory for a cache
@@ -80,7 +80,10 @@ pub(super) fn cut_with_controls(
         Some(ControlRow {
             cuts: figures.cuts.len() as u64,
             broken_promises: figures.sum(|c| c.broken_promises),
-            cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
+            cuts_with_broken_promises: Rate::new(
+                figures.count(|c| c.broken_promises > 0),
+                figures.cuts.len() as u64,
+            ),
             must_break,
         })
     });

@@ -14,7 +14,7 @@ use super::controls::{Explorer, cut_with_controls};
 use super::machine::Modelled;
 use super::power::plan;
 use super::{Outcome, Report, Setting};
-use crate::results::{Clock, FilesRow, Percentiles};
+use crate::results::{Clock, FilesRow, Percentiles, Spread};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
@@ -39,7 +39,7 @@ pub(super) fn run(
         Some(real) => Spoken {
             virtual_operations_per_s: Some(speed.operations_per_second()),
             speed: real,
-            clock: Clock::Real,
+            clock: Clock::Wall,
         },
         None => Spoken { speed, clock: Clock::Virtual, virtual_operations_per_s: None },
     };
@@ -87,7 +87,10 @@ pub(super) fn cut(
     cut: &Explorer<'_>,
 ) -> Outcome {
     let honest = honest_plan(setting, variant);
-    let risk = cut_with_controls(setting, variant, recorded, &honest, report, cut);
+    let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut);
+    if variant.kernel.is_some() {
+        risk.recovery_clock = Clock::Wall;
+    }
     Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk))
 }
 
@@ -99,7 +102,7 @@ fn files_row(variant: &Variant, spoken: &Spoken) -> FilesRow {
         clock: spoken.clock,
         virtual_operations_per_s: spoken.virtual_operations_per_s,
         operations: speed.operations,
-        operations_per_s: speed.operations_per_second(),
+        operations_per_s: Spread::of(&[speed.operations_per_second()]),
         in_calls_seconds: speed.in_calls.as_secs_f64(),
         elapsed_seconds: speed.elapsed.as_secs_f64(),
         fsyncs: speed.syncs.len() as u64,

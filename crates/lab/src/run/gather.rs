@@ -1,10 +1,18 @@
 //! Puts together what the jobs of a run brought.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::{Load, Outcome, Part, Setting};
-use crate::results::{Clock, FilesRow, Results, RiskRow, VERSION, VariantInfo, points, ratios};
+use super::jobs::Job;
+use super::{Load, Outcome, Setting};
+use crate::results::{
+    Clock, ControlRow, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo, points,
+    ratios,
+};
 use crate::scenario::Variant;
+
+/// Said of results that are not whole.
+const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by then is missing.";
 
 /// What the speeds are of, where the kernel's file systems take part.
 const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same \
@@ -13,85 +21,134 @@ const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, a
     the ones that were cut; Steadfast's were cut in virtual time, with the same result for the \
     same seed.";
 
-impl Setting {
-    pub(super) fn results(&self, jobs: &[(usize, Part)], outcomes: Vec<Outcome>) -> Results {
-        let mut rows = Vec::new();
-        let mut risk = Vec::new();
-        let mut files = Vec::new();
-        let mut notes = Vec::new();
-        let mut left_out: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        let mut seconds = vec![None; self.scenario.variants.len()];
-        for ((variant, _), outcome) in jobs.iter().zip(outcomes) {
-            match outcome {
-                Outcome::Speed { rows: of_variant, virtual_seconds, notes: of_run } => {
-                    rows.extend(of_variant);
-                    seconds[*variant] = Some(virtual_seconds);
-                    for note in of_run {
-                        if !notes.contains(&note) {
-                            notes.push(note);
-                        }
-                    }
-                }
-                Outcome::Risk(row) => risk.push(*row),
-                Outcome::Files(of_files, row) => {
-                    if of_files.clock == Clock::Virtual {
-                        seconds[*variant] = Some(of_files.elapsed_seconds);
-                    }
-                    files.push(*of_files);
-                    risk.push(*row);
-                }
-                Outcome::LeftOut(why) => {
-                    let name = self.scenario.variants[*variant].name.as_str();
-                    left_out.entry(why).or_default().push(name);
-                }
+/// What all seeds brought, as one document; `None` without a seed. A job without an outcome was
+/// interrupted.
+pub(super) fn results(
+    settings: &[Arc<Setting>],
+    jobs: &[Job],
+    outcomes: Vec<Option<Outcome>>,
+) -> Option<Results> {
+    let first = settings.first()?;
+    let partial = outcomes.iter().any(Option::is_none);
+    let mut of_seeds: Vec<Gathered> =
+        settings.iter().map(|s| Gathered::new(s.options.seed)).collect();
+    for (job, outcome) in jobs.iter().zip(outcomes) {
+        if let Some(outcome) = outcome {
+            of_seeds[job.seed].add(&first.scenario.variants[job.variant], outcome);
+        }
+    }
+    let mut notes: Vec<Note> = Vec::new();
+    if partial {
+        notes.push(Note::alarm(PARTIAL));
+    }
+    let mut runs = Vec::new();
+    for (gathered, setting) in of_seeds.into_iter().zip(settings) {
+        let (run, of_run) = gathered.end(setting);
+        for note in of_run {
+            if !notes.contains(&note) {
+                notes.push(note);
             }
         }
-        if files.iter().any(|f: &FilesRow| f.clock == Clock::Real) {
-            notes.push(REAL_TIME.into());
-        }
-        for (why, names) in left_out {
-            notes.push(format!("LEFT OUT: {}: {why}", names.join(", ")));
-        }
-        notes.extend(self.scale_note());
-        notes.extend(self.control_notes(&risk));
-        notes.extend(blind_notes(&risk));
-        notes.extend(self.cacheless_note(&risk));
-        let variants = self.scenario.variants.iter().zip(seconds);
-        Results {
-            format: "steadfast-lab",
-            version: VERSION,
-            scenario: self.scenario.name.clone(),
-            title: self.scenario.title.clone(),
-            source: self.scenario.source.clone(),
-            seed: self.options.seed,
-            full: self.options.full,
-            command: match &self.load {
-                Load::Iozone { speed, .. } => speed.command_line.clone(),
-                Load::Files(_, description) => description.clone(),
-            },
-            risk_command: match &self.load {
-                Load::Iozone { risk: cut, .. } if !risk.is_empty() => {
-                    Some(cut.command_line.clone())
+        runs.push(run);
+    }
+    notes.extend(first.scale_note());
+    notes.extend(first.control_notes(&runs));
+    notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
+    notes.extend(cacheless_note(&runs));
+    let was_cut = runs.iter().any(|run| !run.risk.is_empty());
+    Some(Results {
+        format: "steadfast-lab",
+        version: VERSION,
+        scenario: first.scenario.name.clone(),
+        title: first.scenario.title.clone(),
+        source: first.scenario.source.clone(),
+        seeds: settings.iter().map(|s| s.options.seed).collect(),
+        full: first.options.full,
+        partial,
+        command: match &first.load {
+            Load::Iozone { speed, .. } => speed.command_line.clone(),
+            Load::Files(_, description) => description.clone(),
+        },
+        risk_command: match &first.load {
+            Load::Iozone { risk: cut, .. } if was_cut => Some(cut.command_line.clone()),
+            _ => None,
+        },
+        variants: first.variants(),
+        runs,
+        notes,
+    })
+}
+
+/// What the jobs of a seed brought.
+struct Gathered {
+    run: Run,
+    notes: Vec<Note>,
+    /// Why which variants were left out.
+    left_out: BTreeMap<String, Vec<String>>,
+}
+
+impl Gathered {
+    fn new(seed: u64) -> Self {
+        let run = Run {
+            seed,
+            took: Vec::new(),
+            rows: Vec::new(),
+            ratios: Vec::new(),
+            files: Vec::new(),
+            risk: Vec::new(),
+            speed_and_exposure: Vec::new(),
+        };
+        Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
+    }
+
+    fn add(&mut self, variant: &Variant, outcome: Outcome) {
+        let name = || variant.name.clone();
+        let run = &mut self.run;
+        match outcome {
+            Outcome::Speed { rows, virtual_seconds, notes } => {
+                run.rows.extend(rows);
+                run.took.push(Took { variant: name(), virtual_seconds });
+                self.notes.extend(notes.into_iter().map(Note::remark));
+            }
+            Outcome::Risk(row) => run.risk.push(*row),
+            Outcome::Files(files, row) => {
+                if files.clock == Clock::Virtual {
+                    let virtual_seconds = files.elapsed_seconds;
+                    run.took.push(Took { variant: name(), virtual_seconds });
                 }
-                _ => None,
-            },
-            variants: variants
-                .map(|(v, virtual_seconds)| VariantInfo {
-                    name: v.name.clone(),
-                    label: v.label.clone(),
-                    devices: self.device_names(v),
-                    mount: v.mount.clone(),
-                    kernel: v.kernel.clone(),
-                    virtual_seconds,
-                })
-                .collect(),
-            ratios: ratios(&rows, self.scenario.baseline()),
-            speed_and_exposure: points(&rows, &files, &risk),
-            rows,
-            files,
-            risk,
-            notes,
+                run.files.push(*files);
+                run.risk.push(*row);
+            }
+            Outcome::LeftOut(why) => self.left_out.entry(why).or_default().push(name()),
         }
+    }
+
+    /// The run with what follows from its rows, and its notes.
+    fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
+        let run = &mut self.run;
+        run.ratios = ratios(&run.rows, setting.scenario.baseline());
+        run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
+        if run.files.iter().any(|f| f.clock == Clock::Wall) {
+            self.notes.push(Note::remark(REAL_TIME));
+        }
+        for (why, names) in self.left_out {
+            self.notes.push(Note::remark(format!("LEFT OUT: {}: {why}", names.join(", "))));
+        }
+        (self.run, self.notes)
+    }
+}
+
+impl Setting {
+    fn variants(&self) -> Vec<VariantInfo> {
+        let info = |v: &Variant| VariantInfo {
+            name: v.name.clone(),
+            label: v.label.clone(),
+            devices: self.device_names(v),
+            mount: v.mount.clone(),
+            kernel: v.kernel.clone(),
+            control: self.scenario.lies(v),
+        };
+        self.scenario.variants.iter().map(info).collect()
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {
@@ -102,82 +159,81 @@ impl Setting {
     }
 
     /// Says that disks were scaled with the files.
-    fn scale_note(&self) -> Option<String> {
+    fn scale_note(&self) -> Option<Note> {
         let mut devices = self.measured.devices.iter().map(|(name, d)| {
             // OK to index: it is a scenario of the same devices.
             (d.bytes(), self.scenario.devices[name].bytes())
         });
         devices.find(|(measured, whole)| measured < whole).map(|(measured, whole)| {
-            format!(
+            Note::remark(format!(
                 "The benchmark ran at a reduced size, on scale models of the disks: {:.3} of their \
                  capacity, as of the files' size, so that seeks take as long as at the full size.",
                 measured as f64 / whole as f64
-            )
+            ))
         })
     }
 
-    /// Says whether the control has shown that the check can fail.
-    fn control_notes(&self, risk: &[RiskRow]) -> Vec<String> {
-        risk.iter()
-            .filter_map(|r| {
-                let v = self.scenario.variants.iter().find(|v| v.name == r.variant)?;
-                let lies = self.scenario.lies(v);
-                match (lies, r.broken_promises) {
-                    (true, 0) => Some(format!(
-                        "'{}' lies about its flushes and yet no broken promise was found in {} \
-                         cuts: make more cuts before trusting the zeros of the others.",
-                        r.variant, r.cuts
-                    )),
-                    (true, n) => Some(format!(
-                        "'{}' is the control: its disk acknowledges flushes without doing them, \
-                         and {n} promises were broken in {} of {} cuts. The check can fail.",
-                        r.variant, r.cuts_with_broken_promises, r.cuts
-                    )),
-                    _ if v.kernel.is_some() => None,
-                    (false, n) if n > 0 || r.damage > 0 => Some(format!(
-                        "'{}' BROKE {n} PROMISES and was damaged after {} of {} cuts, on honest \
-                         devices.",
-                        r.variant, r.damage, r.cuts
-                    )),
-                    _ => None,
-                }
-            })
-            .collect()
-    }
-
-    /// Says which variants' zeros cannot show a missing flush.
-    fn cacheless_note(&self, risk: &[RiskRow]) -> Option<String> {
-        let without = |r: &&RiskRow| {
-            r.control_flushes_omitted.as_ref().is_some_and(|control| !control.must_break)
+    /// Says whether the controls have shown that the check can fail, and what broke.
+    fn control_notes(&self, runs: &[Run]) -> Vec<Note> {
+        let of_variant = |v: &Variant| {
+            let rows = || runs.iter().flat_map(|run| &run.risk).filter(|r| r.variant == v.name);
+            rows().next()?;
+            let broken: u64 = rows().map(|r| r.broken_promises).sum();
+            let sum = |f: fn(&RiskRow) -> Rate| rows().map(f).fold(Rate::default(), Rate::and);
+            let (with_broken, damage) = (sum(|r| r.cuts_with_broken_promises), sum(|r| r.damage));
+            let (name, cuts) = (&v.name, with_broken.of);
+            match (self.scenario.lies(v), broken) {
+                (true, 0) => Some(Note::alarm(format!(
+                    "CONTROL DID NOT FAIL: '{name}' does not do its flushes and yet no broken \
+                     promise was found in {cuts} cuts: make more cuts before trusting the zeros \
+                     of the others."
+                ))),
+                (true, n) => Some(Note::remark(format!(
+                    "'{name}' is the control: its flushes are not done, and {n} promises were \
+                     broken in {} of {cuts} cuts. The check can fail.",
+                    with_broken.events
+                ))),
+                _ if v.kernel.is_some() => None,
+                (false, n) if n > 0 || damage.events > 0 => Some(Note::alarm(format!(
+                    "'{name}' BROKE {n} PROMISES and was damaged after {} of {cuts} cuts, on \
+                     honest devices.",
+                    damage.events
+                ))),
+                _ => None,
+            }
         };
-        let names: Vec<&str> = risk.iter().filter(without).map(|r| r.variant.as_str()).collect();
-        (!names.is_empty()).then(|| {
-            format!(
-                "{}: no device of these has a volatile cache, so what is acknowledged is kept, \
-                 flushed or not. Their zeros say nothing about flushes: with every flush and FUA \
-                 left out they stay zero.",
-                names.join(", ")
-            )
-        })
+        self.scenario.variants.iter().filter_map(of_variant).collect()
     }
 }
 
 /// Says of each control that did not fail that it did not.
-fn blind_notes(risk: &[RiskRow]) -> Vec<String> {
-    let controls = |r: &RiskRow| {
-        let named = [
-            (r.control_flush_ignored.clone(), "drives that ignore flushes"),
-            (r.control_flushes_omitted.clone(), "no flush asked for"),
-        ];
-        let name = r.variant.clone();
-        named.into_iter().filter_map(move |(control, what)| {
-            let control = control.filter(|c| c.is_blind())?;
-            Some(format!(
-                "CONTROL DID NOT FAIL: '{name}' with {what}: no broken promise in {} cuts; its \
-                 zeros prove nothing. Make more cuts.",
-                control.cuts
-            ))
-        })
+fn blind_notes(r: &RiskRow) -> Vec<Note> {
+    let named = [
+        (&r.control_flush_ignored, "drives that ignore flushes"),
+        (&r.control_flushes_omitted, "no flush asked for"),
+    ];
+    let blind = |(control, what): (&Option<ControlRow>, &str)| {
+        let control = control.as_ref().filter(|c| c.is_blind())?;
+        Some(Note::alarm(format!(
+            "CONTROL DID NOT FAIL: '{}' with {what}: no broken promise in {} cuts; its zeros \
+             prove nothing. Make more cuts.",
+            r.variant, control.cuts
+        )))
     };
-    risk.iter().flat_map(controls).collect()
+    named.into_iter().filter_map(blind).collect()
+}
+
+/// Says which variants' zeros cannot show a missing flush.
+fn cacheless_note(runs: &[Run]) -> Option<Note> {
+    let without = |r: &&RiskRow| r.control_flushes_omitted.as_ref().is_some_and(|c| !c.must_break);
+    let risk = &runs.first()?.risk;
+    let names: Vec<&str> = risk.iter().filter(without).map(|r| r.variant.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        Note::remark(format!(
+            "{}: no device of these has a volatile cache, so what is acknowledged is kept, \
+             flushed or not. Their zeros say nothing about flushes: with every flush and FUA left \
+             out they stay zero.",
+            names.join(", ")
+        ))
+    })
 }

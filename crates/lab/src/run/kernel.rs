@@ -17,7 +17,7 @@ pub(super) fn run(
     report: &Report,
 ) -> Outcome {
     let RecordedRun { recorded, speed } = ran;
-    let spoken = Spoken { speed, clock: Clock::Real, virtual_operations_per_s: None };
+    let spoken = Spoken { speed, clock: Clock::Wall, virtual_operations_per_s: None };
     cut(setting, variant, recorded, spoken, report, &|recorded, plan, progress| {
         explore_peer(peer, &recorded, plan, progress)
     })

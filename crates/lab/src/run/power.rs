@@ -16,7 +16,7 @@ use steadfast_vfs::FileSystem;
 use super::controls::cut_with_controls;
 use super::machine::Modelled;
 use super::{Report, Setting};
-use crate::results::{Percentiles, RiskRow};
+use crate::results::{Clock, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
@@ -119,11 +119,13 @@ impl Observer for Account {
 /// The figures of all cuts of a variant.
 pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
     let spread = |f: fn(&Cut) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
+    let cuts = figures.cuts.len() as u64;
+    let rate = |f: fn(&Cut) -> bool| Rate::new(figures.count(f), cuts);
     RiskRow {
         variant: variant.name.clone(),
-        cuts: figures.cuts.len() as u64,
+        cuts,
         broken_promises: figures.sum(|c| c.broken_promises),
-        cuts_with_broken_promises: figures.count(|c| c.broken_promises > 0),
+        cuts_with_broken_promises: rate(|c| c.broken_promises > 0),
         control_flush_ignored: None,
         control_flushes_omitted: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
@@ -135,10 +137,11 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         order_violations: figures.sum(|c| c.order_violations),
         empty_after_rename: figures.sum(|c| c.empty_after_rename),
         empty_after_replace: figures.sum(|c| c.empty_after_replace),
-        damage: figures.count(|c| !c.damage.is_empty()),
-        manual_repair: figures.count(|c| c.manual_repair),
+        damage: rate(|c| !c.damage.is_empty()),
+        manual_repair: rate(|c| c.manual_repair),
         e2fsck_checked: figures.count(|c| c.e2fsck.is_some()),
         e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Err(_)))),
+        recovery_clock: Clock::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
         findings: figures.findings,
     }

@@ -6,6 +6,7 @@
 //! come first, one at a time in the scenario's order, with nothing of ours beside them.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_block::BlockDevice;
@@ -22,7 +23,7 @@ use steadfast_peers::{AtRisk, Exported, KernelFs};
 use steadfast_vfs::FileSystem;
 
 use super::files::MEMORY;
-use super::{Load, Setting};
+use super::{Load, Setting, Watch};
 use crate::LabError;
 use crate::scenario::Variant;
 use crate::stack::{make, mount_options};
@@ -48,8 +49,8 @@ impl Reals {
 }
 
 /// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
-/// `progress` is told the share that is done and what is going on.
-pub(super) fn run_all(setting: &Setting, progress: &dyn Fn(f64, &str)) -> Result<Reals, LabError> {
+/// Whoever watches may stop it between two of them.
+pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, LabError> {
     let Load::Files(workload, _) = &setting.load else { return Ok(Reals::default()) };
     let variants = &setting.scenario.variants;
     let mut reals = BTreeMap::new();
@@ -64,7 +65,11 @@ pub(super) fn run_all(setting: &Setting, progress: &dyn Fn(f64, &str)) -> Result
     let wanted: Vec<&Variant> =
         variants.iter().filter(|v| some_kernel && !reals.contains_key(&v.name)).collect();
     for (done, v) in wanted.iter().enumerate() {
-        progress(done as f64 / wanted.len() as f64, &format!("{}: measured in real time", v.name));
+        if watch.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let share = done as f64 / wanted.len() as f64;
+        (watch.progress)(share, &format!("{}: measured in real time", v.name));
         let ran = match &v.kernel {
             Some(kernel) => kernels(setting, workload, v, kernel),
             None => ours(setting, workload, v).map(Real::Ours),

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
-use steadfast_lab::results::Results;
+use steadfast_lab::results::{Results, summary};
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
 
@@ -60,7 +60,7 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     if to_stdout {
         write!(out, "{}", json(&results)?)?;
     } else {
-        write!(out, "{}", table::text(&results))?;
+        write!(out, "{}", table::text(&results, table::Layout::default()))?;
         tell_findings(args, &scenario, &results, out)?;
         if let Some(path) = &args.json {
             write_file(path, &json(&results)?)?;
@@ -84,12 +84,12 @@ pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
 
 /// Whether a variant of ours on honest devices broke a promise or was damaged.
 fn unexpected_loss(scenario: &Scenario, results: &Results) -> bool {
-    results.risk.iter().any(|r| {
+    results.only().risk.iter().any(|r| {
         let variant = scenario.variants.iter().find(|v| v.name == r.variant);
         // The kernel's file systems are what they are.
         let ours = variant.is_none_or(|v| v.kernel.is_none());
         let lies = variant.is_some_and(|v| scenario.lies(v));
-        ours && !lies && (r.broken_promises > 0 || r.damage > 0 || r.e2fsck_damage > 0)
+        ours && !lies && (r.broken_promises > 0 || r.damage.events > 0 || r.e2fsck_damage > 0)
     })
 }
 
@@ -101,7 +101,8 @@ fn tell_findings(
     results: &Results,
     out: &mut dyn Write,
 ) -> Result<()> {
-    let mut found = results.risk.iter().filter_map(|r| Some((r, r.findings.first()?))).peekable();
+    let mut found =
+        results.only().risk.iter().filter_map(|r| Some((r, r.findings.first()?))).peekable();
     if found.peek().is_some() {
         writeln!(out, "\nThe first that was found of each variant (more in the report):")?;
     }
@@ -122,7 +123,7 @@ fn tell_findings(
 }
 
 fn json(results: &Results) -> Result<String> {
-    Ok(serde_json::to_string_pretty(results)? + "\n")
+    Ok(summary::json(results)?)
 }
 
 fn write_file(path: &Path, text: &str) -> Result<()> {

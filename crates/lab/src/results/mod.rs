@@ -1,0 +1,186 @@
+//! What a run found: the versioned JSON document and the arithmetic of its ratios.
+//!
+//! Each seed's figures stand by themselves ([`Run`]); what is told of several is their median and
+//! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
+//! notice raises [`VERSION`].
+
+mod rows;
+pub mod statistics;
+pub mod summary;
+
+use serde::Serialize;
+
+pub use rows::{
+    Clock, ControlRow, Figure, FilesRow, Point, Ratio, RiskRow, Row, Took, VariantInfo,
+};
+pub use statistics::{Percentiles, Rate, Spread, Tail};
+
+/// Version of the JSON layout.
+pub const VERSION: u32 = 2;
+
+/// Everything a run of a scenario found. Contains nothing of the machine it ran on or of the
+/// wall clock (but for what is measured by it), so that the same seeds give the same document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Results {
+    /// Always `steadfast-lab`.
+    pub format: &'static str,
+    /// Layout version, [`VERSION`].
+    pub version: u32,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Its title, for people.
+    pub title: String,
+    /// Where the published figures come from.
+    pub source: Option<String>,
+    /// Seeds of the random choices, one a run.
+    pub seeds: Vec<u64>,
+    /// Whether the workload ran at the published size.
+    pub full: bool,
+    /// It was interrupted: what had not ended by then is missing.
+    pub partial: bool,
+    /// The benchmark's command line as it was run.
+    pub command: String,
+    /// The command line of the recorded run that was cut, if any.
+    pub risk_command: Option<String>,
+    /// The variants compared.
+    pub variants: Vec<VariantInfo>,
+    /// What each seed brought, in the order of `seeds`.
+    pub runs: Vec<Run>,
+    /// Warnings and remarks that a reader of the figures must know.
+    pub notes: Vec<Note>,
+}
+
+/// What one seed brought.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Run {
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// How long the benchmarks took, a row a variant that was measured in virtual time.
+    pub took: Vec<Took>,
+    /// One speed a test and variant.
+    pub rows: Vec<Row>,
+    /// Speeds against the baseline's.
+    pub ratios: Vec<Ratio>,
+    /// How fast the workload of files was, a row a variant.
+    pub files: Vec<FilesRow>,
+    /// The data loss at power failure, a row a variant.
+    pub risk: Vec<RiskRow>,
+    /// Speed beside exposure, for the variants that have both.
+    pub speed_and_exposure: Vec<Point>,
+}
+
+/// What a reader of the figures must know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// In words.
+    pub text: String,
+    /// It takes from the figures what they seem to say: a control that did not fail, a broken
+    /// promise.
+    pub alarm: bool,
+}
+
+impl Note {
+    /// A remark.
+    pub fn remark(text: impl Into<String>) -> Note {
+        Note { text: text.into(), alarm: false }
+    }
+
+    /// A warning, in red where there are colours.
+    pub fn alarm(text: impl Into<String>) -> Note {
+        Note { text: text.into(), alarm: true }
+    }
+}
+
+impl Results {
+    /// The first seed's figures: all there are, of a run with one seed.
+    ///
+    /// # Panics
+    /// If there is no run: [`run`](crate::run()) makes one for each seed.
+    pub fn only(&self) -> &Run {
+        // OK to index: see above.
+        &self.runs[0]
+    }
+
+    /// What a variant is.
+    pub fn variant(&self, name: &str) -> Option<&VariantInfo> {
+        self.variants.iter().find(|v| v.name == name)
+    }
+}
+
+/// The points of all variants that have a speed and were cut. The speed under IOzone is that of the
+/// first test.
+pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> {
+    let headline = rows.first().map_or("", |row| &row.test);
+    risk.iter()
+        .filter_map(|r| {
+            let of_files = files.iter().find(|f| f.variant == r.variant);
+            let of_test = rows.iter().find(|row| row.variant == r.variant && row.test == headline);
+            let (speed, speed_unit) = match (of_files, of_test) {
+                (Some(f), _) => (f.operations_per_s, format!("calls/s, {} clock", f.clock.name())),
+                (None, Some(row)) => {
+                    (Spread::of(&[row.kb_per_s]), format!("{headline}, kB/s, virtual clock"))
+                }
+                (None, None) => return None,
+            };
+            Some(Point {
+                variant: r.variant.clone(),
+                speed,
+                speed_unit,
+                exposure_bytes: r.exposure_bytes.tail().value(),
+                exposure_ms: r.exposure_ms.tail().value(),
+                exposure_is: r.exposure_bytes.tail().name(),
+            })
+        })
+        .collect()
+}
+
+/// Ratios of every variant that ran a test over `baseline`.
+pub fn ratios(rows: &[Row], baseline: &str) -> Vec<Ratio> {
+    let of =
+        |test: &str, variant: &str| rows.iter().find(|r| r.test == test && r.variant == variant);
+    rows.iter()
+        .filter(|r| r.variant != baseline)
+        .filter_map(|r| {
+            let base = of(&r.test, baseline)?;
+            let ratio = r.kb_per_s / base.kb_per_s;
+            let published_ratio =
+                r.published_kb_per_s.zip(base.published_kb_per_s).map(|(a, b)| a / b);
+            Some(Ratio {
+                test: r.test.clone(),
+                variant: r.variant.clone(),
+                baseline: baseline.into(),
+                ratio,
+                published_ratio,
+                difference_percent: published_ratio.map(|p| (ratio / p - 1.0) * 100.0),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(variant: &str, kb: f64, published: Option<f64>) -> Row {
+        Row {
+            test: "rewrite".into(),
+            variant: variant.into(),
+            figure: Figure::Children,
+            kb_per_s: kb,
+            published_kb_per_s: published,
+            children_kb_per_s: kb,
+            parent_kb_per_s: kb,
+            latency_us: None,
+        }
+    }
+
+    #[test]
+    fn ratios_compare_with_the_published_ones() {
+        let rows = [row("a", 100.0, Some(10.0)), row("b", 220.0, Some(20.0)), row("c", 50.0, None)];
+        let r = ratios(&rows, "a");
+        assert_eq!(r.len(), 2);
+        assert_eq!((r[0].ratio, r[0].published_ratio), (2.2, Some(2.0)));
+        assert!((r[0].difference_percent.unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!((r[1].ratio, r[1].published_ratio), (0.5, None));
+    }
+}

@@ -1,0 +1,213 @@
+//! The rows of a run's results: one a test and variant, or one a variant.
+
+use serde::Serialize;
+
+use super::statistics::{Percentiles, Rate, Spread};
+
+/// A variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VariantInfo {
+    /// Its name in the scenario.
+    pub name: String,
+    /// For people.
+    pub label: String,
+    /// The devices, in words.
+    pub devices: Vec<String>,
+    /// Mount options.
+    pub mount: String,
+    /// The kernel's file system that it is, in real time; `null`: Steadfast's own.
+    pub kernel: Option<String>,
+    /// Its devices lie about flushes, or its flushes are left out: it must break promises.
+    pub control: bool,
+}
+
+/// How long a variant's benchmark took.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Took {
+    /// Variant's name.
+    pub variant: String,
+    /// Seconds of the simulation's clock.
+    pub virtual_seconds: f64,
+}
+
+/// The speed of one test on one variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The test: "initial write", "rewrite", ...
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// `children` or `parent`: which of IOzone's two sums `kb_per_s` is.
+    pub figure: Figure,
+    /// Speed in kB (1024 bytes) a second.
+    pub kb_per_s: f64,
+    /// What the source published for this test and variant, or null.
+    pub published_kb_per_s: Option<f64>,
+    /// Sum over the children's own speeds.
+    pub children_kb_per_s: f64,
+    /// Counted bytes over the parent's time.
+    pub parent_kb_per_s: f64,
+    /// Latency of one record, microseconds: p50, p99, max.
+    pub latency_us: Option<Percentiles>,
+}
+
+/// Which of IOzone's sums a figure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Figure {
+    /// "Children see throughput".
+    #[default]
+    Children,
+    /// "Parent sees throughput".
+    Parent,
+}
+
+/// One test's speed on a variant over the same on the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ratio {
+    /// The test.
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// The baseline's name.
+    pub baseline: String,
+    /// Variant over baseline.
+    pub ratio: f64,
+    /// The source's ratio, or null.
+    pub published_ratio: Option<f64>,
+    /// `ratio` against `published_ratio` in per cent; null without one.
+    pub difference_percent: Option<f64>,
+}
+
+/// What power cuts took from one variant: the figures that docs/risk.md defines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RiskRow {
+    /// Variant's name.
+    pub variant: String,
+    /// Cuts made.
+    pub cuts: u64,
+    /// Acknowledged-durable operations whose effect was missing, over all cuts.
+    pub broken_promises: u64,
+    /// Cuts with at least one broken promise.
+    pub cuts_with_broken_promises: Rate,
+    /// Control: the same run, cut as if the drive ignored every flush.
+    pub control_flush_ignored: Option<ControlRow>,
+    /// Control: the same run, cut as if the file system had never asked for a flush. On devices
+    /// without a volatile cache nothing can come of it, and the zeros of such a variant say nothing
+    /// about flushes.
+    pub control_flushes_omitted: Option<ControlRow>,
+    /// Bytes of acknowledged work that a cut took.
+    pub exposure_bytes: Percentiles,
+    /// Operations of acknowledged work that a cut took.
+    pub exposure_operations: Percentiles,
+    /// Milliseconds from the oldest acknowledged operation that was lost to the cut.
+    pub exposure_ms: Percentiles,
+    /// Write calls found half old, half new, over all cuts.
+    pub torn_writes: u64,
+    /// Units of 4096 bytes of one write call found half old, half new, over all cuts.
+    pub torn_units: u64,
+    /// Stale data exposed: bytes found in a file that were never written to it, over all cuts.
+    pub stale_bytes: u64,
+    /// Writes that survived where an earlier one in the same file did not, over all cuts.
+    pub order_violations: u64,
+    /// Empty after rename: names that a rename gave to a file whose data, written before it, is
+    /// missing; over all cuts.
+    pub empty_after_rename: u64,
+    /// Those of them for which a file that was there before has gone.
+    pub empty_after_replace: u64,
+    /// Cuts after which the file system's structure was damaged or could not be mounted.
+    pub damage: Rate,
+    /// Cuts after which recovery needed manual repair.
+    pub manual_repair: Rate,
+    /// Cuts whose result e2fsck -fn judged too, and how many of these it did not call clean.
+    pub e2fsck_checked: u64,
+    /// See `e2fsck_checked`.
+    pub e2fsck_damage: u64,
+    /// What the time of the recovery is of.
+    pub recovery_clock: Clock,
+    /// Milliseconds from power on to mounted.
+    pub recovery_ms: Percentiles,
+    /// The first findings, in words.
+    pub findings: Vec<String>,
+}
+
+/// A control of a variant: the same run without something that its promises stand on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ControlRow {
+    /// Cuts made.
+    pub cuts: u64,
+    /// As in [`RiskRow`].
+    pub broken_promises: u64,
+    /// Cuts with at least one.
+    pub cuts_with_broken_promises: Rate,
+    /// Whether promises must be broken: some device has a volatile cache.
+    pub must_break: bool,
+}
+
+impl ControlRow {
+    /// The control did not fail as it must: the zeros beside it prove nothing.
+    pub fn is_blind(&self) -> bool {
+        self.must_break && self.broken_promises == 0
+    }
+}
+
+/// How fast the workload of files was on one variant.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FilesRow {
+    /// Variant's name.
+    pub variant: String,
+    /// What the times below are of.
+    pub clock: Clock,
+    /// Where the speed is that of a run in real time and the cuts are of one in virtual time: the
+    /// speed of that one.
+    pub virtual_operations_per_s: Option<f64>,
+    /// Calls made.
+    pub operations: u64,
+    /// Calls a second of the time that the programs spent in calls; in real time, over the runs.
+    pub operations_per_s: Spread,
+    /// That time, added up over the programs.
+    pub in_calls_seconds: f64,
+    /// From the first call to the last return, pauses included.
+    pub elapsed_seconds: f64,
+    /// Calls that were an fsync, an fdatasync or an fsync of a folder.
+    pub fsyncs: u64,
+    /// How long these took, in milliseconds.
+    pub fsync_ms: Percentiles,
+}
+
+/// Which clock a speed was taken by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The wall clock: all that a run takes, its own code too, and whatever else the machine does.
+    Wall,
+    /// The simulation's: the modelled devices, and what of the code is declared.
+    Virtual,
+}
+
+impl Clock {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Clock::Wall => "wall",
+            Clock::Virtual => "virtual",
+        }
+    }
+}
+
+/// A variant in the chart of speed against exposure.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Variant's name.
+    pub variant: String,
+    /// How fast.
+    pub speed: Spread,
+    /// Of what, in which unit: "calls/s, wall clock", "initial write, kB/s, virtual time".
+    pub speed_unit: String,
+    /// Bytes of acknowledged work that a cut took: the 99th percentile, or the greatest of few.
+    pub exposure_bytes: f64,
+    /// Its age in milliseconds, the same.
+    pub exposure_ms: f64,
+    /// Which of the two it is: "p99", "max of 60".
+    pub exposure_is: String,
+}

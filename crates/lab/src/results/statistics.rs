@@ -1,0 +1,288 @@
+//! What may be said of a sample: percentiles that its size allows, a rate with its upper bound,
+//! and the range of what was run several times.
+//!
+//! The fields are private, so that nothing can print a percentile of too few values or a rate
+//! without its bound.
+
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
+
+/// A percentile is told if at least so many of the values lie above it.
+const ABOVE: u64 = 4;
+/// How sure a [`Rate`]'s bound is.
+const CONFIDENCE: f64 = 0.95;
+
+/// Median, 99th percentile and maximum of a sample. The 99th percentile is there from 400 values
+/// on; of fewer, it would be the maximum by another name.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+pub struct Percentiles {
+    n: u64,
+    p50: f64,
+    p99: Option<f64>,
+    max: f64,
+}
+
+/// What of a sample stands for its bad end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Tail {
+    /// The 99th percentile: one value in a hundred is above it.
+    P99(f64),
+    /// The greatest of so many values: too few for a percentile.
+    MaxOf(u64, f64),
+}
+
+impl Tail {
+    /// The value.
+    pub fn value(self) -> f64 {
+        match self {
+            Tail::P99(value) | Tail::MaxOf(_, value) => value,
+        }
+    }
+
+    /// What it is: "p99", "max of 60".
+    pub fn name(self) -> String {
+        match self {
+            Tail::P99(_) => "p99".into(),
+            Tail::MaxOf(n, _) => format!("max of {n}"),
+        }
+    }
+}
+
+impl Percentiles {
+    /// Of the given values (nearest rank); zeros if there are none.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let Some(&max) = values.last() else { return Percentiles::default() };
+        let rank = |p: f64| values[((values.len() as f64 * p).ceil() as usize).max(1) - 1];
+        Percentiles::known(values.len() as u64, rank(0.50), rank(0.99), max)
+    }
+
+    /// Of `n` values whose percentiles somebody else has found.
+    pub fn known(n: u64, p50: f64, p99: f64, max: f64) -> Self {
+        // n / 100 values lie above the 99th percentile.
+        let p99 = (n / 100 >= ABOVE).then_some(p99);
+        Percentiles { n, p50, p99, max }
+    }
+
+    /// How many values there were.
+    pub fn n(&self) -> u64 {
+        self.n
+    }
+
+    /// The median.
+    pub fn p50(&self) -> f64 {
+        self.p50
+    }
+
+    /// The 99th percentile, if there were 400 values or more.
+    pub fn p99(&self) -> Option<f64> {
+        self.p99
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> f64 {
+        self.max
+    }
+
+    /// The 99th percentile or, of too few values, the greatest.
+    pub fn tail(&self) -> Tail {
+        self.p99.map_or(Tail::MaxOf(self.n, self.max), Tail::P99)
+    }
+}
+
+/// How many of the cuts had something happen to them, with the upper bound of its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rate {
+    /// Cuts to which it happened.
+    pub events: u64,
+    /// All cuts.
+    pub of: u64,
+}
+
+impl Rate {
+    /// `events` of `of`.
+    pub fn new(events: u64, of: u64) -> Self {
+        Rate { events: events.min(of), of }
+    }
+
+    /// The rate's upper bound at 95 % confidence, in per cent: if it were higher, so few events
+    /// would be seen less often than once in twenty. For no event this is 3 / n (the rule of
+    /// three), else the one-sided bound of Clopper and Pearson (Biometrika 26, 1934). 100 without
+    /// any cut.
+    pub fn at_most_percent(&self) -> f64 {
+        let n = self.of as f64;
+        if self.events >= self.of {
+            return 100.0;
+        }
+        if self.events == 0 {
+            return (300.0 / n).min(100.0);
+        }
+        // The chance of `events` or fewer falls as the rate rises: halve the interval.
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            if at_most(self.events, n, middle) > 1.0 - CONFIDENCE {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high * 100.0
+    }
+
+    /// Both samples as one.
+    pub fn and(self, other: Rate) -> Rate {
+        Rate::new(self.events + other.events, self.of + other.of)
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut s = serializer.serialize_struct("Rate", 3)?;
+        s.serialize_field("events", &self.events)?;
+        s.serialize_field("of", &self.of)?;
+        s.serialize_field("at_most_percent", &self.at_most_percent())?;
+        s.end()
+    }
+}
+
+/// The chance of at most `events` of `n` at a rate above 0 and below 1.
+fn at_most(events: u64, n: f64, rate: f64) -> f64 {
+    // In logarithms: the single chances may be smaller than any f64.
+    let mut log = n * (1.0 - rate).ln();
+    let mut sum = log.exp();
+    for k in 0..events {
+        let k = k as f64;
+        log += ((n - k) / (k + 1.0)).ln() + (rate / (1.0 - rate)).ln();
+        sum += log.exp();
+    }
+    sum
+}
+
+/// Median and range of what was run several times: over the seeds, or runs in real time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+pub struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+    runs: u64,
+}
+
+impl Spread {
+    /// Of the values of all runs; zeros if there are none. Of an even number the median is the
+    /// mean of the two in the middle.
+    pub fn of(values: &[f64]) -> Self {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (Some(&min), Some(&max)) = (sorted.first(), sorted.last()) else {
+            return Spread::default();
+        };
+        let upper = sorted.len() / 2;
+        let lower = (sorted.len() - 1) / 2;
+        let median = f64::midpoint(sorted[lower], sorted[upper]);
+        Spread { median, min, max, runs: sorted.len() as u64 }
+    }
+
+    /// Of what has a spread itself (runs in real time, for each seed): the median of the medians,
+    /// the least, the greatest.
+    pub fn over(spreads: &[Spread]) -> Self {
+        let medians: Vec<f64> = spreads.iter().map(|s| s.median).collect();
+        let least = spreads.iter().map(|s| s.min).fold(f64::INFINITY, f64::min);
+        let greatest = spreads.iter().map(|s| s.max).fold(f64::NEG_INFINITY, f64::max);
+        match spreads {
+            [] => Spread::default(),
+            _ => Spread {
+                min: least,
+                max: greatest,
+                runs: spreads.iter().map(|s| s.runs).sum(),
+                ..Spread::of(&medians)
+            },
+        }
+    }
+
+    /// The value in the middle.
+    pub fn median(&self) -> f64 {
+        self.median
+    }
+
+    /// The least.
+    pub fn min(&self) -> f64 {
+        self.min
+    }
+
+    /// The greatest.
+    pub fn max(&self) -> f64 {
+        self.max
+    }
+
+    /// Of how many runs.
+    pub fn runs(&self) -> u64 {
+        self.runs
+    }
+
+    /// Whether the ranges have a value in common: then which of the two is the greater is not
+    /// known.
+    pub fn overlaps(&self, other: &Spread) -> bool {
+        self.min <= other.max && other.min <= self.max
+    }
+}
+
+/// The best and the worst place that each of several values may have, the greatest first; places
+/// of those whose ranges overlap are not told apart.
+pub fn places(values: &[Spread]) -> Vec<(usize, usize)> {
+    let place = |(i, own): (usize, &Spread)| {
+        let others = || values.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, s)| s);
+        let above = others().filter(|s| s.min > own.max).count();
+        let below = others().filter(|s| s.max < own.min).count();
+        (above + 1, values.len() - below)
+    };
+    values.iter().enumerate().map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_nearest_rank_and_need_enough_values() {
+        let p = Percentiles::of((1..=1000).map(f64::from).collect());
+        assert_eq!((p.p50(), p.p99(), p.max()), (500.0, Some(990.0), 1000.0));
+        assert_eq!(p.tail(), Tail::P99(990.0));
+        let p = Percentiles::of((1..=400).map(f64::from).collect());
+        assert_eq!(p.p99(), Some(396.0));
+        let few = Percentiles::of((1..=399).map(f64::from).collect());
+        assert_eq!((few.p99(), few.tail()), (None, Tail::MaxOf(399, 399.0)));
+        assert_eq!(few.tail().name(), "max of 399");
+        assert_eq!(Percentiles::known(60, 1.0, 9.0, 9.0).p99(), None);
+        assert_eq!(Percentiles::of(vec![]), Percentiles::default());
+    }
+
+    #[test]
+    fn a_rate_has_its_bound() {
+        let percent = |events, of| Rate::new(events, of).at_most_percent();
+        assert_eq!(percent(0, 400), 0.75);
+        assert_eq!(percent(0, 60), 5.0);
+        assert_eq!((percent(0, 0), percent(5, 5), percent(0, 2)), (100.0, 100.0, 100.0));
+        // By sums of exact binomial coefficients: 7.663999 and 42.917041.
+        assert!((percent(1, 60) - 7.664).abs() < 0.001, "{}", percent(1, 60));
+        assert!((percent(19, 60) - 42.917).abs() < 0.001, "{}", percent(19, 60));
+        // Nothing underflows in a long run.
+        assert!((10.0..11.0).contains(&percent(10_000, 100_000)), "{}", percent(10_000, 100_000));
+        assert_eq!(Rate::new(1, 60).and(Rate::new(0, 40)), Rate::new(1, 100));
+    }
+
+    #[test]
+    fn a_spread_has_median_and_range() {
+        let s = Spread::of(&[3.0, 1.0, 2.0, 10.0]);
+        assert_eq!((s.median(), s.min(), s.max(), s.runs()), (2.5, 1.0, 10.0, 4));
+        let both = Spread::over(&[s, Spread::of(&[4.5])]);
+        assert_eq!((both.median(), both.min(), both.max(), both.runs()), (3.5, 1.0, 10.0, 5));
+        assert_eq!(Spread::over(&[]), Spread::default());
+    }
+
+    #[test]
+    fn places_of_overlapping_ranges_are_shared() {
+        let values = [Spread::of(&[9.0, 11.0]), Spread::of(&[10.0, 12.0]), Spread::of(&[1.0])];
+        assert_eq!(places(&values), [(1, 2), (1, 2), (3, 3)]);
+    }
+}

@@ -1,0 +1,186 @@
+//! Runs the parts of all seeds, as many at a time as the machine has processors.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+// Jobs report from inside their simulations to the world outside: a channel of the runtime would
+// belong to one of the two.
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use steadfast_runtime::spawn;
+
+use super::{Outcome, Part, Report, Setting, Watch};
+use crate::LabError;
+
+/// A job: a seed, by its place, a variant, and what of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Job {
+    pub seed: usize,
+    pub variant: usize,
+    pub part: Part,
+}
+
+/// From a job to whoever shows progress.
+enum Message {
+    Begun { job: usize },
+    Progress { job: usize, share: f64 },
+    Done { job: usize, outcome: Result<Outcome, LabError> },
+}
+
+/// How often somebody who wants to stop is asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// All jobs: one seed after the other.
+pub(super) fn of(settings: &[Arc<Setting>]) -> Vec<Job> {
+    let jobs = settings.iter().enumerate().flat_map(|(seed, setting)| {
+        let parts = setting.parts().into_iter();
+        parts.map(move |(variant, part)| Job { seed, variant, part })
+    });
+    jobs.collect()
+}
+
+/// Jobs at a time: as many as the machine has processors, at most.
+fn workers(jobs: usize) -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(jobs)
+}
+
+/// Runs the jobs. `None` stands for one that had not ended when somebody wanted to stop.
+///
+/// # Errors
+/// The first job that failed.
+pub(super) fn run(
+    settings: &[Arc<Setting>],
+    jobs: &[Job],
+    watch: &Watch<'_>,
+) -> Result<Vec<Option<Outcome>>, LabError> {
+    let (tx, rx) = mpsc::channel();
+    let stopped = watch.stop.load(Ordering::Relaxed);
+    let next = Arc::new(AtomicUsize::new(if stopped { jobs.len() } else { 0 }));
+    let tasks: Vec<_> = (0..workers(jobs.len()))
+        .map(|i| {
+            let (settings, jobs, tx, next) =
+                (settings.to_vec(), jobs.to_vec(), tx.clone(), Arc::clone(&next));
+            spawn(format!("lab {i}"), move || work(&settings, &jobs, &tx, &next))
+        })
+        .collect();
+    drop(tx);
+    let mut state = State::new(settings, jobs);
+    loop {
+        if watch.stop.load(Ordering::Relaxed) {
+            // Jobs not yet begun are not begun any more.
+            next.store(jobs.len(), Ordering::Relaxed);
+            if !state.must_end() {
+                return state.end();
+            }
+        }
+        match rx.recv_timeout(LOOK_EVERY) {
+            Ok(message) => {
+                let job = state.take(message);
+                if state.failed.is_some() {
+                    next.store(jobs.len(), Ordering::Relaxed);
+                }
+                (watch.progress)(state.share(), &state.words(job));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    for task in tasks {
+        if let Err(panicked) = task.join() {
+            panicked.resume();
+        }
+    }
+    state.end()
+}
+
+/// One worker: a job after the other, until there is none.
+fn work(settings: &[Arc<Setting>], jobs: &[Job], tx: &mpsc::Sender<Message>, next: &AtomicUsize) {
+    loop {
+        let job = next.fetch_add(1, Ordering::Relaxed);
+        let Some(&Job { seed, variant, part }) = jobs.get(job) else { return };
+        // OK to ignore failed sends: if nobody listens any more, nobody wants to know.
+        drop(tx.send(Message::Begun { job }));
+        let progress = tx.clone();
+        let report: Report = Arc::new(move |share| {
+            drop(progress.send(Message::Progress { job, share }));
+        });
+        let outcome = settings[seed].job(variant, part, report);
+        drop(tx.send(Message::Done { job, outcome }));
+    }
+}
+
+/// What is known of the jobs.
+struct State<'a> {
+    settings: &'a [Arc<Setting>],
+    jobs: &'a [Job],
+    shares: Vec<f64>,
+    running: Vec<bool>,
+    outcomes: Vec<Option<Outcome>>,
+    failed: Option<LabError>,
+}
+
+impl<'a> State<'a> {
+    fn new(settings: &'a [Arc<Setting>], jobs: &'a [Job]) -> Self {
+        State {
+            settings,
+            jobs,
+            shares: vec![0.0; jobs.len()],
+            running: vec![false; jobs.len()],
+            outcomes: jobs.iter().map(|_| None).collect(),
+            failed: None,
+        }
+    }
+
+    /// Takes a message in; the job that it is about.
+    fn take(&mut self, message: Message) -> usize {
+        match message {
+            Message::Begun { job } => {
+                self.running[job] = true;
+                job
+            }
+            Message::Progress { job, share } => {
+                self.shares[job] = share;
+                job
+            }
+            Message::Done { job, outcome } => {
+                self.shares[job] = 1.0;
+                self.running[job] = false;
+                match outcome {
+                    Ok(outcome) => self.outcomes[job] = Some(outcome),
+                    Err(e) => self.failed = self.failed.take().or(Some(e)),
+                }
+                job
+            }
+        }
+    }
+
+    fn share(&self) -> f64 {
+        self.shares.iter().sum::<f64>() / self.jobs.len().max(1) as f64
+    }
+
+    /// What a job is, in words.
+    fn words(&self, job: usize) -> String {
+        let Job { seed, variant, part } = self.jobs[job];
+        let setting = &self.settings[seed];
+        let what = match part {
+            Part::Speed => "benchmark",
+            Part::Risk => "power cuts",
+        };
+        let name = &setting.scenario.variants[variant].name;
+        match self.settings.len() {
+            1 => format!("{name}: {what}"),
+            _ => format!("seed {}: {name}: {what}", setting.options.seed),
+        }
+    }
+
+    /// Whether a job runs that cannot be left alone: the kernel's file systems are mounted.
+    fn must_end(&self) -> bool {
+        let kernel =
+            |job: &Job| self.settings[job.seed].scenario.variants[job.variant].kernel.is_some();
+        self.jobs.iter().zip(&self.running).any(|(job, running)| *running && kernel(job))
+    }
+
+    fn end(self) -> Result<Vec<Option<Outcome>>, LabError> {
+        self.failed.map_or(Ok(self.outcomes), Err)
+    }
+}

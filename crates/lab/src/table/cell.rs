@@ -1,0 +1,164 @@
+//! What stands in one place of a table: a figure with its unit, over the runs.
+
+use crate::results::{Rate, Spread};
+
+/// What stands in one place of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// Nothing to tell.
+    None,
+    /// Words.
+    Text(String),
+    /// A figure.
+    Number(Spread, Unit),
+    /// How many of the cuts, with the bound of the rate.
+    Rate(Rate),
+}
+
+/// How a figure is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// With so many decimals.
+    Plain(usize),
+    /// A ratio: `3.14x`.
+    Times,
+    /// A difference in per cent, signed.
+    Difference,
+    /// Bytes, with a binary unit.
+    Bytes,
+}
+
+impl Unit {
+    fn write(self, x: f64) -> String {
+        match self {
+            Unit::Plain(decimals) => format!("{x:.decimals$}"),
+            Unit::Times => format!("{x:.2}x"),
+            Unit::Difference => format!("{x:+.1} %"),
+            Unit::Bytes => bytes(x),
+        }
+    }
+
+    /// Its name, for figures without it.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Unit::Plain(_) => "",
+            Unit::Times => "times",
+            Unit::Difference => "percent",
+            Unit::Bytes => "bytes",
+        }
+    }
+}
+
+impl Cell {
+    /// A count.
+    pub fn count(n: u64) -> Cell {
+        Cell::Number(Spread::of(&[n as f64]), Unit::Plain(0))
+    }
+
+    /// A figure with so many decimals.
+    pub fn plain(x: f64, decimals: usize) -> Cell {
+        Cell::of(x, Unit::Plain(decimals))
+    }
+
+    /// A figure.
+    pub fn of(x: f64, unit: Unit) -> Cell {
+        Cell::Number(Spread::of(&[x]), unit)
+    }
+
+    /// A figure that may not be there.
+    pub fn maybe(x: Option<f64>, unit: Unit) -> Cell {
+        x.map_or(Cell::None, |x| Cell::of(x, unit))
+    }
+
+    /// What several runs have in one place, as one: median and range of figures, the sum of rates;
+    /// of words, those that are the same in all.
+    pub fn merged(cells: &[&Cell]) -> Cell {
+        let mut there = cells.iter().copied().filter(|c| **c != Cell::None);
+        let Some(first) = there.next() else { return Cell::None };
+        match first {
+            Cell::Number(_, unit) => {
+                let spreads = cells.iter().filter_map(|c| match c {
+                    Cell::Number(s, _) => Some(*s),
+                    _ => None,
+                });
+                Cell::Number(Spread::over(&spreads.collect::<Vec<_>>()), *unit)
+            }
+            Cell::Rate(rate) => Cell::Rate(there.fold(*rate, |sum, c| match c {
+                Cell::Rate(more) => sum.and(*more),
+                _ => sum,
+            })),
+            Cell::Text(text) if there.all(|c| c == first) => Cell::Text(text.clone()),
+            Cell::Text(_) | Cell::None => Cell::Text("differs".into()),
+        }
+    }
+
+    /// The figure, and what is said with it: its range or its bound.
+    pub fn text(&self) -> (String, Option<String>) {
+        match self {
+            Cell::None => ("-".into(), None),
+            Cell::Text(text) => (text.clone(), None),
+            Cell::Number(s, unit) => {
+                let value = unit.write(s.median());
+                let (min, max) = (unit.write(s.min()), unit.write(s.max()));
+                let range = (min != max).then(|| format!("{min}..{max}"));
+                (value, range)
+            }
+            Cell::Rate(rate) => {
+                let bound = format!("<={} %", two_digits(rate.at_most_percent()));
+                (rate.events.to_string(), (rate.of > 0).then_some(bound))
+            }
+        }
+    }
+
+    /// Whether it is a number above zero.
+    pub fn is_above_zero(&self) -> bool {
+        match self {
+            Cell::Number(s, _) => s.max() > 0.0,
+            Cell::Rate(rate) => rate.events > 0,
+            Cell::None | Cell::Text(_) => false,
+        }
+    }
+}
+
+/// Per cent, with about two digits: 5.0, 0.75, 0.094, 32.
+fn two_digits(percent: f64) -> String {
+    match percent {
+        p if p >= 10.0 => format!("{p:.0}"),
+        p if p >= 1.0 => format!("{p:.1}"),
+        p if p >= 0.1 => format!("{p:.2}"),
+        p => format!("{p:.3}"),
+    }
+}
+
+/// Bytes with a binary unit.
+fn bytes(n: f64) -> String {
+    match n {
+        n if n >= 1024.0 * 1024.0 => format!("{:.1} MiB", n / 1024.0 / 1024.0),
+        n if n >= 1024.0 => format!("{:.0} KiB", n / 1024.0),
+        n => format!("{n:.0} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_of_several_runs_are_told_with_their_range() {
+        let of = |x| Cell::of(x, Unit::Times);
+        let (a, b, c) = (of(3.1), of(3.0), of(3.4));
+        let text = |cell: Cell| cell.text();
+        assert_eq!(text(a.clone()), ("3.10x".into(), None));
+        let merged = Cell::merged(&[&a, &b, &Cell::None, &c]);
+        assert_eq!(text(merged), ("3.10x".into(), Some("3.00x..3.40x".into())));
+        // A range that cannot be seen is none.
+        assert_eq!(text(Cell::merged(&[&of(3.0), &of(3.001)])), ("3.00x".into(), None));
+        let rate = |events| Cell::Rate(Rate::new(events, 200));
+        assert_eq!(text(rate(0)), ("0".into(), Some("<=1.5 %".into())));
+        let both = Cell::merged(&[&rate(0), &rate(0)]);
+        assert_eq!(text(both), ("0".into(), Some("<=0.75 %".into())));
+        let words = |w: &str| Cell::Text(w.into());
+        assert_eq!(Cell::merged(&[&words("a"), &words("b")]), words("differs"));
+        assert_eq!(Cell::merged(&[]), Cell::None);
+    }
+}

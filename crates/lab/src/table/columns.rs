@@ -1,0 +1,127 @@
+//! The columns of each row: heading, figure, and whether it is told without `--wide`.
+//!
+//! A new figure in a table is one line here. The heading says which clock a time is of.
+
+use super::cell::{Cell, Unit};
+use crate::results::{ControlRow, FilesRow, Percentiles, Point, RiskRow};
+
+/// A column's figure in one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Column {
+    /// Above it; the same in every row that has it.
+    pub heading: String,
+    /// Only with `--wide`.
+    pub wide: bool,
+    /// Any above zero takes from the variant what it promises.
+    pub must_be_zero: bool,
+    /// A control that did not fail as it must.
+    pub blind: bool,
+    /// The figure.
+    pub cell: Cell,
+}
+
+/// Shown always.
+fn always(heading: impl Into<String>, cell: Cell) -> Column {
+    Column { heading: heading.into(), wide: false, must_be_zero: false, blind: false, cell }
+}
+
+/// Shown with `--wide`.
+fn wide(heading: impl Into<String>, cell: Cell) -> Column {
+    Column { wide: true, ..always(heading, cell) }
+}
+
+fn zero(column: Column) -> Column {
+    Column { must_be_zero: true, ..column }
+}
+
+/// Median, 99th percentile or what there is instead of it, and maximum.
+fn percentiles(what: &str, p: &Percentiles, unit: Unit) -> [Column; 3] {
+    let tail = p.tail();
+    let max = p.p99().map(|_| p.max());
+    [
+        wide(format!("{what} p50"), Cell::of(p.p50(), unit)),
+        always(format!("{what} {}", tail.name()), Cell::of(tail.value(), unit)),
+        wide(format!("{what} max"), Cell::maybe(max, unit)),
+    ]
+}
+
+/// What was promised and what was lost.
+pub fn exposure(r: &RiskRow) -> Vec<Column> {
+    let mut columns = vec![
+        always("cuts", Cell::count(r.cuts)),
+        zero(wide("broken promises", Cell::count(r.broken_promises))),
+        zero(always("cuts with broken promises", Cell::Rate(r.cuts_with_broken_promises))),
+        control("control: drive ignores flush", r.control_flush_ignored.as_ref()),
+        control("control: flushes omitted", r.control_flushes_omitted.as_ref()),
+    ];
+    columns.extend(percentiles("lost", &r.exposure_bytes, Unit::Bytes));
+    columns
+        .extend(percentiles("calls lost", &r.exposure_operations, Unit::Plain(0)).map(only_wide));
+    columns.extend(percentiles("lost, age ms", &r.exposure_ms, Unit::Plain(0)));
+    columns
+}
+
+/// After how many of a control's cuts promises were broken: an alarm if after none, and there is a
+/// cache that can lose something.
+fn control(heading: &str, row: Option<&ControlRow>) -> Column {
+    let text = row.map(|control| {
+        let broken = control.cuts_with_broken_promises;
+        let why = if control.must_break { "" } else { " (no cache)" };
+        Cell::Text(format!("{} of {}{why}", broken.events, broken.of))
+    });
+    let blind = row.is_some_and(ControlRow::is_blind);
+    Column { blind, ..always(heading, text.unwrap_or(Cell::None)) }
+}
+
+fn only_wide(column: Column) -> Column {
+    Column { wide: true, ..column }
+}
+
+/// What was found after recovery, and the recovery itself.
+pub fn found(r: &RiskRow) -> Vec<Column> {
+    let e2fsck = match r.e2fsck_checked {
+        0 => "not run".into(),
+        checked => format!("{} of {checked}", r.e2fsck_damage),
+    };
+    let mut columns = vec![
+        zero(always("damage, cuts", Cell::Rate(r.damage))),
+        always("manual repair, cuts", Cell::Rate(r.manual_repair)),
+        wide("e2fsck -fn: damaged", Cell::Text(e2fsck)),
+        wide("torn writes", Cell::count(r.torn_writes)),
+        always("torn units", Cell::count(r.torn_units)),
+        always("stale data exposed", Cell::of(r.stale_bytes as f64, Unit::Bytes)),
+        wide("out of order", Cell::count(r.order_violations)),
+        always("empty after rename", Cell::count(r.empty_after_rename)),
+        wide("of them replacing", Cell::count(r.empty_after_replace)),
+    ];
+    let recovery = format!("recovery ms, {} clock,", r.recovery_clock.name());
+    let [p50, tail, max] = percentiles(&recovery, &r.recovery_ms, Unit::Plain(1));
+    columns.extend([Column { wide: false, ..p50 }, only_wide(tail), max]);
+    columns
+}
+
+/// The speed under the workload of files.
+pub fn files(f: &FilesRow) -> Vec<Column> {
+    let clock = format!("{} clock", f.clock.name());
+    let calls = Cell::Number(f.operations_per_s, Unit::Plain(0));
+    let virtual_calls = Cell::maybe(f.virtual_operations_per_s, Unit::Plain(0));
+    let mut columns = vec![
+        always(format!("calls/s in calls, {clock}"), calls),
+        wide("calls/s of the run that was cut, virtual clock", virtual_calls),
+        wide("calls", Cell::count(f.operations)),
+        wide("fsyncs", Cell::count(f.fsyncs)),
+    ];
+    let [p50, tail, max] = percentiles(&format!("fsync ms, {clock},"), &f.fsync_ms, Unit::Plain(2));
+    columns.extend([Column { wide: false, ..p50 }, tail, max]);
+    columns.push(wide(format!("run s, {clock}"), Cell::plain(f.elapsed_seconds, 1)));
+    columns
+}
+
+/// The chart's data.
+pub fn point(p: &Point) -> Vec<Column> {
+    vec![
+        always(p.speed_unit.clone(), Cell::Number(p.speed, Unit::Plain(0))),
+        always(format!("lost {}", p.exposure_is), Cell::of(p.exposure_bytes, Unit::Bytes)),
+        always(format!("lost, age ms {}", p.exposure_is), Cell::plain(p.exposure_ms, 0)),
+    ]
+}

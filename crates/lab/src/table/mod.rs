@@ -1,0 +1,253 @@
+//! The tables of a run: grids of figures, laid out as text for a width, Markdown or CSV.
+
+mod cell;
+mod columns;
+mod layout;
+mod plain;
+
+use crate::results::{Figure, Results, Row, Run};
+
+pub use cell::{Cell, Unit};
+pub use columns::Column;
+pub use layout::{Layout, text};
+pub use plain::{csv, markdown};
+
+/// A table: a name and a cell of each column in every line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Grid {
+    /// Above the first column: what the table is of.
+    pub title: String,
+    /// Above the others.
+    pub headings: Vec<Heading>,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// What stands above a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// In words.
+    pub text: String,
+    /// Only with `--wide`.
+    pub wide: bool,
+}
+
+/// A line of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// A test or a variant.
+    pub name: String,
+    /// A cell for each heading, and whether it is an alarm.
+    pub cells: Vec<(Cell, bool)>,
+}
+
+impl Grid {
+    /// Without the columns that are shown with `--wide` only, and those in which nothing stands.
+    #[must_use]
+    pub fn narrow(&self, wide: bool) -> Grid {
+        let keep: Vec<bool> = (self.headings.iter().enumerate())
+            .map(|(i, h)| {
+                let filled = self.lines.iter().any(|l| l.cells[i].0 != Cell::None);
+                (wide || !h.wide) && filled
+            })
+            .collect();
+        let of = |line: &Line| Line { name: line.name.clone(), cells: kept(&line.cells, &keep) };
+        Grid {
+            title: self.title.clone(),
+            headings: kept(&self.headings, &keep),
+            lines: self.lines.iter().map(of).collect(),
+        }
+    }
+}
+
+fn kept<T: Clone>(all: &[T], keep: &[bool]) -> Vec<T> {
+    all.iter().zip(keep).filter(|(_, keep)| **keep).map(|(x, _)| x.clone()).collect()
+}
+
+/// The tables of a run, in the order in which they are told: first what the scenario asks.
+pub fn grids(results: &Results) -> Vec<Grid> {
+    let all = [
+        ratios(results),
+        speeds(results),
+        by_variant("speed", results, |run| &run.files, |f| &f.variant, columns::files),
+        by_variant("data loss", results, |run| &run.risk, |r| &r.variant, columns::exposure),
+        by_variant("after recovery", results, |run| &run.risk, |r| &r.variant, columns::found),
+        by_variant(
+            "speed and exposure",
+            results,
+            |run| &run.speed_and_exposure,
+            |p| &p.variant,
+            columns::point,
+        ),
+    ];
+    all.into_iter().flatten().filter(|grid| !grid.lines.is_empty()).collect()
+}
+
+/// Test names in the order in which they first appear.
+pub(crate) fn tests(results: &Results) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in results.runs.iter().flat_map(|run| &run.rows) {
+        if !names.contains(&row.test.as_str()) {
+            names.push(&row.test);
+        }
+    }
+    names
+}
+
+/// Names of the variants whose speed was measured by a benchmark, in the scenario's order.
+pub(crate) fn measured(results: &Results) -> Vec<&str> {
+    let rows = || results.runs.iter().flat_map(|run| &run.rows);
+    let names = results.variants.iter().map(|v| v.name.as_str());
+    names.filter(|name| rows().any(|row| row.variant == *name)).collect()
+}
+
+/// The rows of a test and variant, one a seed.
+pub(crate) fn find<'r>(results: &'r Results, test: &str, variant: &str) -> Vec<&'r Row> {
+    let rows = results.runs.iter().flat_map(|run| &run.rows);
+    rows.filter(|r| r.test == test && r.variant == variant).collect()
+}
+
+/// The test's name, with the figure where it is not the children's sum.
+pub(crate) fn label(results: &Results, test: &str) -> String {
+    let mut rows = results.runs.iter().flat_map(|run| &run.rows);
+    let parent = rows.any(|r| r.test == test && r.figure == Figure::Parent);
+    if parent { format!("{test} (parent)") } else { test.into() }
+}
+
+/// Says at what size the benchmark ran.
+fn size(results: &Results) -> &'static str {
+    if results.full { "published size" } else { "reduced size" }
+}
+
+/// A column of the tables with a line a test: heading, whether it is wide, and a figure of a run.
+struct OfTest<'a> {
+    heading: String,
+    wide: bool,
+    figure: OfRun<'a>,
+}
+
+/// The figure of a test in a run.
+type OfRun<'a> = Box<dyn Fn(&Run, &str) -> Cell + 'a>;
+
+/// A table with a line a test.
+fn by_test(title: String, results: &Results, columns: &[OfTest<'_>]) -> Grid {
+    let cell = |column: &OfTest<'_>, test: &str| {
+        let cells: Vec<Cell> = results.runs.iter().map(|run| (column.figure)(run, test)).collect();
+        (Cell::merged(&cells.iter().collect::<Vec<_>>()), false)
+    };
+    let line = |test: &&str| Line {
+        name: label(results, test),
+        cells: columns.iter().map(|column| cell(column, test)).collect(),
+    };
+    let heading = |c: &OfTest<'_>| Heading { text: c.heading.clone(), wide: c.wide };
+    Grid {
+        title,
+        headings: columns.iter().map(heading).collect(),
+        lines: tests(results).iter().map(line).collect(),
+    }
+}
+
+/// MB/s (1 MB = 1024 kB) of each test and variant.
+fn speeds(results: &Results) -> Option<Grid> {
+    let mb = |kb: Option<f64>| Cell::maybe(kb.map(|kb| kb / 1024.0), Unit::Plain(1));
+    let find = |run: &Run, test: &str, variant: &str, figure: fn(&Row) -> Option<f64>| {
+        let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+        mb(row.and_then(figure))
+    };
+    let mut columns = Vec::new();
+    for variant in measured(results) {
+        let column = |heading: String, figure: fn(&Row) -> Option<f64>| OfTest {
+            heading,
+            wide: false,
+            figure: Box::new(move |run, test| find(run, test, variant, figure)),
+        };
+        columns.push(column(variant.into(), |r| Some(r.kb_per_s)));
+        columns.push(column(format!("{variant}, published"), |r| r.published_kb_per_s));
+        columns.extend(latency(variant));
+    }
+    let title = format!("MB/s, virtual clock, {}", size(results));
+    (!columns.is_empty()).then(|| by_test(title, results, &columns))
+}
+
+/// How long a record took on a variant, in milliseconds.
+fn latency(variant: &str) -> [OfTest<'_>; 3] {
+    type OfRecord = fn(&crate::results::Percentiles) -> Option<f64>;
+    let figures: [(&str, OfRecord); 3] =
+        [("p50", |l| Some(l.p50())), ("p99", |l| l.p99()), ("max", |l| Some(l.max()))];
+    figures.map(|(name, of)| OfTest {
+        heading: format!("{variant}, record ms {name}"),
+        wide: true,
+        figure: Box::new(move |run, test| {
+            let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+            let us = row.and_then(|r| r.latency_us.as_ref()).and_then(of);
+            Cell::maybe(us.map(|us| us / 1e3), Unit::Plain(2))
+        }),
+    })
+}
+
+/// Each test's speed over the baseline's.
+fn ratios(results: &Results) -> Option<Grid> {
+    let all = || results.runs.iter().flat_map(|run| &run.ratios);
+    let baseline = &all().next()?.baseline;
+    let find =
+        |run: &Run, test: &str, variant: &str, figure: fn(&crate::results::Ratio) -> Cell| {
+            let ratio = run.ratios.iter().find(|r| r.test == test && r.variant == variant);
+            ratio.map_or(Cell::None, figure)
+        };
+    let mut columns = Vec::new();
+    for variant in measured(results) {
+        let column = |heading: String, figure: fn(&crate::results::Ratio) -> Cell| OfTest {
+            heading,
+            wide: false,
+            figure: Box::new(move |run, test| find(run, test, variant, figure)),
+        };
+        columns.push(column(variant.into(), |r| Cell::of(r.ratio, Unit::Times)));
+        let published = |r: &crate::results::Ratio| Cell::maybe(r.published_ratio, Unit::Times);
+        columns.push(column(format!("{variant}, published"), published));
+        columns.push(column(format!("{variant}, difference"), |r| {
+            Cell::maybe(r.difference_percent, Unit::Difference)
+        }));
+    }
+    let title = format!("speed over '{baseline}', {}", size(results));
+    Some(by_test(title, results, &columns))
+}
+
+/// A table with a line a variant. A column that only some have is empty in the others.
+fn by_variant<R>(
+    title: &str,
+    results: &Results,
+    rows: impl Fn(&Run) -> &Vec<R>,
+    name: impl Fn(&R) -> &str,
+    cells: impl Fn(&R) -> Vec<Column>,
+) -> Option<Grid> {
+    let columns_of = |variant: &str| -> Vec<Vec<Column>> {
+        let all = results.runs.iter().flat_map(&rows);
+        all.filter(|row| name(row) == variant).map(&cells).collect()
+    };
+    let of_variants: Vec<(&str, Vec<Vec<Column>>)> = results
+        .variants
+        .iter()
+        .map(|v| (v.name.as_str(), columns_of(&v.name)))
+        .filter(|(_, of_runs)| !of_runs.is_empty())
+        .collect();
+    let mut headings: Vec<Heading> = Vec::new();
+    for column in of_variants.iter().flat_map(|(_, runs)| runs).flatten() {
+        if !headings.iter().any(|h| h.text == column.heading) {
+            headings.push(Heading { text: column.heading.clone(), wide: column.wide });
+        }
+    }
+    let line = |(variant, runs): &(&str, Vec<Vec<Column>>)| {
+        let control = results.variant(variant).is_some_and(|v| v.control);
+        let cell = |heading: &Heading| {
+            let of_column = || runs.iter().flatten().filter(|c| c.heading == heading.text);
+            let cell = Cell::merged(&of_column().map(|c| &c.cell).collect::<Vec<_>>());
+            let must_be_zero = of_column().any(|c| c.must_be_zero);
+            let blind = of_column().any(|c| c.blind);
+            let alarm = blind || (must_be_zero && !control && cell.is_above_zero());
+            (cell, alarm)
+        };
+        Line { name: (*variant).into(), cells: headings.iter().map(cell).collect() }
+    };
+    let lines: Vec<Line> = of_variants.iter().map(line).collect();
+    Some(Grid { title: title.into(), headings, lines })
+}

@@ -1,0 +1,76 @@
+//! Tables for other programs: Markdown and CSV.
+
+use std::fmt::Write as _;
+
+use super::cell::Cell;
+use super::grids;
+use crate::results::Results;
+
+/// All tables as Markdown, the range of a figure behind it.
+pub fn markdown(results: &Results, wide: bool) -> String {
+    let mut out = String::new();
+    for grid in grids(results).iter().map(|g| g.narrow(wide)) {
+        let headings = grid.headings.iter().map(|h| escaped(&h.text));
+        let _ = write!(out, "| {} |", escaped(&grid.title));
+        headings.for_each(|h| {
+            // Writing to a String cannot fail, so the results are dropped here and below.
+            let _ = write!(out, " {h} |");
+        });
+        let _ = write!(out, "\n|---|{}\n", "--:|".repeat(grid.headings.len()));
+        for line in &grid.lines {
+            let _ = write!(out, "| {} |", escaped(&line.name));
+            for (cell, alarm) in &line.cells {
+                let (value, more) = cell.text();
+                let text = more.map_or(value.clone(), |more| format!("{value} ({more})"));
+                let mark = if *alarm { "**" } else { "" };
+                let _ = write!(out, " {mark}{}{mark} |", escaped(&text));
+            }
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    for note in &results.notes {
+        let mark = if note.alarm { "**" } else { "" };
+        let _ = writeln!(out, "* {mark}{}{mark}", note.text);
+    }
+    out
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// All tables as one CSV table with a line a figure (RFC 4180): table, line, column, median, min,
+/// max, runs, unit, and the words of what is no number.
+pub fn csv(results: &Results) -> String {
+    let mut out = String::from("table,row,column,median,min,max,runs,unit,text\r\n");
+    for grid in &grids(results) {
+        for line in &grid.lines {
+            for (heading, (cell, _)) in grid.headings.iter().zip(&line.cells) {
+                let figure = match cell {
+                    Cell::None => continue,
+                    Cell::Text(text) => format!(",,,,,{}", quoted(text)),
+                    Cell::Number(s, unit) => {
+                        let (median, min, max) = (s.median(), s.min(), s.max());
+                        format!("{median},{min},{max},{},{},", s.runs(), unit.name())
+                    }
+                    Cell::Rate(rate) => {
+                        let bound = rate.at_most_percent();
+                        format!("{},,,,of {} cuts,at most {bound} %", rate.events, rate.of)
+                    }
+                };
+                let place = [&grid.title, &line.name, &heading.text].map(|t| quoted(t)).join(",");
+                let _ = write!(out, "{place},{figure}\r\n");
+            }
+        }
+    }
+    out
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.into()
+    }
+}

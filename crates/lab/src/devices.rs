@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use steadfast_devices::model::KINDS;
 use steadfast_devices::model::parameters::{Kind, Parameter};
 
+use crate::wrap::wrapped;
+
 /// One line for each kind.
 pub fn list() -> String {
     let mut text = String::new();
@@ -24,7 +26,8 @@ pub fn text(kind: &Kind) -> String {
     let defaults = defaults(kind);
     for p in kind.parameters {
         let unit = if p.unit.is_empty() { String::new() } else { format!(" {}", p.unit) };
-        let _ = writeln!(text, "\n{} = {}{unit}", p.name, defaults[p.name]);
+        text.push('\n');
+        text += &wrapped(&format!("{} = {}{unit}", p.name, defaults[p.name]), 0);
         text += &wrapped(&p.summary(), 4);
         if let Some(words) = words(p) {
             text += &wrapped(&format!("One of: {words}."), 4);
@@ -116,28 +119,6 @@ fn cell(value: &Value) -> String {
         other => other.to_string(),
     };
     text.replace('|', "\\|")
-}
-
-/// Lines of at most 78 columns, indented.
-fn wrapped(text: &str, indent: usize) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        if column == 0 || column + 1 + width > 78 {
-            if column > 0 {
-                lines.push('\n');
-            }
-            lines.extend(std::iter::repeat_n(' ', indent));
-            column = indent;
-        } else {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += width;
-    }
-    lines.push('\n');
-    lines
 }
 
 #[cfg(test)]

@@ -1,24 +1,29 @@
 //! Why a scenario could not be run.
 
+use crate::scenario::WrongFile;
+
 /// Why a scenario could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LabError {
     /// No scenario of that name and no readable file.
     #[error(
-        "'{name}' is no scenario of this program ({known}) and cannot be read as a file: {reason}"
+        "'{name}' is no scenario of this program and cannot be read as a file: {reason}; {help}"
     )]
     NotFound {
         /// What was asked for.
         name: String,
         /// Why the file cannot be read.
         reason: String,
-        /// Names of the embedded scenarios.
-        known: String,
+        /// The name that was meant, or all names.
+        help: String,
     },
     /// The scenario file is wrong.
+    #[error("{0}")]
+    File(Box<WrongFile>),
+    /// The scenario cannot be run as it was asked for.
     #[error("scenario {origin}: {what}")]
     Scenario {
-        /// File or embedded name.
+        /// The scenario's name.
         origin: String,
         /// What is wrong, with the place.
         what: String,

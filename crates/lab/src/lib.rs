@@ -6,9 +6,10 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;
-pub mod size;
 pub mod stack;
 pub mod table;
+mod wrap;
 
 pub use error::LabError;
 pub use run::{RunOptions, Watch, run, run_seeds};
+pub use steadfast_vfs::size;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub use again::cut_again;
+pub(crate) use benchmark::test_names;
 pub use controls::Control;
 use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
@@ -234,7 +235,7 @@ impl Setting {
 }
 
 /// IOzone's options of a command line, with another size if there is one.
-fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
+pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if let Some(text) = size {
         size::parse(text).map_err(|e| format!("size '{text}': {e}"))?;

@@ -1,21 +1,25 @@
 //! Scenario files: what to build, what to run on it, and what to compare.
 //!
-//! A scenario is one TOML file; docs/lab.md describes every key. Unknown keys are errors, so that
-//! a misspelt option cannot silently change what is measured.
+//! A scenario is one TOML file; its keys are listed in [`keys`], of which docs/lab.md has a table.
+//! Unknown keys are errors, so that a misspelt option cannot silently change what is measured. All
+//! that is wrong with a file is told at once, each with its line.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use steadfast_crash::risk::PeerKind;
+use serde::{Deserialize, Serialize};
 use steadfast_devices::model::ModelParams;
 
 use crate::LabError;
 use crate::results::Figure;
 
+mod fields;
+pub mod keys;
+mod read;
 mod workload;
+mod wrong;
 
 pub use workload::{FilesSpec, Workload, WorkloadKind};
+pub use wrong::{Wrong, WrongFile};
 
 /// The scenarios that come with the program: name and text.
 const EMBEDDED: [(&str, &str); 2] = [
@@ -24,8 +28,7 @@ const EMBEDDED: [(&str, &str); 2] = [
 ];
 
 /// A scenario as written in its file, checked.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
     /// Layout version of the file: 1.
     pub version: u32,
@@ -36,27 +39,21 @@ pub struct Scenario {
     /// What the scenario shows, for `lab list`.
     pub about: String,
     /// Where published figures come from.
-    #[serde(default)]
-    pub source: Option<String>,
+    pub source: Option<Source>,
     /// The simulated machine.
-    #[serde(default)]
     pub machine: Machine,
     /// What is run.
     pub workload: Workload,
     /// Devices by name.
-    #[serde(rename = "device")]
     pub devices: BTreeMap<String, ModelParams>,
     /// Variants to compare; the first that is measured is the baseline.
-    #[serde(rename = "variant")]
     pub variants: Vec<Variant>,
     /// Published figures.
-    #[serde(default)]
     pub published: Vec<Published>,
 }
 
 /// The simulated machine.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
     /// Processors.
     pub cpus: usize,
@@ -65,15 +62,31 @@ pub struct Machine {
     pub page_cache_per_data: f64,
 }
 
-impl Default for Machine {
-    fn default() -> Self {
-        Machine { cpus: 4, page_cache_per_data: 0.5 }
+/// Where published figures come from. All but the title is known of files of version 2.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Source {
+    /// Of the page or paper.
+    pub title: String,
+    /// Who wrote it.
+    pub author: Option<String>,
+    /// When it was published.
+    pub year: Option<String>,
+    /// Where it is.
+    pub address: Option<String>,
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(author) = &self.author {
+            write!(f, "{author}, ")?;
+        }
+        f.write_str(&self.title)?;
+        [&self.year, &self.address].into_iter().flatten().try_for_each(|part| write!(f, ", {part}"))
     }
 }
 
 /// One variant.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
     /// Short name.
     pub name: String,
@@ -82,18 +95,14 @@ pub struct Variant {
     /// The device that holds the file system.
     pub disk: String,
     /// The device that holds the journal; absent: the journal is on `disk`.
-    #[serde(default)]
     pub journal: Option<String>,
     /// The kernel's file system of this name instead of Steadfast's ext4: a peer, in real time.
-    #[serde(default)]
     pub kernel: Option<String>,
     /// mkfs options.
-    #[serde(default)]
     pub mkfs: String,
     /// Mount options.
     pub mount: String,
     /// `both` (default), `speed` or `risk`.
-    #[serde(default)]
     pub run: RunKind,
 }
 
@@ -123,13 +132,11 @@ impl RunKind {
 }
 
 /// Published speeds of one test.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Published {
     /// The test's name.
     pub test: String,
     /// Which of IOzone's sums is quoted.
-    #[serde(default)]
     pub figure: Figure,
     /// kB/s by variant name.
     pub kb_per_s: BTreeMap<String, f64>,
@@ -137,14 +144,18 @@ pub struct Published {
 
 impl Scenario {
     /// Reads a scenario from TOML text. `origin` names it in messages.
+    ///
+    /// # Errors
+    /// [`LabError::File`] with all that is wrong with it.
     pub fn parse(text: &str, origin: &str) -> Result<Scenario, LabError> {
-        let scenario: Scenario = toml::from_str(text)
-            .map_err(|e| LabError::Scenario { origin: origin.into(), what: e.to_string() })?;
-        scenario.check().map_err(|what| LabError::Scenario { origin: origin.into(), what })?;
-        Ok(scenario)
+        read::scenario(text)
+            .map_err(|wrongs| LabError::File(Box::new(WrongFile::new(origin, text, wrongs))))
     }
 
     /// Finds a scenario: one that comes with the program, or a file.
+    ///
+    /// # Errors
+    /// There is neither, or as [`Self::parse`].
     pub fn find(name_or_file: &str) -> Result<Scenario, LabError> {
         if let Some((name, text)) = EMBEDDED.iter().find(|(n, _)| *n == name_or_file) {
             return Scenario::parse(text, name);
@@ -154,7 +165,7 @@ impl Scenario {
             Err(e) => Err(LabError::NotFound {
                 name: name_or_file.into(),
                 reason: e.to_string(),
-                known: EMBEDDED.map(|(n, _)| n).join(", "),
+                help: wrong::did_you_mean(name_or_file, EMBEDDED.map(|(n, _)| n)),
             }),
         }
     }
@@ -178,110 +189,5 @@ impl Scenario {
         std::iter::once(&variant.disk)
             .chain(&variant.journal)
             .any(|name| self.devices.get(name).is_some_and(|d| d.lying_cache_bytes().is_some()))
-    }
-
-    /// The kernel's file system that a variant asks for.
-    fn check_kernel(&self, v: &Variant) -> Result<(), String> {
-        let Some(kernel) = &v.kernel else { return Ok(()) };
-        let wrong = |what: String| Err(format!("variant '{}': {what}", v.name));
-        if PeerKind::of(kernel).is_none() {
-            let known = PeerKind::ALL.map(PeerKind::name).join(", ");
-            return wrong(format!("kernel = '{kernel}' is not known; known: {known}"));
-        }
-        if self.workload.files.is_none() {
-            return wrong("a variant with 'kernel' needs workload.files".into());
-        }
-        if v.journal.is_some() {
-            return wrong("a variant with 'kernel' has its journal on the disk".into());
-        }
-        if self.devices.get(&v.disk).is_some_and(|d| !d.takes_time()) {
-            return wrong("a variant with 'kernel' needs a modelled disk".into());
-        }
-        Ok(())
-    }
-
-    fn check(&self) -> Result<(), String> {
-        self.workload.kind()?;
-        if self.version != 1 {
-            return Err(format!("version {} is not known; this program reads 1", self.version));
-        }
-        if self.machine.cpus == 0 {
-            return Err("machine.cpus must be at least 1".into());
-        }
-        let share = self.machine.page_cache_per_data;
-        if !(share.is_finite() && share > 0.0 && share <= 100.0) {
-            return Err(format!(
-                "machine.page_cache_per_data is {share}; it must be above 0 and at most 100"
-            ));
-        }
-        let mut names = BTreeSet::new();
-        for v in &self.variants {
-            if !names.insert(v.name.as_str()) {
-                return Err(format!("two variants are called '{}'", v.name));
-            }
-            for device in std::iter::once(&v.disk).chain(&v.journal) {
-                if !self.devices.contains_key(device) {
-                    let known: Vec<_> = self.devices.keys().map(String::as_str).collect();
-                    return Err(format!(
-                        "variant '{}' uses device '{device}', which is not described; \
-                         described are: {}",
-                        v.name,
-                        known.join(", ")
-                    ));
-                }
-            }
-            self.check_kernel(v)?;
-            if self.workload.files.is_some() && v.run != RunKind::Both {
-                return Err(format!(
-                    "variant '{}': workload.files measures and cuts one and the same run; leave \
-                     'run' out",
-                    v.name
-                ));
-            }
-            if v.journal.as_ref() == Some(&v.disk) {
-                return Err(format!(
-                    "variant '{}': journal and disk are the same device; leave 'journal' out \
-                     for a journal on the disk",
-                    v.name
-                ));
-            }
-        }
-        if !self.variants.iter().any(|v| v.run.speed() || v.run.risk()) {
-            return Err("there is no [[variant]] to run".into());
-        }
-        for p in &self.published {
-            if let Some(v) = p.kb_per_s.keys().find(|v| !names.contains(v.as_str())) {
-                return Err(format!("published '{}' names the unknown variant '{v}'", p.test));
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn embedded_scenarios_parse() {
-        assert!(Scenario::embedded().iter().any(|s| s.name == "nvram-journal"));
-    }
-
-    #[test]
-    fn mistakes_are_named() {
-        let text = EMBEDDED[0].1;
-        let wrong = |from: &str, to: &str| {
-            assert!(text.contains(from), "{from}");
-            Scenario::parse(&text.replacen(from, to, 1), "test").unwrap_err().to_string()
-        };
-        assert!(wrong("disk = \"disk\"", "disk = \"dsk\"").contains("'dsk'"));
-        assert!(wrong("version = 1", "version = 9").contains("version 9"));
-        assert!(wrong("quick_size", "quik_size").contains("quik_size"));
-        assert!(wrong("kind = \"hdd\"", "kind = \"drum\"").contains("drum"));
-        assert!(wrong("disk = \"disk\"", "disk = \"disk\"\nkernel = \"xfs\"").contains("files"));
-        let peers = EMBEDDED[1].1;
-        let zfs = peers.replacen("kernel = \"xfs\"", "kernel = \"zfs\"", 1);
-        assert!(Scenario::parse(&zfs, "test").unwrap_err().to_string().contains("'zfs'"));
-        assert!(Scenario::find("no-such").unwrap_err().to_string().contains("nvram-journal"));
     }
 }

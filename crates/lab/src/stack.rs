@@ -74,7 +74,7 @@ pub fn make(
 }
 
 /// mkfs options of a scenario: `-b BYTES`, `-N COUNT`, `-i BYTES`, `-m PERCENT`.
-fn mkfs_options(text: &str) -> Result<Options, String> {
+pub fn mkfs_options(text: &str) -> Result<Options, String> {
     let mut options = Options::random(EPOCH_SECONDS);
     let mut words = text.split_whitespace();
     while let Some(option) = words.next() {

@@ -482,6 +482,22 @@ Examples:
         #[arg(long, value_name = "FORMAT")]
         format: Option<ListFormat>,
     },
+    /// List the keys of scenario files: what is required, what each means
+    Keys {
+        /// As a table of Markdown
+        #[arg(long)]
+        markdown: bool,
+    },
+    /// Verify a scenario file without running it: all its mistakes, each with its line
+    #[command(after_help = "\
+Examples:
+  steadfast lab check my-disk.toml
+
+Exit status: 0 it can be run, 2 it is wrong.")]
+    Check {
+        /// A TOML file, or the name of a scenario
+        scenario: String,
+    },
     /// Run a scenario and show speed and data at risk
     #[command(after_help = "\
 Examples:

@@ -137,6 +137,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Devices { kind, format }) => {
             lab::devices(kind.as_deref(), format, out)?;
         }
+        Command::Lab(Lab::Keys { markdown }) => lab::keys(markdown, out)?,
+        Command::Lab(Lab::Check { scenario }) => lab::check(&scenario, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,

@@ -10,8 +10,10 @@
 mod error;
 mod fs;
 mod host;
+pub mod options;
 pub mod path;
 mod raw_flags;
+pub mod size;
 mod transact;
 mod types;
 

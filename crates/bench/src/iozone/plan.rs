@@ -54,26 +54,26 @@ pub enum Test {
     Fread,
 }
 
-/// All tests, as they run.
-const ALL: [Test; 15] = [
-    Test::InitialWrite,
-    Test::Rewrite,
-    Test::Read,
-    Test::Reread,
-    Test::ReverseRead,
-    Test::StrideRead,
-    Test::RandomRead,
-    Test::Mixed,
-    Test::RandomWrite,
-    Test::Pwrite,
-    Test::Pread,
-    Test::Pwritev,
-    Test::Preadv,
-    Test::Fwrite,
-    Test::Fread,
-];
-
 impl Test {
+    /// All tests, as they run.
+    pub const ALL: [Test; 15] = [
+        Test::InitialWrite,
+        Test::Rewrite,
+        Test::Read,
+        Test::Reread,
+        Test::ReverseRead,
+        Test::StrideRead,
+        Test::RandomRead,
+        Test::Mixed,
+        Test::RandomWrite,
+        Test::Pwrite,
+        Test::Pread,
+        Test::Pwritev,
+        Test::Preadv,
+        Test::Fwrite,
+        Test::Fread,
+    ];
+
     /// The number that -i selects it with.
     pub fn number(self) -> u8 {
         match self {
@@ -158,7 +158,7 @@ pub fn tests(options: &Options) -> Vec<Test> {
         None => !matches!(test, Test::Pwritev | Test::Preadv),
     };
     let again = |test: &Test| matches!(test, Test::Rewrite | Test::Reread);
-    ALL.into_iter().filter(|t| selected(t) && !(options.no_retest && again(t))).collect()
+    Test::ALL.into_iter().filter(|t| selected(t) && !(options.no_retest && again(t))).collect()
 }
 
 /// The order in which a child goes through its records.

@@ -261,8 +261,8 @@ impl<'de> Deserialize<'de> for Size {
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
                 let read = parse_size::Config::new().with_binary().parse_size(text.trim());
-                read.map(Size)
-                    .map_err(|e| E::custom(format!("{e}; write a number with k, m, g or t")))
+                let what = "not a size; write a number with k, m, g or t (powers of 1024)";
+                read.map(Size).map_err(|_| E::custom(what))
             }
 
             fn visit_i64<E: Error>(self, n: i64) -> Result<Size, E> {

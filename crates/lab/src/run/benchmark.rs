@@ -73,7 +73,7 @@ struct Counter {
 impl Counter {
     fn new(iozone: &iozone::Options, report: Report) -> Self {
         let children = iozone.children.iter().sum::<usize>().max(1) as u64;
-        // Most of the seed's seven tests write every record; how far it is need not be exact.
+        // Most tests write every record; how far it is need not be exact.
         let expected = (children * iozone.records() * 5) as f64;
         Counter { writes: AtomicU64::new(0), expected, report }
     }
@@ -86,6 +86,11 @@ impl Observer for Counter {
             (self.report)((n as f64 / self.expected).min(0.99));
         }
     }
+}
+
+/// The names of all tests.
+pub(crate) fn test_names() -> [&'static str; 15] {
+    Test::ALL.map(test_name)
 }
 
 /// The name by which a test is known in scenarios and results; `None` for those without one.

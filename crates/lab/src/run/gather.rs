@@ -61,7 +61,7 @@ pub(super) fn results(
         version: VERSION,
         scenario: first.scenario.name.clone(),
         title: first.scenario.title.clone(),
-        source: first.scenario.source.clone(),
+        source: first.scenario.source.as_ref().map(ToString::to_string),
         seeds: settings.iter().map(|s| s.options.seed).collect(),
         full: first.options.full,
         partial,

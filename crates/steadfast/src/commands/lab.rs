@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
 use steadfast_lab::results::{Results, summary};
-use steadfast_lab::scenario::{Scenario, Variant};
+use steadfast_lab::scenario::{Scenario, Variant, keys};
 use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
 
 use crate::cli::{LabRun, ListFormat};
@@ -45,9 +45,28 @@ pub fn devices(kind: Option<&str>, format: Option<ListFormat>, out: &mut dyn Wri
     Ok(())
 }
 
+/// Lists the keys of scenario files.
+pub fn keys(markdown: bool, out: &mut dyn Write) -> Result<()> {
+    let text = if markdown { keys::markdown() } else { keys::text() };
+    Ok(write!(out, "{text}")?)
+}
+
+/// A scenario by its name or file.
+pub fn find(name_or_file: &str) -> Result<Scenario, Usage> {
+    Scenario::find(name_or_file).map_err(|e| Usage(e.to_string()))
+}
+
+/// Reads a scenario and tries its variants on memory instead of its devices; runs nothing.
+pub fn check(name_or_file: &str, out: &mut dyn Write) -> Result<()> {
+    let scenario = find(name_or_file)?;
+    let (variants, devices) = (scenario.variants.len(), scenario.devices.len());
+    writeln!(out, "{}: good: {variants} variants, {devices} devices", scenario.name)?;
+    Ok(())
+}
+
 /// Runs one scenario: tables to `out`, and the files that were asked for.
 pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
-    let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
+    let scenario = find(&args.scenario)?;
     let options = RunOptions { full: args.full, cuts: args.cuts, seed: args.seed };
     let progress = Progress::start();
     let results = run_scenario(&scenario, &options, &|share, what| progress.set(share, what));

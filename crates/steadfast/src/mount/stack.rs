@@ -22,7 +22,7 @@ pub struct Stack {
 /// Builds a variant's devices and makes its file system there; adds the variant's mount options
 /// to those that were given, which come after them.
 pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<Stack> {
-    let scenario = Scenario::find(file).map_err(|e| Usage(e.to_string()))?;
+    let scenario = crate::commands::lab::find(file)?;
     let variant = choose(&scenario, variant)?;
     if let Some(kernel) = &variant.kernel {
         let why = format!(

@@ -8,7 +8,6 @@ use steadfast_crash::cuts::contents_where;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::program::Names;
 use steadfast_lab::run::{Control, cut_again};
-use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, stack};
 
 use super::cli::CrashShow;
@@ -19,7 +18,7 @@ use crate::{Outcome, Usage};
 /// Makes the cut again and tells of it.
 pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
     let name = args.recording.to_string_lossy();
-    let scenario = Scenario::find(&name).map_err(|e| Usage(e.to_string()))?;
+    let scenario = crate::commands::lab::find(&name)?;
     let options = RunOptions { full: false, cuts: args.cuts, seed: args.seed };
     let control = match (args.lying, args.flushes_omitted) {
         (true, _) => Some(Control::FlushIgnored),

@@ -8,6 +8,16 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .map_err(|_| "not a size; write a number with k, m, g or t (powers of 1024)".to_owned())
 }
 
+/// The shortest way to write a number of bytes: `512m`.
+pub fn shown(bytes: u64) -> String {
+    let units = [(40, "t"), (30, "g"), (20, "m"), (10, "k")];
+    let fits = |shift: &u32| bytes > 0 && bytes.is_multiple_of(1 << shift);
+    match units.iter().find(|(shift, _)| fits(shift)) {
+        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+        None => bytes.to_string(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,5 +28,8 @@ mod tests {
         assert_eq!(parse("256m"), Ok(256 << 20));
         assert_eq!(parse("4G"), Ok(4 << 30));
         assert!(parse("many").is_err());
+        for text in ["512m", "3k", "1t", "4097", "0"] {
+            assert_eq!(shown(parse(text).unwrap()), text);
+        }
     }
 }

@@ -1,0 +1,275 @@
+//! The keys of a scenario file: the one list that the reader, its messages and docs/lab.md go by.
+//!
+//! A new key is an entry here, a field of the structure that holds it, and the line in `read` that
+//! takes it from the one to the other.
+
+use std::fmt::Write;
+
+use crate::wrap::wrapped;
+
+/// A table of a scenario file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// The file itself.
+    Top,
+    /// `[source]`.
+    Source,
+    /// `[machine]`.
+    Machine,
+    /// `[workload]`.
+    Workload,
+    /// `workload.files`.
+    Files,
+    /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
+    Device,
+    /// `[[variant]]`.
+    Variant,
+    /// `[[published]]`.
+    Published,
+}
+
+impl Table {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Table; 8] = [
+        Table::Top,
+        Table::Source,
+        Table::Machine,
+        Table::Workload,
+        Table::Files,
+        Table::Device,
+        Table::Variant,
+        Table::Published,
+    ];
+
+    /// As a file writes it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Table::Top => "the file",
+            Table::Source => "[source]",
+            Table::Machine => "[machine]",
+            Table::Workload => "[workload]",
+            Table::Files => "workload.files",
+            Table::Device => "[device.NAME]",
+            Table::Variant => "[[variant]]",
+            Table::Published => "[[published]]",
+        }
+    }
+}
+
+/// Whether a key must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Always.
+    Required,
+    /// If it is not, it is this, as TOML writes it.
+    Default(&'static str),
+    /// No; what it means not to be there.
+    Optional(&'static str),
+}
+
+/// A key of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Where it stands.
+    pub table: Table,
+    /// Its name.
+    pub name: &'static str,
+    /// Whether it must be there.
+    pub need: Need,
+    /// What it means, in Markdown.
+    pub text: &'static str,
+}
+
+const fn key(table: Table, name: &'static str, need: Need, text: &'static str) -> Key {
+    Key { table, name, need, text }
+}
+
+use Need::{Default, Optional, Required};
+
+/// All keys.
+pub const KEYS: &[Key] = &[
+    key(Table::Top, "version", Required, "Layout of the file: 2 (1 is read too)."),
+    key(Table::Top, "name", Required, "Short name: letters, digits, `-`; the report is NAME.html."),
+    key(Table::Top, "title", Required, "One line for people."),
+    key(Table::Top, "about", Default("''"), "What it shows, for `lab list`."),
+    key(
+        Table::Top,
+        "source",
+        Optional("none; needed with `[[published]]`"),
+        "Table: where published figures are from. In version 1 a text.",
+    ),
+    key(Table::Top, "machine", Optional("its defaults"), "Table: the simulated machine."),
+    key(Table::Top, "workload", Required, "Table: what is run."),
+    key(Table::Top, "device", Required, "Tables: the devices, by name."),
+    key(
+        Table::Top,
+        "variant",
+        Required,
+        "Tables: what is compared; the first that is measured is the baseline of the ratios.",
+    ),
+    key(Table::Top, "published", Optional("none"), "Tables: published figures, one for each test."),
+    key(Table::Source, "title", Required, "Title of the page or paper."),
+    key(Table::Source, "author", Required, "Who wrote it."),
+    key(Table::Source, "year", Required, "When it was published."),
+    key(Table::Source, "address", Required, "Where it is: an address, or the journal or book."),
+    key(Table::Machine, "cpus", Default("4"), "Processors."),
+    key(
+        Table::Machine,
+        "page_cache_per_data",
+        Default("0.5"),
+        "Page cache as a share of all the benchmark's files together: above 0, at most 100.",
+    ),
+    key(
+        Table::Workload,
+        "iozone",
+        Optional("`files` is run"),
+        "IOzone's command line, as published, without the program's name.",
+    ),
+    key(
+        Table::Workload,
+        "files",
+        Optional("`iozone` is run"),
+        "Table: the workload of files with names (docs/risk.md); `{}` for its defaults.",
+    ),
+    key(
+        Table::Workload,
+        "quick_size",
+        Optional("needed with `iozone`"),
+        "IOzone's `-s` of a run without `--full`.",
+    ),
+    key(
+        Table::Workload,
+        "risk_size",
+        Optional("needed with `iozone`"),
+        "IOzone's `-s` of the run that is cut.",
+    ),
+    key(
+        Table::Workload,
+        "quick_scales_disks",
+        Default("false"),
+        "With `iozone`: without `--full` the capacity of `hdd` devices shrinks with the files, \
+         so that seeks between them take as long as at the full size.",
+    ),
+    key(
+        Table::Workload,
+        "cuts",
+        Required,
+        "Power cuts of a variant unless `--cuts` says otherwise.",
+    ),
+    key(
+        Table::Workload,
+        "lying_cuts_per_4",
+        Default("1"),
+        "For four cuts of a variant so many of each of its controls (docs/risk.md).",
+    ),
+    key(
+        Table::Workload,
+        "kernel_cuts",
+        Optional("`cuts`"),
+        "Cuts of a variant with `kernel`, each of which is a mount in real time.",
+    ),
+    key(Table::Files, "seconds", Default("12.0"), "How long calls are made: 0.1 to 3600."),
+    key(Table::Files, "rounds_least", Default("0"), "Rounds of each program at the least."),
+    key(Table::Files, "pause_ms", Default("10.0"), "Mean pause after a call, in ms: to 10000."),
+    key(Table::Files, "log_kb", Default("256"), "A log is full at so many KiB: 8 to 65536."),
+    key(Table::Files, "logs_kept", Default("4"), "Logs that are kept: 1 to 1000."),
+    key(Table::Files, "table_kb", Default("1024"), "The table, in KiB: 16 to 65536."),
+    key(Table::Files, "configs", Default("4"), "Configurations: 1 to 1000."),
+    key(
+        Table::Device,
+        "kind",
+        Required,
+        "Kind of device, as `steadfast lab devices` lists them. Beside it any of the kind's \
+         parameters that differ from its defaults.",
+    ),
+    key(Table::Variant, "name", Required, "Short name, different from the others'."),
+    key(Table::Variant, "label", Required, "One line for people."),
+    key(Table::Variant, "disk", Required, "The device that holds the file system."),
+    key(
+        Table::Variant,
+        "journal",
+        Optional("on the disk"),
+        "The device that holds an external journal.",
+    ),
+    key(
+        Table::Variant,
+        "kernel",
+        Optional("Steadfast's ext4"),
+        "The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, with \
+         `files`. Needs root: left out without.",
+    ),
+    key(
+        Table::Variant,
+        "mkfs",
+        Default("''"),
+        "Options of `steadfast mkfs`, separated by spaces; with `kernel`, of its own mkfs.",
+    ),
+    key(
+        Table::Variant,
+        "mount",
+        Default("''"),
+        "Mount options of the file system, separated by commas (docs/mount.md); with `kernel`, \
+         words for mount(8).",
+    ),
+    key(
+        Table::Variant,
+        "run",
+        Default("'both'"),
+        "With `iozone`: `both`, `speed` or `risk`: the benchmark, the power cuts, or both.",
+    ),
+    key(Table::Published, "test", Required, "IOzone's test: `initial write`, `rewrite` ..."),
+    key(
+        Table::Published,
+        "figure",
+        Default("'children'"),
+        "Which of IOzone's two sums is quoted: `children` or `parent`.",
+    ),
+    key(Table::Published, "kb_per_s", Required, "Table: speed in kB/s (of 1024 bytes) by variant."),
+];
+
+/// The keys of a table.
+pub fn of(table: Table) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |key| key.table == table)
+}
+
+/// One key; the reader asks only for those that are in the list.
+pub fn find(table: Table, name: &str) -> Option<&'static Key> {
+    of(table).find(|key| key.name == name)
+}
+
+/// All keys, for a terminal.
+pub fn text() -> String {
+    let mut text = String::new();
+    for table in Table::ALL {
+        text += &format!("{}\n", table.title());
+        for key in of(table) {
+            let without = match key.need {
+                Required => "required".to_owned(),
+                Default(value) => format!("default: {value}"),
+                Optional(what) => format!("without it: {what}"),
+            };
+            text += &wrapped(&format!("{} ({without})", key.name), 2);
+            text += &wrapped(key.text, 6);
+        }
+        text.push('\n');
+    }
+    text.replace('`', "")
+}
+
+/// The table of docs/lab.md.
+pub fn markdown() -> String {
+    let mut text = String::from("| table | key | without it | meaning |\n|---|---|---|---|\n");
+    for table in Table::ALL {
+        for key in of(table) {
+            let without = match key.need {
+                Required => "**required**".to_owned(),
+                Default(value) => format!("`{value}`"),
+                Optional(what) => what.to_owned(),
+            };
+            let (title, name, meaning) = (table.title(), key.name, key.text);
+            // OK to ignore: writing to a string does not fail.
+            let _ = writeln!(text, "| {title} | `{name}` | {without} | {meaning} |");
+        }
+    }
+    text
+}

@@ -1,0 +1,102 @@
+//! What is wrong with a scenario file: every mistake with its place, shown in the file's own text.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+/// Columns that a message takes at most.
+const COLUMNS: usize = 78;
+
+/// One mistake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// Where, in bytes of the text.
+    pub at: Range<usize>,
+    /// What is wrong, in one line.
+    pub what: String,
+    /// What to do, or what there is; empty: nothing to say.
+    pub help: String,
+}
+
+/// A file that cannot be used, with all its mistakes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrongFile {
+    /// The file's name, or an embedded scenario's.
+    pub origin: String,
+    /// The file's text.
+    pub text: String,
+    /// The mistakes, in the order of the text.
+    pub wrongs: Vec<Wrong>,
+}
+
+impl WrongFile {
+    /// With the mistakes in the order of the text; one that was found twice is told once.
+    pub fn new(origin: &str, text: &str, mut wrongs: Vec<Wrong>) -> WrongFile {
+        wrongs.sort_by_key(|w| (w.at.start, w.at.end));
+        wrongs.dedup();
+        WrongFile { origin: origin.into(), text: text.into(), wrongs }
+    }
+
+    /// The first line of the message.
+    pub fn head(&self) -> String {
+        let n = self.wrongs.len();
+        format!(
+            "{} cannot be used: {n} {}",
+            self.origin,
+            if n == 1 { "mistake" } else { "mistakes" }
+        )
+    }
+
+    /// Every mistake with its line and a mark below it.
+    pub fn shown(&self) -> String {
+        let renderer = Renderer::plain().term_width(COLUMNS);
+        let one = |wrong: &Wrong| renderer.render(&[self.group(wrong)]).to_string();
+        self.wrongs.iter().map(one).collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn group<'a>(&'a self, wrong: &'a Wrong) -> Group<'a> {
+        let end = wrong.at.end.min(self.text.len());
+        let at = wrong.at.start.min(end)..end;
+        let place = Snippet::source(self.text.as_str())
+            .path(self.origin.as_str())
+            .annotation(AnnotationKind::Primary.span(at));
+        let group =
+            Level::ERROR.primary_title(wrapped(&wrong.what, "error: ".len())).element(place);
+        match wrong.help.as_str() {
+            "" => group,
+            help => group.element(Level::HELP.message(wrapped(help, "   = help: ".len()))),
+        }
+    }
+}
+
+impl std::fmt::Display for WrongFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\n\n{}", self.head(), self.shown())
+    }
+}
+
+/// Broken into lines that fit beside what stands before them.
+fn wrapped(text: &str, before: usize) -> String {
+    let (mut lines, mut column) = (String::new(), before);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        if column > before {
+            let fits = column + 1 + width <= COLUMNS;
+            lines.push(if fits { ' ' } else { '\n' });
+            column = if fits { column + 1 } else { before };
+        }
+        lines.push_str(word);
+        column += width;
+    }
+    lines
+}
+
+/// The known words that come nearest to one that is not known, as a question; else all of them.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match steadfast_vfs::options::closest(given, known.iter().copied()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None if known.is_empty() => String::new(),
+        None => format!("known: {}", known.join(", ")),
+    }
+}

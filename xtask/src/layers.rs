@@ -66,6 +66,8 @@ const LAYERS: [Layer; 16] = [
             "bench",
             "crash",
             "peers",
+            // For the names of its options.
+            "fuse",
         ],
         &[],
     ),

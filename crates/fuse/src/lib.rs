@@ -29,10 +29,12 @@ mod error_log;
 mod fusermount;
 mod mounted;
 pub mod mounts;
+mod option_table;
 mod options;
 mod read_ahead;
 
 pub use error::{MountError, Result};
 pub use error_log::ErrorLog;
 pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
+pub use option_table::OPTIONS;
 pub use options::Options;

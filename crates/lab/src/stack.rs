@@ -1,13 +1,13 @@
 //! Builds what a variant describes: devices, file system, mount.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::model::Model;
+use steadfast_ext4::mkfs::option_table::apply_line;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
-use steadfast_vfs::TransactPolicy;
+use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_vfs::options::{self, Applied, WrongOption};
 
 use crate::scenario::{Scenario, Variant};
 
@@ -56,7 +56,8 @@ pub fn make(
     variant: &Variant,
     contents: Contents,
 ) -> Result<(), String> {
-    let mut options = mkfs_options(&variant.mkfs)?;
+    let mut options = read_mkfs_options(&variant.mkfs)
+        .map_err(|wrong| wrong.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; "))?;
     options.contents = contents;
     if let Some(device) = journal {
         let block_size = options.block_size.unwrap_or(4096);
@@ -73,80 +74,60 @@ pub fn make(
     mkfs::make(disk, &options).map(drop).map_err(|e| e.to_string())
 }
 
-/// mkfs options of a scenario: `-b BYTES`, `-N COUNT`, `-i BYTES`, `-m PERCENT`.
-pub fn mkfs_options(text: &str) -> Result<Options, String> {
+/// mkfs options as a scenario writes them: those that say what is to be made.
+///
+/// # Errors
+/// All that cannot be taken: the word, and what is wrong with it.
+pub fn read_mkfs_options(text: &str) -> Result<Options, Vec<(String, String)>> {
     let mut options = Options::random(EPOCH_SECONDS);
-    let mut words = text.split_whitespace();
-    while let Some(option) = words.next() {
-        let value = words.next().ok_or_else(|| format!("mkfs option {option}: no value"))?;
-        let number = || value.parse().map_err(|e| format!("mkfs {option} {value}: {e}"));
-        match option {
-            "-b" => options.block_size = Some(number()?),
-            "-N" => options.inodes = Some(number()?),
-            "-i" => options.inode_ratio = Some(number()?),
-            "-m" => {
-                options.reserved_percent =
-                    value.parse().map_err(|e| format!("mkfs {option} {value}: {e}"))?;
-            }
-            _ => return Err(format!("mkfs option {option} is not known; known: -b -N -i -m")),
-        }
-    }
-    Ok(options)
+    apply_line(&mut options, text).map(|()| options)
 }
 
-/// Mount options as a scenario writes them: `data=MODE`, `journal_async_commit`, `commit=SECONDS`,
-/// `nodelalloc`, `noauto_da_alloc`, `accept_volatile`; with data=transact, `transact=WORD,WORD...`.
-pub fn mount_options(text: &str) -> Result<MountOptions, String> {
-    let mut options = MountOptions {
+/// Mount options as a scenario writes them: those of the file system (docs/mount.md).
+///
+/// # Errors
+/// All that cannot be taken.
+pub fn read_mount_options(text: &str) -> Result<MountOptions, Vec<WrongOption>> {
+    let mut read = MountOptions {
         simulated_epoch: EPOCH_SECONDS,
         // What is measured is what the workload asks for.
         access_times: AccessTimes::Never,
         ..MountOptions::default()
     };
-    let mut transact: Option<String> = None;
-    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-        if let Some(words) = &mut transact
-            && TransactPolicy::is_word(word)
-        {
-            words.push(',');
-            words.push_str(word);
-            continue;
-        }
-        match word.split_once('=') {
-            Some(("data", "writeback")) => options.data = DataMode::Writeback,
-            Some(("data", "ordered")) => options.data = DataMode::Ordered,
-            Some(("data", "journal")) => options.data = DataMode::Journal,
-            Some(("data", "transact")) => options.data = DataMode::Transact,
-            Some(("transact", words)) => transact = Some(words.into()),
-            Some(("commit", seconds)) => {
-                let seconds: u64 =
-                    seconds.parse().map_err(|e| format!("mount option {word}: {e}"))?;
-                options.journal.commit_interval = Duration::from_secs(seconds.max(1));
-            }
-            None if word == "journal_async_commit" => options.journal.async_commit = true,
-            None if word == "nodelalloc" => options.delayed_allocation = false,
-            None if word == "delalloc" => options.delayed_allocation = true,
-            None if word == "auto_da_alloc" => options.auto_da_alloc = true,
-            None if word == "noauto_da_alloc" => options.auto_da_alloc = false,
-            None if word == "accept_volatile" => options.journal.accept_volatile = true,
-            _ => {
-                return Err(format!(
-                    "mount option '{word}' is not known; known: \
-                     data=writeback|ordered|journal|transact, transact=WORDS, \
-                     journal_async_commit, commit=SECONDS, delalloc, nodelalloc, \
-                     auto_da_alloc, noauto_da_alloc, accept_volatile"
-                ));
-            }
-        }
+    let words = options::split(ext4::OPTIONS, text);
+    let mut wrong: Vec<WrongOption> =
+        words.iter().filter_map(|word| mount_option(word, &mut read).err()).collect();
+    wrong.extend(ext4::check_together(&read, &words).err());
+    if wrong.is_empty() { Ok(read) } else { Err(wrong) }
+}
+
+fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
+    let wrong = |what| Err(WrongOption::new(word, what));
+    if matches!(word, "ro" | "noload" | "norecovery") {
+        return wrong("a variant is written to");
     }
-    if let Some(words) = transact {
-        options.transact = words.parse().map_err(|e| format!("mount option transact=: {e}"))?;
+    if options::apply(ext4::OPTIONS, word, to)? != Applied::Unknown {
+        return Ok(());
     }
-    Ok(options)
+    let mut of_mounts = steadfast_fuse::Options::default();
+    match options::apply(steadfast_fuse::OPTIONS, word, &mut of_mounts)? {
+        Applied::Unknown => Err(options::unknown(word, &options::names(ext4::OPTIONS))),
+        _ => wrong("is for mount points: a variant is used in process"),
+    }
+}
+
+/// As [`read_mount_options`], with what is wrong in one line.
+pub fn mount_options(text: &str) -> Result<MountOptions, String> {
+    read_mount_options(text)
+        .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use steadfast_ext4::mount::DataMode;
+
     use super::*;
 
     #[test]
@@ -159,7 +140,13 @@ mod tests {
         assert_eq!(o.transact, "timed=5s,fsync".parse().unwrap());
         assert!(mount_options("transact=fsyn").unwrap_err().contains("'fsyn'"));
         assert!(mount_options("data=mirrored").unwrap_err().contains("data=mirrored"));
-        assert_eq!(mkfs_options("-b 1024 -m 0").unwrap().block_size, Some(1024));
-        assert!(mkfs_options("-z 3").unwrap_err().contains("-z"));
+        let o = mount_options("fast_commit,cache=8m,relatime").unwrap();
+        assert!(o.journal.fast_commits && o.cache_bytes == Some(8 << 20));
+        assert_eq!(o.access_times, AccessTimes::Relative);
+        let wrong = read_mount_options("noatme,ro,allow_other,commit=0,data=journal").unwrap_err();
+        let words: Vec<&str> = wrong.iter().map(|w| w.word.as_str()).collect();
+        assert_eq!(words, ["noatme", "ro", "allow_other", "commit=0"]);
+        assert_eq!(read_mkfs_options("-b 1024 -m 0").unwrap().block_size, Some(1024));
+        assert!(read_mkfs_options("-z 3").unwrap_err()[0].1.contains("-z"));
     }
 }

@@ -45,10 +45,13 @@ fn all_mistakes_are_told_at_once_each_with_its_line() {
         .replace("cuts = 4", "cuts = \"four\"")
         .replace("kind = \"ssd\"", "kind = \"ssd\"\nprogram_us = -1\nreed_us = 3\nerase_ms = -2")
         .replace("disk = \"disk\"", "disk = \"dsk\"")
-        .replace("mount = \"data=ordered\"", "mount = \"data=orderd\"\nmkfs = \"-z 3\"\nruns = 1");
+        .replace(
+            "mount = \"data=ordered\"",
+            "mount = \"data=orderd,comit=3\"\nmkfs = \"-z 3\"\nruns = 1",
+        );
     let said = mistakes(&text);
     for part in [
-        "my.toml cannot be used: 10 mistakes",
+        "my.toml cannot be used: 11 mistakes",
         "[workload] has no key `quik_size`",
         "did you mean `quick_size`?",
         "`quick_size` is missing in [workload]",
@@ -59,7 +62,9 @@ fn all_mistakes_are_told_at_once_each_with_its_line() {
         "erase_ms = -2: must be between",
         "there is no [device.dsk]",
         "did you mean `disk`?",
-        "data=orderd",
+        "mount option data=orderd: did you mean ordered?",
+        "mount option comit=3: is not known; did you mean commit=?",
+        "my.toml:22:22",
         "-z",
         "[[variant]] has no key `runs`",
         "my.toml:10:8",

@@ -246,6 +246,9 @@ Everything since the last point is lost. Refused while files are open.")]
         /// The mount point
         mountpoint: PathBuf,
     },
+    /// Write the table of mount options, as Markdown, to the standard output
+    #[command(hide = true)]
+    MountOptions,
     /// Write manual pages to a folder
     #[command(hide = true)]
     Man {
@@ -312,42 +315,7 @@ impl Image {
 
 /// How to mount.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  steadfast mount disk.img /mnt/disk
-  steadfast mount disk.img /mnt/disk -o data=journal,journal=journal.img,commit=30
-  steadfast mount /dev/sdb1 /mnt/disk -o ro,noload --foreground
-  steadfast mount --stack nvram-journal --variant external /mnt/disk
-
-Mount options (-o, separated by commas):
-  data=writeback|ordered|journal|transact
-                                   what the journal promises about contents
-  transact=WORDS                   with data=transact: what makes a transaction point; unmounting
-                                   does unless the words say no-umount
-  journal=PATH                     external journal, or a folder to look for it in; of several
-                                   the one with the right UUID; none: any block device with it
-  commit=SECONDS                   how long changes may stay unwritten (5); contents too, because
-                                   sync(2) does not reach a mount of this kind (fsync does)
-  fast_commit                      an fsync writes what changed, not whole blocks, where that can
-                                   be told; for file systems with this feature. After a crash
-                                   mount first (or steadfast replay): e2fsck (1.47) replays it,
-                                   whoever wrote it, wrongly
-  journal_async_commit             commit without waiting for the blocks before the commit block
-  ro, noload                       change nothing; do not look at the journal
-  nodelalloc                       allocate when written, not when written back
-  noauto_da_alloc                  do not write a file out before it is renamed over another, nor
-                                   when it was cut to nothing and is closed
-  cache=SIZE                       memory for contents, metadata and names (512m for
-                                   contents alone, when it is not given)
-  use_reserved                     everybody may use the blocks reserved for root
-  accept_volatile                  accept a journal device that forgets without power
-  allow_other                      for all users, within the permissions
-  dev, suid                        device nodes, set-id bits
-  threads=N                        requests answered at the same time (16)
-  writeback_cache                  the kernel collects writes: faster, but commit= does not hold
-
-The mount is in the background once it works; errors until then are told here.
-SIGTERM and SIGINT unmount it.")]
+#[command(after_help = crate::mount::options::help())]
 pub struct Mount {
     /// Image file or block device; with --stack, the mount point
     #[arg(value_name = "IMAGE_OR_DEVICE")]
@@ -547,7 +515,7 @@ pub struct LabRun {
 }
 
 /// Kinds of file systems.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FsKind {
     /// Block maps, no journal
     Ext2,
@@ -578,22 +546,8 @@ pub struct Mkfs {
     /// Make an image file of this size (k, m, g); an existing file keeps its own size
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
-    /// Kind of file system: its features are those that mke2fs gives it
-    #[arg(short = 't', value_name = "TYPE", default_value = "ext4")]
-    pub kind: FsKind,
-    /// Bytes an inode: 128 to the block size, a power of two
-    #[arg(short = 'I', value_name = "BYTES")]
-    pub inode_size: Option<u16>,
-    /// Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to 4096);
-    /// without it that of the journal device, or 1024 below 512 MiB and 4096 above
-    #[arg(short = 'b', value_name = "BYTES")]
-    pub block_size: Option<u32>,
-    /// Cluster size in bytes, with -O bigalloc: a power of two, more than a block (16 blocks)
-    #[arg(short = 'C', value_name = "BYTES")]
-    pub cluster_size: Option<u32>,
-    /// Features to add or (with ^) to leave out; journal_dev makes a journal device
-    #[arg(short = 'O', value_name = "FEATURE,...")]
-    pub features: Vec<String>,
+    #[command(flatten)]
+    pub table: crate::commands::mkfs::given::Given,
     /// Journal: device=PATH for an external one, size=MEGABYTES for an internal one
     #[arg(short = 'J', value_name = "KEY=VALUE,...")]
     pub journal: Vec<String>,
@@ -603,15 +557,6 @@ pub struct Mkfs {
     /// UUID; or random, time, clear
     #[arg(short = 'U', value_name = "UUID")]
     pub uuid: Option<String>,
-    /// Share of blocks reserved for root, per cent
-    #[arg(short = 'm', value_name = "PERCENT")]
-    pub reserved_percent: Option<f64>,
-    /// Bytes for each inode
-    #[arg(short = 'i', value_name = "BYTES")]
-    pub bytes_per_inode: Option<u64>,
-    /// Number of inodes
-    #[arg(short = 'N', value_name = "COUNT")]
-    pub inodes: Option<u64>,
     /// Extended options, as mke2fs has them (see below)
     #[arg(short = 'E', value_name = "KEY=VALUE,...")]
     pub extended: Vec<String>,

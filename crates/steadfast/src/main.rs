@@ -188,6 +188,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             return mount::transact(&mountpoint, mask.as_deref(), out);
         }
         Command::Rollback { mountpoint } => return mount::rollback(&mountpoint),
+        Command::MountOptions => write!(out, "{}", mount::options::markdown())?,
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out),
     }

@@ -243,7 +243,7 @@ impl<T> MountOption<T> {
     }
 
     /// As an option list would write how it is now; empty: nothing is to be said.
-    fn in_force(&self, of: &T) -> Vec<String> {
+    pub fn in_force(&self, of: &T) -> Vec<String> {
         match &self.form {
             Form::Switch { on, off, get, .. } => {
                 let words = if get(of) { on } else { off };

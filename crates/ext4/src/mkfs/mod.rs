@@ -19,6 +19,7 @@ mod inodes;
 mod journal;
 mod journal_device;
 mod made;
+pub mod option_table;
 mod options;
 mod plan;
 mod pointers;

@@ -24,6 +24,26 @@ pub enum DataMode {
     Transact,
 }
 
+impl DataMode {
+    const NAMES: [(&'static str, DataMode); 4] = [
+        ("writeback", DataMode::Writeback),
+        ("ordered", DataMode::Ordered),
+        ("journal", DataMode::Journal),
+        ("transact", DataMode::Transact),
+    ];
+
+    /// What follows `data=`.
+    pub fn name(self) -> &'static str {
+        // OK: every mode is in the list.
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| *name)
+    }
+
+    /// The mode that `data=` names.
+    pub fn of_name(name: &str) -> Option<DataMode> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, mode)| *mode)
+    }
+}
+
 /// When reading changes an inode's time of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AccessTimes {
@@ -34,6 +54,25 @@ pub enum AccessTimes {
     Relative,
     /// `strictatime`: always.
     Always,
+}
+
+impl AccessTimes {
+    const NAMES: [(&'static str, AccessTimes); 3] = [
+        ("noatime", AccessTimes::Never),
+        ("relatime", AccessTimes::Relative),
+        ("strictatime", AccessTimes::Always),
+    ];
+
+    /// Its mount option.
+    pub fn name(self) -> &'static str {
+        // OK: every way is in the list.
+        Self::NAMES.iter().find(|(_, times)| *times == self).map_or("", |(name, _)| *name)
+    }
+
+    /// What a mount option asks for.
+    pub fn of_name(name: &str) -> Option<AccessTimes> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, times)| *times)
+    }
 }
 
 /// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every

@@ -206,6 +206,12 @@ impl Features {
         out
     }
 
+    /// The names of all features, as dumpe2fs prints them.
+    pub fn all_names() -> Vec<&'static str> {
+        let all = [COMPAT_NAMES, INCOMPAT_NAMES, RO_COMPAT_NAMES];
+        all.into_iter().flatten().map(|(_, name)| *name).collect()
+    }
+
     /// The feature with a name as dumpe2fs prints it, alone; also mke2fs's other names.
     pub fn by_name(name: &str) -> Option<Features> {
         let name = match name {

@@ -12,19 +12,27 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use super::keys::{self, Need, Table};
 use super::wrong::{Wrong, did_you_mean};
 
-/// The mistakes found so far.
-#[derive(Clone, Default)]
-pub struct Wrongs(Rc<RefCell<Vec<Wrong>>>);
+/// The mistakes found so far in a text.
+#[derive(Clone)]
+pub struct Wrongs {
+    text: Rc<str>,
+    found: Rc<RefCell<Vec<Wrong>>>,
+}
 
 impl Wrongs {
+    /// None yet.
+    pub fn none_in(text: &str) -> Self {
+        Wrongs { text: text.into(), found: Rc::default() }
+    }
+
     /// Notes one.
     pub fn add(&self, at: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
-        self.0.borrow_mut().push(Wrong { at, what: what.into(), help: help.into() });
+        self.found.borrow_mut().push(Wrong { at, what: what.into(), help: help.into() });
     }
 
     /// All that were noted.
     pub fn take(&self) -> Vec<Wrong> {
-        self.0.take()
+        self.found.take()
     }
 }
 
@@ -170,6 +178,17 @@ impl<'t, 'i> Fields<'t, 'i> {
     /// Notes that a key's value is wrong.
     pub fn wrong(&self, name: &str, what: impl Into<String>, help: impl Into<String>) {
         self.wrongs.add(self.place(name), what, help);
+    }
+
+    /// Notes that a word of a key's value is wrong.
+    pub fn wrong_word(&self, name: &str, word: &str, what: impl Into<String>) {
+        let whole = self.place(name);
+        let text = self.wrongs.text.get(whole.clone()).unwrap_or_default();
+        let at = match text.find(word) {
+            Some(from) => whole.start + from..whole.start + from + word.len(),
+            None => whole,
+        };
+        self.wrongs.add(at, what, "");
     }
 
     /// Where mistakes are noted.

@@ -21,7 +21,7 @@ const VERSIONS: std::ops::RangeInclusive<u32> = 1..=2;
 
 /// Reads a scenario.
 pub fn scenario(text: &str) -> Result<Scenario, Vec<Wrong>> {
-    let wrongs = Wrongs::default();
+    let wrongs = Wrongs::none_in(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     for e in &errors {
         let at = e.span().unwrap_or(0..0);
@@ -374,11 +374,13 @@ fn check_kernel(
 
 /// Notes each mkfs or mount option that is not one.
 fn check_options(fields: &Fields<'_, '_>, mkfs: Option<&str>, mount: Option<&str>) {
-    if let Err(what) = stack::mkfs_options(mkfs.unwrap_or_default()) {
-        fields.wrong("mkfs", what, "");
+    let wrong = stack::read_mkfs_options(mkfs.unwrap_or_default()).err().unwrap_or_default();
+    for (word, what) in wrong {
+        fields.wrong_word("mkfs", &word, what);
     }
-    if let Err(what) = stack::mount_options(mount.unwrap_or_default()) {
-        fields.wrong("mount", what, "");
+    let wrong = stack::read_mount_options(mount.unwrap_or_default()).err().unwrap_or_default();
+    for option in wrong {
+        fields.wrong_word("mount", &option.word, option.to_string());
     }
 }
 

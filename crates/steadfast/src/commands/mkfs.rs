@@ -1,6 +1,7 @@
 //! `steadfast mkfs`: makes a file system or a journal device in an image or on a device.
 
 mod extended;
+pub mod given;
 mod identity;
 
 use std::io::Write;
@@ -11,16 +12,15 @@ use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::ondisk::{Compat, Features, Incompat, RoCompat};
 use steadfast_ext4::tune;
 
-use crate::cli::{FsKind, Mkfs};
-use crate::{Unsupported, Usage, terminal};
+use crate::cli::Mkfs;
+use crate::{Usage, terminal};
 
 /// Makes what was asked for.
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     let words: Vec<&str> =
-        args.features.iter().flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
+        args.table.all("O").flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
     let (device, fresh) = open(args)?;
     let made = make(args, &words, &device, fresh, out);
     if made.is_err() && fresh && !args.dry_run {
@@ -44,7 +44,7 @@ fn make(
     if words.contains(&"journal_dev") {
         return make_journal(args, words, device, fresh, time, out);
     }
-    let mut options = options(args, words, device, fresh, time)?;
+    let mut options = options(args, device, fresh, time)?;
     journal(args, device, &mut options)?;
     if journal_is_left_out(args, words, device, &options) {
         options.journal = JournalChoice::None;
@@ -78,39 +78,15 @@ fn journal_is_left_out(
 }
 
 /// What is to be made.
-fn options(
-    args: &Mkfs,
-    words: &[&str],
-    device: &Arc<dyn BlockDevice>,
-    fresh: bool,
-    time: u64,
-) -> Result<Options> {
+fn options(args: &Mkfs, device: &Arc<dyn BlockDevice>, fresh: bool, time: u64) -> Result<Options> {
     let mut options = Options::random(time);
     if !rustix::process::geteuid().is_root() {
         // Who may not give files away could not use it otherwise.
         options.root_owner = extended::caller();
     }
-    if args.kind != FsKind::Ext4 {
-        options.features = Options::ext2_features();
-    }
-    if args.kind == FsKind::Ext2 {
-        options.journal = JournalChoice::None;
-    }
-    if let Some(bytes) = args.inode_size {
-        options.inode_size = bytes;
-    }
     options.contents = if fresh { Contents::Zeros } else { Contents::Unknown };
-    options.block_size = args.block_size;
-    options.cluster_size = args.cluster_size;
-    options.inodes = args.inodes.map(whole_u32).transpose()?;
-    options.inode_ratio = args.bytes_per_inode.map(whole_u32).transpose()?;
-    if let Some(percent) = args.reserved_percent {
-        options.reserved_percent = percent;
-    }
+    args.table.apply(&mut options)?;
     name_it(args, &mut options.label, &mut options.uuid)?;
-    for word in words {
-        feature(&mut options, word)?;
-    }
     let block = options.block_size.unwrap_or_else(|| mkfs::default_block_size(&device.info()));
     extended::apply(&mut options, &args.extended, block)?;
     Ok(options)
@@ -240,7 +216,9 @@ fn make_journal(
     let mut options = JournalDeviceOptions::random(time);
     options.zeros = fresh;
     options.accept_volatile = args.accept_volatile;
-    options.block_size = args.block_size.unwrap_or(4096);
+    let mut as_given = Options::random(time);
+    args.table.apply_one("b", &mut as_given)?;
+    options.block_size = as_given.block_size.unwrap_or(4096);
     name_it(args, &mut options.label, &mut options.uuid)?;
     let blocks = device.info().size / u64::from(options.block_size);
     if args.dry_run {
@@ -259,55 +237,6 @@ fn make_journal(
         "journal device: {} blocks of {} bytes, UUID {}",
         made.blocks, made.block_size, made.uuid
     )?;
-    Ok(())
-}
-
-/// Adds a feature by its name, or (with ^) takes it away.
-fn feature(options: &mut Options, word: &str) -> Result<()> {
-    let (name, on) = match word.strip_prefix('^') {
-        Some(name) => (name, false),
-        None => (word, true),
-    };
-    if name == "has_journal" {
-        options.journal = if on { JournalChoice::Internal } else { JournalChoice::None };
-        return Ok(());
-    }
-    if word == "none" {
-        // As mke2fs: what was asked for before, and all defaults.
-        options.features = Features::default();
-        options.journal = JournalChoice::None;
-        return Ok(());
-    }
-    let f = &mut options.features;
-    match name {
-        "dir_index" => f.compat.set(Compat::DIR_INDEX, on),
-        "ext_attr" => f.compat.set(Compat::EXT_ATTR, on),
-        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, on),
-        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, on),
-        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, on),
-        "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, on),
-        "meta_bg" => f.incompat.set(Incompat::META_BG, on),
-        "filetype" => f.incompat.set(Incompat::FILETYPE, on),
-        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, on),
-        "64bit" => f.incompat.set(Incompat::BIT64, on),
-        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
-        "casefold" => f.incompat.set(Incompat::CASEFOLD, on),
-        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
-        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
-        "uninit_bg" => f.ro_compat.set(RoCompat::GDT_CSUM, on),
-        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, on),
-        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
-        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
-        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
-        "quota" => f.ro_compat.set(RoCompat::QUOTA, on),
-        "project" => f.ro_compat.set(RoCompat::PROJECT, on),
-        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
-        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
-        _ if Features::by_name(name).is_some() => {
-            return Err(Unsupported(format!("-O {word}: mkfs cannot make that feature")).into());
-        }
-        _ => return Err(Usage(format!("-O {word}: there is no such feature")).into()),
-    }
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! `steadfast mount`, `umount` and `status`: a file system at a mount point, and the process that
 //! serves it.
 
-mod accepted;
 mod background;
 mod control;
 mod holders;

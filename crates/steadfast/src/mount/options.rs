@@ -1,14 +1,15 @@
-//! Mount options, as `-o` gives them.
+//! Mount options, as `-o` gives them: the tables of the file system and of FUSE, and what is the
+//! command's own.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use steadfast_ext4::mount::{AccessTimes, DataMode, MountOptions};
-use steadfast_lab::size;
-use steadfast_vfs::TransactPolicy;
+use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_vfs::options::{
+    Applied, Form, MountOption, OptionText, WrongOption, apply, in_force, names, split, texts,
+    unknown,
+};
 
-use super::accepted::is_accepted;
-use crate::Usage;
+use crate::{Usage, terminal};
 
 /// What `-o` asked for.
 #[derive(Debug, Clone, Default)]
@@ -29,154 +30,173 @@ pub struct Wanted {
     pub remount: bool,
 }
 
-const KNOWN: &str = "data=writeback|ordered|journal|transact, transact=WORDS, journal=PATH, \
-     commit=SECONDS, ro, rw, noload, journal_async_commit, fast_commit, delalloc, nodelalloc, \
-     auto_da_alloc, noauto_da_alloc, accept_volatile, use_reserved, cache=SIZE, allow_other, \
-     dev, nodev, suid, nosuid, noatime, relatime, strictatime, nodiratime, diratime, \
-     exec, noexec, sync, threads=N, writeback_cache, debug, remount, and options of mount(8) and \
-     ext4 that are the default or have no meaning here";
+/// The options that are the command's own.
+static OWN: &[MountOption<Wanted>] = &[
+    MountOption {
+        of: "journal",
+        form: Form::Text {
+            keys: &["journal", "journal_path"],
+            shown: "PATH",
+            set: |w, path| {
+                w.journals.push(path.into());
+                Ok(())
+            },
+            get: |w| w.journals.iter().map(|path| path.display().to_string()).collect(),
+        },
+        remount: false,
+        help: "external journal, or a folder to look for it in; of several the one with the right \
+               UUID; none: any block device with it",
+    },
+    MountOption {
+        of: "mount",
+        form: Form::Switch {
+            on: &["debug"],
+            off: &[],
+            set: |w, on| w.debug = on,
+            get: |w| w.debug,
+        },
+        remount: false,
+        help: "the log tells of everything",
+    },
+    MountOption {
+        of: "mount",
+        form: Form::Switch {
+            on: &["remount"],
+            off: &[],
+            set: |w, on| w.remount = on,
+            get: |_| false,
+        },
+        remount: true,
+        help: "change a mount that is there: its options that can be",
+    },
+];
 
-fn refused<T>(what: String) -> Result<T, Usage> {
-    Err(Usage(what))
-}
-
-/// Reads the options; `data=` and the rest as mount(8) writes them.
+/// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
-    let mut commit = 5;
-    let mut transact: Option<String> = None;
-    for word in wanted.text.clone().split(',').map(str::trim).filter(|w| !w.is_empty()) {
-        if let Some(words) = &mut transact
-            && TransactPolicy::is_word(word)
-        {
-            words.push(',');
-            words.push_str(word);
-            continue;
-        }
-        if is_accepted(word) {
-            wanted.without_effect.push(word.to_owned());
-            continue;
-        }
-        match word.split_once('=') {
-            Some(("transact", words)) => transact = Some(words.into()),
-            Some(("commit", text)) => commit = whole(word, text, 1..=3600)?,
-            Some((key, value)) => with_value(&mut wanted, word, key, value)?,
-            None => flag(&mut wanted, word)?,
+    let words = split(ext4::OPTIONS, &wanted.text);
+    for word in &words {
+        if one(&mut wanted, word).map_err(told)? == Applied::WithoutEffect {
+            wanted.without_effect.push(word.clone());
         }
     }
-    if let Some(words) = transact {
-        // Otherwise somebody counts on transaction points that are never made.
-        if wanted.ext4.data != DataMode::Transact {
-            return refused("mount option transact= needs data=transact".into());
-        }
-        let policy = words.parse().map_err(|e| Usage(format!("mount option transact=: {e}")))?;
-        wanted.ext4.transact = policy;
-    }
-    wanted.ext4.journal.commit_interval = Duration::from_secs(commit);
+    ext4::check_together(&wanted.ext4, &words).map_err(told)?;
     // sync(2) does not reach us: what it would write is written by age instead.
+    let commit_ms = wanted.ext4.journal.commit_interval.as_millis() as u64;
     let pages = &mut wanted.ext4.page_cache;
-    pages.dirty_expire_ms = commit * 1000;
-    pages.writeback_interval_ms = (commit * 1000 / 2).max(500);
+    pages.dirty_expire_ms = commit_ms;
+    pages.writeback_interval_ms = (commit_ms / 2).max(500);
     wanted.fuse.read_only = wanted.ext4.read_only;
+    wanted.fuse.no_atime = wanted.ext4.access_times == AccessTimes::Never;
     Ok(wanted)
 }
 
-fn whole(word: &str, text: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64, Usage> {
-    match text.parse() {
-        Ok(n) if range.contains(&n) => Ok(n),
-        _ => refused(format!(
-            "mount option {word}: a whole number from {} to {} is needed",
-            range.start(),
-            range.end()
-        )),
+fn told(e: WrongOption) -> Usage {
+    Usage(e.to_string())
+}
+
+/// Offers a word to each table.
+fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
+    let by_fs = apply(ext4::OPTIONS, word, &mut wanted.ext4)?;
+    if by_fs != Applied::Unknown {
+        return Ok(by_fs);
+    }
+    let by_mount = apply(steadfast_fuse::OPTIONS, word, &mut wanted.fuse)?;
+    if by_mount != Applied::Unknown {
+        return Ok(by_mount);
+    }
+    match apply(OWN, word, wanted)? {
+        Applied::Unknown => {
+            let tables = [names(ext4::OPTIONS), names(steadfast_fuse::OPTIONS), names(OWN)];
+            Err(unknown(word, &tables.concat()))
+        }
+        applied => Ok(applied),
     }
 }
 
-fn with_value(wanted: &mut Wanted, word: &str, key: &str, value: &str) -> Result<(), Usage> {
-    let ext4 = &mut wanted.ext4;
-    match (key, value) {
-        ("data", "writeback") => ext4.data = DataMode::Writeback,
-        ("data", "ordered") => ext4.data = DataMode::Ordered,
-        ("data", "journal") => ext4.data = DataMode::Journal,
-        ("data", "transact") => ext4.data = DataMode::Transact,
-        ("journal" | "journal_path", "") => {
-            return refused(format!("mount option {word}: no path"));
-        }
-        ("journal" | "journal_path", path) => wanted.journals.push(path.into()),
-        ("cache", text) => {
-            let bytes =
-                size::parse(text).map_err(|e| Usage(format!("mount option {word}: {e}")))?;
-            if bytes < 1 << 20 {
-                return refused(format!("mount option {word}: at least 1m is needed"));
-            }
-            ext4.cache_bytes = Some(bytes);
-        }
-        ("threads", text) => wanted.fuse.threads = whole(word, text, 1..=256)? as usize,
-        ("auto_da_alloc", "0" | "1") => ext4.auto_da_alloc = value == "1",
-        ("errors", "continue" | "panic") => {
-            return refused(format!(
-                "mount option {word} is not offered: a damaged file system always becomes read-only"
-            ));
-        }
-        ("barrier", "0") => return no_barrier(word),
-        ("sb", _) => {
-            return refused(format!(
-                "mount option {word} is not offered: a backup superblock is used by itself where \
-                 the first is damaged, or repair with e2fsck -b"
-            ));
-        }
-        _ => return unknown(word),
+impl Wanted {
+    /// Every option as it is, as an option list writes it.
+    pub fn in_force(&self) -> Vec<String> {
+        let all = [
+            in_force(ext4::OPTIONS, &self.ext4),
+            in_force(steadfast_fuse::OPTIONS, &self.fuse),
+            in_force(OWN, self),
+        ];
+        all.concat()
     }
-    Ok(())
-}
 
-fn flag(wanted: &mut Wanted, word: &str) -> Result<(), Usage> {
-    let (ext4, fuse) = (&mut wanted.ext4, &mut wanted.fuse);
-    match word {
-        "ro" => ext4.read_only = true,
-        "rw" => ext4.read_only = false,
-        "noload" | "norecovery" => ext4.no_load = true,
-        "fast_commit" => ext4.journal.fast_commits = true,
-        "journal_async_commit" => ext4.journal.async_commit = true,
-        "auto_da_alloc" => ext4.auto_da_alloc = true,
-        "noauto_da_alloc" => ext4.auto_da_alloc = false,
-        "delalloc" => ext4.delayed_allocation = true,
-        "nodelalloc" => ext4.delayed_allocation = false,
-        "accept_volatile" | "accept-volatile" => ext4.journal.accept_volatile = true,
-        "use_reserved" => ext4.use_reserved = true,
-        "allow_other" => fuse.allow_other = true,
-        "dev" => fuse.dev = true,
-        "nodev" => fuse.dev = false,
-        "suid" => fuse.suid = true,
-        "nosuid" => fuse.suid = false,
-        "noexec" => fuse.no_exec = true,
-        "sync" => fuse.sync = true,
-        "debug" => wanted.debug = true,
-        "remount" => wanted.remount = true,
-        "noatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Never, true),
-        "relatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Relative, false),
-        "strictatime" => (ext4.access_times, fuse.no_atime) = (AccessTimes::Always, false),
-        "nodiratime" => ext4.no_directory_access_times = true,
-        "diratime" => ext4.no_directory_access_times = false,
-        "writeback_cache" => fuse.writeback_cache = true,
-        "nobarrier" => return no_barrier(word),
-        _ => return unknown(word),
+    /// Those that a remount cannot change.
+    pub fn lasting(&self) -> Vec<String> {
+        fn of<T>(table: &'static [MountOption<T>], from: &T) -> Vec<String> {
+            let lasting = table.iter().filter(|option| !option.remount);
+            lasting.flat_map(|option| option.in_force(from)).collect()
+        }
+        [of(ext4::OPTIONS, &self.ext4), of(steadfast_fuse::OPTIONS, &self.fuse), of(OWN, self)]
+            .concat()
     }
-    Ok(())
 }
 
-fn no_barrier<T>(word: &str) -> Result<T, Usage> {
-    refused(format!(
-        "mount option {word} is not offered: without flushes a power cut damages the file system"
-    ))
+/// What each option is.
+fn all() -> Vec<OptionText> {
+    [texts(ext4::OPTIONS), texts(OWN), texts(steadfast_fuse::OPTIONS)].concat()
 }
 
-fn unknown<T>(word: &str) -> Result<T, Usage> {
-    refused(format!("mount option '{word}' is not known; known: {KNOWN}"))
+/// What `mount --help` says after the arguments.
+pub fn help() -> String {
+    let mut text = String::from(EXAMPLES);
+    for option in all() {
+        let default = match option.default.as_str() {
+            "" => String::new(),
+            default => format!(" ({default})"),
+        };
+        let what = format!("{}{default}", option.help);
+        text += &match option.words.len() {
+            0..=20 => terminal::hanging(&format!("  {:21} ", option.words), &what),
+            _ => format!("  {}\n{}", option.words, terminal::hanging(&" ".repeat(24), &what)),
+        };
+    }
+    text + AFTER
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  steadfast mount disk.img /mnt/disk
+  steadfast mount disk.img /mnt/disk -o data=journal,journal=journal.img
+  steadfast mount /dev/sdb1 /mnt/disk -o ro,noload --foreground
+  steadfast mount --stack nvram-journal --variant external /mnt/disk
+
+Mount options (-o, separated by commas; what holds without them):
+";
+
+const AFTER: &str = "
+Options of mount(8), fstab(5) and the kernel's ext4 that are the only way here,
+or that are meant for others, are taken too; any other is refused.
+As root, -o remount changes ro, rw, noatime, dev, suid and noexec of a mount.
+
+The mount is in the background once it works; errors until then are told here.
+SIGTERM and SIGINT unmount it.";
+
+/// The table of docs/mount.md.
+pub fn markdown() -> String {
+    use std::fmt::Write;
+    let mut text =
+        String::from("| option | of | without it | remount | meaning |\n|---|---|---|---|---|\n");
+    for o in all() {
+        let words = o.words.replace('|', "\\|");
+        let default = if o.default.is_empty() { "-".into() } else { format!("`{}`", o.default) };
+        let remount = if o.remount { "root" } else { "no" };
+        // OK to ignore: writing to a string does not fail.
+        let _ = writeln!(text, "| `{words}` | {} | {default} | {remount} | {} |", o.of, o.help);
+    }
+    text
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use steadfast_ext4::mount::DataMode;
+
     use super::*;
 
     fn one(text: &str) -> Result<Wanted, Usage> {
@@ -208,6 +228,65 @@ mod tests {
         assert!(one("transact=fsync,data=transact").is_ok());
         for alone in ["transact=fsync", "data=transact,transact=fsync,data=ordered"] {
             assert!(one(alone).unwrap_err().0.contains("transact= needs data=transact"));
+        }
+    }
+
+    #[test]
+    fn what_changes_nothing_is_told_from_the_rest() {
+        for word in ["acl", "x-systemd.automount", "stripe=16", "errors=remount-ro", "_netdev"] {
+            assert_eq!(one(word).unwrap().without_effect, [word]);
+        }
+        for word in ["noacl", "errors=panic", "dax", "grpid", "resuid=7", "stripe"] {
+            assert!(one(word).is_err(), "{word}");
+        }
+        assert!(one("sync").unwrap().without_effect.is_empty());
+        assert!(!one("noexec,exec").unwrap().fuse.no_exec);
+    }
+
+    #[test]
+    fn a_misspelt_option_is_recognised() {
+        for (bad, meant) in [
+            ("comit=9", "did you mean commit=?"),
+            ("noatme", "did you mean noatime?"),
+            ("data=orderd", "did you mean ordered?"),
+            ("alow_other", "did you mean allow_other?"),
+            ("commit", "a value is needed: commit="),
+            ("ro=1", "takes no value"),
+            ("commit=0", "from 1 to 3600"),
+            ("cache=1k", "at least 1m"),
+            ("journal=", "no path"),
+        ] {
+            let said = one(bad).unwrap_err().0;
+            assert!(said.contains(meant), "{bad}: {said}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_force_can_be_given_again() {
+        let given = one("data=journal,commit=9,noatime,allow_other,threads=3,journal=/a").unwrap();
+        let now = given.in_force();
+        let again = one(&now.join(",")).unwrap();
+        assert_eq!(again.in_force(), now);
+        for word in ["data=journal", "commit=9", "noatime", "allow_other", "threads=3", "nodev"] {
+            assert!(now.contains(&word.to_owned()), "no {word} in {now:?}");
+        }
+        assert!(again.fuse.no_atime && !given.lasting().contains(&"noatime".to_owned()));
+    }
+
+    #[test]
+    fn the_help_fits_a_terminal_and_names_every_option() {
+        let help = help();
+        assert!(help.lines().all(|l| l.chars().count() <= 80), "{help}");
+        for option in all() {
+            assert!(help.contains(&format!("  {}", option.words)), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_option() {
+        let docs = std::fs::read_to_string("../../docs/mount.md").unwrap();
+        for line in markdown().lines() {
+            assert!(docs.contains(line), "docs/mount.md has not this line: {line}");
         }
     }
 

@@ -10,17 +10,17 @@ use serde_json::{Value, json};
 use steadfast_fuse::mounts;
 use steadfast_vfs::FileSystem;
 
-use super::control;
 use super::serve::Served;
+use super::{control, options};
 use crate::{Outcome, Usage};
 
 /// Flags of a mount by their words in its options.
-const FLAGS: [(&str, &str, MountFlags); 5] = [
-    ("ro", "rw", MountFlags::RDONLY),
-    ("nosuid", "suid", MountFlags::NOSUID),
-    ("nodev", "dev", MountFlags::NODEV),
-    ("noexec", "exec", MountFlags::NOEXEC),
-    ("noatime", "atime", MountFlags::NOATIME),
+const FLAGS: [(&str, &[&str], MountFlags); 5] = [
+    ("ro", &["rw"], MountFlags::RDONLY),
+    ("nosuid", &["suid"], MountFlags::NOSUID),
+    ("nodev", &["dev"], MountFlags::NODEV),
+    ("noexec", &["exec"], MountFlags::NOEXEC),
+    ("noatime", &["relatime", "strictatime"], MountFlags::NOATIME),
 ];
 
 /// Changes the mount at `mountpoint`; `options` as given, with the word `remount`.
@@ -31,6 +31,8 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
     let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
     let words = options.join(",");
     let words: Vec<&str> = words.split(',').collect();
+    refuse_lasting(running.status["options"].as_str().unwrap_or_default(), options)
+        .map_err(|e| Usage(format!("{shown}: {e}")))?;
     let flags = changed(&place.mount.flags, &words);
     let read_only = flags.contains(MountFlags::RDONLY);
     let ask = |verb: &str| {
@@ -46,12 +48,33 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
+/// Refuses options that a mount keeps for as long as it lasts, where they are not as it has them:
+/// mount(8) hands back what the table of mounts and fstab say, which changes nothing.
+fn refuse_lasting(had: &str, given: &[String]) -> Result<(), Usage> {
+    let before = options::parse(&[had.to_owned()])?;
+    let both = [&[had.to_owned()], given].concat();
+    let (was, is) = (before.lasting(), options::parse(&both)?.lasting());
+    let mut changed = is.iter().filter(|option| !was.contains(option));
+    if let Some(option) = changed.next() {
+        return Err(Usage(format!(
+            "{option} cannot be changed by a remount: unmount it and mount it anew"
+        )));
+    }
+    let asks = |words: &[&str]| given.iter().any(|g| g.split(',').any(|w| words.contains(&w)));
+    if before.fuse.no_atime && asks(&["relatime", "strictatime"]) {
+        let what = "was mounted with noatime: unmount it and mount it anew";
+        return Err(Usage(what.into()));
+    }
+    Ok(())
+}
+
 /// The flags of a mount, changed by the words of some options.
 fn changed(now: &str, words: &[&str]) -> MountFlags {
     let mut flags = MountFlags::empty();
     for (on, off, flag) in FLAGS {
         let was = now.split(',').any(|w| w == on);
-        let is = words.iter().rev().find(|w| **w == on || **w == off).map_or(was, |w| *w == on);
+        let named = words.iter().rev().find(|w| **w == on || off.contains(w));
+        let is = named.map_or(was, |w| *w == on);
         flags.set(flag, is);
     }
     flags
@@ -104,5 +127,31 @@ mod tests {
             MountFlags::NOSUID | MountFlags::NOEXEC
         );
         assert_eq!(changed("ro,nodev", &["remount", "rw"]), MountFlags::NODEV);
+    }
+
+    #[test]
+    fn what_a_remount_cannot_change_is_refused() {
+        let had = "data=journal,commit=9,journal=/a";
+        let given = |text: &str| refuse_lasting(had, &[text.to_owned()]);
+        for same in ["remount,ro", "remount,ro,data=journal,commit=9,journal=/a,user_id=0,nodev"] {
+            assert!(given(same).is_ok(), "{same}");
+        }
+        for (other, named) in [("remount,commit=5", "commit=5"), ("remount,nodelalloc", "nodelall")]
+        {
+            let said = given(other).unwrap_err().0;
+            assert!(said.contains(named) && said.contains("mount it anew"), "{said}");
+        }
+        assert!(given("remount,comit=5").is_err());
+        assert!(refuse_lasting("noatime", &["remount,relatime".into()]).is_err());
+    }
+
+    #[test]
+    fn every_flag_is_an_option_that_can_be_changed() {
+        for (on, off, _) in FLAGS {
+            let words = off.iter().chain([&on]);
+            for word in words {
+                assert!(refuse_lasting("", &[(*word).to_owned()]).is_ok(), "{word}");
+            }
+        }
     }
 }

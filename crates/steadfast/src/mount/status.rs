@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use steadfast_ext4::mount::DataMode;
 use steadfast_fuse::{is_dead, mounts};
 
 use super::control::Running;
@@ -41,21 +40,16 @@ pub fn of(served: &Served) -> Value {
             "error": journal.aborted().map(|e| e.to_string()),
         })
     });
-    let mode = match options.data {
-        DataMode::Writeback => "writeback",
-        DataMode::Ordered => "ordered",
-        DataMode::Journal => "journal",
-        DataMode::Transact => "transact",
-    };
     json!({
         "device": served.device,
         "mountpoint": served.mountpoint.display().to_string(),
         "source": served.source,
         "pid": std::process::id(),
         "seconds": served.since.elapsed().as_secs(),
-        "data": mode,
+        "data": options.data.name(),
         "transact": transact::mask(served),
         "options": served.wanted.text,
+        "options_in_force": served.wanted.in_force(),
         "commit_seconds": options.journal.commit_interval.as_secs(),
         "state": state(down, why.is_some(), no_points.is_some()),
         "read_only_because": why,
@@ -135,6 +129,10 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let because = s["read_only_because"].as_str().or(s["points_fail_because"].as_str());
     let because = because.map(|w| format!(": {w}")).unwrap_or_default();
     row("state", format!("{}{because}", text(&s["state"])))?;
+    let given = text(&s["options"]);
+    if !given.is_empty() {
+        row("options", given)?;
+    }
     row("data", format!("{}, commit every {} s", text(&s["data"]), number(&s["commit_seconds"])))?;
     let j = &s["journal"];
     if j.is_null() {

@@ -1,0 +1,317 @@
+//! The mount options of ext4, each named once: `steadfast mount`, its help, the lab's scenarios and
+//! `steadfast status` go by this table. A new option is an entry here.
+
+use std::time::Duration;
+
+use steadfast_vfs::TransactPolicy;
+use steadfast_vfs::options::{Form, MountOption, WrongOption};
+
+use super::{AccessTimes, DataMode, MountOptions};
+
+const FS: &str = "ext4";
+const JOURNAL: &str = "journal";
+const PAGES: &str = "page cache";
+
+/// An option that a mount keeps for as long as it lasts.
+const fn option(
+    of: &'static str,
+    form: Form<MountOptions>,
+    help: &'static str,
+) -> MountOption<MountOptions> {
+    MountOption { of, form, remount: false, help }
+}
+
+/// The table.
+pub static OPTIONS: &[MountOption<MountOptions>] = &[
+    option(
+        FS,
+        Form::Choice {
+            key: "data",
+            words: &["writeback", "ordered", "journal", "transact"],
+            set: |o, word| o.data = DataMode::of_name(word).unwrap_or_default(),
+            get: |o| o.data.name(),
+        },
+        "what the journal promises about contents",
+    ),
+    option(
+        FS,
+        Form::List {
+            key: "transact",
+            shown: "WORDS",
+            is_part: TransactPolicy::is_word,
+            set: |o, words| words.parse().map(|policy| o.transact = policy),
+            get: |o| (o.data == DataMode::Transact).then(|| o.transact.to_string()),
+        },
+        "with data=transact: what makes a transaction point; unmounting does unless the words say \
+         no-umount",
+    ),
+    option(
+        JOURNAL,
+        Form::Number {
+            key: "commit",
+            shown: "SECONDS",
+            range: 1..=3600,
+            set: |o, seconds| o.journal.commit_interval = Duration::from_secs(seconds),
+            get: |o| o.journal.commit_interval.as_secs(),
+        },
+        "how long changes may stay unwritten; through a mount contents too, because sync(2) does \
+         not reach it (fsync does)",
+    ),
+    option(
+        JOURNAL,
+        Form::Switch {
+            on: &["fast_commit"],
+            off: &[],
+            set: |o, on| o.journal.fast_commits = on,
+            get: |o| o.journal.fast_commits,
+        },
+        "an fsync writes what changed, not whole blocks, where that can be told; for file systems \
+         with this feature. After a crash mount first (or steadfast replay): e2fsck (1.47) replays \
+         it, whoever wrote it, wrongly",
+    ),
+    option(
+        JOURNAL,
+        Form::Switch {
+            on: &["journal_async_commit"],
+            off: &[],
+            set: |o, on| o.journal.async_commit = on,
+            get: |o| o.journal.async_commit,
+        },
+        "commit without waiting for the blocks before the commit block",
+    ),
+    option(
+        JOURNAL,
+        Form::Switch {
+            on: &["accept_volatile", "accept-volatile"],
+            off: &[],
+            set: |o, on| o.journal.accept_volatile = on,
+            get: |o| o.journal.accept_volatile,
+        },
+        "accept a journal device that forgets without power",
+    ),
+    MountOption {
+        of: FS,
+        form: Form::Switch {
+            on: &["ro"],
+            off: &["rw"],
+            set: |o, on| o.read_only = on,
+            get: |o| o.read_only,
+        },
+        remount: true,
+        help: "change nothing",
+    },
+    option(
+        JOURNAL,
+        Form::Switch {
+            on: &["noload", "norecovery"],
+            off: &[],
+            set: |o, on| o.no_load = on,
+            get: |o| o.no_load,
+        },
+        "with ro: do not look at the journal",
+    ),
+    option(
+        FS,
+        Form::Switch {
+            on: &["delalloc"],
+            off: &["nodelalloc"],
+            set: |o, on| o.delayed_allocation = on,
+            get: |o| o.delayed_allocation,
+        },
+        "allocate when contents are written back, not when they are written",
+    ),
+    option(
+        FS,
+        Form::Switch {
+            on: &["auto_da_alloc", "auto_da_alloc=1"],
+            off: &["noauto_da_alloc", "auto_da_alloc=0"],
+            set: |o, on| o.auto_da_alloc = on,
+            get: |o| o.auto_da_alloc,
+        },
+        "write a file out before it is renamed over another, and when it was cut to nothing and is \
+         closed",
+    ),
+    MountOption {
+        of: FS,
+        form: Form::OneOf {
+            words: &["relatime", "noatime", "strictatime"],
+            set: |o, word| o.access_times = AccessTimes::of_name(word).unwrap_or_default(),
+            get: |o| o.access_times.name(),
+        },
+        remount: true,
+        help: "when reading changes a time of access",
+    },
+    option(
+        FS,
+        Form::Switch {
+            on: &["nodiratime"],
+            off: &["diratime"],
+            set: |o, on| o.no_directory_access_times = on,
+            get: |o| o.no_directory_access_times,
+        },
+        "never for reading a directory",
+    ),
+    option(
+        FS,
+        Form::Switch {
+            on: &["use_reserved"],
+            off: &[],
+            set: |o, on| o.use_reserved = on,
+            get: |o| o.use_reserved,
+        },
+        "everybody may use the blocks reserved for root",
+    ),
+    option(
+        PAGES,
+        Form::Size {
+            key: "cache",
+            least: 1 << 20,
+            set: |o, bytes| o.cache_bytes = Some(bytes),
+            get: |o| o.cache_bytes,
+        },
+        "memory for contents, metadata and names together; without it 512m for contents alone",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &["errors=continue", "errors=panic"], keys: &[] },
+        "a damaged file system always becomes read-only",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &["barrier=0", "nobarrier"], keys: &[] },
+        "without flushes a power cut damages the file system",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &[], keys: &["sb"] },
+        "a backup superblock is used by itself where the first is damaged, or repair with e2fsck -b",
+    ),
+    option(FS, WITHOUT_EFFECT, "our only way, or how the kernel goes about it (ext4(5))"),
+];
+
+const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
+    words: &[
+        // Our only way.
+        "acl",
+        "user_xattr",
+        "barrier",
+        "barrier=1",
+        "bsddf",
+        "nogrpid",
+        "sysvgroups",
+        "journal_checksum",
+        "nouid32",
+        "block_validity",
+        "quota",
+        "noquota",
+        "usrquota",
+        "grpquota",
+        "prjquota",
+        "nodiscard",
+        "nodax",
+        "dax=never",
+        "errors=remount-ro",
+        // A failed write of data always aborts here.
+        "data_err=abort",
+        "data_err=ignore",
+        "resuid=0",
+        "resgid=0",
+        // How the kernel goes about it.
+        "discard",
+        "nojournal_checksum",
+        "noblock_validity",
+        "orlov",
+        "oldalloc",
+        "check=none",
+        "nocheck",
+        "mblk_io_submit",
+        "nomblk_io_submit",
+        "dioread_lock",
+        "dioread_nolock",
+        "nodioread_nolock",
+        "init_itable",
+        "noinit_itable",
+        "prefetch_block_bitmaps",
+        "no_prefetch_block_bitmaps",
+        "no_mbcache",
+        "nombcache",
+        "nowarn_on_error",
+        "warn_on_error",
+        "i_version",
+        "iversion",
+    ],
+    keys: &[
+        "stripe",
+        "max_batch_time",
+        "min_batch_time",
+        "journal_ioprio",
+        "inode_readahead_blks",
+        "init_itable",
+        "mb_optimize_scan",
+    ],
+    prefixes: &[],
+};
+
+/// What is wrong with options together; `given`: the words.
+///
+/// # Errors
+/// An option that has no effect without another, which is not there: somebody counts on it.
+pub fn check_together(options: &MountOptions, given: &[String]) -> Result<(), WrongOption> {
+    let transact = given.iter().find(|word| word.starts_with("transact="));
+    match transact {
+        // Otherwise somebody counts on transaction points that are never made.
+        Some(word) if options.data != DataMode::Transact => {
+            Err(WrongOption::new(word, "transact= needs data=transact"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_vfs::options::{Applied, apply, in_force, split, texts};
+
+    use super::*;
+
+    #[test]
+    fn what_is_in_force_can_be_given_again() {
+        let text = "data=transact,transact=fsync,timed=5s,commit=9,fast_commit,noload,ro,\
+                    nodelalloc,noauto_da_alloc,strictatime,nodiratime,cache=8m,use_reserved";
+        let words = split(OPTIONS, text);
+        assert!(words.contains(&"transact=fsync,timed=5s".to_owned()), "{words:?}");
+        let mut options = MountOptions::default();
+        for word in &words {
+            assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+        }
+        let now = in_force(OPTIONS, &options);
+        for word in &words {
+            let is =
+                |w: &String| w == word || word.starts_with("transact") && w.starts_with("transact");
+            assert!(now.iter().any(is), "no {word} in {now:?}");
+        }
+        let mut again = MountOptions::default();
+        for word in &now {
+            assert_eq!(apply(OPTIONS, word, &mut again), Ok(Applied::Set), "{word}");
+        }
+        assert_eq!(in_force(OPTIONS, &again), now);
+    }
+
+    #[test]
+    fn defaults_are_the_structures_own() {
+        let texts = texts(OPTIONS);
+        let default = |words: &str| texts.iter().find(|t| t.words.starts_with(words)).unwrap();
+        assert_eq!(default("data=").default, "ordered");
+        assert_eq!(default("commit=").default, "5");
+        assert_eq!(default("delalloc").default, "delalloc");
+        assert_eq!(default("relatime").default, "relatime");
+        assert_eq!(default("ro").default, "rw");
+        assert_eq!(default("fast_commit").default, "");
+    }
+
+    #[test]
+    fn transact_alone_is_refused() {
+        let given = ["transact=fsync".to_owned()];
+        let wrong = check_together(&MountOptions::default(), &given).unwrap_err();
+        assert!(wrong.what.contains("needs data=transact"));
+    }
+}

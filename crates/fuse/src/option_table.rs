@@ -1,0 +1,103 @@
+//! The options of a mount through FUSE, each named once; the file system's own are the file
+//! system's.
+
+use steadfast_vfs::options::{Form, MountOption};
+
+use crate::Options;
+
+const MOUNT: &str = "mount";
+
+/// A switch.
+const fn switch(
+    on: &'static [&'static str],
+    off: &'static [&'static str],
+    set: fn(&mut Options, bool),
+    get: fn(&Options) -> bool,
+    remount: bool,
+    help: &'static str,
+) -> MountOption<Options> {
+    MountOption { of: MOUNT, form: Form::Switch { on, off, set, get }, remount, help }
+}
+
+/// The table.
+pub static OPTIONS: &[MountOption<Options>] = &[
+    switch(
+        &["allow_other"],
+        &[],
+        |o, on| o.allow_other = on,
+        |o| o.allow_other,
+        false,
+        "for all users, within the permissions",
+    ),
+    switch(&["dev"], &["nodev"], |o, on| o.dev = on, |o| o.dev, true, "device nodes work"),
+    switch(&["suid"], &["nosuid"], |o, on| o.suid = on, |o| o.suid, true, "set-id bits work"),
+    switch(
+        &["noexec"],
+        &["exec"],
+        |o, on| o.no_exec = on,
+        |o| o.no_exec,
+        true,
+        "programs of it cannot be run",
+    ),
+    switch(
+        &["sync"],
+        &["async"],
+        |o, on| o.sync = on,
+        |o| o.sync,
+        false,
+        "every write is durable when it returns",
+    ),
+    MountOption {
+        of: MOUNT,
+        form: Form::Number {
+            key: "threads",
+            shown: "N",
+            range: 1..=256,
+            // OK to cast: at most 256.
+            set: |o, n| o.threads = n as usize,
+            get: |o| o.threads as u64,
+        },
+        remount: false,
+        help: "requests answered at the same time",
+    },
+    switch(
+        &["writeback_cache"],
+        &[],
+        |o, on| o.writeback_cache = on,
+        |o| o.writeback_cache,
+        false,
+        "the kernel collects writes: faster, but commit= does not hold",
+    ),
+    MountOption { of: MOUNT, form: WITHOUT_EFFECT, remount: true, help: "for others" },
+];
+
+/// Of mount(8), fstab(5) and mount.fuse(8).
+const WITHOUT_EFFECT: Form<Options> = Form::WithoutEffect {
+    words: &[
+        "defaults",
+        "auto",
+        "noauto",
+        "nofail",
+        "_netdev",
+        "user",
+        "nouser",
+        "users",
+        "owner",
+        "group",
+        "loop",
+        "nomand",
+        "loud",
+        "silent",
+        "noiversion",
+        "nolazytime",
+        // Times of access kept in memory may be lost; ours are not.
+        "lazytime",
+        "default_permissions",
+    ],
+    keys: &[
+        // What the table of mounts shows, and mount(8) hands back when it remounts.
+        "user_id", "group_id", "rootmode", "blksize", "max_read", "comment", "fsname", "subtype",
+    ],
+    // Notes for systemd and others, not for whoever mounts.
+    prefixes: &["x-", "X-"],
+};

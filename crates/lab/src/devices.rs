@@ -83,12 +83,14 @@ pub fn json() -> Value {
         .iter()
         .map(|kind| {
             let defaults = defaults(kind);
+            let parameters: Vec<Value> =
+                kind.parameters.iter().map(|p| parameter(p, &defaults)).collect();
             json!({
                 "kind": kind.name,
                 "title": kind.title,
                 "preset": kind.preset,
                 "physics": kind.physics,
-                "parameters": kind.parameters.iter().map(|p| parameter(p, &defaults)).collect::<Vec<_>>(),
+                "parameters": parameters,
             })
         })
         .collect();

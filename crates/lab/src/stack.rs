@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::model::Model;
+use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::option_table::apply_line;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_runtime::Sim;
 use steadfast_vfs::options::{self, Applied, WrongOption};
 
+use crate::LabError;
 use crate::scenario::{Scenario, Variant};
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
@@ -72,6 +75,30 @@ pub fn make(
             JournalChoice::External { device: Arc::clone(device), accept_volatile: false };
     }
     mkfs::make(disk, &options).map(drop).map_err(|e| e.to_string())
+}
+
+/// Makes a variant's file system on its devices, mounts and unmounts it, in a simulation: what mkfs
+/// and the mount refuse, options that do not go together or a journal that has no room, is known
+/// then. Nothing to try of the kernel's file systems.
+///
+/// # Errors
+/// The variant cannot be built, with the reason.
+pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
+    if variant.kernel.is_some() {
+        return Ok(());
+    }
+    let (scenario, v) = (scenario.clone(), variant.clone());
+    let tried = Sim::new(1).run(move || -> Result<(), String> {
+        let devices = Devices::build(&scenario, &v)?;
+        let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
+        make(&disk, journal.as_ref(), &v, Contents::Zeros)?;
+        let mut options = mount_options(&v.mount)?;
+        options.journal_device = journal;
+        let fs = Ext4::mount(disk, options).map_err(|e| e.to_string())?;
+        fs.unmount().map_err(|e| format!("unmounting: {e}"))
+    });
+    let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
+    tried.map_err(|e| failed(e.to_string()))?.map_err(failed)
 }
 
 /// mkfs options as a scenario writes them: those that say what is to be made.

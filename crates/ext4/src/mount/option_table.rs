@@ -184,7 +184,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     option(
         FS,
         Form::NotOffered { words: &[], keys: &["sb"] },
-        "a backup superblock is used by itself where the first is damaged, or repair with e2fsck -b",
+        "a backup superblock is used by itself where the first is damaged, or repair with \
+         e2fsck -b",
     ),
     option(FS, WITHOUT_EFFECT, "our only way, or how the kernel goes about it (ext4(5))"),
 ];

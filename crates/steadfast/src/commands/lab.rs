@@ -8,7 +8,7 @@ use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
 use steadfast_lab::results::{Results, summary};
 use steadfast_lab::scenario::{Scenario, Variant, keys};
-use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table};
+use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table, stack};
 
 use crate::cli::{LabRun, ListFormat};
 use crate::terminal::{self, Progress};
@@ -56,9 +56,17 @@ pub fn find(name_or_file: &str) -> Result<Scenario, Usage> {
     Scenario::find(name_or_file).map_err(|e| Usage(e.to_string()))
 }
 
-/// Reads a scenario and tries its variants on memory instead of its devices; runs nothing.
+/// Reads a scenario, makes and mounts the file systems of its variants; runs nothing.
 pub fn check(name_or_file: &str, out: &mut dyn Write) -> Result<()> {
     let scenario = find(name_or_file)?;
+    let wrong: Vec<String> = scenario
+        .variants
+        .iter()
+        .filter_map(|variant| Some(stack::try_out(&scenario, variant).err()?.to_string()))
+        .collect();
+    if !wrong.is_empty() {
+        return Err(Usage(format!("{}: {}", scenario.name, wrong.join("\n  "))).into());
+    }
     let (variants, devices) = (scenario.variants.len(), scenario.devices.len());
     writeln!(out, "{}: good: {variants} variants, {devices} devices", scenario.name)?;
     Ok(())

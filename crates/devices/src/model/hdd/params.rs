@@ -75,8 +75,8 @@ parameters! {
         /// From the outermost cylinder to the innermost.
         seek_write_full_stroke_ms: f64 = 7.4, "ms", SIBLINGS;
         /// How much sooner or later than the curve says a seek may end, evenly spread: vibration,
-        /// temperature, the servo's own luck. The drive orders its queue by the curve and may so miss
-        /// a sector by a little and wait for a revolution.
+        /// temperature, the servo's own luck. The drive orders its queue by the curve and may so
+        /// miss a sector by a little and wait for a revolution.
         seek_variation_ms: f64 = 0.2, "ms",
             Source::Assumed("half of what a write needs to settle");
         /// Rotation between the end of a track and the beginning of the next of the same cylinder.

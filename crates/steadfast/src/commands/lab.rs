@@ -8,7 +8,7 @@ use steadfast_devices::model::parameters::Kind;
 use steadfast_lab::devices;
 use steadfast_lab::results::{Results, summary};
 use steadfast_lab::scenario::{Scenario, Variant, keys};
-use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, table, stack};
+use steadfast_lab::{LabError, RunOptions, report, run as run_scenario, stack, table};
 
 use crate::cli::{LabRun, ListFormat};
 use crate::terminal::{self, Progress};

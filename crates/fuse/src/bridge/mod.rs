@@ -4,12 +4,15 @@ mod attr;
 mod caller;
 mod copied;
 mod ioctl;
+mod listing;
 mod opened;
 mod privileges;
 mod ranges;
 mod removed;
+mod replies;
 mod requests;
 mod writing;
+mod xattrs;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -6,84 +6,19 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo,
-    IoctlFlags, KernelConfig, LockOwner, OpenFlags as RawFlags, PollEvents, PollFlags,
-    PollNotifier, ReplyAttr, ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, CopyFileRangeFlags, Errno, FileAttr, FileHandle, Generation, INodeNo, IoctlFlags,
+    KernelConfig, LockOwner, OpenFlags as RawFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr,
+    ReplyBmap, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 use steadfast_runtime::{Asker, asked_by};
-use steadfast_vfs::{Attr, Fh, FsError, NewNode, OpenFlags, RenameFlags, SetAttr, SetXattr};
+use steadfast_vfs::{Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 
 use super::caller::Caller;
 use super::copied::with_copy;
-use super::{Answer, Bridge, attr, name, privileges, ranges};
-
-/// Attributes that only the administrator sees begin so.
-const TRUSTED: &[u8] = b"trusted.";
-
-fn node(req: &Request, mode: u32, umask: u32) -> NewNode {
-    let (mode, umask) = ((mode & 0o7777) as u16, (umask & 0o777) as u16);
-    NewNode { mode, uid: req.uid(), gid: req.gid(), umask }
-}
-
-/// What the kernel may do with an open file's pages: keep them from the last time; with O_DIRECT,
-/// go past them, several writes at a time.
-fn open_reply(flags: OpenFlags) -> FopenFlags {
-    if flags.contains(OpenFlags::DIRECT) {
-        FopenFlags::FOPEN_DIRECT_IO
-            | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
-            | FopenFlags::FOPEN_NOFLUSH
-    } else {
-        FopenFlags::FOPEN_KEEP_CACHE | FopenFlags::FOPEN_NOFLUSH
-    }
-}
-
-impl Bridge {
-    /// As [`open_reply`]. Where closing promises something the kernel asks before it answers.
-    fn opened_how(&self, flags: OpenFlags) -> FopenFlags {
-        let mut how = open_reply(flags);
-        if self.close_promises && flags.contains(OpenFlags::WRITE) {
-            how -= FopenFlags::FOPEN_NOFLUSH;
-        }
-        how
-    }
-
-    fn reply_entry(&self, done: Answer<Attr>, reply: ReplyEntry) {
-        match done {
-            Ok(found) => {
-                let (attr, generation) = self.entry(&found);
-                let (t, e) = (&self.options.attr_timeout, &self.options.entry_timeout);
-                reply.entry_with_ttls(t, e, &attr, generation);
-            }
-            Err(e) => reply.error(e),
-        }
-    }
-
-    fn reply_attr(&self, done: Answer<Attr>, reply: ReplyAttr) {
-        match done {
-            Ok(a) => reply.attr(&self.options.attr_timeout, &self.shown(&a)),
-            Err(e) => reply.error(e),
-        }
-    }
-}
-
-fn reply_empty(done: Answer<()>, reply: ReplyEmpty) {
-    match done {
-        Ok(()) => reply.ok(),
-        Err(e) => reply.error(e),
-    }
-}
-
-/// Answers with a value, or (`size` 0) with how long it is.
-fn reply_xattr(done: Answer<Vec<u8>>, size: u32, reply: ReplyXattr) {
-    match done {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(e) => reply.error(e),
-    }
-}
+use super::replies::{node, reply_empty, reply_xattr};
+use super::{Bridge, attr, name, ranges};
 
 impl fuser::Filesystem for Bridge {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
@@ -391,20 +326,9 @@ impl fuser::Filesystem for Bridge {
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        match self.call("readdir", || self.fs.readdir(self.ino(ino), offset)) {
-            Ok(entries) => {
-                for e in entries {
-                    let name = OsStr::from_bytes(&e.name);
-                    if reply.add(INodeNo(e.ino.0), e.next, attr::kind(e.kind), name) {
-                        break;
-                    }
-                }
-                reply.ok();
-            }
-            Err(e) => reply.error(e),
-        }
+        self.list(ino, offset, reply);
     }
 
     fn readdirplus(
@@ -413,28 +337,9 @@ impl fuser::Filesystem for Bridge {
         ino: INodeNo,
         _fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        let done = self.call("readdir", || {
-            let (ttl, none) = (&self.options.entry_timeout, std::time::Duration::ZERO);
-            for e in self.fs.readdir(self.ino(ino), offset)? {
-                // A name whose inode cannot be read is listed; who looks closer is told why.
-                let found = self.fs.getattr(e.ino).ok();
-                let (attr, generation, ttl) = match found {
-                    Some(a) => (self.shown(&a), Generation(a.generation.into()), ttl),
-                    None => (attr::unread(&e), Generation(0), &none),
-                };
-                let number = INodeNo(e.ino.0);
-                if reply.add(number, e.next, OsStr::from_bytes(&e.name), ttl, &attr, generation) {
-                    break;
-                }
-            }
-            Ok(())
-        });
-        match done {
-            Ok(()) => reply.ok(),
-            Err(e) => reply.error(e),
-        }
+        self.list_with_attributes(ino, offset, reply);
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -464,21 +369,7 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyEmpty,
     ) {
         let done = self.call("setxattr", || {
-            let how = match flags {
-                0 => SetXattr::Any,
-                1 => SetXattr::Create,
-                2 => SetXattr::Replace,
-                _ => return Err(FsError::Invalid { what: "flags of setxattr" }),
-            };
-            let ino = self.ino(ino);
-            self.fs.setxattr(ino, key.as_bytes(), value, how)?;
-            if key.as_bytes() == privileges::CAPABILITY {
-                self.note_capabilities(ino);
-            }
-            if key.as_bytes() == privileges::ACCESS_LIST {
-                self.after_access_list(ino, Caller::of(req))?;
-            }
-            Ok(())
+            self.set_attribute(self.ino(ino), key.as_bytes(), value, flags, Caller::of(req))
         });
         reply_empty(done, reply);
     }
@@ -489,14 +380,8 @@ impl fuser::Filesystem for Bridge {
     }
 
     fn listxattr(&self, req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let done = self.call("listxattr", || {
-            let mut names = self.fs.listxattr(self.ino(ino))?;
-            let is_trusted = |name: &Vec<u8>| name.starts_with(TRUSTED);
-            if names.iter().any(is_trusted) && !Caller::of(req).sees_trusted() {
-                names.retain(|name| !is_trusted(name));
-            }
-            Ok(names.iter().flat_map(|n| n.iter().copied().chain([0])).collect())
-        });
+        let done =
+            self.call("listxattr", || self.attribute_names(self.ino(ino), || Caller::of(req)));
         reply_xattr(done, size, reply);
     }
 

@@ -103,6 +103,7 @@ pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
     let start = f64::from(st.capacity()) * shared.config.checkpoint_start_fraction;
     st.space_waiters > 0
         || f64::from(st.used) > start
+        || st.newest.len() > shared.images_max() / 2
         || st.checkpoint_wanted.is_some_and(|tid| tid.is_at_least(oldest.tid))
 }
 
@@ -162,6 +163,7 @@ fn release(shared: &Shared, batch: &Batch) -> Result<()> {
     for ((block, _), tid) in batch.images.iter().zip(&batch.tids) {
         st.came_home(*block, *tid);
     }
+    shared.note_images(&st);
     let freed = st.drop_finished();
     let (start, tid) = st.tail();
     st.stats.checkpoints += 1;

@@ -208,6 +208,7 @@ fn finish(shared: &Shared, work: Work) {
         st = shared.progress.wait(st);
     }
     st.install(t);
+    shared.note_images(&st);
     drop(st);
     work.on_commit.into_iter().for_each(|f| f(t.tid));
     let mut st = shared.state.lock();

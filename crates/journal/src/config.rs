@@ -1,6 +1,7 @@
 //! How a journal behaves.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use crate::{BeforeHome, Checksums};
@@ -42,6 +43,12 @@ pub struct Config {
     pub checkpoint_in_flight: usize,
     /// Largest write to the log or to home places, bytes.
     pub max_request_bytes: usize,
+    /// Most bytes of block images kept in memory because they are not home: beyond, whoever brings
+    /// more waits for a checkpoint, which begins at half of it. One update alone, and with
+    /// `on_demand` the running transaction, may be larger. Default: as much as the log holds.
+    pub image_bytes_max: u64,
+    /// How much they are now, kept up by the journal: for others that share the memory.
+    pub image_bytes: Arc<AtomicU64>,
     /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
     /// and [`steadfast_runtime::now`].
     pub unix_ns_at_zero: u64,
@@ -74,6 +81,8 @@ impl Default for Config {
             checkpoint_stop_fraction: 0.0,
             checkpoint_in_flight: 32,
             max_request_bytes: 1 << 20,
+            image_bytes_max: u64::MAX,
+            image_bytes: Arc::default(),
             unix_ns_at_zero: 0,
             before_home: None,
             cpu_checksum_ps_per_byte: 80,

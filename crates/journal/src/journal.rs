@@ -1,5 +1,6 @@
 //! The journal in use: joining updates, waiting for commits and for log space.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -111,6 +112,18 @@ impl Shared {
         });
     }
 
+    /// The most block images to be kept in memory ([`Config::image_bytes_max`]).
+    pub(crate) fn images_max(&self) -> usize {
+        let most = self.config.image_bytes_max / u64::from(self.log.block_size());
+        usize::try_from(most).unwrap_or(usize::MAX)
+    }
+
+    /// Tells how much memory the images take.
+    pub(crate) fn note_images(&self, st: &State) {
+        let bytes = st.images() as u64 * u64::from(self.log.block_size());
+        self.config.image_bytes.store(bytes, Ordering::Relaxed);
+    }
+
     fn wake_all(&self) {
         self.commit_work.notify_all();
         self.checkpoint_work.notify_all();
@@ -196,6 +209,7 @@ impl Journal {
         let started = now();
         st.running.get_or_insert_with(|| Running::new(started)).join(update);
         st.stats.updates += 1;
+        self.shared.note_images(&st);
         let wanted = st.commit_wanted.is_at_least(tid);
         let wake = first && (wanted || !st.commit_timer);
         drop(st);
@@ -258,14 +272,17 @@ impl Journal {
             if shared.config.on_demand && wanted > whole {
                 return Err(JournalError::Full { wanted, capacity: whole });
             }
-            if wanted > max && !shared.config.on_demand {
+            let crowded = st.images().saturating_add(writes) > shared.images_max();
+            let closes = st.running.is_some() && !shared.config.on_demand;
+            let is_full = wanted > max || (crowded && st.images_to_come_home() == 0);
+            if is_full && closes {
                 let tid = st.running_tid;
                 st.running_full = true;
                 shared.commit_work.notify_all();
                 st = shared.progress.wait_while(st, |st| {
                     st.running_tid == tid && st.aborted.is_none() && !st.ending
                 });
-            } else if !st.has_room(wanted) {
+            } else if !st.has_room(wanted) || (crowded && st.images_to_come_home() > 0) {
                 st.stats.space_waits += u64::from(!std::mem::replace(&mut waited, true));
                 st.space_waiters += 1;
                 shared.checkpoint_work.notify_all();

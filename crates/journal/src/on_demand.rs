@@ -40,6 +40,7 @@ impl Journal {
         let mut st = shared.state.lock();
         st.running = None;
         st.running_full = false;
+        shared.note_images(&st);
         while st.committing.is_some()
             || !st.committed_tid.is_at_least(st.running_tid.plus(u32::MAX))
         {

@@ -232,6 +232,17 @@ impl State {
         self.newest.get(&block).map(|n| n.image.clone())
     }
 
+    /// Block images in memory that are not home, one that is in several transactions once for each
+    /// that still has it.
+    pub(crate) fn images(&self) -> usize {
+        self.running.as_ref().map_or(0, |r| r.writes.len()) + self.images_to_come_home()
+    }
+
+    /// Those of them that commits and checkpoints will bring home without anybody's doing.
+    pub(crate) fn images_to_come_home(&self) -> usize {
+        self.committing.as_ref().map_or(0, |c| c.writes.len()) + self.newest.len()
+    }
+
     /// Whether there are enough free log blocks for a running transaction of so many.
     pub(crate) fn has_room(&self, log_blocks: usize) -> bool {
         self.used as usize + log_blocks < self.capacity() as usize

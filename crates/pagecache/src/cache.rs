@@ -1,6 +1,7 @@
 //! The cache itself: making it, and the small questions.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -29,12 +30,22 @@ impl PageCache {
     /// An empty cache. The store is held weakly, because it usually owns the cache; once it is
     /// gone, whatever needs it fails. Call [`start`](Self::start) for write-back by itself.
     pub fn new(settings: Settings, store: Weak<dyn PageStore>) -> Arc<PageCache> {
+        PageCache::beside(settings, store, Arc::default())
+    }
+
+    /// As [`new`](Self::new), in memory that others use too: pages leave as the bytes that
+    /// `others` have grow, down to half of [`Settings::memory_bytes`].
+    pub fn beside(
+        settings: Settings,
+        store: Weak<dyn PageStore>,
+        others: Arc<AtomicU64>,
+    ) -> Arc<PageCache> {
         let limits = settings.limits();
         Arc::new_cyclic(|me| PageCache {
             me: me.clone(),
             store,
             settings,
-            state: Mutex::new(State::new(limits)),
+            state: Mutex::new(State::new(limits, others)),
             room: Condvar::new(),
             bell: Arc::new(Bell::new()),
             task: Mutex::new(None),

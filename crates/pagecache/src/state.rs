@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
 use steadfast_runtime::{Nanos, now};
@@ -70,6 +71,8 @@ impl FileState {
 /// Everything the lock guards.
 pub(crate) struct State {
     pub limits: Limits,
+    /// Bytes of the same memory that others have.
+    others: Arc<AtomicU64>,
     pub files: BTreeMap<FileKey, FileState>,
     pub frames: Frames,
     /// Dirty files, the longest dirty first.
@@ -96,9 +99,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, others: Arc<AtomicU64>) -> Self {
         State {
             limits,
+            others,
             files: BTreeMap::new(),
             frames: Frames::new(),
             dirty_files: BTreeSet::new(),
@@ -128,9 +132,15 @@ impl State {
         self.frames.len() + self.loading_pages + self.detached_pages
     }
 
+    /// Pages of memory that there are now.
+    fn memory(&self) -> u64 {
+        let others = self.others.load(Ordering::Relaxed) / PAGE_U64;
+        self.limits.memory.saturating_sub(others).max(self.limits.memory / 2)
+    }
+
     /// Pages that could be had by evicting.
     pub(crate) fn available(&self) -> u64 {
-        (self.limits.memory + self.frames.evictable()).saturating_sub(self.used())
+        (self.memory() + self.frames.evictable()).saturating_sub(self.used())
     }
 
     /// Evicts until `pages` more fit; false, and nothing evicted, if they cannot.
@@ -138,7 +148,8 @@ impl State {
         if self.available() < pages {
             return false;
         }
-        while self.used() + pages > self.limits.memory {
+        let memory = self.memory();
+        while self.used() + pages > memory {
             let Some((file, page)) = self.frames.evict() else { return false };
             if let Some(f) = self.files.get_mut(&file) {
                 f.pages.remove(&page);

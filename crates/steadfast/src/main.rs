@@ -2,6 +2,8 @@
 //!
 //! Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported by Steadfast.
 
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod allocator;
 mod cli;
 mod commands;
 mod helper;

@@ -57,6 +57,9 @@ impl Ext4 {
             for i in 0..piece.len / block {
                 let skip = (piece.offset - from + i * block) as usize;
                 let contents = whole.slice(skip..skip + block as usize);
+                // An image stays until it is home. A slice would pin the whole write.
+                let is_all = contents.len() == whole.len();
+                let contents = if is_all { contents } else { Bytes::copy_from_slice(&contents) };
                 txn.create_data(at / block + i, contents);
             }
         }

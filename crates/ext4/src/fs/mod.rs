@@ -13,6 +13,7 @@ mod trouble;
 mod xattrs;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use steadfast_pagecache::{FileKey, PageCache};
 use steadfast_vfs::FsError;
@@ -61,13 +62,14 @@ impl Ext4 {
         &self.pages
     }
 
-    /// Bytes in memory of the disk's contents: pages, metadata blocks, inodes and names, as
-    /// [`MountOptions::cache_bytes`] counts them. What the journal holds of blocks that are not
-    /// home yet is not among them: the log's size bounds that.
+    /// Bytes in memory of the disk's contents: pages, what the journal holds of blocks that are
+    /// not home yet, metadata blocks, inodes and names, as [`MountOptions::cache_bytes`] counts
+    /// them.
     pub fn memory_bytes(&self) -> u64 {
         let blocks = self.volume.lock_meta().cache.borrow().len() as u64;
         let inodes = self.volume.inodes.len().max(self.volume.names.len() / 2) as u64;
         self.pages.stats().memory_bytes
+            + self.options.journal.image_bytes.load(Ordering::Relaxed)
             + blocks * self.volume.block_size()
             + inodes * crate::mount::INODE_COST
     }

@@ -179,7 +179,11 @@ impl Ext4 {
         let options = with_early_write_back(options, &volume);
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
-            let pages = PageCache::new(options.page_cache.clone(), store);
+            let images = match options.cache_bytes {
+                Some(_) => Arc::clone(&options.journal.image_bytes),
+                None => Arc::default(),
+            };
+            let pages = PageCache::beside(options.page_cache.clone(), store, images);
             Ext4::new(volume, pages, options)
         });
         if let Some(damage) = by_backup {

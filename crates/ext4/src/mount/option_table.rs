@@ -169,7 +169,8 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, bytes| o.cache_bytes = Some(bytes),
             get: |o| o.cache_bytes,
         },
-        "memory for contents, metadata and names together; without it 512m for contents alone",
+        "memory for contents, metadata, names and what waits in the journal; a mount has 512m \
+         without it",
     ),
     option(
         FS,

@@ -117,8 +117,9 @@ pub struct MountOptions {
     pub metadata_cache_blocks: usize,
     /// Inodes kept in memory beside those in use, and twice as many names.
     pub inode_cache: usize,
-    /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages,
-    /// metadata blocks, inodes, names). The mount divides them and sets the three above.
+    /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages, block
+    /// images that the journal has and the home places do not, metadata blocks, inodes, names).
+    /// The mount divides them and sets the three above and the journal's `image_bytes_max`.
     /// `None`: those say it.
     pub cache_bytes: Option<u64>,
     /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
@@ -173,13 +174,16 @@ impl std::fmt::Debug for MountOptions {
 pub(crate) const INODE_COST: u64 = 1536;
 
 impl MountOptions {
-    /// Divides [`cache_bytes`](Self::cache_bytes): three quarters for pages, an eighth for
-    /// metadata blocks, a tenth for inodes with names, of which some in use may be too many for a
-    /// while.
+    /// Divides [`cache_bytes`](Self::cache_bytes): three quarters for pages, of which the
+    /// journal's images take up to a half, an eighth for metadata blocks, a tenth for inodes with
+    /// names, of which some in use may be too many for a while.
     pub(super) fn divided(mut self, block_size: u32) -> Self {
+        // Of this mount, whoever else has been given a copy of the options.
+        self.journal.image_bytes = Arc::default();
         let Some(all) = self.cache_bytes else { return self };
         let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
         self.page_cache.memory_bytes = all / 4 * 3;
+        self.journal.image_bytes_max = all / 8 * 3;
         self.metadata_cache_blocks = count(all / 8, block_size.into());
         self.inode_cache = count(all / 10, INODE_COST);
         self

@@ -1,31 +1,39 @@
 //! The data of a write request, copied out of the library's buffer.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
 /// Shorter data gets memory of its own: that is cheap.
 const KEPT_MIN: usize = 64 << 10;
 
-thread_local! {
-    /// Memory of this thread's last long write: new memory would have to be asked of the kernel,
-    /// page by page.
-    static LAST: RefCell<BytesMut> = RefCell::new(BytesMut::new());
+/// Copies kept for the next long writes. Most of the many threads wait at any moment: memory for
+/// each of them would be for nothing.
+const KEPT: usize = 4;
+
+/// Memory of the last long writes: new memory would have to be asked of the kernel, page by page.
+static LAST: Mutex<Vec<BytesMut>> = Mutex::new(Vec::new());
+
+fn last() -> MutexGuard<'static, Vec<BytesMut>> {
+    LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Does `work` with a copy of the data. If `work` does not keep it, the next copy comes into the
-/// same memory; one request's worth for each thread stays.
+/// same memory.
 pub(super) fn with_copy<T>(data: &[u8], work: impl FnOnce(Bytes) -> T) -> T {
     if data.len() < KEPT_MIN {
         return work(Bytes::copy_from_slice(data));
     }
-    let mut memory = LAST.take();
+    let mut memory = last().pop().unwrap_or_default();
     memory.clear();
     memory.extend_from_slice(data);
     let copy = memory.freeze();
     let done = work(copy.clone());
     if let Ok(memory) = copy.try_into_mut() {
-        LAST.set(memory);
+        let mut last = last();
+        if last.len() < KEPT {
+            last.push(memory);
+        }
     }
     done
 }

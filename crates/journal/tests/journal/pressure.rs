@@ -1,6 +1,7 @@
 //! Full logs, many tasks, and the rules of joining and committing.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -71,6 +72,69 @@ fn many_tasks_and_a_full_log_do_not_deadlock() {
                 journal.close().unwrap();
                 assert!(recover(&log, &*fs).unwrap().was_clean);
                 assert_eq!(load.judge(&fs.bytes(), load.updates(), true), Ok(320));
+            })
+            .unwrap();
+    }
+}
+
+/// Images that are not home stay within their bound, whoever commits, and nobody is stuck.
+#[test]
+fn images_in_memory_are_bounded() {
+    const MOST: u64 = 300 * BLOCK as u64;
+    for (seed, commit_percent) in [(1, 5), (2, 0), (3, 60)] {
+        Sim::new(seed)
+            .run(move || {
+                let (recorder, fs, log) = set_up();
+                let shape = Shape { most: 100, data_percent: 10, commit_percent };
+                let load = Load::new(fs.device(), recorder, 0..FS_BLOCKS, shape, seed);
+                let config = Config {
+                    checkpoint_start_fraction: 1.0,
+                    image_bytes_max: MOST,
+                    ..Config::default()
+                };
+                let held = Arc::clone(&config.image_bytes);
+                let journal = Journal::open(log.clone(), fs.device(), config).unwrap();
+                let tasks: Vec<_> = (0..8)
+                    .map(|i| {
+                        let (journal, load) = (Arc::clone(&journal), Arc::clone(&load));
+                        let held = Arc::clone(&held);
+                        spawn(format!("task {i}"), move || {
+                            (0..40)
+                                .map(|_| {
+                                    load.step(&journal).unwrap();
+                                    held.load(Ordering::Relaxed)
+                                })
+                                .max()
+                        })
+                    })
+                    .collect();
+                let most = tasks.into_iter().filter_map(|t| t.join().unwrap()).max().unwrap();
+                assert!(most <= MOST && most > MOST / 2, "{most}");
+                load.check_live(&journal, || fs.bytes());
+                journal.close().unwrap();
+                assert_eq!(held.load(Ordering::Relaxed), 0);
+                assert_eq!(load.judge(&fs.bytes(), load.updates(), true), Ok(320));
+            })
+            .unwrap();
+    }
+}
+
+/// An update that is larger than the bound joins alone; so does what joins on demand only.
+#[test]
+fn what_is_larger_than_the_bound_is_let_in_alone() {
+    for on_demand in [false, true] {
+        Sim::new(1)
+            .run(move || {
+                let (_, fs, log) = set_up();
+                let bound = 10 * BLOCK as u64;
+                let config = Config { image_bytes_max: bound, on_demand, ..Config::default() };
+                let journal = Journal::open(log, fs.device(), config).unwrap();
+                for n in 0..5 {
+                    journal.submit(blocks(n * 50..n * 50 + 50, n as u8)).unwrap();
+                }
+                assert_eq!(journal.stats().commits, if on_demand { 0 } else { 4 });
+                journal.close().unwrap();
+                assert!(fs.bytes()[4 * 50 * BLOCK..][..50 * BLOCK].iter().all(|b| *b == 4));
             })
             .unwrap();
     }

@@ -1,6 +1,8 @@
 //! The memory limit.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_pagecache::{FileKey, PAGE, Settings};
@@ -33,6 +35,30 @@ fn the_least_recently_used_clean_page_leaves_first() {
             assert_eq!(store.take_calls(), [Call::Read(1, 2, 1)]);
             assert_eq!(cache.stats().evicted_pages, 2);
             assert_eq!(cache.stats().memory_bytes, 64 * PAGE as u64);
+        })
+        .unwrap();
+}
+
+#[test]
+fn pages_leave_for_what_others_have_down_to_half() {
+    Sim::new(0)
+        .run(|| {
+            let store = Store::new(Duration::ZERO, Duration::ZERO);
+            let others = Arc::new(AtomicU64::new(0));
+            let settings = Settings { read_ahead_max_bytes: 0, ..small() };
+            let cache = store.cache_beside(settings, Arc::clone(&others));
+            let size = 200 * PAGE as u64;
+            store.make(1, size);
+            let pages_after = |page: u64, taken: u64| {
+                others.store(taken * PAGE as u64, Ordering::Relaxed);
+                cache.read(FileKey(1), page * PAGE as u64, 1, size).unwrap();
+                cache.stats().memory_bytes / PAGE as u64
+            };
+            cache.read(FileKey(1), 0, 64 * PAGE, size).unwrap();
+            assert_eq!(pages_after(64, 0), 64);
+            assert_eq!(pages_after(65, 16), 48);
+            assert_eq!(pages_after(66, 1000), 32);
+            assert_eq!(pages_after(67, 0), 33);
         })
         .unwrap();
 }

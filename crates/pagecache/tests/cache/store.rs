@@ -1,6 +1,7 @@
 //! A store in memory that takes time, keeps a log, fails on demand, and checks what it is given.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -106,6 +107,16 @@ impl Store {
     pub fn cache(self: &Arc<Self>, settings: Settings) -> Arc<PageCache> {
         let weak: Weak<dyn PageStore> = self.me.clone() as _;
         PageCache::new(settings, weak)
+    }
+
+    /// A cache whose memory others use too.
+    pub fn cache_beside(
+        self: &Arc<Self>,
+        settings: Settings,
+        others: Arc<AtomicU64>,
+    ) -> Arc<PageCache> {
+        let weak: Weak<dyn PageStore> = self.me.clone() as _;
+        PageCache::beside(settings, weak, others)
     }
 
     /// Makes a file of `size` bytes whose byte at `i` is `byte_at(i)`.

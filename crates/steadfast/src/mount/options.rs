@@ -71,6 +71,9 @@ static OWN: &[MountOption<Wanted>] = &[
     },
 ];
 
+/// `cache=` where it is not given.
+const CACHE_BYTES: u64 = 512 << 20;
+
 /// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
@@ -81,6 +84,14 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
         }
     }
     ext4::check_together(&wanted.ext4, &words).map_err(told)?;
+    if wanted.fuse.sync && wanted.fuse.writeback_cache {
+        return Err(Usage(
+            "mount options sync and writeback_cache exclude each other: with writeback_cache the \
+             kernel keeps writes to itself, and none would be durable when it returns"
+                .into(),
+        ));
+    }
+    wanted.ext4.cache_bytes.get_or_insert(CACHE_BYTES);
     // sync(2) does not reach us: what it would write is written by age instead.
     let commit_ms = wanted.ext4.journal.commit_interval.as_millis() as u64;
     let pages = &mut wanted.ext4.page_cache;
@@ -216,6 +227,7 @@ mod tests {
         assert_eq!(w.ext4.page_cache.dirty_expire_ms, 9000);
         assert_eq!(w.journals, [PathBuf::from("/a"), PathBuf::from("/b")]);
         assert!(w.ext4.read_only && w.fuse.read_only && w.fuse.allow_other);
+        assert_eq!(one("").unwrap().ext4.cache_bytes, Some(512 << 20));
     }
 
     #[test]
@@ -292,6 +304,8 @@ mod tests {
 
     #[test]
     fn what_is_not_offered_is_named() {
+        let said = one("sync,writeback_cache").unwrap_err().0;
+        assert!(said.contains("sync and writeback_cache exclude each other"), "{said}");
         for bad in ["nobarrier", "errors=panic", "data=mirrored", "commit=0", "sb=32768", "foo"] {
             let said = one(bad).unwrap_err().0;
             assert!(said.contains(bad), "{said}");

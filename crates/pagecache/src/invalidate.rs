@@ -24,6 +24,16 @@ impl PageCache {
         }
     }
 
+    /// As [`invalidate`](Self::invalidate), where nothing else has taken the place of what the
+    /// pages held: what of it is not on the device stays missed. So before a write past the cache,
+    /// which may fail; once it has succeeded `invalidate` is called.
+    pub fn drop_unmended(&self, file: FileKey, bytes: Range<u64>) {
+        let pages = pages_of(&bytes);
+        if !pages.is_empty() {
+            self.drop_and_wait(file, pages);
+        }
+    }
+
     /// The file is being truncated to `new_size` bytes: drops the pages beyond, and makes the rest
     /// of its last page zeros, reading the page if need be; that page is dirty then. Waits for
     /// writes in flight of what it drops, so that their blocks can be freed.

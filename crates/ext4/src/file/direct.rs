@@ -145,7 +145,8 @@ impl Ext4 {
     }
 
     /// Writes `data`, one request for each run on the device, all in flight together. Pages of
-    /// the range leave the cache before, and those that a read-ahead brings meanwhile after.
+    /// the range leave the cache before, and those that a read-ahead brings meanwhile after. What
+    /// an earlier failed write left missing is made good by a write that succeeds only.
     fn write_pieces(
         &self,
         inode: &Inode,
@@ -154,7 +155,7 @@ impl Ext4 {
         end: u64,
         data: &Bytes,
     ) -> Result<Vec<Completion>> {
-        self.pages.invalidate(key(inode.no), offset..end);
+        self.pages.drop_unmended(key(inode.no), offset..end);
         let mut writes = Writes::default();
         for piece in pieces {
             if let Place::Device(at) | Place::Unwritten(at) = piece.place {
@@ -164,8 +165,11 @@ impl Ext4 {
         }
         let started = writes.submit(self, inode);
         let outcome = Completion::wait_all(&started);
+        if let Err(e) = outcome {
+            self.pages.drop_unmended(key(inode.no), offset..end);
+            return Err(e.into());
+        }
         self.pages.invalidate(key(inode.no), offset..end);
-        outcome?;
         Ok(started)
     }
 }

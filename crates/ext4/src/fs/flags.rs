@@ -104,7 +104,7 @@ impl Ext4 {
             if matches!(self.volume.log, MetaLog::Journal(_)) {
                 self.volume.log.checkpoint_all()?;
             }
-            self.pages.invalidate(key(inode.no), 0..u64::MAX);
+            self.pages.drop_unmended(key(inode.no), 0..u64::MAX);
         }
         if changed.contains(InodeFlags::IMMUTABLE) {
             self.pages.flush(key(inode.no))?;

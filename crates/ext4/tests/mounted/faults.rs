@@ -1,16 +1,22 @@
 //! Devices that fail, and bytes that make no sense.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, Result};
+use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_pagecache::{DirtyLimit, Settings};
 use steadfast_runtime::Mutex;
-use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, TransactPolicy, path};
+use steadfast_vfs::{
+    Attr, Fallocate, Fh, FileSystem, FsError, NewNode, OpenFlags, TransactPolicy, path,
+};
 
-use crate::{RW, contents, create};
+use crate::{RW, contents, create, read_all};
 
 /// A device whose writes fail from some moment on.
 struct Failing {
@@ -86,6 +92,103 @@ fn a_failed_write_back_is_told_once_to_each_handle() {
     assert_eq!(fs.fsync(second, true), Ok(()));
     let late = fs.open(attr.ino, RW).unwrap();
     assert_eq!(fs.fsync(late, true), Ok(()));
+    fs.unmount().unwrap();
+}
+
+const PAGE: usize = 4096;
+
+/// A file of 16 pages on a disk that failed when they were written anew, and is well again: some
+/// may wait to be written again, the others, which are returned, are lost.
+fn half_lost(disk: &Arc<Failing>) -> (Arc<Ext4>, Attr, Fh, Range<u64>) {
+    half_lost_on(disk, disk.clone())
+}
+
+/// The same on a device that is above the disk.
+fn half_lost_on(
+    disk: &Arc<Failing>,
+    device: Arc<dyn BlockDevice>,
+) -> (Arc<Ext4>, Attr, Fh, Range<u64>) {
+    // An eighth of them may wait. Nothing is written before it is asked for.
+    let page_cache = Settings {
+        memory_bytes: 64 * PAGE as u64,
+        dirty_background: DirtyLimit::Percent(70),
+        dirty_limit: DirtyLimit::Percent(80),
+        writeback_interval_ms: 0,
+        ..Settings::default()
+    };
+    let options = MountOptions { data: DataMode::Writeback, page_cache, ..MountOptions::default() };
+    let fs = Ext4::mount(device, options).unwrap();
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 16 * PAGE)).unwrap();
+    fs.fsync(fh, false).unwrap();
+    fs.write(fh, 0, contents(2, 0, 16 * PAGE)).unwrap();
+    fs.fsyncdir(fs.root()).unwrap();
+    *disk.broken.lock() = true;
+    assert!(fs.fsync(fh, true).is_err());
+    *disk.broken.lock() = false;
+    let lost = fs.page_cache().unwritten(9).into_iter().find(|part| !part.kept).unwrap().pages;
+    assert_eq!(lost.end - lost.start, 8);
+    (fs, attr, fh, lost)
+}
+
+/// Lost data that is written anew is promised by the next fsync as any other, and what was kept
+/// with it: a cut right after it finds both, whatever the disk's cache loses.
+#[test]
+fn what_mends_a_loss_survives_a_power_cut() {
+    for flags in [RW, RW | OpenFlags::DIRECT] {
+        let disk =
+            Failing { next: made(32 << 20).with_volatile_cache(), broken: Mutex::new(false) };
+        let (disk, log) = (Arc::new(disk), RecordLog::new());
+        let base = disk.next.store();
+        let recorded = Arc::new(Record::new(disk.clone(), &log));
+        let (fs, attr, fh, lost) = half_lost_on(&disk, recorded);
+        let (at, len) = (lost.start * PAGE as u64, 8 * PAGE);
+        let again = fs.open(attr.ino, flags).unwrap();
+        fs.write(again, at, contents(3, at, len)).unwrap();
+        assert_eq!(fs.fsync(fh, true), Ok(()));
+        let recording = log.take();
+        drop(fs);
+        let cut = recording.at(DeviceId(0), recording.last_cut());
+        let left = cut.contents(&base, 0, 0, &mut Rng::new(1));
+        let left = Arc::new(Ram::from_store("after the cut", left).persistent());
+        let fs = Ext4::mount(left, MountOptions::default()).unwrap();
+        let found = read_all(&*fs, "file");
+        let mut expected = contents(2, 0, 16 * PAGE).to_vec();
+        expected[at as usize..][..len].copy_from_slice(&contents(3, at, len));
+        assert!(found == expected, "opened with {flags:?}");
+    }
+}
+
+/// A write past the cache over data that was lost makes it good, but only if it succeeds.
+#[test]
+fn a_direct_write_that_fails_makes_nothing_good() {
+    let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
+    let (fs, attr, fh, lost) = half_lost(&disk);
+    let direct = fs.open(attr.ino, RW | OpenFlags::DIRECT).unwrap();
+    let (at, len) = (lost.start * PAGE as u64, 8 * PAGE);
+    *disk.broken.lock() = true;
+    assert!(fs.write(direct, at, contents(3, at, len)).is_err());
+    *disk.broken.lock() = false;
+    assert!(fs.fsync(fh, true).is_err(), "nobody has written it");
+    fs.write(direct, at, contents(3, at, len)).unwrap();
+    assert_eq!(fs.fsync(fh, true), Ok(()));
+    assert_eq!(fs.read(fh, at, len).unwrap(), contents(3, at, len));
+    fs.unmount().unwrap();
+}
+
+/// What is lost stays lost when a file's contents are to move, or to go another way.
+#[test]
+fn what_is_lost_is_not_forgotten_by_moving_it() {
+    /// EXT4_JOURNAL_DATA_FL.
+    const JOURNAL_DATA: u32 = 0x4000;
+    let disk = Arc::new(Failing { next: made(32 << 20), broken: Mutex::new(false) });
+    let (fs, attr, fh, _) = half_lost(&disk);
+    let moved = fs.fallocate(fh, Fallocate::CollapseRange, 0, PAGE as u64);
+    assert!(matches!(moved, Err(FsError::Io { .. })), "{moved:?}");
+    fs.set_inode_flags(attr.ino, fs.inode_flags(attr.ino).unwrap() | JOURNAL_DATA).unwrap();
+    assert!(fs.fsync(fh, true).is_err(), "nobody has written it");
+    fs.write(fh, 0, contents(3, 0, 16 * PAGE)).unwrap();
+    assert_eq!(fs.fsync(fh, true), Ok(()));
     fs.unmount().unwrap();
 }
 

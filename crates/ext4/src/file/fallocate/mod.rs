@@ -73,9 +73,11 @@ impl Ext4 {
     }
 
     /// Writes out all that is dirty and takes everything from byte `from` on out of the cache:
-    /// what it holds will stand elsewhere in the file.
+    /// what it holds will stand elsewhere in the file. Refused while some of that is lost: nobody
+    /// would know any more that it is, and where.
     fn flush_and_drop(&self, inode: &Inode, from: u64) -> Result<()> {
         self.pages.flush(key(inode.no))?;
+        self.pages.check_lost(key(inode.no), &(from..u64::MAX))?;
         self.pages.invalidate(key(inode.no), from..u64::MAX);
         // All data has its place now. No reservation may be left for what will stand there.
         self.unreserve(inode, from / self.volume.block_size(), u64::MAX);

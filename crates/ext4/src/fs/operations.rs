@@ -170,6 +170,8 @@ impl FileSystem for Ext4 {
 
     fn getattr(&self, ino: Ino) -> Result<Attr> {
         self.enter(CALL)?;
+        // A damaged directory may name any number: those of the file system's own are not read.
+        self.check_ordinary(number(ino)?)?;
         Ok(self.attr(&*self.inode(ino)?))
     }
 

@@ -114,10 +114,7 @@ pub fn readdir(volume: &Volume, dir: InodeNo, from: u64) -> Result<Vec<DirEntry>
     let listed = InodeBlocks::directory(&txn, dir)?.read(from)?;
     let mut entries = Vec::with_capacity(listed.len());
     for entry in listed {
-        let kind = match entry.kind {
-            Some(kind) => kind,
-            None => kind_of(&txn, entry.ino)?,
-        };
+        let kind = entry.kind.map_or_else(|| kind_to_list(&txn, entry.ino), Ok)?;
         let ino = Ino(entry.ino.0.into());
         entries.push(DirEntry { ino, kind, name: entry.name, next: entry.next });
     }
@@ -209,6 +206,15 @@ fn find(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<Option<Found>> {
         return Err(Ext4Error::corrupt(what, format!("directory inode {dir}")));
     }
     Ok(found)
+}
+
+/// The type of an inode whose directory entry does not say it. Of an inode that cannot be read it
+/// is a regular file's: whoever uses the name finds out, and the other names are listed.
+fn kind_to_list(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {
+    match kind_of(txn, no) {
+        Err(e @ Ext4Error::NotCached { .. }) => Err(e),
+        kind => Ok(kind.unwrap_or(FileType::Regular)),
+    }
 }
 
 fn kind_of(txn: &Txn<'_>, no: InodeNo) -> Result<FileType> {

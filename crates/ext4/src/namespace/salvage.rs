@@ -2,7 +2,7 @@
 
 use steadfast_vfs::{DirBlock, DirEntry, Ino};
 
-use super::kind_of;
+use super::kind_to_list;
 use crate::dir::InodeBlocks;
 use crate::error::Result;
 use crate::meta::Volume;
@@ -25,13 +25,7 @@ pub fn readdir_block(volume: &Volume, dir: InodeNo, from: u64) -> Result<Option<
     let (names, damage) = directory.read_block(number)?;
     let mut entries = Vec::with_capacity(names.len());
     for e in names {
-        // What the entry does not say, its inode does; if that cannot be read either, whoever
-        // uses the name finds out.
-        let kind = e.kind.map_or_else(|| kind_of(&txn, e.ino), Ok);
-        let kind = match kind {
-            Err(e @ crate::error::Ext4Error::NotCached { .. }) => return Err(e),
-            kind => kind.unwrap_or(steadfast_vfs::FileType::Regular),
-        };
+        let kind = e.kind.map_or_else(|| kind_to_list(&txn, e.ino), Ok)?;
         entries.push(DirEntry { ino: Ino(e.ino.0.into()), kind, name: e.name, next: 0 });
     }
     let end = (u64::from(number) + 1) * size;

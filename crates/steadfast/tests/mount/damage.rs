@@ -46,6 +46,28 @@ fn a_damaged_folder_makes_it_read_only_and_the_process_lives() {
 }
 
 #[test]
+fn a_name_that_points_to_the_file_systems_own_inodes_is_listed() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    fs::write(b.path("text"), "readable").unwrap();
+    let out = b.command("debugfs", &["-w", "-R", "write text good", "disk.img"]);
+    assert!(out.status.success());
+    // 2 is the root; 1, 9 and the like have no type.
+    for number in 1..=10 {
+        b.command("debugfs", &["-w", "-R", &format!("ln <{number}> own{number}"), "disk.img"]);
+    }
+    b.good("mount disk.img m --log log");
+    let listed = fs::read_dir(b.at()).unwrap().map(|e| e.unwrap().file_name());
+    let mut names: Vec<String> = listed.map(|n| n.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names.len(), 12, "{names:?}");
+    assert_eq!(fs::read_to_string(b.at().join("good")).unwrap(), "readable");
+    assert_eq!(b.status()["state"], "writable", "nobody has followed such a name");
+    let followed = fs::metadata(b.at().join("own8")).unwrap_err();
+    assert_eq!(followed.raw_os_error(), Some(Errno::UCLEAN.raw_os_error()));
+    b.bad("umount m", 1);
+}
+
+#[test]
 fn flipped_bytes_never_take_the_process_down() {
     let Some(b) = Bench::with_image("8m") else { return };
     b.good("mount disk.img m");

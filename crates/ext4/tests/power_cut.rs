@@ -9,6 +9,8 @@ mod casefold;
 mod judge;
 #[path = "power_cut/removed.rs"]
 mod removed;
+#[path = "power_cut/renamed.rs"]
+mod renamed;
 #[path = "power_cut/shaped.rs"]
 mod shaped;
 #[path = "power_cut/workload.rs"]
@@ -55,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) casefold: bool,
     /// An fsync is a fast commit where it can be.
     pub(crate) fast_commits: bool,
+    /// There are quota files, which e2fsck compares with what is used.
+    pub(crate) quotas: bool,
 }
 
 const PLAIN: Setup = Setup {
@@ -69,6 +73,7 @@ const PLAIN: Setup = Setup {
     cluster_size: None,
     casefold: false,
     fast_commits: false,
+    quotas: false,
 };
 
 impl Setup {
@@ -154,6 +159,9 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
             }
             if setup.casefold {
                 options.features.incompat |= Incompat::CASEFOLD;
+            }
+            if setup.quotas {
+                options.features.ro_compat |= RoCompat::QUOTA;
             }
             if setup.fast_commits {
                 options.features.compat |= Compat::FAST_COMMIT;
@@ -249,6 +257,11 @@ fn ordered_with_values_in_inodes_and_small_blocks() {
 #[test]
 fn ordered_with_a_directory_that_ignores_case() {
     explore(Setup { casefold: true, block_size: 1024, ..PLAIN }, 14);
+}
+
+#[test]
+fn ordered_with_quota_files_of_our_mkfs() {
+    explore(Setup { quotas: true, ..PLAIN }, 19);
 }
 
 #[test]

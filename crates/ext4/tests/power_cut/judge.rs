@@ -58,6 +58,7 @@ impl Judge {
                     crate::casefold::judge(&fs, &notes, &context);
                 }
                 crate::removed::judge(&fs, &notes, &context);
+                crate::renamed::judge(&fs, setup.data, &notes, &context);
                 fs.unmount().unwrap_or_else(|e| panic!("{context}: {e}"));
                 first.flush().unwrap();
                 (log.take(), disk.store(), card.store())

@@ -50,6 +50,9 @@ pub fn run(fs: &Arc<Ext4>, log: &RecordLog, told: bool) {
         noise,
         noise_big,
         crate::shaped::run,
+        crate::renamed::whiteouts,
+        crate::renamed::labels,
+        crate::renamed::shortened,
     ];
     let some: Vec<fn(&Ext4, &RecordLog)> = vec![append, replace, names, noise_told];
     let tasks = if told { some } else { all };

@@ -20,6 +20,7 @@ mod tests;
 use std::cell::Cell;
 
 use bytes::Bytes;
+use rustc_hash::FxHashSet;
 
 use crate::error::{Ext4Error, Result};
 use crate::extents::{Lookup, NodeRead};
@@ -96,6 +97,44 @@ impl Leaf {
         let next = |i: &usize| u64::from(self.get(*i)) == start + (i - index) as u64;
         // OK to cast: a block of pointers has at most 16384.
         (index..self.len()).take_while(next).count() as u32
+    }
+}
+
+/// What a pointer leads to: so many levels of pointer blocks, for file blocks from `first` on.
+struct Below {
+    pointer: u32,
+    levels: u32,
+    first: u64,
+}
+
+impl Below {
+    /// What the pointer at an index leads to, which stands for so many file blocks.
+    fn child(&self, pointers: &[u8], index: u64, covers: u64) -> Below {
+        Below {
+            pointer: pointer(pointers, index as usize),
+            levels: self.levels - 1,
+            first: self.first + index * covers,
+        }
+    }
+}
+
+/// Pointer blocks, by their place and level, below which one search has found nothing. A damaged
+/// map may name one again and again; a sound one has none.
+#[derive(Default)]
+struct Barren(FxHashSet<(u32, u32)>);
+
+impl Barren {
+    /// Most that are remembered.
+    const MOST: usize = 1 << 16;
+
+    fn holds(&self, b: &Below) -> bool {
+        self.0.contains(&(b.pointer, b.levels))
+    }
+
+    fn add(&mut self, b: &Below) {
+        if self.0.len() < Barren::MOST {
+            self.0.insert((b.pointer, b.levels));
+        }
     }
 }
 
@@ -234,8 +273,10 @@ impl<S: NodeRead> BlockMap<S> {
 
     /// The first file block from `from` on that has a place.
     fn next_mapped(&self, from: u64) -> Result<Option<u64>> {
+        let mut barren = Barren::default();
         for b in self.branches().filter(|b| b.first + b.covers > from) {
-            let found = self.next_below(self.root[b.slot], b.levels, b.first, from.max(b.first))?;
+            let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
+            let found = self.next_below(&below, from.max(b.first), &mut barren)?;
             if let Some(at) = found {
                 return Ok(Some(at).filter(|at| *at < FILE_END));
             }
@@ -243,18 +284,23 @@ impl<S: NodeRead> BlockMap<S> {
         Ok(None)
     }
 
-    fn next_below(&self, p: u32, levels: u32, first: u64, from: u64) -> Result<Option<u64>> {
-        if p == 0 || levels == 0 {
-            return Ok((p != 0).then_some(first));
+    fn next_below(&self, b: &Below, from: u64, barren: &mut Barren) -> Result<Option<u64>> {
+        if b.pointer == 0 || b.levels == 0 {
+            return Ok((b.pointer != 0).then_some(b.first));
         }
-        let pointers = self.pointers(p)?;
-        let covers = self.per_block.pow(levels - 1);
-        for i in (from - first) / covers..self.per_block {
-            let at = first + i * covers;
-            let next = pointer(&pointers, i as usize);
-            if let Some(found) = self.next_below(next, levels - 1, at, from.max(at))? {
+        if barren.holds(b) {
+            return Ok(None);
+        }
+        let pointers = self.pointers(b.pointer)?;
+        let covers = self.per_block.pow(b.levels - 1);
+        for i in (from - b.first) / covers..self.per_block {
+            let next = b.child(&pointers, i, covers);
+            if let Some(found) = self.next_below(&next, from.max(next.first), barren)? {
                 return Ok(Some(found));
             }
+        }
+        if from == b.first {
+            barren.add(b);
         }
         Ok(None)
     }
@@ -279,25 +325,32 @@ impl<S: NodeRead> BlockMap<S> {
     }
 
     fn last_mapped(&self) -> Result<Option<u64>> {
+        let mut barren = Barren::default();
         for b in self.branches().rev() {
-            if let Some(at) = self.last_below(self.root[b.slot], b.levels, b.first)? {
+            let below = Below { pointer: self.root[b.slot], levels: b.levels, first: b.first };
+            if let Some(at) = self.last_below(&below, &mut barren)? {
                 return Ok(Some(at));
             }
         }
         Ok(None)
     }
 
-    fn last_below(&self, p: u32, levels: u32, first: u64) -> Result<Option<u64>> {
-        if p == 0 || levels == 0 {
-            return Ok((p != 0).then_some(first));
+    fn last_below(&self, b: &Below, barren: &mut Barren) -> Result<Option<u64>> {
+        if b.pointer == 0 || b.levels == 0 {
+            return Ok((b.pointer != 0).then_some(b.first));
         }
-        let pointers = self.pointers(p)?;
-        let covers = self.per_block.pow(levels - 1);
-        for i in (0..self.per_block).rev().filter(|i| first + i * covers < FILE_END) {
-            let next = pointer(&pointers, i as usize);
-            if let Some(found) = self.last_below(next, levels - 1, first + i * covers)? {
+        if barren.holds(b) {
+            return Ok(None);
+        }
+        let pointers = self.pointers(b.pointer)?;
+        let covers = self.per_block.pow(b.levels - 1);
+        for i in (0..self.per_block).rev().filter(|i| b.first + i * covers < FILE_END) {
+            if let Some(found) = self.last_below(&b.child(&pointers, i, covers), barren)? {
                 return Ok(Some(found));
             }
+        }
+        if b.first + self.per_block * covers <= FILE_END {
+            barren.add(b);
         }
         Ok(None)
     }

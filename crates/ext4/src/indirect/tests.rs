@@ -166,3 +166,36 @@ fn pointer_blocks_in_a_circle_end() {
     assert!(error.to_string().contains("storage"), "{error}");
     assert!(map.remove(0, FILE_END).is_err());
 }
+
+/// A damaged map names one empty block again and again: it is searched once.
+#[test]
+fn an_empty_block_is_searched_once() {
+    let mut store = Memory::default();
+    for (block, pointer) in [(100u64, 101u32), (101, 102), (102, 0)] {
+        store.blocks.insert(block, pointer.to_le_bytes().repeat(4).into());
+    }
+    let mut root = [0; 60];
+    root[56..].copy_from_slice(&100u32.to_le_bytes());
+    let map = BlockMap::open(&root, BLOCK, 100, &mut store);
+    let all = map.reads_left.get();
+    assert_eq!(map.next_extent(0).unwrap(), None);
+    assert_eq!(all - map.reads_left.get(), 3);
+    assert_eq!(map.last_extents(1).unwrap(), None);
+    assert_eq!(all - map.reads_left.get(), 6);
+}
+
+#[test]
+fn a_search_that_begins_in_the_middle_makes_no_block_empty() {
+    let mut store = Memory::default();
+    // One block of pointers stands below two pointers; only its first leads to anything.
+    store.blocks.insert(100, [101u32, 101, 0, 0].iter().flat_map(|p| p.to_le_bytes()).collect());
+    store.blocks.insert(101, [7u32, 0, 0, 0].iter().flat_map(|p| p.to_le_bytes()).collect());
+    let mut root = [0; 60];
+    root[52..56].copy_from_slice(&100u32.to_le_bytes());
+    let map = BlockMap::open(&root, BLOCK, 100, &mut store);
+    let first = DIRECT + 4;
+    let found = |from| map.next_extent(from).unwrap().map(|e| u64::from(e.logical));
+    assert_eq!(found(first), Some(first));
+    assert_eq!(found(first + 1), Some(first + 4));
+    assert_eq!(found(first + 5), None);
+}

@@ -58,6 +58,31 @@ fn a_folder_of_one_block_again_and_again() {
     }
 }
 
+/// Many folders that each claim as much as the image could hold get it once, all together; a folder
+/// that is as it seems is listed all the same.
+#[test]
+fn many_folders_of_one_block_share_the_bound() {
+    let d = Desk::new();
+    std::fs::write(d.path("f"), "x").unwrap();
+    d.plain_image("b.img");
+    let folders: Vec<String> = (0..24).map(|i| format!("d{i:02}")).collect();
+    let made: Vec<String> = folders.iter().map(|f| format!("mkdir {f}")).collect();
+    d.debugfs("b.img", &made.iter().map(String::as_str).collect::<Vec<_>>());
+    d.debugfs("b.img", &["mkdir sound", "write f f", "write f sound/kept"]);
+    for folder in &folders {
+        // No name at all, again and again: what is read is all that grows.
+        repeat(&d, folder, &[0, 0, 0, 0, 0, 4, 0, 0].repeat(128), "0xfffffc00");
+    }
+    let started = Instant::now();
+    for line in ["ls -R b.img /", "get -r b.img / out"] {
+        let said = d.bad(line);
+        assert!(said.err.contains("more blocks than the image"), "{line}: {}", said.err);
+    }
+    assert!(d.bad("ls -R b.img /").out.contains("kept"));
+    assert!(d.path("out/sound/kept").exists());
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
 /// What only the host's administrator gives: an image's word does not count for it.
 #[test]
 fn the_hosts_own_attributes_are_not_set() {

@@ -3,8 +3,10 @@
 //! A damaged directory is told once; then its blocks are gone through one by one, and those that
 //! can be read are.
 
+use std::cell::Cell;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
+use std::rc::Rc;
 
 use steadfast_vfs::{Attr, DirEntry, FileSystem, FsError, Ino};
 
@@ -13,6 +15,9 @@ use super::names;
 
 /// Refused names of one folder that are told one by one.
 const REFUSED_MAX: u64 = 100;
+
+/// Bytes that a folder may have in any case: some tens of thousands of names.
+const LEAST: u64 = 1 << 20;
 
 /// What a folder has next.
 pub enum Next {
@@ -38,6 +43,8 @@ pub struct Listing {
     refused: (u64, u64),
     /// Bytes that the folder may still have.
     left: u64,
+    /// Bytes that all folders of the walk together may still have.
+    all_left: Rc<Cell<u64>>,
     bound: Bound,
     /// The last damage that was told.
     told: Option<FsError>,
@@ -56,7 +63,9 @@ enum At {
 impl Listing {
     /// The folder's names from the first one on, without "." and "..".
     /// One that is larger than its bound is gone through block by block, as far as the bound goes.
-    pub fn new(dir: &Attr, bound: Bound, hasher: RandomState) -> Self {
+    /// It may take what `all_left` has for all folders together: many that claim the same blocks
+    /// would else take the bound each. When they have used that up, a little is left for each.
+    pub fn new(dir: &Attr, bound: Bound, all_left: Rc<Cell<u64>>, hasher: RandomState) -> Self {
         Listing {
             dir: dir.ino,
             part: VecDeque::new(),
@@ -64,7 +73,8 @@ impl Listing {
             met: HashSet::new(),
             hasher,
             refused: (0, 0),
-            left: bound.bytes,
+            left: bound.bytes.min(all_left.get().max(LEAST)),
+            all_left,
             bound,
             told: None,
         }
@@ -112,6 +122,7 @@ impl Listing {
             return Err(self.beyond());
         };
         self.left = left;
+        self.all_left.set(self.all_left.get().saturating_sub(bytes));
         Ok(())
     }
 

@@ -1,6 +1,9 @@
 //! `ls`: a line for each object of a folder, or with `-R` of a tree.
 
+use std::cell::Cell;
+use std::hash::RandomState;
 use std::io::Write;
+use std::rc::Rc;
 
 use anyhow::{Context, Result};
 use steadfast_vfs::path::resolve;
@@ -30,12 +33,15 @@ pub fn ls(
 ) -> Result<Outcome> {
     let attr = resolve(fs, path, true).with_context(|| shown(path))?;
     let mut failures = Failures::new(false);
+    let bound = Bound::of(fs, Side::Image).with_context(|| shown(path))?;
+    let all_left = Rc::new(Cell::new(bound.bytes));
+    let listing = |dir: &Attr| Listing::new(dir, bound, Rc::clone(&all_left), RandomState::new());
     let done = if attr.kind != FileType::Directory {
         write_rows(&[(Some(attr), shown(path))], out)
     } else if recursive {
-        list_tree(fs, &attr, path, out, &mut failures)
+        list_tree(fs, (&attr, path), &listing, out, &mut failures)
     } else {
-        let (rows, _) = rows_of(fs, &attr, path, &mut failures)?;
+        let (rows, _) = rows_of(fs, listing(&attr), path, &mut failures)?;
         write_rows(&rows, out)
     };
     failures.end(done, "the rest is listed")
@@ -44,13 +50,11 @@ pub fn ls(
 /// The rows of a folder by name, and the folders among them.
 fn rows_of(
     fs: &dyn FileSystem,
-    dir: &Attr,
+    mut listing: Listing,
     path: &[u8],
     failures: &mut Failures,
 ) -> Result<(Vec<Row>, Folders)> {
     let mut names: Vec<(Vec<u8>, Option<Attr>)> = Vec::new();
-    let bound = Bound::of(fs, Side::Image).with_context(|| shown(path))?;
-    let mut listing = Listing::new(dir, bound, std::hash::RandomState::new());
     while let Some(next) = listing.next(fs) {
         match next {
             Next::Entry(e) => match fs.getattr(e.ino).and_then(in_use) {
@@ -92,8 +96,8 @@ fn rows_of(
 /// Lists a folder, then those below it, the way `ls -R` goes: depth first, by name.
 fn list_tree(
     fs: &dyn FileSystem,
-    start: &Attr,
-    path: &[u8],
+    (start, path): (&Attr, &[u8]),
+    listing: &dyn Fn(&Attr) -> Listing,
     out: &mut dyn Write,
     failures: &mut Failures,
 ) -> Result<()> {
@@ -102,7 +106,7 @@ fn list_tree(
             writeln!(out)?;
         }
         writeln!(out, "{}:", shown(path))?;
-        let (rows, mut folders) = rows_of(fs, attr, path, failures)?;
+        let (rows, mut folders) = rows_of(fs, listing(attr), path, failures)?;
         write_rows(&rows, out)?;
         folders.reverse();
         anyhow::Ok(folders)

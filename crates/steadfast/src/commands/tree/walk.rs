@@ -5,8 +5,10 @@
 //! cycle, or would go through it once for each of 2^n ways. What it keeps is bounded by the
 //! number of folders.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::hash::RandomState;
+use std::rc::Rc;
 
 use anyhow::Result;
 use steadfast_vfs::{Attr, FileSystem, FileType, FsError, Ino};
@@ -57,6 +59,8 @@ pub struct Walk<'f, T> {
     fs: &'f dyn FileSystem,
     side: Side,
     bound: Bound,
+    /// Bytes that all its folders together may still have.
+    all_left: Rc<Cell<u64>>,
     folders: Vec<Folder<T>>,
     /// Folders above the start.
     above: HashSet<Ino>,
@@ -68,11 +72,13 @@ pub struct Walk<'f, T> {
 impl<'f, T> Walk<'f, T> {
     /// A walk that begins in the folder `start`, whose path is `path`.
     pub fn new(fs: &'f dyn FileSystem, side: Side, start: &Attr, path: &[u8], here: T) -> Self {
+        // An image that cannot even tell its size has no names to go through.
+        let bound = Bound::of(fs, side).unwrap_or(Bound::NONE);
         let mut walk = Walk {
             fs,
             side,
-            // An image that cannot even tell its size has no names to go through.
-            bound: Bound::of(fs, side).unwrap_or(Bound::NONE),
+            bound,
+            all_left: Rc::new(Cell::new(bound.bytes)),
             folders: Vec::new(),
             above: HashSet::new(),
             been: HashSet::from([start.ino]),
@@ -98,7 +104,8 @@ impl<'f, T> Walk<'f, T> {
     }
 
     fn push(&mut self, attr: Attr, here: T) {
-        let listing = Listing::new(&attr, self.bound, self.hasher.clone());
+        let all_left = Rc::clone(&self.all_left);
+        let listing = Listing::new(&attr, self.bound, all_left, self.hasher.clone());
         self.folders.push(Folder { attr, listing, path: self.path.len(), here });
     }
 

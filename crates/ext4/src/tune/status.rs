@@ -55,6 +55,9 @@ pub struct JournalStatus {
     pub fs_uuid: Option<Uuid>,
     /// The file system needs what the journal holds.
     pub needs_recovery: bool,
+    /// The newest transaction of an external journal that is home in part, which its log must
+    /// reach; `None` where nothing is to be replayed, or nobody has noted it.
+    pub home_mark: Option<jbd2::Tid>,
     /// The file system has an error recorded.
     pub fs_error: bool,
     /// The journal superblock, as far as it could be read.
@@ -100,6 +103,7 @@ pub fn status(
     let mut status = JournalStatus {
         fs_uuid: Some(Uuid::from_bytes(sb.uuid)),
         needs_recovery: needs_recovery(&sb),
+        home_mark: sb.home_mark(),
         fs_error: StateFlags::from_bits_retain(sb.state.get()).contains(StateFlags::ERROR),
         superblock: None,
         pending: None,
@@ -151,6 +155,7 @@ fn device_status(device: &Arc<dyn BlockDevice>) -> Result<JournalStatus> {
         place: JournalPlace::Device { uuid: found.uuid, label: found.label },
         fs_uuid: None,
         needs_recovery: false,
+        home_mark: None,
         fs_error: false,
         superblock: Some(found.superblock),
         pending: waits,

@@ -13,7 +13,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::Options;
 use steadfast_ext4::mount::replay;
 use steadfast_ext4::ondisk::{Features, InodeNo, RoCompat, SUPERBLOCK_OFFSET, Superblock};
-use steadfast_ext4::tune::{Loss, detach};
+use steadfast_ext4::tune::{Loss, detach, status};
 use steadfast_ext4::{DataMode, Ext4, MountOptions, check};
 use steadfast_host::Mount;
 use steadfast_runtime::Sim;
@@ -110,6 +110,9 @@ fn assert_refused(machine: &[Ram; 3], mode: DataMode, what: &str) {
                 refusals.push(Ext4::mount(Arc::clone(&disk), options.clone()).map(drop));
                 refusals.push(replay(&disk, &options).map(drop));
             }
+            let shown = status(&disk, Some(&card)).unwrap();
+            assert_eq!(shown.home_mark.map(|tid| tid.0), mark_of(&machine[0].store()));
+            assert!(shown.home_mark.is_some() && shown.problem.unwrap().contains("older"));
             refusals.push(detach(&disk, Some(&card), Loss::Refuse).map(drop));
             (refusals, machine)
         })

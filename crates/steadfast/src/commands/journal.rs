@@ -172,6 +172,13 @@ fn rows(s: &JournalStatus) -> Vec<(&'static str, String)> {
             rows.push(("error recorded:", sb.errno().to_string()));
         }
     }
+    if let JournalPlace::External { .. } = s.place {
+        let mark = match s.home_mark {
+            Some(tid) => format!("the log must reach transaction {tid}"),
+            None => "none".into(),
+        };
+        rows.push(("home mark:", mark));
+    }
     let users = s.users();
     if !users.is_empty() {
         rows.push(("used by:", texts(&users).join(", ")));
@@ -237,6 +244,7 @@ fn document(image: &Path, s: &JournalStatus) -> Value {
         "device_uuid": uuid,
         "fs_uuid": s.fs_uuid.map(|u| u.to_string()),
         "needs_recovery": s.needs_recovery,
+        "home_mark": s.home_mark.map(|tid| tid.0),
         "fs_error": s.fs_error,
         "journal": journal,
         "users": texts(&s.users()),

@@ -59,9 +59,24 @@ pub fn make(
     variant: &Variant,
     contents: Contents,
 ) -> Result<(), String> {
+    make_owned(disk, journal, variant, contents, (0, 0))
+}
+
+/// As [`make`], with the root folder for this user and group.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_owned(
+    disk: &Arc<dyn BlockDevice>,
+    journal: Option<&Arc<dyn BlockDevice>>,
+    variant: &Variant,
+    contents: Contents,
+    root_owner: (u32, u32),
+) -> Result<(), String> {
     let mut options = read_mkfs_options(&variant.mkfs)
         .map_err(|wrong| wrong.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; "))?;
     options.contents = contents;
+    options.root_owner = root_owner;
     if let Some(device) = journal {
         let block_size = options.block_size.unwrap_or(4096);
         options.block_size = Some(block_size);

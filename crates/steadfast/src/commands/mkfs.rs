@@ -77,13 +77,16 @@ fn journal_is_left_out(
     mkfs::default_journal_blocks(info.size / u64::from(block.max(1))).is_none()
 }
 
+/// Whose the root folder is: the caller's, who could not use it otherwise if he may not give files
+/// away.
+pub fn root_owner() -> (u32, u32) {
+    if rustix::process::geteuid().is_root() { (0, 0) } else { extended::caller() }
+}
+
 /// What is to be made.
 fn options(args: &Mkfs, device: &Arc<dyn BlockDevice>, fresh: bool, time: u64) -> Result<Options> {
     let mut options = Options::random(time);
-    if !rustix::process::geteuid().is_root() {
-        // Who may not give files away could not use it otherwise.
-        options.root_owner = extended::caller();
-    }
+    options.root_owner = root_owner();
     options.contents = if fresh { Contents::Zeros } else { Contents::Unknown };
     args.table.apply(&mut options)?;
     name_it(args, &mut options.label, &mut options.uuid)?;

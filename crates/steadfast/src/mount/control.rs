@@ -181,26 +181,41 @@ pub fn at(path: &Path) -> Result<(PathBuf, Option<Running>)> {
     Ok((place.path, elsewhere))
 }
 
-/// Who answers at a socket until then, if it is root, this user, or `user`, for whom it is asked. A
-/// socket of ours with nobody behind it is removed.
-fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<Running> {
+/// Connects to whoever listens at a socket until then, if it is root, this user, or `user`, for
+/// whom it is asked; the connection and the process. A socket of ours with nobody behind it is
+/// removed.
+fn reach(socket: &Path, user: u32, until: Instant) -> Option<(UnixStream, u32)> {
     let users = [0, user, rustix::process::geteuid().as_raw()];
-    if !place::is_socket_of(&socket, &users) {
-        return None;
-    }
-    let connection = match connect(&socket, until) {
+    let path = socket.to_path_buf();
+    // Anybody can have bound it, anywhere: the path may lie on a file system that never answers.
+    let reached = place::patiently(until.min(Instant::now() + CROWDED), move || {
+        place::is_socket_of(&path, &users).then(|| connect(&path, until))
+    });
+    let connection = match reached?? {
         Ok(connection) => connection,
         Err(e) => {
             if e == Errno::CONNREFUSED {
-                place::remove_dead(&socket);
+                place::remove_dead(socket);
             }
             return None;
         }
     };
-    let peer = rustix::net::sockopt::socket_peercred(&connection).ok()?.uid.as_raw();
-    if !users.contains(&peer) {
-        return None;
-    }
+    let peer = rustix::net::sockopt::socket_peercred(&connection).ok()?;
+    let process = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    users.contains(&peer.uid.as_raw()).then_some((connection, process))
+}
+
+/// The process that listens at a socket, if it is root's, this user's or `user`'s, and the one
+/// after which the socket is named.
+pub fn listener(socket: PathBuf, user: u32) -> Option<u32> {
+    let (_, process) = reach(&socket, user, Instant::now() + CROWDED)?;
+    let name = socket.file_name()?.to_str()?;
+    name.starts_with(&format!("{process}-")).then_some(process)
+}
+
+/// Who answers at a socket until then; see [`reach`].
+fn answering(socket: PathBuf, user: u32, until: Instant) -> Option<Running> {
+    let (connection, _) = reach(&socket, user, until)?;
     // A process that ends at this moment is not running.
     let answer = question(&connection, &json!({ "do": "status" }), Some(until)).ok()?;
     Some(Running { socket, status: answer["status"].clone() })

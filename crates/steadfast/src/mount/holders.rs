@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_fuse::mounts::{self, Mount};
 
-use super::place;
+use super::{control, place};
 use crate::commands::tree::shown;
 
 /// What keeps it.
@@ -46,11 +46,12 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who keeps the mount with this device number. One process of each mount namespace is named.
+/// Who keeps the mount of `source` with this device number, beside the place `at` where it is to
+/// be taken away. One process of each mount namespace is named.
 ///
 /// The kernel gives the number away again as soon as the file system is gone, while our process
 /// still writes: nobody is named then, lest a stranger's mount be taken away on our advice.
-pub fn of(device: &str) -> BTreeSet<Holder> {
+pub fn of(device: &str, at: &Path, source: &str) -> BTreeSet<Holder> {
     let copies = |process: &str| {
         let mut table = mounts::seen_by(process).unwrap_or_default();
         table.retain(|m| m.device == device);
@@ -73,11 +74,12 @@ pub fn of(device: &str) -> BTreeSet<Holder> {
         }
     }
     let all: Vec<&Mount> = here.iter().chain(elsewhere.iter().map(|(_, m)| m)).collect();
-    if !are_one(&all) || is_served_twice(device) {
+    if !are_all_of(&all, source) || is_served_twice(device) {
         return BTreeSet::new();
     }
     let mut found: BTreeSet<Holder> = open.into_iter().collect();
-    found.extend(here.into_iter().map(|mount| Holder::Here(mount.at)));
+    let elsewhere_here = here.into_iter().filter(|mount| mount.at != at);
+    found.extend(elsewhere_here.map(|mount| Holder::Here(mount.at)));
     found.extend(elsewhere.into_iter().map(|(process, mount)| Holder::Namespace {
         process,
         name: name_of(process),
@@ -86,18 +88,17 @@ pub fn of(device: &str) -> BTreeSet<Holder> {
     found
 }
 
-/// Whether mounts with one device number are all of ours, and of one source.
-fn are_one(mounts: &[&Mount]) -> bool {
-    mounts.iter().all(|m| m.is_ours() && m.source == mounts[0].source)
+/// Whether mounts with one device number are all ours, and of this source.
+fn are_all_of(mounts: &[&Mount], source: &str) -> bool {
+    mounts.iter().all(|m| m.is_ours() && m.source == source)
 }
 
 /// Whether a second process of ours has been given the number while the first still writes.
+/// Anybody can bind a socket of such a name: who listens at it is asked of the kernel.
 fn is_served_twice(device: &str) -> bool {
-    let sockets = place::sockets_of(device, rustix::process::geteuid().as_raw());
-    let names = sockets.iter().filter_map(|path| path.file_name()?.to_str());
-    let processes: BTreeSet<&str> = names.filter_map(|n| Some(n.split_once('-')?.0)).collect();
-    let lives = |process: &&&str| PathBuf::from(format!("/proc/{process}")).exists();
-    processes.iter().filter(lives).count() > 1
+    let user = rustix::process::geteuid().as_raw();
+    let sockets = place::sockets_of(device, user).into_iter();
+    sockets.filter_map(|socket| control::listener(socket, user)).collect::<BTreeSet<_>>().len() > 1
 }
 
 /// All processes, ascending.
@@ -144,23 +145,38 @@ mod tests {
             options: String::new(),
         };
         let (first, copy) = (mount("fuse.steadfast", "a.img"), mount("fuse.steadfast", "a.img"));
-        assert!(are_one(&[]) && are_one(&[&first, &copy]));
-        assert!(!are_one(&[&mount("tmpfs", "a.img")]));
-        assert!(!are_one(&[&first, &mount("fuse.steadfast", "b.img")]));
-        assert!(!are_one(&[&first, &mount("tmpfs", "none")]));
+        assert!(are_all_of(&[], "a.img") && are_all_of(&[&first, &copy], "a.img"));
+        assert!(!are_all_of(&[&first], "b.img"));
+        assert!(!are_all_of(&[&mount("tmpfs", "a.img")], "a.img"));
+        assert!(!are_all_of(&[&first, &mount("fuse.steadfast", "b.img")], "a.img"));
+        assert!(!are_all_of(&[&first, &mount("tmpfs", "none")], "a.img"));
     }
 
     #[test]
     fn a_number_served_twice_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
-        let listen = |process: u32| {
-            let path = folder.path().join(place::socket_name(process, Some("0:987653")));
-            std::os::unix::net::UnixListener::bind(path).unwrap()
-        };
+        let path = |process: u32| folder.path().join(place::socket_name(process, Some("0:987653")));
+        let listen = |process: u32| std::os::unix::net::UnixListener::bind(path(process)).unwrap();
         let _first = listen(std::process::id());
         assert!(!is_served_twice("0:987653"));
-        let _second = listen(1);
-        assert!(is_served_twice("0:987653"));
+        // By its name it is another process's, which does not listen there.
+        let _named_after_another = listen(1);
+        assert!(!is_served_twice("0:987653"));
+        let script = "use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); \
+                      bind(S, pack_sockaddr_un(\"$ARGV[0]/$$-0.987653.sock\")) or die; \
+                      listen(S, 1); $| = 1; print qq(here\\n); sleep 60";
+        let mut other = std::process::Command::new("perl")
+            .args(["-e", script])
+            .arg(folder.path())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = [0; 5];
+        std::io::Read::read_exact(other.stdout.as_mut().unwrap(), &mut said).unwrap();
+        let noticed = is_served_twice("0:987653");
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert!(noticed);
     }
 
     #[test]

@@ -7,8 +7,13 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use rustix::process::geteuid;
+
+/// How long a folder may take to be listed.
+const LISTING: Duration = Duration::from_secs(1);
 
 /// A variable of the environment, if it says something.
 fn variable(name: &str) -> Option<PathBuf> {
@@ -82,6 +87,23 @@ pub fn socket_name(process: u32, device: Option<&str>) -> String {
     }
 }
 
+/// Does `work` on a path that may lie on anybody's file system, until then: whoever serves that
+/// need not answer. `None` if he has not.
+pub fn patiently<T: Send + 'static>(
+    until: Instant,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (tell, told) = channel();
+    let thread = std::thread::Builder::new().name("path".into());
+    // A thread that is stuck ends with the process.
+    let started = thread.spawn(move || {
+        // OK to ignore: nobody waits any more.
+        let _ = tell.send(work());
+    });
+    started.ok()?;
+    told.recv_timeout(until.saturating_duration_since(Instant::now())).ok()
+}
+
 /// Sockets that may be those of the mount with this device number, which `user` has mounted.
 pub fn sockets_of(device: &str, user: u32) -> Vec<PathBuf> {
     let ending = socket_name(0, Some(device)).split_off(1);
@@ -125,8 +147,12 @@ fn remove_dead_from(folder: &Path, socket: &Path) {
 }
 
 fn sockets_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
+    let folder = folder.to_path_buf();
+    let listed = patiently(Instant::now() + LISTING, move || {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "sock")).collect()
+    });
+    listed.unwrap_or_default()
 }
 
 /// Paths of all sockets that are bound to one (unix(7), `/proc/net/unix`).
@@ -154,6 +180,14 @@ mod tests {
         let _listening = std::os::unix::net::UnixListener::bind(&path).unwrap();
         assert_eq!(sockets_of("0:987654", 12345), [path]);
         assert!(sockets_of("0:98765", 12345).is_empty());
+    }
+
+    #[test]
+    fn a_path_that_does_not_answer_is_left_alone() {
+        let soon = || Instant::now() + Duration::from_millis(50);
+        let (_hold, held) = channel::<()>();
+        assert_eq!(patiently(soon(), move || held.recv().is_ok()), None);
+        assert_eq!(patiently(Instant::now() + LISTING, || 7), Some(7));
     }
 
     #[test]

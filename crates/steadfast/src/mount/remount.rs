@@ -54,10 +54,11 @@ fn refuse_lasting(had: &str, given: &[String]) -> Result<(), Usage> {
     let before = options::parse(&[had.to_owned()])?;
     let both = [&[had.to_owned()], given].concat();
     let (was, is) = (before.lasting(), options::parse(&both)?.lasting());
-    let mut changed = is.iter().filter(|option| !was.contains(option));
-    if let Some(option) = changed.next() {
+    let changed: Vec<String> = is.into_iter().filter(|option| !was.contains(option)).collect();
+    if !changed.is_empty() {
         return Err(Usage(format!(
-            "{option} cannot be changed by a remount: unmount it and mount it anew"
+            "{} cannot be changed by a remount: unmount it and mount it anew",
+            changed.join(", ")
         )));
     }
     let asks = |words: &[&str]| given.iter().any(|g| g.split(',').any(|w| words.contains(&w)));

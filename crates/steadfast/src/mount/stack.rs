@@ -10,6 +10,7 @@ use steadfast_lab::stack::{self, Devices};
 
 use super::options::Wanted;
 use crate::Usage;
+use crate::commands::mkfs;
 
 /// What is to be mounted.
 pub struct Stack {
@@ -33,7 +34,9 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
     }
     let devices = Devices::build(&scenario, variant).map_err(Usage)?;
     let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
-    stack::make(&disk, journal.as_ref(), variant, Contents::Zeros).map_err(|e| anyhow!(e))?;
+    let owner = mkfs::root_owner();
+    let made = stack::make_owned(&disk, journal.as_ref(), variant, Contents::Zeros, owner);
+    made.map_err(|e| anyhow!(e))?;
     let given = wanted.text.clone();
     let both = [variant.mount.clone(), given];
     *wanted = super::options::parse(&both)?;

@@ -118,10 +118,20 @@ fn only(path: &Path) -> Result<Running> {
     })
 }
 
+/// A number of bytes for people, in the unit that fits it.
+fn sized(bytes: u64) -> String {
+    match bytes {
+        0 => "nothing".into(),
+        n if n < 1 << 10 => format!("{n} bytes"),
+        n if n < 1 << 20 => format!("{:.1} KiB", n as f64 / f64::from(1 << 10)),
+        n if n < 1 << 30 => format!("{:.1} MiB", n as f64 / f64::from(1 << 20)),
+        n => format!("{:.1} GiB", n as f64 / f64::from(1 << 30)),
+    }
+}
+
 fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let number = |v: &Value| v.as_u64().unwrap_or(0);
-    let mib = |v: &Value| number(v) as f64 / f64::from(1 << 20);
     writeln!(out, "{}", text(&s["mountpoint"]))?;
     let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
     row("source", text(&s["source"]))?;
@@ -133,7 +143,11 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     if !given.is_empty() {
         row("options", given)?;
     }
-    row("data", format!("{}, commit every {} s", text(&s["data"]), number(&s["commit_seconds"])))?;
+    let when = match s["transact"].as_str() {
+        Some(mask) => format!("durable at transaction points: {mask}"),
+        None => format!("commit every {} s", number(&s["commit_seconds"])),
+    };
+    row("data", format!("{}, {when}", text(&s["data"])))?;
     let j = &s["journal"];
     if j.is_null() {
         row("journal", "none".into())?;
@@ -147,9 +161,10 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         };
         row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits{fast}"))?;
     }
-    row("dirty", format!("{:.1} MiB", mib(&s["dirty_bytes"])))?;
+    row("dirty", sized(number(&s["dirty_bytes"])))?;
     let cache = &s["cache"];
-    row("cache", format!("{:.1} of {:.1} MiB", mib(&cache["bytes"]), mib(&cache["bytes_max"])))?;
+    let (now, most) = (number(&cache["bytes"]), number(&cache["bytes_max"]));
+    row("cache", format!("{} of {}", sized(now), sized(most)))?;
     if number(&s["failed_writes"]) > 0 {
         row("errors", format!("{} writes failed", number(&s["failed_writes"])))?;
     }

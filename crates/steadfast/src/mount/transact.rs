@@ -39,6 +39,11 @@ fn ask(mountpoint: &Path, request: &Value) -> Result<Value> {
     let shown = mountpoint.display();
     let (_, running) = control::at(mountpoint)?;
     let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
+    if running.status["transact"].is_null() {
+        let data = running.status["data"].as_str().unwrap_or_default();
+        let what = format!("{shown}: no transaction points with data={data}: mount data=transact");
+        return Err(Usage(what).into());
+    }
     control::ask(&running.socket, request, None)
 }
 

@@ -54,7 +54,10 @@ fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
         Some(over) if below => {
             anyhow!("{} ({}) is mounted over {shown}: unmount that first", over.source, over.kind)
         }
-        _ => Usage(format!("{shown}: no mount of ours")).into(),
+        Some(other) => {
+            Usage(format!("{shown}: {} ({}) is no mount of ours", other.source, other.kind)).into()
+        }
+        None => Usage(format!("{shown}: nothing is mounted there")).into(),
     }
 }
 
@@ -74,15 +77,15 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
         let left = timeout.map(|t| t.saturating_sub(begun.elapsed()));
         let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
         match told.recv_timeout(pause) {
-            Ok(answer) => {
-                let answer = answer?;
+            Ok(Ok(answer)) => {
                 wait_for_end(running);
                 return Ok(answer);
             }
+            Ok(Err(e)) => return Err(with_users(e, running, at)),
             Err(RecvTimeoutError::Disconnected) => bail!("the answer was lost"),
             Err(RecvTimeoutError::Timeout) => {}
         }
-        let what = waiting_for(running);
+        let what = waiting_for(running, at);
         if left.is_some_and(|left| left <= pause) {
             bail!("{}: not within the time given: {what}", at.display());
         }
@@ -93,10 +96,25 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
     }
 }
 
+/// Who keeps the mount beside the place where it is to be taken away, a line each.
+fn holders_of(running: &Running, at: &Path) -> Vec<String> {
+    let text = |field: &str| running.status[field].as_str().unwrap_or_default();
+    let found = holders::of(text("device"), at, text("source"));
+    found.iter().map(ToString::to_string).collect()
+}
+
+/// Why it was refused. Where that is because it is in use, the kernel does not say by whom.
+fn with_users(e: anyhow::Error, running: &Running, at: &Path) -> anyhow::Error {
+    if !e.to_string().contains("is in use") {
+        return e;
+    }
+    let users = holders_of(running, at);
+    if users.is_empty() { e } else { anyhow!("{e}\n{}", users.join("\n")) }
+}
+
 /// What an unmount waits for.
-fn waiting_for(running: &Running) -> String {
-    let device = running.status["device"].as_str().unwrap_or_default();
-    let holders: Vec<String> = holders::of(device).iter().map(ToString::to_string).collect();
+fn waiting_for(running: &Running, at: &Path) -> String {
+    let holders = holders_of(running, at);
     if holders.is_empty() {
         let process = running.process();
         return format!("process {process} still writes, or a copy of the mount is out of sight");

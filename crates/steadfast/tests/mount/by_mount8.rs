@@ -43,6 +43,18 @@ fn mount_remount_and_umount() {
 }
 
 #[test]
+fn a_remount_refuses_what_it_cannot_change() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o data=journal,cache=64m");
+    let said = b.bad("mount disk.img m -o remount,ro,data=ordered,sync,cache=64m", 2);
+    assert!(said.contains("data=ordered, sync cannot be changed by a remount"), "{said}");
+    fs::write(b.at().join("file"), "still writable").unwrap();
+    b.good("mount disk.img m -o remount,ro,data=journal,nofail");
+    assert!(fs::write(b.at().join("file"), "").is_err());
+    b.good("umount m");
+}
+
+#[test]
 fn a_line_of_fstab() {
     let Some(b) = Bench::with_image("32m") else { return };
     let said = in_namespace(

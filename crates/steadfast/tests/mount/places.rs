@@ -59,6 +59,46 @@ fn an_unmount_names_the_other_places() {
     b.e2fsck_is_clean("disk.img");
 }
 
+#[test]
+fn what_is_in_use_is_left_and_the_user_named() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let mut holder = Command::new("sleep").arg("600").current_dir(b.at()).spawn().unwrap();
+    let expected = format!("process {} (sleep) has a file or folder of it open", holder.id());
+    let said = b.bad("umount m", 1);
+    assert!(said.contains("is in use") && said.contains(&expected), "{said}");
+    assert!(!said.contains("too"), "the mount itself is none of them: {said}");
+    assert!(b.command("mountpoint", &["-q", "m"]).status.success());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    b.good("umount m");
+    assert!(b.bad("umount m", 2).contains("nothing is mounted there"));
+}
+
+/// An unmount that is given no time waits for the flush only: the mount itself holds nothing.
+#[test]
+fn an_unmount_without_time_does_not_name_its_own_mount() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let process = b.process();
+    // While it cannot act on it, the mount is still there.
+    rustix::process::kill_process(process, rustix::process::Signal::STOP).unwrap();
+    let mut unmount = Command::new(PROGRAM)
+        .args(["umount", "m", "--timeout", "0"])
+        .env("STEADFAST_RUNTIME_DIR", b.path("run"))
+        .current_dir(b.path(""))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::CONT).unwrap();
+    let mut said = String::new();
+    unmount.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    unmount.wait().unwrap();
+    assert!(!said.contains("too"), "{said}");
+    until("the process ends", || !lives(process));
+    b.e2fsck_is_clean("disk.img");
+}
+
 /// A process in a mount namespace of its own, with a copy of all mounts.
 fn elsewhere() -> Child {
     let mut child = Command::new("unshare")

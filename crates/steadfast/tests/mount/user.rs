@@ -96,6 +96,18 @@ fn what_is_not_his_to_ask_for_is_refused_in_words() {
 }
 
 #[test]
+fn the_root_folder_of_what_is_made_for_him_is_his() {
+    let said = as_user(
+        "$s mount --stack nvram-journal --variant external m
+        echo text > m/file
+        $s umount m
+        $s crash run --size 32m --cuts 2 --linger 0.1 -- sh -c 'echo text > file; sync file'",
+    );
+    let Some(said) = said else { return };
+    assert!(!said.contains("ermission denied"), "{said}");
+}
+
+#[test]
 fn what_a_user_has_made_is_his_to_use() {
     // The README's chapter on mounts, as he would type it; the socket is found whatever the
     // environment says.

@@ -108,6 +108,7 @@ fn prepared(setup: &Setup, kind: FsKind, command: Option<&str>) -> Result<Vec<St
 fn make(setup: &Setup, kind: FsKind, devices: &[Arc<dyn BlockDevice>]) -> Result<()> {
     let mut options = Options::random(setup.epoch);
     options.contents = Contents::Zeros;
+    options.root_owner = crate::commands::mkfs::root_owner();
     // As on a larger disk: small ones would get smaller blocks.
     options.block_size = Some(4096);
     if kind != FsKind::Ext4 {

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::{Effect, Fault, Faults, Ops, Rule};
@@ -14,7 +15,7 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::{Options as MkfsOptions, make};
 use steadfast_ext4::mount::{DataMode, MountOptions};
-use steadfast_fuse::{Invalidator, Mounted, Options, Unmounter};
+use steadfast_fuse::{Invalidator, MountError, Mounted, Options, Unmounter};
 use steadfast_vfs::{
     Attr, DirEntry, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,
     StatFs,
@@ -51,7 +52,17 @@ impl Mount {
 
     /// Unmounts; whether all was well.
     fn end(mut self) -> bool {
-        self.unmounter.unmount().unwrap();
+        // A program that another test starts has for a moment, until it is another one, whatever
+        // this process has open: files of this mount too.
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            match self.unmounter.unmount() {
+                Err(MountError::Busy { .. }) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                done => break done.unwrap(),
+            }
+        }
         self.thread.take().unwrap().join().unwrap()
     }
 }

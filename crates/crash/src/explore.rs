@@ -15,7 +15,7 @@ use crate::e2fsck::E2fsck;
 use crate::figures::{Cut, Figures};
 use crate::judge::{Judge, judge};
 use crate::kernel::Kernel;
-use crate::ledger::{Action, Ledger};
+use crate::ledger::{Action, Ledger, Operation};
 use crate::program::{Call, Kind};
 
 /// A machine whose power can be cut and returned: it knows how to build its devices around given
@@ -389,6 +389,11 @@ impl Judge for Ledger {
                 Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
             }
         }
+    }
+
+    fn operations(&self) -> Vec<(String, Operation)> {
+        let files = self.files().into_iter();
+        files.flat_map(|(file, ops)| ops.into_iter().map(move |op| (file.clone(), op))).collect()
     }
 
     fn calls(&self) -> Vec<Call> {

@@ -41,6 +41,13 @@ pub trait Judge: Send + Sync {
     fn calls(&self) -> Vec<Call> {
         Vec::new()
     }
+
+    /// What was written to each file and what of it was promised, as far as it is remembered: a
+    /// file or, where files change their names, an object, with the operation. For those who count
+    /// again.
+    fn operations(&self) -> Vec<(String, Operation)> {
+        Vec::new()
+    }
 }
 
 /// What one cut took from one file.

@@ -13,8 +13,10 @@ mod kernel;
 mod machine;
 mod power;
 mod real;
+mod record;
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -39,12 +41,14 @@ pub struct RunOptions {
     pub cuts: Option<u64>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Where recordings and a row for each cut are written, if anywhere.
+    pub record: Option<PathBuf>,
 }
 
 impl Default for RunOptions {
     /// The quick run.
     fn default() -> Self {
-        RunOptions { full: false, cuts: None, seed: 1 }
+        RunOptions { full: false, cuts: None, seed: 1, record: None }
     }
 }
 
@@ -202,9 +206,7 @@ impl Setting {
         let done = match (&self.load, part) {
             (Load::Files(workload, _), _) => match self.reals.take(variant) {
                 Some(Real::LeftOut(why)) => Ok(Outcome::LeftOut(why)),
-                Some(Real::Kernel(peer, ran)) => {
-                    Ok(kernel::run(self, variant, (&peer, ran), &report))
-                }
+                Some(Real::Kernel(peer, ran)) => kernel::run(self, variant, (&peer, ran), &report),
                 Some(Real::Ours(speed)) => {
                     files::run(self, workload, variant, Some(speed), &report)
                 }

@@ -503,15 +503,40 @@ pub struct LabRun {
     /// Seed of every random choice
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
+    /// Run with so many seeds, from --seed on; shows median and range of each figure
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seeds: u64,
+    /// How the tables are printed
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
+    /// Print all columns
+    #[arg(long)]
+    pub wide: bool,
     /// Write the results as JSON to FILE, or to the standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write the HTML report to FILE [default: NAME.html in the current folder]
+    /// Write an HTML report to FILE
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Write the speed chart as SVG to FILE
     #[arg(long, value_name = "FILE")]
     pub chart: Option<PathBuf>,
+    /// Write recordings and a row for each cut to DIR, as JSON lines (docs/risk.md)
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+/// How tables are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum TableFormat {
+    /// For the terminal's width; 80 columns of ASCII where there is none
+    Text,
+    /// Markdown
+    Markdown,
+    /// A line for each figure: median, least, greatest
+    Csv,
+    /// The whole document, as --json -
+    Json,
 }
 
 /// Kinds of file systems.

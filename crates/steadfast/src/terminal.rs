@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -74,10 +74,17 @@ pub fn hanging(head: &str, text: &str) -> String {
     lines
 }
 
-/// A progress bar of a thousand steps on the standard error; silent when that is no terminal.
+/// Where the standard error is no terminal, progress is told so often.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// A progress bar of a thousand steps on the standard error; a line now and then where that is no
+/// terminal.
 pub struct Progress {
     bar: ProgressBar,
     last: Mutex<String>,
+    /// When the last line was told, or the work began; `None` with a bar.
+    line: Mutex<Option<Instant>>,
+    begun: Instant,
 }
 
 impl Progress {
@@ -96,7 +103,9 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress { bar, last: Mutex::new(String::new()) }
+        let begun = Instant::now();
+        let line = (!std::io::stderr().is_terminal()).then_some(begun);
+        Progress { bar, last: Mutex::new(String::new()), line: Mutex::new(line), begun }
     }
 
     /// Shows that `share` (0 to 1) is done, and what is going on.
@@ -106,6 +115,12 @@ impl Progress {
         if *last != what {
             what.clone_into(&mut last);
             self.bar.set_message(what.to_owned());
+        }
+        let mut line = self.line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if line.is_some_and(|told| told.elapsed() >= LINE_EVERY) {
+            *line = Some(Instant::now());
+            let percent = (share.clamp(0.0, 1.0) * 100.0) as u64;
+            note(&format!("{} s: {percent} % done: {what}", self.begun.elapsed().as_secs()));
         }
     }
 

@@ -30,6 +30,14 @@ impl Judge for History {
         self.told()
     }
 
+    fn operations(&self) -> Vec<(String, Operation)> {
+        let named = |(object, ops): (&Object, &Vec<Operation>)| {
+            let name = format!("object {}", object.0);
+            ops.iter().map(move |op| (name.clone(), *op)).collect::<Vec<_>>()
+        };
+        self.contents.iter().flat_map(named).collect()
+    }
+
     fn judge_refused(&self, at: Moment, cut: &mut Cut) {
         judge_tree(self, &Tree::default(), at, cut);
     }

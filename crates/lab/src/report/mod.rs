@@ -59,10 +59,10 @@ pub fn html(results: &Results) -> String {
 fn intro(results: &Results) -> Markup {
     html! {
         p { "Workload: " code {
-            @if results.only().files.is_empty() { "iozone " } (results.command)
+            (results.command)
         } }
         @if let Some(cut) = &results.risk_command {
-            p { "Power cuts during: " code { "iozone " (cut) } }
+            p { "Power cuts during: " code { (cut) } }
         }
         @if let Some(source) = &results.source { p { "Published figures: " (source) "." } }
         table {

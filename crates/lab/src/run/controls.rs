@@ -8,7 +8,7 @@ use steadfast_crash::explore::{Plan, Recorded};
 use steadfast_crash::figures::Figures;
 
 use super::power::{plan, row};
-use super::{Report, Setting};
+use super::{Report, Setting, record};
 use crate::results::{ControlRow, Rate, RiskRow};
 use crate::scenario::Variant;
 
@@ -38,6 +38,14 @@ impl Control {
         }
     }
 
+    /// The name of its rows in a recording.
+    fn file(self) -> &'static str {
+        match self {
+            Control::FlushIgnored => "control-flush-ignored",
+            Control::FlushesOmitted => "control-flushes-omitted",
+        }
+    }
+
     /// In words, after "the power went".
     pub fn words(self) -> &'static str {
         match self {
@@ -64,7 +72,15 @@ pub(super) fn cut_with_controls(
     honest: &Plan,
     report: &Report,
     cut: &Explorer<'_>,
-) -> RiskRow {
+) -> Result<RiskRow, String> {
+    let folder = record::folder(setting, variant);
+    if let Some(folder) = &folder {
+        record::run(folder, &recorded)?;
+    }
+    let keep = |which: &str, figures: &Figures| match &folder {
+        Some(folder) => record::cuts(folder, which, figures),
+        None => Ok(()),
+    };
     let control_plan = control_plan(setting, honest.cuts);
     let must_break = recorded.needs_flushes();
     let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
@@ -72,12 +88,19 @@ pub(super) fn cut_with_controls(
     let number = controls.iter().flatten().count() as u64;
     let all = (honest.cuts + number * control_plan.cuts).max(1) as f64;
     let figures = cut(recorded, honest, &|done| report(done as f64 / all));
+    keep("cuts", &figures)?;
     let mut done_before = honest.cuts;
-    let [ignored, omitted] = controls.map(|control| {
+    let mut rows = Vec::new();
+    for (control, which) in controls.into_iter().zip(wanted) {
+        let Some(control) = control else {
+            rows.push(None);
+            continue;
+        };
         let before = done_before;
-        let figures = cut(control?, &control_plan, &|done| report((before + done) as f64 / all));
+        let figures = cut(control, &control_plan, &|done| report((before + done) as f64 / all));
+        keep(which.file(), &figures)?;
         done_before += control_plan.cuts;
-        Some(ControlRow {
+        rows.push(Some(ControlRow {
             cuts: figures.cuts.len() as u64,
             broken_promises: figures.sum(|c| c.broken_promises),
             cuts_with_broken_promises: Rate::new(
@@ -85,11 +108,12 @@ pub(super) fn cut_with_controls(
                 figures.cuts.len() as u64,
             ),
             must_break,
-        })
-    });
-    RiskRow {
-        control_flush_ignored: ignored,
-        control_flushes_omitted: omitted,
-        ..row(variant, figures)
+        }));
     }
+    let mut rows = rows.into_iter();
+    Ok(RiskRow {
+        control_flush_ignored: rows.next().flatten(),
+        control_flushes_omitted: rows.next().flatten(),
+        ..row(variant, figures)
+    })
 }

@@ -43,7 +43,7 @@ pub(super) fn run(
         },
         None => Spoken { speed, clock: Clock::Virtual, virtual_operations_per_s: None },
     };
-    Ok(cut(setting, variant, recorded, spoken, report, &explored))
+    cut(setting, variant, recorded, spoken, report, &explored)
 }
 
 /// The speed that is told of a run.
@@ -85,13 +85,13 @@ pub(super) fn cut(
     spoken: Spoken,
     report: &Report,
     cut: &Explorer<'_>,
-) -> Outcome {
+) -> Result<Outcome, String> {
     let honest = honest_plan(setting, variant);
-    let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut);
+    let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
     if variant.kernel.is_some() {
         risk.recovery_clock = Clock::Wall;
     }
-    Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk))
+    Ok(Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk)))
 }
 
 fn files_row(variant: &Variant, spoken: &Spoken) -> FilesRow {

@@ -15,7 +15,7 @@ pub(super) fn run(
     variant: &Variant,
     (peer, ran): (&AtRisk, RecordedRun),
     report: &Report,
-) -> Outcome {
+) -> Result<Outcome, String> {
     let RecordedRun { recorded, speed } = ran;
     let spoken = Spoken { speed, clock: Clock::Wall, virtual_operations_per_s: None };
     cut(setting, variant, recorded, spoken, report, &|recorded, plan, progress| {

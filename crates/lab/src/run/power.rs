@@ -34,7 +34,7 @@ pub(super) fn run(
     let plan = plan(setting.cuts_of(variant), setting.options.seed);
     let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
-    Ok(cut_with_controls(setting, variant, recorded, &plan, report, &explored))
+    cut_with_controls(setting, variant, recorded, &plan, report, &explored)
 }
 
 /// Runs the benchmark; the machine, and what it did.

@@ -27,7 +27,7 @@ impl Default for Layout {
 
 /// All tables of a run, and the notes.
 pub fn text(results: &Results, layout: Layout) -> String {
-    let mut out = String::new();
+    let mut out = heading_of(results, layout.width);
     for grid in grids(results) {
         for part in fitting(&grid.narrow(layout.wide), layout) {
             out.push_str(&part);
@@ -41,6 +41,31 @@ pub fn text(results: &Results, layout: Layout) -> String {
         out.push_str(&format!("{red}{}{plain}\n", lines.join("\n")));
     }
     out
+}
+
+/// What was run, how often, and how its figures are to be read.
+fn heading_of(results: &Results, width: usize) -> String {
+    let mut lines = vec![results.title.clone()];
+    let iozone = results.risk_command.is_some() || results.runs.iter().any(|r| !r.rows.is_empty());
+    let size = match (iozone, results.full) {
+        (false, _) => "Workload:",
+        (true, true) => "Published size:",
+        (true, false) => "REDUCED SIZE (--full runs the published one):",
+    };
+    lines.extend(wrapped(&format!("{size} {}", results.command), width));
+    if let Some(cut) = &results.risk_command {
+        lines.extend(wrapped(&format!("Power cuts during: {cut}"), width));
+    }
+    let seeds = match &results.seeds[..] {
+        [one] => format!("Seed {one}; --seeds N gives every figure its range."),
+        [first, .., last] => format!(
+            "Seeds {first} to {last}: the median of {} runs, below it the least and the greatest.",
+            results.runs.len()
+        ),
+        [] => String::new(),
+    };
+    lines.extend(wrapped(&seeds, width));
+    lines.join("\n") + "\n\n"
 }
 
 /// The table in as many parts as it takes for none to be wider than the layout; each has the
@@ -85,13 +110,18 @@ fn draw(grid: &Grid, columns: std::ops::Range<usize>, layout: Layout) -> String 
         }));
         table.add_row(cells);
     }
-    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    // In ASCII the style draws a line between any two rows; the heading's own is enough.
+    let between = |line: &&str| !line.chars().all(|c| c == '-');
+    table.to_string().lines().map(str::trim_end).filter(between).collect::<Vec<_>>().join("\n")
 }
+
+/// Headings are not broken into lines shorter than this.
+const HEADING: usize = 10;
 
 /// A heading in lines as short as its figures and its words allow.
 fn heading(heading: &Heading, lines: &[Line], column: usize) -> Drawn {
     let figures = lines.iter().map(|l| width(&below(l.cells[column].0.text()))).max();
-    right(wrapped(&heading.text, figures.unwrap_or(0)).join("\n"))
+    right(wrapped(&heading.text, figures.unwrap_or(0).max(HEADING)).join("\n"))
 }
 
 /// What is said with a figure stands below it.
@@ -135,4 +165,11 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+/// How wide the terminal is, if the standard output is one.
+pub fn terminal_width() -> Option<usize> {
+    // The variable is what a user sets who wants it otherwise.
+    let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    set.or_else(|| Table::new().width().map(usize::from))
 }

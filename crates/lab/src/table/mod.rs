@@ -9,7 +9,7 @@ use crate::results::{Figure, Results, Row, Run};
 
 pub use cell::{Cell, Unit};
 pub use columns::Column;
-pub use layout::{Layout, text};
+pub use layout::{Layout, terminal_width, text};
 pub use plain::{csv, markdown};
 
 /// A table: a name and a cell of each column in every line.

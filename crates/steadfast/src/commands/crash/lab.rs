@@ -19,7 +19,7 @@ use crate::{Outcome, Usage};
 pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> Result<Outcome> {
     let name = args.recording.to_string_lossy();
     let scenario = crate::commands::lab::find(&name)?;
-    let options = RunOptions { full: false, cuts: args.cuts, seed: args.seed };
+    let options = RunOptions { cuts: args.cuts, seed: args.seed, ..RunOptions::default() };
     let control = match (args.lying, args.flushes_omitted) {
         (true, _) => Some(Control::FlushIgnored),
         (_, true) => Some(Control::FlushesOmitted),

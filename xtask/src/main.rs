@@ -9,6 +9,7 @@ mod programs;
 mod soak;
 mod step;
 mod stress;
+mod tables;
 mod tally;
 mod test;
 mod tidy;
@@ -61,6 +62,10 @@ Usage: cargo xtask COMMAND
             states (as root), and what recording costs
               --json       figures instead of tables
               --quick      next to nothing, to try it
+  tables    makes the tables of README.md and docs anew, by the commands above them
+              --check      writes nothing; fails if one is not what the program prints
+              --quick      only those that take seconds, as CI does
+              --filter S   only those whose command contains S
   traps     what becomes of an external journal that is lost, swapped, shared or of another time:
             e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
             what docs/external-journals.md says
@@ -84,6 +89,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
+        "tables" => tables::run(&root(), rest),
         "traps" => traps::run(&root(), rest),
         "help" | "--help" | "-h" => {
             println!("{HELP}");

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 18] = [
+const NEEDED: [(&str, &str); 19] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str); 18] = [
     ("fio", "fio"),
     ("tar", "tar"),
     ("time", "time"),
+    ("python3", "python3"),
 ];
 
 /// Installs what is missing, as root; else says how. False: something is still missing.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::step::{self, step};
 use crate::tally::Tally;
-use crate::{layers, packages, tidy};
+use crate::{layers, packages, tables, tidy};
 
 /// Runs all checks and tests, also after one has failed; whether all is well.
 pub fn run(root: &Path) -> anyhow::Result<bool> {
@@ -39,9 +39,10 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
         let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
         cargo_test(step::LIMIT, step::cargo(root, &args), &mut tally)
     });
+    let tables = step("tables are what the program prints", || tables::check_quick(root));
     step("planted bugs are found", || planted_bugs(step::LIMIT, root, &[], &mut tally));
     println!("    {:.0} s in all", begun.elapsed().as_secs_f64());
-    Ok(summary(&tally, failed_checks))
+    Ok(summary(&tally, failed_checks + u64::from(!tables)))
 }
 
 /// Builds journal, ext4 and the crash explorer once more, with the feature `planted-bugs`, and lets

@@ -227,6 +227,95 @@ fn the_lab_repeats_itself_byte_for_byte() {
 }
 
 #[test]
+fn tables_fit_whoever_reads_them() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
+    let text = d.good("lab run tiny.toml --seeds 2 --wide");
+    assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
+    assert!(text.contains("REDUCED SIZE") && text.contains("Seeds 1 to 2"), "{text}");
+    // Six cuts of each of two runs are too few for a percentile, and bound a rate to a quarter.
+    assert!(text.contains("max of 6") && text.contains("<=25 %") && !text.contains("p99"), "{text}");
+    let csv = d.good("lab run tiny.toml --seeds 2 --format csv");
+    assert!(csv.starts_with("table,row,column,median,min,max,runs,unit,text\r\n"), "{csv}");
+    assert!(d.good("lab run tiny.toml --format markdown").contains("\n|---|--:|"));
+    assert_eq!(d.good("lab run tiny.toml --format json"), d.good("lab run tiny.toml --json -"));
+    // Nothing was written that was not asked for.
+    assert_eq!(std::fs::read_dir(d.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn paths_are_tried_before_the_run() {
+    let d = Desk::new();
+    for option in ["json", "report", "chart", "record"] {
+        let told = d.bad(&format!("lab run nvram-journal --full --{option} no/such/place"), 2);
+        assert!(option == "record" || told.contains("no/such/place"), "{told}");
+        if option == "json" {
+            // The folder is made by --record only; a file stands in its way now.
+            std::fs::write(d.path().join("no"), "").unwrap();
+        }
+    }
+    std::fs::create_dir(d.path().join("full")).unwrap();
+    std::fs::write(d.path().join("full/of"), "things").unwrap();
+    assert!(d.bad("lab run nvram-journal --full --record full", 2).contains("not empty"));
+    assert!(d.bad("lab run nvram-journal --seeds 0", 2).contains("--seeds 0"));
+}
+
+#[test]
+fn recordings_can_be_counted_again() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
+    let document = d.good("lab run tiny.toml --seeds 2 --record r --format json");
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/recompute.py");
+    let ran = std::process::Command::new("python3").arg(script).arg(d.path().join("r")).output();
+    let Ok(ran) = ran else {
+        println!("SKIPPED: needs python3");
+        return;
+    };
+    let told = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{told}{}", String::from_utf8_lossy(&ran.stderr));
+    for (run, seed) in document["runs"].as_array().unwrap().iter().zip(1..) {
+        for row in run["risk"].as_array().unwrap() {
+            let name = row["variant"].as_str().unwrap();
+            let begin = told.find(&format!("seed-{seed}/{name}:")).unwrap();
+            let lost = &row["exposure_bytes"];
+            let want = format!("lost bytes: p50 {}, max of 6 {}", lost["p50"], lost["max"]);
+            let want = want.replace(".0", "");
+            let own = told[begin..].lines().nth(2).unwrap();
+            assert_eq!(own.trim(), want, "{told}");
+        }
+    }
+}
+
+/// Whether a process has a handler for SIGINT yet.
+fn hears_sigint(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|m| m & 2 != 0)
+}
+
+#[test]
+fn an_interrupted_run_tells_what_there_is() {
+    let d = Desk::new();
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .args(["lab", "run", "nvram-journal", "--full", "--format", "json"])
+        .current_dir(d.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !hears_sigint(child.id()) && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["partial"], true);
+    assert!(document["notes"][0]["text"].as_str().unwrap().starts_with("PARTIAL"));
+}
+
+#[test]
 fn a_card_without_a_battery_is_refused_as_a_journal() {
     let d = Desk::new();
     let text = TINY.replace("journal = \"card\"", "journal = \"dead-card\"");

@@ -1,0 +1,205 @@
+//! The tables of README.md and docs/*.md, made by the commands that stand above them.
+//!
+//! A table stands between two comments:
+//!
+//! ```text
+//! <!-- table: steadfast lab run nvram-journal --full --seeds 8 -->
+//! ...
+//! <!-- /table -->
+//! ```
+//!
+//! `table quick:` marks those that take seconds; CI makes them again and fails if they differ.
+//! The program is `steadfast` (built now) or `xtask`. What begins with `|` stays as it is,
+//! everything else is put into a code block.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+use crate::{step, value};
+
+const BEGIN: &str = "<!-- table";
+const END: &str = "<!-- /table -->";
+
+/// What is asked for.
+#[derive(Default)]
+struct Asked {
+    /// Write nothing; say what differs.
+    check: bool,
+    /// Only the quick ones.
+    quick: bool,
+    /// Only tables whose command contains this.
+    filter: String,
+}
+
+/// Makes the tables anew, or compares them; whether all is well.
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let mut asked = Asked::default();
+    let mut rest = args.iter();
+    while let Some(arg) = rest.next() {
+        match arg.as_str() {
+            "--check" => asked.check = true,
+            "--quick" => asked.quick = true,
+            "--filter" => value("--filter", &mut rest)?.clone_into(&mut asked.filter),
+            _ => bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    all(root, &asked)
+}
+
+/// Compares the quick tables, as CI does.
+pub fn check_quick(root: &Path) -> anyhow::Result<bool> {
+    all(root, &Asked { check: true, quick: true, ..Asked::default() })
+}
+
+fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
+    if !step::run(&mut step::cargo(root, &["build", "--quiet", "--package", "steadfast"]))? {
+        return Ok(false);
+    }
+    let mut good = true;
+    for path in pages(root)? {
+        let text = std::fs::read_to_string(&path)?;
+        let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        let mut changed = Vec::new();
+        let new = remade(&text, &mut |table| {
+            if (asked.quick && !table.quick) || !table.command.contains(&asked.filter) {
+                return Ok(None);
+            }
+            println!("    {shown}: {}", table.command);
+            let made = made(root, &table.command)?;
+            if made != table.body {
+                changed.push(difference(&table.body, &made));
+            }
+            Ok(Some(made))
+        })
+        .with_context(|| shown.clone())?;
+        if changed.is_empty() {
+            continue;
+        }
+        if asked.check {
+            good = false;
+            for difference in changed {
+                println!("    {shown} is not what the program prints: {difference}");
+            }
+            println!("    cargo xtask tables makes it anew");
+        } else {
+            std::fs::write(&path, new)?;
+            println!("    {shown}: written");
+        }
+    }
+    Ok(good)
+}
+
+/// README.md and the pages of docs.
+fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut pages = vec![root.join("README.md")];
+    for entry in std::fs::read_dir(root.join("docs"))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "md") {
+            pages.push(path);
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+/// A table as it stands in a page.
+struct Table {
+    quick: bool,
+    command: String,
+    body: String,
+}
+
+/// The text with the tables that `make` gives; `None` leaves one as it is.
+fn remade(
+    text: &str,
+    make: &mut dyn FnMut(&Table) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<String> {
+    let mut out = String::new();
+    let mut lines = text.split_inclusive('\n');
+    while let Some(line) = lines.next() {
+        out.push_str(line);
+        let Some(head) = line.trim_end().strip_prefix(BEGIN) else { continue };
+        let (kind, command) = head
+            .strip_suffix("-->")
+            .and_then(|head| head.split_once(": "))
+            .with_context(|| format!("'{}' names no command", line.trim_end()))?;
+        let mut body = String::new();
+        loop {
+            let line = lines.next().with_context(|| format!("{command}: no {END}"))?;
+            if line.trim_end() == END {
+                break;
+            }
+            body.push_str(line);
+        }
+        let quick = kind.trim() == "quick";
+        let table = Table { quick, command: command.trim().into(), body };
+        out.push_str(&make(&table)?.unwrap_or(table.body));
+        out.push_str(END);
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// What a command prints, as it stands in a page.
+fn made(root: &Path, command: &str) -> anyhow::Result<String> {
+    let mut words = command.split_whitespace();
+    let program = match words.next() {
+        Some("steadfast") => target(root).join("debug/steadfast"),
+        Some("xtask") => std::env::current_exe()?,
+        other => bail!("'{}' is no program of ours", other.unwrap_or("")),
+    };
+    let output = Command::new(program)
+        .args(words)
+        .current_dir(root)
+        // Whoever makes it, and in whatever terminal.
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| command.to_owned())?;
+    if !output.status.success() {
+        bail!("{command}: {}", output.status);
+    }
+    let text = String::from_utf8(output.stdout).context("its output is no text")?;
+    let text = text.trim_end();
+    Ok(if text.starts_with('|') { format!("\n{text}\n\n") } else { format!("```\n{text}\n```\n") })
+}
+
+fn target(root: &Path) -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
+}
+
+/// The first line in which two texts differ.
+fn difference(old: &str, new: &str) -> String {
+    let mut pairs = old.lines().zip(new.lines());
+    match pairs.find(|(old, new)| old != new) {
+        Some((old, new)) => format!("'{old}' is now '{new}'"),
+        None => format!("it had {} lines and has {}", old.lines().count(), new.lines().count()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_found_and_replaced() {
+        let page = "a\n<!-- table quick: steadfast x -->\nold\n<!-- /table -->\nb\n\
+            <!-- table: steadfast y -->\nkept\n<!-- /table -->\n";
+        let mut seen = Vec::new();
+        let new = remade(page, &mut |t| {
+            seen.push((t.quick, t.command.clone(), t.body.clone()));
+            Ok(t.quick.then(|| "new\n".to_owned()))
+        });
+        let new = new.unwrap();
+        assert_eq!(new, page.replace("old", "new"));
+        assert_eq!(seen[0], (true, "steadfast x".to_owned(), "old\n".to_owned()));
+        assert_eq!(seen[1], (false, "steadfast y".to_owned(), "kept\n".to_owned()));
+        let none = &mut |_: &Table| Ok(None);
+        assert!(remade("<!-- table: steadfast y -->\n", none).is_err());
+        assert!(remade("<!-- table -->\n<!-- /table -->\n", none).is_err());
+        assert_eq!(difference("a\nb", "a\nc"), "'b' is now 'c'");
+    }
+}

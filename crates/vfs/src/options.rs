@@ -175,9 +175,8 @@ impl<T> MountOption<T> {
         };
         let wrong = |what: String| WrongOption::new(word, what);
         match (&self.form, value) {
-            (Form::Switch { on, off, set, .. }, None)
-                if on.contains(&word) || off.contains(&word) =>
-            {
+            // A word may have a sign: `auto_da_alloc=0`.
+            (Form::Switch { on, off, set, .. }, _) if on.contains(&word) || off.contains(&word) => {
                 set(to, on.contains(&word));
             }
             (Form::OneOf { words, set, .. }, None) if words.contains(&word) => set(to, word),
@@ -228,7 +227,9 @@ impl<T> MountOption<T> {
 
     /// The names that it goes by, for suggestions; keys end with `=`.
     fn names(&self) -> Vec<String> {
-        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let words = |words: &[&str]| -> Vec<String> {
+            words.iter().filter(|w| !w.contains('=')).map(|w| (*w).to_owned()).collect()
+        };
         let key = |key: &str| format!("{key}=");
         match &self.form {
             Form::Switch { on, off, .. } => [words(on), words(off)].concat(),

@@ -311,6 +311,17 @@ mod tests {
     }
 
     #[test]
+    fn other_spellings_are_taken() {
+        for (word, on) in [("auto_da_alloc=0", false), ("noauto_da_alloc", false)] {
+            let mut options = MountOptions::default();
+            assert_eq!(apply(OPTIONS, word, &mut options), Ok(Applied::Set), "{word}");
+            assert_eq!(options.auto_da_alloc, on);
+            assert_eq!(apply(OPTIONS, "auto_da_alloc=1", &mut options), Ok(Applied::Set));
+            assert!(options.auto_da_alloc);
+        }
+    }
+
+    #[test]
     fn transact_alone_is_refused() {
         let given = ["transact=fsync".to_owned()];
         let wrong = check_together(&MountOptions::default(), &given).unwrap_err();

@@ -176,7 +176,7 @@ Examples:
   steadfast mount /dev/sdb1 /mnt/disk -o ro,noload --foreground
   steadfast mount --stack nvram-journal --variant external /mnt/disk
 
-Mount options (-o, separated by commas; what holds without them):
+Mount options (-o, separated by commas; in brackets what holds without):
 ";
 
 const AFTER: &str = "

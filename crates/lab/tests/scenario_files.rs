@@ -109,6 +109,18 @@ fn mistakes_between_keys_are_found_at_reading() {
 }
 
 #[test]
+fn one_mistake_does_not_hide_another() {
+    let text = GOOD
+        .replace("kind = \"ssd\"", "kind = \"ssd\"\nwrite_cache = \"volatil\"\nsectors = 0")
+        .replace("mount =", "run = \"sped\"\nmount =");
+    let figures = "\n[[published]]\ntest = \"rewrite\"\nkb_per_s = { plane = 1.0 }\n";
+    let said = mistakes(&format!("{text}{figures}"));
+    for part in ["did you mean `volatile`?", "sectors = 0", "`speed`?", "no variant `plane`"] {
+        assert!(said.contains(part), "no {part:?} in:\n{said}");
+    }
+}
+
+#[test]
 fn published_figures_have_a_source() {
     let figures = "\n[[published]]\ntest = \"initial wite\"\nkb_per_s = { plane = 1.0 }\n";
     let said = mistakes(&format!("{GOOD}{figures}"));

@@ -62,8 +62,8 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         .collect();
     let workload = top.table("workload", Table::Workload, "[workload]").and_then(|w| workload(&w));
     let with_files = top.value("workload").and_then(|w| w.get_ref().get("files")).is_some();
-    let variants = variants(top, &devices, with_files);
-    let published = published(top, variants.as_deref());
+    let (names, variants) = variants(top, &devices, with_files);
+    let published = published(top, &names);
     if source.is_none() && top.value("published").is_some() && top.value("source").is_none() {
         let help = "add [source] with title, author, year and address";
         top.wrong("published", "published figures need their source", help);
@@ -163,8 +163,9 @@ fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
             all_read = false;
         }
     }
-    let sensible = all_read && params_make_sense(fields, params.clone());
-    sensible.then_some(params)
+    // Of what could not be read the default is looked at, so that the rest is told too.
+    let sensible = params_make_sense(fields, params.clone());
+    (all_read && sensible).then_some(params)
 }
 
 /// Notes every parameter that the model refuses: each is put back to its default to see the next.
@@ -279,7 +280,11 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
 
 type Devices = BTreeMap<String, Option<ModelParams>>;
 
-fn variants(top: &Fields<'_, '_>, devices: &Devices, with_files: bool) -> Option<Vec<Variant>> {
+fn variants(
+    top: &Fields<'_, '_>,
+    devices: &Devices,
+    with_files: bool,
+) -> (Vec<String>, Option<Vec<Variant>>) {
     let tables = top.tables("variant", Table::Variant);
     if tables.is_empty() && top.value("variant").is_some() {
         top.wrong("variant", "there is no [[variant]] to run", "");
@@ -299,7 +304,7 @@ fn variants(top: &Fields<'_, '_>, devices: &Devices, with_files: bool) -> Option
             variant(fields, name, devices, with_files)
         })
         .collect();
-    read.into_iter().collect()
+    (names, read.into_iter().collect())
 }
 
 fn variant(
@@ -384,13 +389,13 @@ fn check_options(fields: &Fields<'_, '_>, mkfs: Option<&str>, mount: Option<&str
     }
 }
 
-fn published(top: &Fields<'_, '_>, variants: Option<&[Variant]>) -> Option<Vec<Published>> {
+fn published(top: &Fields<'_, '_>, variants: &[String]) -> Option<Vec<Published>> {
     let tables = top.tables("published", Table::Published);
     let read: Vec<_> = tables.iter().map(|fields| one_published(fields, variants)).collect();
     read.into_iter().collect()
 }
 
-fn one_published(fields: &Fields<'_, '_>, variants: Option<&[Variant]>) -> Option<Published> {
+fn one_published(fields: &Fields<'_, '_>, variants: &[String]) -> Option<Published> {
     let test: Option<String> = fields.take("test");
     if let Some(test) = test.as_ref().filter(|t| !test_names().contains(&t.as_str())) {
         fields.wrong(
@@ -399,10 +404,8 @@ fn one_published(fields: &Fields<'_, '_>, variants: Option<&[Variant]>) -> Optio
             did_you_mean(test, test_names()),
         );
     }
-    if let (Some(DeValue::Table(map)), Some(variants)) =
-        (fields.value("kb_per_s").map(Spanned::get_ref), variants)
-    {
-        let known = || variants.iter().map(|v| v.name.as_str());
+    if let Some(DeValue::Table(map)) = fields.value("kb_per_s").map(Spanned::get_ref) {
+        let known = || variants.iter().map(String::as_str);
         for key in map.keys().filter(|key| !known().any(|name| name == key.get_ref())) {
             let help = did_you_mean(key.get_ref(), known());
             let what = format!("there is no variant `{}`", key.get_ref());

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use steadfast_block::rng::Rng;
+use steadfast_runtime::random_u64;
 
 use super::geometry::Track;
 use super::mechanics::Transfer;
@@ -102,7 +103,8 @@ pub(super) struct Drive {
     track: Track,
     /// Whether the last transfer was out of the buffer.
     wrote_out: bool,
-    /// Decides how long each seek really takes; the same for every run.
+    /// Decides how long each seek really takes. In a simulation its seed follows from that of the
+    /// simulation, so another seed is another run of the same drive.
     luck: Rng,
     link_in_free_ns: u64,
     link_out_free_ns: u64,
@@ -121,7 +123,7 @@ impl Drive {
             doing: Doing::Nothing,
             track: Track { cylinder: 0, head: 0 },
             wrote_out: false,
-            luck: Rng::new(0),
+            luck: Rng::new(random_u64()),
             link_in_free_ns: 0,
             link_out_free_ns: 0,
             p,

@@ -64,6 +64,10 @@ pub enum Places {
     /// places: just before a flush has ended, and just after a write that is durable by itself.
     /// There the most is in doubt, and what relies on an order that was not kept is seen.
     Boundaries,
+    /// While something was acknowledged and not promised (see [`Judge::unsynced`]): every second
+    /// cut evenly over that time, the others evenly over what happened in it. No cut, if that was
+    /// never so.
+    Unsynced,
 }
 
 /// How to cut.
@@ -142,7 +146,7 @@ pub(crate) fn each_state(recorded: &Recorded, plan: &Plan, visit: &mut dyn FnMut
     let Recorded { bases, recording, .. } = recorded;
     let mut followed: Vec<Followed> =
         bases.iter().map(|base| Followed { base: base.clone(), settled: 0 }).collect();
-    for (tick, number) in instants(recording, plan).into_iter().zip(0u64..) {
+    for (tick, number) in instants(recorded, plan).into_iter().zip(0u64..) {
         let mut choices = Rng::new(plan.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f));
         let (contents, kept) = followed
             .iter_mut()
@@ -216,8 +220,12 @@ impl Trial<'_> {
 /// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the time, the others
 /// evenly over what happened, so that the long quiet parts and the short busy ones both get their
 /// share.
-fn instants(recording: &Recording, plan: &Plan) -> Vec<u64> {
+fn instants(recorded: &Recorded, plan: &Plan) -> Vec<u64> {
+    let recording = &recorded.recording;
     let mut rng = Rng::new(plan.seed);
+    if plan.places == Places::Unsynced {
+        return unsynced_instants(recorded, plan.cuts, &mut rng);
+    }
     let boundaries = recording.boundaries();
     if plan.places == Places::Boundaries && !boundaries.is_empty() {
         let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
@@ -238,6 +246,41 @@ fn instants(recording: &Recording, plan: &Plan) -> Vec<u64> {
         .collect();
     cuts.sort_unstable();
     cuts
+}
+
+/// Where to cut for [`Places::Unsynced`], ascending.
+fn unsynced_instants(recorded: &Recorded, cuts: u64, rng: &mut Rng) -> Vec<u64> {
+    let recording = &recorded.recording;
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let within = |(from, to): (u64, u64)| (from.max(first), to.min(last));
+    let ticks: Vec<(u64, u64)> =
+        recorded.judge.unsynced().into_iter().map(within).filter(|(from, to)| from < to).collect();
+    let time = |tick| recording.time_of(tick).0;
+    let times: Vec<(u64, u64)> = ticks.iter().map(|(from, to)| (time(*from), time(*to))).collect();
+    let mut cuts: Vec<u64> = (0..cuts)
+        .filter_map(|i| {
+            let (drawn_from, by_time) = if i % 2 == 0 { (&times, true) } else { (&ticks, false) };
+            let (number, at) = drawn(drawn_from, rng)?;
+            let tick = if by_time { recording.cut_at(Nanos(at)) } else { at };
+            let (from, to) = ticks[number];
+            Some(tick.clamp(from, to))
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+/// A value out of ranges, evenly, and the range that it is from.
+fn drawn(ranges: &[(u64, u64)], rng: &mut Rng) -> Option<(usize, u64)> {
+    let all: u64 = ranges.iter().map(|(from, to)| to - from).sum();
+    let mut rest = rng.below(all.max(1));
+    ranges.iter().enumerate().find_map(|(number, (from, to))| {
+        if rest < to - from {
+            return Some((number, from + rest));
+        }
+        rest -= to - from;
+        None
+    })
 }
 
 /// A device's contents as far as no later cut can doubt them.

@@ -23,6 +23,9 @@ pub struct Cut {
     pub recovery: Duration,
     /// Durable writes missing.
     pub broken_promises: u64,
+    /// Bytes of acknowledged writes that no promise covered at the cut: the most that it may take.
+    /// Counted by [`Unsynced`](crate::unsynced::Unsynced) only.
+    pub unsynced_bytes: u64,
     /// Acknowledged writes missing, in whole or in part.
     pub lost_operations: u64,
     /// Their missing bytes.

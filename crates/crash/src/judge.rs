@@ -36,6 +36,12 @@ pub trait Judge: Send + Sync {
     /// that was promised is missing until somebody repairs it by hand. Says nothing unless implemented.
     fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
 
+    /// The ticks `[from, to)`, ascending, between which a cut finds something acknowledged that was
+    /// not promised: where [`Places::Unsynced`](crate::explore::Places::Unsynced) cuts.
+    fn unsynced(&self) -> Vec<(u64, u64)> {
+        Vec::new()
+    }
+
     /// The calls of the workload as far as they are remembered, in the order in which they were
     /// made: to tell what came before a cut.
     fn calls(&self) -> Vec<Call> {

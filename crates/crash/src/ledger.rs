@@ -111,6 +111,11 @@ impl Ledger {
         }
     }
 
+    /// Looks at everything noted so far, without a copy of it.
+    pub fn with_files<T>(&self, look: impl FnOnce(&BTreeMap<FileName, Vec<Operation>>) -> T) -> T {
+        look(&self.files.lock())
+    }
+
     /// Everything noted so far.
     pub fn files(&self) -> BTreeMap<FileName, Vec<Operation>> {
         self.files.lock().clone()

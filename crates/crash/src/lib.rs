@@ -15,3 +15,4 @@ pub mod program;
 pub mod risk;
 pub mod shrink;
 pub mod small;
+pub mod unsynced;

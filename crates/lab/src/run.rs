@@ -10,6 +10,7 @@ mod files;
 mod gather;
 mod jobs;
 mod kernel;
+mod loss;
 mod machine;
 mod power;
 mod real;
@@ -27,7 +28,7 @@ use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
 
 use crate::LabError;
-use crate::results::{FilesRow, Results, RiskRow, Row};
+use crate::results::{FilesRow, LossRow, Results, RiskRow, Row};
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 use crate::size;
 use real::{Real, Reals};
@@ -67,6 +68,8 @@ enum Outcome {
         rows: Vec<Row>,
         virtual_seconds: f64,
         notes: Vec<String>,
+        /// What cuts took from that very run.
+        loss: Option<Box<LossRow>>,
     },
     Risk(Box<RiskRow>),
     /// Speed and power cuts of one and the same run.

@@ -11,7 +11,7 @@ pub mod summary;
 use serde::Serialize;
 
 pub use rows::{
-    Clock, ControlRow, Figure, FilesRow, Point, Ratio, RiskRow, Row, Took, VariantInfo,
+    Clock, ControlRow, Figure, FilesRow, LossRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo,
 };
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 
@@ -65,6 +65,8 @@ pub struct Run {
     pub files: Vec<FilesRow>,
     /// The data loss at power failure, a row a variant.
     pub risk: Vec<RiskRow>,
+    /// What power cuts took from the measured runs themselves, a row a variant.
+    pub loss: Vec<LossRow>,
     /// Speed beside exposure, for the variants that have both.
     pub speed_and_exposure: Vec<Point>,
 }

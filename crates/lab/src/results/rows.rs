@@ -131,6 +131,41 @@ pub struct RiskRow {
     pub findings: Vec<String>,
 }
 
+/// What power cuts took from the measured run itself, cut while something acknowledged was unsynced.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LossRow {
+    /// Variant's name.
+    pub variant: String,
+    /// Cuts made, all while something was acknowledged and not promised. 0: that was never so, and
+    /// no cut takes anything that had been acknowledged.
+    pub cuts: u64,
+    /// Bytes of the run's files together: what a cut could take at the most.
+    pub data_bytes: u64,
+    /// The share of the run's time in which something was acknowledged and not promised, 0 to 1.
+    pub unsynced_share: f64,
+    /// Acknowledged bytes that no promise covered at the cuts.
+    pub unsynced_bytes: Percentiles,
+    /// Bytes of them that the cuts took, to 256 KiB.
+    pub bytes: Percentiles,
+    /// Milliseconds from the oldest acknowledged write that was lost to the cut.
+    pub ms: Percentiles,
+    /// Cuts after which the structure was damaged.
+    pub damage: Rate,
+    /// Whether more was logged than the journal holds.
+    pub journal_wrapped: bool,
+    /// Of the cuts after that: the steady state. `null`: the run is too short for it.
+    pub steady: Option<SteadyLoss>,
+}
+
+/// What cuts took in the steady state, after the journal had wrapped.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SteadyLoss {
+    /// Bytes, as in [`LossRow`].
+    pub bytes: Percentiles,
+    /// Milliseconds, as in [`LossRow`].
+    pub ms: Percentiles,
+}
+
 /// A control of a variant: the same run without something that its promises stand on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ControlRow {

@@ -5,16 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
-use steadfast_ext4::fs::Ext4;
+use steadfast_crash::explore::Recorded;
 use steadfast_ext4::mkfs::Contents;
-use steadfast_pagecache::Settings;
 use steadfast_runtime::{Nanos, Sim, now};
 use steadfast_vfs::FileSystem;
 
+use super::loss::{self, Recording};
+use super::machine::{Modelled, RecordedDevices};
 use super::{Outcome, Report, Setting};
 use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{Scenario, Variant};
-use crate::stack::{Devices, make, mount_options};
+use crate::stack::{Devices, make};
 
 /// Runs it and turns the results into rows.
 pub(super) fn run(
@@ -23,44 +24,69 @@ pub(super) fn run(
     variant: &Variant,
     report: Report,
 ) -> Result<Outcome, String> {
-    let scenario = setting.measured.clone();
     let memory = setting.page_cache_bytes(iozone);
-    let (iozone, v) = (iozone.clone(), variant.clone());
-    let sim = Sim::new(setting.options.seed).cpus(scenario.machine.cpus);
-    let ran = sim.run(move || simulated(&scenario, &v, &iozone, memory, report));
-    let (results, virtual_seconds) = ran.map_err(|e| e.to_string())??;
+    let machine =
+        || Modelled { scenario: setting.measured.clone(), variant: variant.clone(), memory };
+    let is_cut = variant.run.risk() && setting.cuts > 0 && setting.scenario.workload.loss_cuts > 0;
+    let (inner, iozone_options) = (machine(), iozone.clone());
+    let measured: Report = {
+        let report = Arc::clone(&report);
+        Arc::new(move |share| report(if is_cut { share * 0.7 } else { share }))
+    };
+    let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine.cpus);
+    let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
+    let (results, virtual_seconds, recorded) = ran.map_err(|e| e.to_string())??;
+    let loss = recorded.map(|recorded| {
+        let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
+        let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
+        loss::cut(setting, variant, machine(), recorded, files * iozone.file_bytes, &rest)
+    });
     let rows = results
         .runs
         .iter()
         .flat_map(|r| &r.tests)
         .filter_map(|t| row(&setting.scenario, variant, t))
         .collect();
-    Ok(Outcome::Speed { rows, virtual_seconds, notes: results.notes })
+    Ok(Outcome::Speed { rows, virtual_seconds, notes: results.notes, loss: loss.map(Box::new) })
 }
 
+/// The benchmark in the caller's simulation: what it measured, the virtual seconds it took, and
+/// the run to be cut, if it is to be. Recording takes no virtual time.
 fn simulated(
-    scenario: &Scenario,
-    variant: &Variant,
+    machine: &Modelled,
     iozone: &iozone::Options,
-    memory: u64,
+    record: bool,
     report: Report,
-) -> Result<(iozone::Results, f64), String> {
-    let devices = Devices::build(scenario, variant)?;
-    let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
-    make(&disk, journal.as_ref(), variant, Contents::Zeros)?;
-    let mut options = mount_options(&variant.mount)?;
-    options.journal_device = journal;
-    options.page_cache = Settings { memory_bytes: memory, ..options.page_cache };
-    let fs = Ext4::mount(disk, options).map_err(|e| e.to_string())?;
+) -> Result<(iozone::Results, f64, Option<Recorded>), String> {
+    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    let (log, wrapped) = match record {
+        true => {
+            let (log, devices) = Recording::devices(machine, &devices);
+            (Some(log), devices)
+        }
+        false => {
+            let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
+            (None, RecordedDevices { disk, journal })
+        }
+    };
+    make(&wrapped.disk, wrapped.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+    let recording = log.map(|log| Recording::begin(log, &devices));
+    let fs = machine.mount(&wrapped)?;
     let began = now();
-    let observer = Arc::new(Counter::new(iozone, report));
-    let surroundings = Surroundings { memory_bytes: Some(memory), ..Surroundings::default() };
+    let counter: Arc<dyn Observer> = Arc::new(Counter::new(iozone, report));
+    let observer = match &recording {
+        Some(recording) => recording.watch(&fs, counter),
+        None => counter,
+    };
+    let surroundings =
+        Surroundings { memory_bytes: Some(machine.memory), ..Surroundings::default() };
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let results = iozone::run(shared, "", iozone, &surroundings, Some(observer))
         .map_err(|e| e.to_string())?;
     let virtual_seconds = (now() - began).as_secs_f64();
+    let recorded = recording.map(Recording::end).transpose()?;
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
-    Ok((results, virtual_seconds))
+    Ok((results, virtual_seconds, recorded))
 }
 
 /// Counts finished tests and writes, for the progress.

@@ -96,6 +96,7 @@ impl Gathered {
             ratios: Vec::new(),
             files: Vec::new(),
             risk: Vec::new(),
+            loss: Vec::new(),
             speed_and_exposure: Vec::new(),
         };
         Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
@@ -105,7 +106,8 @@ impl Gathered {
         let name = || variant.name.clone();
         let run = &mut self.run;
         match outcome {
-            Outcome::Speed { rows, virtual_seconds, notes } => {
+            Outcome::Speed { rows, virtual_seconds, notes, loss } => {
+                run.loss.extend(loss.map(|row| *row));
                 run.rows.extend(rows);
                 run.took.push(Took { variant: name(), virtual_seconds });
                 self.notes.extend(notes.into_iter().map(Note::remark));

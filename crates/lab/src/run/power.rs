@@ -75,23 +75,31 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
     log.pause(false);
     let fs = machine.mount(&recorded)?;
-    let ledger = Arc::new(Ledger::new(&log));
-    let observer = Arc::new(Account { ledger: Arc::clone(&ledger), open: Mutex::default() });
+    let account = Arc::new(Account::new(Ledger::new(&log)));
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    iozone::run(shared, "", iozone, &Surroundings::default(), Some(observer.clone()))
+    iozone::run(shared, "", iozone, &Surroundings::default(), Some(account.clone()))
         .map_err(|e| e.to_string())?;
     let recording = log.take();
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
-    drop(observer);
-    let ledger = Arc::into_inner(ledger).ok_or("the workload still runs")?;
-    Ok(Recorded { bases, recording, judge: Arc::new(ledger) })
+    let account = Arc::into_inner(account).ok_or("the workload still runs")?;
+    Ok(Recorded { bases, recording, judge: Arc::new(account.into_ledger()) })
 }
 
 /// Carries what the benchmark says to the ledger.
-struct Account {
-    ledger: Arc<Ledger>,
+pub(super) struct Account {
+    ledger: Ledger,
     /// One open call a file: calls on a file come from one task, one after the other.
     open: Mutex<std::collections::BTreeMap<String, Started>>,
+}
+
+impl Account {
+    pub fn new(ledger: Ledger) -> Account {
+        Account { ledger, open: Mutex::default() }
+    }
+
+    pub fn into_ledger(self) -> Ledger {
+        self.ledger
+    }
 }
 
 impl Observer for Account {

@@ -164,6 +164,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "loss_cuts",
+        Default("24"),
+        "With `iozone`: cuts of the measured run itself, while something acknowledged is unsynced \
+         (docs/risk.md).",
+    ),
+    key(
+        Table::Workload,
         "kernel_cuts",
         Optional("`cuts`"),
         "Cuts of a variant with `kernel`, each of which is a mount in real time.",

@@ -234,7 +234,7 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let [quick_size, risk_size] = sizes;
     let quick_scales_disks = fields.take("quick_scales_disks");
     let (cuts, lying_cuts_per_4) = (fields.take("cuts"), fields.take("lying_cuts_per_4"));
-    let kernel_cuts = fields.take("kernel_cuts");
+    let (kernel_cuts, loss_cuts) = (fields.take("kernel_cuts"), fields.take("loss_cuts"));
     Some(Workload {
         iozone: line,
         quick_size,
@@ -246,6 +246,7 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         },
         cuts: cuts?,
         kernel_cuts,
+        loss_cuts: loss_cuts?,
         lying_cuts_per_4: lying_cuts_per_4?,
     })
 }

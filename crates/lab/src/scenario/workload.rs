@@ -20,6 +20,8 @@ pub struct Workload {
     pub files: Option<FilesSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
+    /// With `iozone`: cuts of the measured run itself, to see what they take (default 24). 0: none.
+    pub loss_cuts: u64,
     /// Cuts of a variant of the kernel's, each of which takes a mount in real time; as many as the
     /// others have if it is absent.
     pub kernel_cuts: Option<u64>,

@@ -131,7 +131,7 @@ fn two_digits(percent: f64) -> String {
 }
 
 /// Bytes with a binary unit.
-fn bytes(n: f64) -> String {
+pub(super) fn bytes(n: f64) -> String {
     match n {
         n if n >= 1024.0 * 1024.0 => format!("{:.1} MiB", n / 1024.0 / 1024.0),
         n if n >= 1024.0 => format!("{:.0} KiB", n / 1024.0),

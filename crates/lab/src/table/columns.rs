@@ -2,8 +2,10 @@
 //!
 //! A new figure in a table is one line here. The heading says which clock a time is of.
 
-use super::cell::{Cell, Unit};
-use crate::results::{ControlRow, FilesRow, Percentiles, Point, RiskRow};
+use super::cell::{Cell, Unit, bytes};
+use crate::results::{
+    ControlRow, FilesRow, LossRow, Percentiles, Point, RiskRow, SteadyLoss,
+};
 
 /// A column's figure in one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +77,35 @@ fn control(heading: &str, row: Option<&ControlRow>) -> Column {
 
 fn only_wide(column: Column) -> Column {
     Column { wide: true, ..column }
+}
+
+/// What cuts took from the measured run itself.
+pub fn loss(r: &LossRow) -> Vec<Column> {
+    // As much as there was: it says nothing of what a larger run would lose.
+    let all = r.bytes.max() >= r.data_bytes as f64;
+    let most = match all {
+        true => Cell::Text(format!(">= {}: all", bytes(r.bytes.max()))),
+        false => Cell::of(r.bytes.max(), Unit::Bytes),
+    };
+    let not_reached = || Cell::Text("not reached".into());
+    let steady = |value: fn(&SteadyLoss) -> f64| {
+        r.steady.as_ref().map_or_else(not_reached, |s| Cell::of(value(s), Unit::Bytes))
+    };
+    let steady_cuts = r.steady.as_ref().map_or(0, |s| s.bytes.n());
+    vec![
+        wide("data", Cell::of(r.data_bytes as f64, Unit::Bytes)),
+        always("time with unsynced data, %", Cell::plain(r.unsynced_share * 100.0, 1)),
+        always("cuts in it", Cell::count(r.cuts)),
+        wide("unsynced p50", Cell::of(r.unsynced_bytes.p50(), Unit::Bytes)),
+        always("lost p50", Cell::of(r.bytes.p50(), Unit::Bytes)),
+        always("lost, most", most),
+        wide("lost, age ms p50", Cell::plain(r.ms.p50(), 0)),
+        always("lost, age ms, most", Cell::plain(r.ms.max(), 0)),
+        wide("cuts in steady state", Cell::count(steady_cuts)),
+        always("steady state: lost p50", steady(|s| s.bytes.p50())),
+        always("steady state: lost, most", steady(|s| s.bytes.max())),
+        wide("damage, cuts", Cell::Rate(r.damage)),
+    ]
 }
 
 /// What was found after recovery, and the recovery itself.

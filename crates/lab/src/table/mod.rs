@@ -70,6 +70,13 @@ pub fn grids(results: &Results) -> Vec<Grid> {
         ratios(results),
         speeds(results),
         by_variant("speed", results, |run| &run.files, |f| &f.variant, columns::files),
+        by_variant(
+            "loss of the measured run",
+            results,
+            |run| &run.loss,
+            |r| &r.variant,
+            columns::loss,
+        ),
         by_variant("data loss", results, |run| &run.risk, |r| &r.variant, columns::exposure),
         by_variant("after recovery", results, |run| &run.risk, |r| &r.variant, columns::found),
         by_variant(

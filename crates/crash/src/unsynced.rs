@@ -1,0 +1,260 @@
+//! What a cut takes of work that nobody had been promised, of runs too large to be read whole.
+//!
+//! The [`Ledger`](crate::ledger::Ledger) as a judge reads every byte of every file, after each
+//! cut. This one reads only where the newest acknowledged write was not promised durable at the
+//! cut, and there one sector of each 256 KiB: enough to tell how much is missing, to that unit. It
+//! says nothing of promises.
+
+use std::collections::BTreeMap;
+
+use steadfast_block::pattern::{self, SECTOR, Stamp};
+use steadfast_devices::filter::record::Moment;
+use steadfast_vfs::path::resolve;
+use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags};
+
+use crate::figures::Cut;
+use crate::judge::Judge;
+use crate::ledger::{Action, Ledger, Operation};
+
+/// Bytes of which one sector is read.
+const PIECE: u64 = 256 << 10;
+
+/// Judges what is missing of the work that was not promised.
+pub struct Unsynced(pub Ledger);
+
+/// A place of a file whose newest content was acknowledged and not promised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct AtRisk {
+    from: u64,
+    to: u64,
+    /// The write, by its number in the file's account.
+    write: usize,
+}
+
+impl Judge for Unsynced {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        self.0.with_files(|files| {
+            for (name, ops) in files {
+                if let Err(e) = look(fs, name, ops, at, cut) {
+                    cut.damage.push(format!("{name} cannot be read after recovery: {e}"));
+                }
+            }
+        });
+    }
+
+    fn judge_refused(&self, at: Moment, cut: &mut Cut) {
+        self.0.with_files(|files| {
+            for ops in files.values() {
+                let mut last = None;
+                for place in at_risk(ops, at.tick) {
+                    if last.replace(place.write) != Some(place.write) {
+                        cut.lost_operations += 1;
+                    }
+                    count(&ops[place.write], place, true, cut);
+                }
+            }
+        });
+    }
+
+    fn unsynced(&self) -> Vec<(u64, u64)> {
+        self.0.with_files(|files| merged(files.values().flat_map(|ops| times(ops)).collect()))
+    }
+}
+
+fn look(
+    fs: &dyn FileSystem,
+    name: &str,
+    ops: &[Operation],
+    at: Moment,
+    cut: &mut Cut,
+) -> Result<(), FsError> {
+    let places = at_risk(ops, at.tick);
+    if places.is_empty() {
+        return Ok(());
+    }
+    let file = match resolve(fs, name.as_bytes(), true) {
+        Ok(attr) => Some(fs.open(attr.ino, OpenFlags::READ)?),
+        Err(FsError::NotFound) => None,
+        Err(e) => return Err(e),
+    };
+    let mut last = None;
+    for place in places {
+        let op = &ops[place.write];
+        let missing = match file {
+            Some(fh) => !holds(fs, fh, op, place)?,
+            None => true,
+        };
+        // One write may be at risk in several places.
+        if missing && last.replace(place.write) != Some(place.write) {
+            cut.lost_operations += 1;
+        }
+        count(op, place, missing, cut);
+    }
+    file.map_or(Ok(()), |fh| fs.release(fh))
+}
+
+fn count(op: &Operation, place: AtRisk, missing: bool, cut: &mut Cut) {
+    let bytes = place.to - place.from;
+    cut.unsynced_bytes += bytes;
+    if missing {
+        cut.lost_bytes += bytes;
+        if let Some(acknowledged) = op.acknowledged {
+            cut.lost_age = cut.lost_age.max(cut.at.since(acknowledged.at));
+        }
+    }
+}
+
+/// Whether the last sector of a place holds what was written there.
+fn holds(fs: &dyn FileSystem, fh: Fh, op: &Operation, place: AtRisk) -> Result<bool, FsError> {
+    let Action::Write { tag, .. } = op.action else { return Ok(true) };
+    let position = place.to - SECTOR as u64;
+    let held = fs.read(fh, position, SECTOR)?;
+    Ok(pattern::stamp_of(&held) == Some(Stamp { tag, position }))
+}
+
+/// The places at risk at a tick, in pieces, in the order of the file.
+fn at_risk(ops: &[Operation], tick: u64) -> Vec<AtRisk> {
+    let started = ops.partition_point(|op| op.started.tick < tick);
+    let mut covered = Covered::default();
+    let mut places = Vec::new();
+    for (write, op) in ops[..started].iter().enumerate().rev() {
+        let Action::Write { offset, len, .. } = op.action else { break };
+        let acknowledged = op.acknowledged.is_some_and(|a| a.tick < tick);
+        let promised = op.durable.is_some_and(|d| d.tick < tick);
+        let own = covered.add(offset, offset + len);
+        if acknowledged && !promised {
+            for (mut from, end) in own {
+                while from < end {
+                    let to = (from - from % PIECE + PIECE).min(end);
+                    places.push(AtRisk { from, to, write });
+                    from = to;
+                }
+            }
+        }
+    }
+    places.sort_unstable_by_key(|place| place.from);
+    places
+}
+
+/// Ranges of a file that newer writes have taken, merged.
+#[derive(Default)]
+struct Covered(BTreeMap<u64, u64>);
+
+impl Covered {
+    /// Adds a range; what of it was not covered before.
+    fn add(&mut self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let (mut own, mut at, mut start, mut end) = (Vec::new(), from, from, to);
+        let before = self.0.range(..=from).next_back().map(|(s, e)| (*s, *e));
+        let touching = before.filter(|(_, e)| *e >= from).map_or(from, |(s, _)| s);
+        let over: Vec<(u64, u64)> = self.0.range(touching..=to).map(|(s, e)| (*s, *e)).collect();
+        for (s, e) in over {
+            if s > at {
+                own.push((at, s));
+            }
+            at = at.max(e);
+            (start, end) = (start.min(s), end.max(e));
+            self.0.remove(&s);
+        }
+        if at < to {
+            own.push((at, to));
+        }
+        self.0.insert(start, end);
+        own
+    }
+}
+
+/// From when to when something of a file was acknowledged and not promised, write by write.
+fn times(ops: &[Operation]) -> Vec<(u64, u64)> {
+    let mut emptied = u64::MAX;
+    let mut times = Vec::new();
+    for op in ops.iter().rev() {
+        match (op.action, op.acknowledged) {
+            (Action::Truncate, _) => emptied = op.started.tick,
+            (Action::Write { .. }, Some(from)) => {
+                // A synchronous write is promised when it returns: at the same tick.
+                let to = op.durable.map_or(u64::MAX, |d| d.tick).min(emptied);
+                if to > from.tick {
+                    times.push((from.tick + 1, to));
+                }
+            }
+            (Action::Write { .. }, None) => {}
+        }
+    }
+    times
+}
+
+/// Overlapping ranges made one, ascending.
+fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut all: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in ranges {
+        match all.last_mut() {
+            Some((_, end)) if *end >= from => *end = (*end).max(to),
+            _ => all.push((from, to)),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_runtime::Nanos;
+
+    use super::*;
+
+    fn moment(tick: u64) -> Moment {
+        Moment { tick, at: Nanos(tick) }
+    }
+
+    fn write(offset: u64, len: u64, ticks: [u64; 2], durable: Option<u64>) -> Operation {
+        Operation {
+            action: Action::Write { offset, len, tag: ticks[0] },
+            started: moment(ticks[0]),
+            acknowledged: Some(moment(ticks[1])),
+            durable: durable.map(moment),
+        }
+    }
+
+    #[test]
+    fn the_newest_write_answers_for_its_place() {
+        let ops = [
+            write(0, 4096, [1, 2], Some(9)),
+            write(1024, 1024, [3, 4], Some(4)),
+            write(8192, PIECE, [5, 6], None),
+        ];
+        let places = |tick| -> Vec<(u64, u64, usize)> {
+            at_risk(&ops, tick).iter().map(|p| (p.from, p.to, p.write)).collect()
+        };
+        assert_eq!(places(3), [(0, 4096, 0)]);
+        let later = [(8192, PIECE, 2), (PIECE, PIECE + 8192, 2)];
+        assert_eq!(places(7), [[(0, 1024, 0), (2048, 4096, 0)], later].concat());
+        assert_eq!(places(10), later);
+        // Not yet acknowledged: nothing to lose, but it has taken the place.
+        assert_eq!(places(6), [(0, 1024, 0), (2048, 4096, 0)]);
+    }
+
+    #[test]
+    fn it_is_at_risk_from_the_answer_to_the_promise() {
+        let truncate = Operation { action: Action::Truncate, ..write(0, 0, [20, 21], None) };
+        let ops = [
+            write(0, 512, [1, 2], Some(2)),
+            write(0, 512, [3, 4], Some(9)),
+            write(512, 512, [5, 6], None),
+            truncate,
+        ];
+        assert_eq!(merged(times(&ops)), [(5, 20)]);
+        assert_eq!(merged(times(&ops[..2])), [(5, 9)]);
+        assert_eq!(merged(times(&ops[..1])), []);
+    }
+
+    #[test]
+    fn ranges_are_merged_and_the_new_part_is_told() {
+        let mut covered = Covered::default();
+        assert_eq!(covered.add(10, 20), [(10, 20)]);
+        assert_eq!(covered.add(30, 40), [(30, 40)]);
+        assert_eq!(covered.add(15, 35), [(20, 30)]);
+        assert_eq!(covered.add(0, 50), [(0, 10), (40, 50)]);
+        assert_eq!(covered.add(5, 45), []);
+        assert_eq!(covered.0, BTreeMap::from([(0, 50)]));
+    }
+}

@@ -1,0 +1,176 @@
+//! What power cuts take from the measured run itself: of its own size, on its own devices, with
+//! its own page cache.
+//!
+//! The run that is judged byte by byte (see `power`) is small, so what a cut takes of it is
+//! bounded by its size. Here the benchmark whose speed is told is recorded, and cut while
+//! something was acknowledged and not promised; of that is read how much is missing.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use steadfast_bench::iozone::{Call, Observer};
+use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
+use steadfast_crash::figures::Cut;
+use steadfast_crash::ledger::Ledger;
+use steadfast_crash::unsynced::Unsynced;
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_devices::store::Store;
+use steadfast_ext4::fs::Ext4;
+use steadfast_runtime::Nanos;
+
+use super::machine::{Modelled, RecordedDevices};
+use super::power::{Account, plan};
+use super::{Report, Setting};
+use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
+use crate::scenario::Variant;
+use crate::stack::Devices;
+
+/// Label of the note that the journal has wrapped.
+const WRAPPED: u64 = 0x77_7261_7070;
+
+/// A benchmark while it is recorded.
+pub(super) struct Recording {
+    log: RecordLog,
+    bases: Vec<Store>,
+    account: Arc<Account>,
+}
+
+impl Recording {
+    /// Puts a recording over the devices.
+    pub fn devices(machine: &Modelled, devices: &Devices) -> (RecordLog, RecordedDevices) {
+        let log = RecordLog::new();
+        log.pause(true);
+        let recorded = machine.recorded(devices, &log);
+        (log, recorded)
+    }
+
+    /// Begins, on devices that hold the new file system and do nothing.
+    pub fn begin(log: RecordLog, devices: &Devices) -> Recording {
+        log.pause(false);
+        let bases = devices.all().map(|d| d.contents()).collect();
+        let account = Arc::new(Account::new(Ledger::new(&log)));
+        Recording { log, bases, account }
+    }
+
+    /// Who is to be told of the benchmark's calls.
+    pub fn watch(&self, fs: &Arc<Ext4>, also: Arc<dyn Observer>) -> Arc<dyn Observer> {
+        Arc::new(Watch {
+            account: Arc::clone(&self.account),
+            also,
+            log: self.log.clone(),
+            fs: Arc::clone(fs),
+            calls: AtomicU64::new(0),
+            wrapped: AtomicU64::new(0),
+        })
+    }
+
+    /// Ends it: the run, ready to be cut.
+    pub fn end(self) -> Result<Recorded, String> {
+        let recording = self.log.take();
+        let account = Arc::into_inner(self.account).ok_or("the workload still runs")?;
+        let judge = Arc::new(Unsynced(account.into_ledger()));
+        Ok(Recorded { bases: self.bases, recording, judge })
+    }
+}
+
+/// Tells the account and another of each call, and notes when the journal has wrapped.
+struct Watch {
+    account: Arc<Account>,
+    also: Arc<dyn Observer>,
+    log: RecordLog,
+    fs: Arc<Ext4>,
+    calls: AtomicU64,
+    wrapped: AtomicU64,
+}
+
+impl Watch {
+    /// A journal has wrapped when more was logged than it has blocks.
+    fn look_at_journal(&self) {
+        let asked = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(16);
+        if !asked || self.wrapped.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        let Some(journal) = self.fs.journal() else { return };
+        let stats = journal.stats();
+        let (_, blocks) = journal.usage();
+        if stats.logged_blocks + stats.fast_blocks > u64::from(blocks) {
+            self.wrapped.store(1, Ordering::Relaxed);
+            self.log.note(WRAPPED, [0; 3]);
+        }
+    }
+}
+
+impl Observer for Watch {
+    fn started(&self, call: &Call<'_>) {
+        self.account.started(call);
+        self.also.started(call);
+    }
+
+    fn finished(&self, call: &Call<'_>, at: Nanos, durable: bool) {
+        self.account.finished(call, at, durable);
+        self.also.finished(call, at, durable);
+        self.look_at_journal();
+    }
+
+    fn synced(&self, file: Option<&str>, started: Nanos, at: Nanos) {
+        self.account.synced(file, started, at);
+        self.also.synced(file, started, at);
+    }
+}
+
+/// Cuts the measured run.
+pub(super) fn cut(
+    setting: &Setting,
+    variant: &Variant,
+    machine: Modelled,
+    recorded: Recorded,
+    data_bytes: u64,
+    report: &Report,
+) -> LossRow {
+    let cuts = setting.scenario.workload.loss_cuts;
+    let plan = Plan {
+        places: Places::Unsynced,
+        e2fsck_every: 0,
+        ..plan(cuts, setting.options.seed ^ 0x10_55)
+    };
+    let recording = &recorded.recording;
+    let wrapped = recording.notes().iter().find(|n| n.label == WRAPPED).map(|n| n.moment.tick);
+    let whole = share_unsynced(&recorded);
+    let machine: Arc<dyn Machine> = Arc::new(machine);
+    let figures =
+        explore(&machine, recorded, &plan, &|done| report(done as f64 / cuts.max(1) as f64));
+    let spread = |cuts: &[&Cut], of: fn(&Cut) -> f64| {
+        Percentiles::of(cuts.iter().map(|cut| of(cut)).collect())
+    };
+    let (bytes, ms) = (|c: &Cut| c.lost_bytes as f64, |c: &Cut| c.lost_age.as_secs_f64() * 1e3);
+    let all: Vec<&Cut> = figures.cuts.iter().collect();
+    let steady: Vec<&Cut> =
+        all.iter().filter(|c| wrapped.is_some_and(|tick| c.tick > tick)).copied().collect();
+    LossRow {
+        variant: variant.name.clone(),
+        cuts: all.len() as u64,
+        data_bytes,
+        unsynced_share: whole,
+        unsynced_bytes: spread(&all, |c| c.unsynced_bytes as f64),
+        bytes: spread(&all, bytes),
+        ms: spread(&all, ms),
+        damage: Rate::new(figures.count(|c| !c.damage.is_empty()), all.len() as u64),
+        journal_wrapped: wrapped.is_some(),
+        steady: (!steady.is_empty()).then(|| SteadyLoss {
+            bytes: spread(&steady, bytes),
+            ms: spread(&steady, ms),
+        }),
+    }
+}
+
+/// The share of the run's time in which something was acknowledged and not promised.
+fn share_unsynced(recorded: &Recorded) -> f64 {
+    let recording = &recorded.recording;
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let between = |from: u64, to: u64| {
+        recording.time_of(to.min(last)).since(recording.time_of(from.max(first))).as_secs_f64()
+    };
+    let all = between(first, last);
+    let risky: f64 = recorded.judge.unsynced().iter().map(|(from, to)| between(*from, *to)).sum();
+    if all > 0.0 { risky / all } else { 0.0 }
+}

@@ -1,0 +1,50 @@
+//! What power cuts take from the measured run itself.
+
+use steadfast_devices::model::ModelParams;
+use steadfast_lab::results::Results;
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::table::{Layout, text};
+use steadfast_lab::{RunOptions, run};
+
+/// Two variants of nvram-journal at a small size; so many cuts of the measured run.
+fn results(loss_cuts: u64) -> Results {
+    let mut scenario = Scenario::find("nvram-journal").unwrap();
+    scenario.variants.retain(|v| ["internal", "external-data"].contains(&v.name.as_str()));
+    assert_eq!(scenario.variants.len(), 2);
+    scenario.workload.quick_size = Some("8m".into());
+    scenario.workload.quick_scales_disks = false;
+    scenario.workload.risk_size = Some("512k".into());
+    scenario.workload.loss_cuts = loss_cuts;
+    for device in scenario.devices.values_mut() {
+        match device {
+            ModelParams::Hdd(disk) => disk.sectors = 6_000_000,
+            // More is logged than it holds.
+            ModelParams::Nvram(card) => card.size_mib = 16,
+            _ => {}
+        }
+    }
+    let options = RunOptions { cuts: Some(2), seed: 5, ..RunOptions::default() };
+    run(&scenario, &options, &|_, _| ()).unwrap()
+}
+
+#[test]
+fn the_measured_run_is_cut_and_recording_it_changes_no_figure() {
+    let (cut, plain) = (results(12), results(0));
+    let (cut_text, cut, plain) = (text(&cut, Layout::default()), cut.only(), plain.only());
+    assert_eq!(cut.rows, plain.rows);
+    assert!(plain.loss.is_empty());
+    assert_eq!(cut.loss.len(), 2);
+    for r in &cut.loss {
+        assert_eq!((r.cuts, r.damage.events, r.data_bytes), (12, 0, 24 << 20), "{r:#?}");
+        // IOzone's stdio tests are not synchronous: until their fsync all may be lost.
+        assert!(r.unsynced_share > 0.0 && r.unsynced_share < 0.5, "{r:#?}");
+        assert!(r.unsynced_bytes.max() > 0.0, "{r:#?}");
+        assert!(r.bytes.max() > 0.0 && r.bytes.max() <= r.unsynced_bytes.max(), "{r:#?}");
+        assert!(r.ms.max() > 0.0, "{r:#?}");
+    }
+    let of = |name: &str| cut.loss.iter().find(|r| r.variant == name).unwrap();
+    // All data goes through the card's 16 MiB; the metadata do not fill a journal on the disk.
+    assert!(of("external-data").steady.is_some(), "{:#?}", of("external-data"));
+    assert!(of("internal").steady.is_none(), "{:#?}", of("internal"));
+    assert!(cut_text.contains("not reached"), "{cut_text}");
+}

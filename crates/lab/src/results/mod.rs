@@ -11,7 +11,8 @@ pub mod summary;
 use serde::Serialize;
 
 pub use rows::{
-    Clock, ControlRow, Figure, FilesRow, LossRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo,
+    Clock, ControlRow, Figure, FilesRow, LossRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took,
+    VariantInfo,
 };
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 

@@ -156,10 +156,8 @@ pub(super) fn cut(
         ms: spread(&all, ms),
         damage: Rate::new(figures.count(|c| !c.damage.is_empty()), all.len() as u64),
         journal_wrapped: wrapped.is_some(),
-        steady: (!steady.is_empty()).then(|| SteadyLoss {
-            bytes: spread(&steady, bytes),
-            ms: spread(&steady, ms),
-        }),
+        steady: (!steady.is_empty())
+            .then(|| SteadyLoss { bytes: spread(&steady, bytes), ms: spread(&steady, ms) }),
     }
 }
 

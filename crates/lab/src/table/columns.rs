@@ -3,9 +3,7 @@
 //! A new figure in a table is one line here. The heading says which clock a time is of.
 
 use super::cell::{Cell, Unit, bytes};
-use crate::results::{
-    ControlRow, FilesRow, LossRow, Percentiles, Point, RiskRow, SteadyLoss,
-};
+use crate::results::{ControlRow, FilesRow, LossRow, Percentiles, Point, RiskRow, SteadyLoss};
 
 /// A column's figure in one row.
 #[derive(Debug, Clone, PartialEq)]

@@ -73,7 +73,7 @@ enum Outcome {
     },
     Risk(Box<RiskRow>),
     /// Speed and power cuts of one and the same run.
-    Files(Box<FilesRow>, Box<RiskRow>),
+    Files(Vec<FilesRow>, Box<RiskRow>),
     /// This machine cannot run it, and why.
     LeftOut(String),
 }
@@ -209,9 +209,11 @@ impl Setting {
         let done = match (&self.load, part) {
             (Load::Files(workload, _), _) => match self.reals.take(variant) {
                 Some(Real::LeftOut(why)) => Ok(Outcome::LeftOut(why)),
-                Some(Real::Kernel(peer, ran)) => kernel::run(self, variant, (&peer, ran), &report),
-                Some(Real::Ours(speed)) => {
-                    files::run(self, workload, variant, Some(speed), &report)
+                Some(Real::Kernel(speeds, peer, ran)) => {
+                    kernel::run(self, variant, (&speeds, &peer, ran), &report)
+                }
+                Some(Real::Ours { in_process, mounted }) => {
+                    files::run(self, workload, variant, Some([in_process, mounted]), &report)
                 }
                 None => files::run(self, workload, variant, None, &report),
             },

@@ -3,7 +3,7 @@
 //! them.
 
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::{Results, RiskRow};
+use steadfast_lab::results::{Clock, Path, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
@@ -18,6 +18,7 @@ fn small(names: &[&str]) -> Scenario {
     scenario.variants.retain(|v| names.contains(&v.name.as_str()));
     assert_eq!(scenario.variants.len(), names.len());
     scenario.workload.lying_cuts_per_4 = 2;
+    (scenario.workload.speed_runs, scenario.workload.speed_seconds) = (1, 0.2);
     let files = scenario.workload.files.as_mut().unwrap();
     // By rounds, not by time: on a slow machine it takes longer.
     (files.seconds, files.rounds_least, files.pause_ms) = (1.5, 40, 4.0);
@@ -62,10 +63,19 @@ fn the_modes_of_ext4_and_ext2_show_what_is_known_of_them() {
 #[test]
 fn xfs_and_btrfs_are_cut_and_judged_too() {
     // What they are found to break is theirs: nothing of it is asserted.
-    let results = results(&["kernel-xfs", "kernel-btrfs"], 6);
+    let results = results(&["ordered", "kernel-xfs", "kernel-btrfs"], 6);
     for r in &results.only().risk {
         assert_eq!((r.cuts, r.recovery_ms.p50() > 0.0), (6 * soak(), true), "{r:#?}");
         assert!(r.exposure_operations.max() > 0.0, "{r:#?}");
     }
     assert!(results.only().files.iter().all(|f| f.fsyncs > 0 && f.operations_per_s.median() > 0.0));
+    // Ours beside them by both paths, for as many runs, all by the wall clock.
+    let paths = |name: &str| -> Vec<Path> {
+        results.only().files.iter().filter(|f| f.variant == name).map(|f| f.path).collect()
+    };
+    assert_eq!(paths("ordered"), [Path::InProcess, Path::Fuse]);
+    assert_eq!(paths("kernel-xfs"), [Path::Kernel]);
+    assert!(results.only().files.iter().all(|f| f.clock == Clock::Wall));
+    assert!(results.only().files.iter().all(|f| f.operations_per_s.runs() == 1));
+    assert!(results.notes.iter().any(|n| n.text.contains("load")), "{:?}", results.notes);
 }

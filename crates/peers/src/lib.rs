@@ -22,10 +22,12 @@ mod exported;
 mod kind;
 mod peer;
 mod risk;
+mod served;
 mod tool;
 
 pub use error::PeerError;
 pub use exported::Exported;
 pub use kind::{KernelFs, Verdict};
 pub use peer::{Build, Peer, Recovery, Running};
-pub use risk::AtRisk;
+pub use risk::{AtRisk, PeerSpec};
+pub use served::Served;

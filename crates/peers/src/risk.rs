@@ -6,23 +6,27 @@ use std::sync::Arc;
 use steadfast_crash::explore::Recorded;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::judge::Judge;
-use steadfast_crash::risk::{self, PeerKind, PeerSpec, RecordedRun, Workload};
+use steadfast_crash::risk::{self, RecordedRun, Workload};
 use steadfast_devices::filter::record::Moment;
+use steadfast_devices::model::ModelParams;
 use steadfast_devices::store::Store;
 use steadfast_vfs::{FileSystem, HostFs};
 
 use crate::{KernelFs, Peer};
 
-impl From<PeerKind> for KernelFs {
-    fn from(kind: PeerKind) -> KernelFs {
-        match kind {
-            PeerKind::Ext2 => KernelFs::Ext2,
-            PeerKind::Ext3 => KernelFs::Ext3,
-            PeerKind::Ext4 => KernelFs::Ext4,
-            PeerKind::Xfs => KernelFs::Xfs,
-            PeerKind::Btrfs => KernelFs::Btrfs,
-        }
-    }
+/// A file system of the kernel's, on which device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PeerSpec {
+    /// Which.
+    pub kind: KernelFs,
+    /// Further words for its mkfs, separated by spaces.
+    pub mkfs: String,
+    /// Mount options, separated by commas.
+    pub mount: String,
+    /// The device under it. In real time a model takes, at the least, the time it would take.
+    pub disk: ModelParams,
+    /// What is on the device before the file system is made, of the device's size.
+    pub old_contents: Store,
 }
 
 /// A variant of the kernel's that runs the risk workload and is judged as ours is.
@@ -36,7 +40,7 @@ impl AtRisk {
     pub fn new(spec: &PeerSpec) -> AtRisk {
         let disk = spec.disk.clone();
         let peer = Peer {
-            fs: spec.kind.into(),
+            fs: spec.kind,
             mount_options: spec.mount.clone(),
             mkfs_words: spec.mkfs.split_whitespace().map(str::to_owned).collect(),
             build: Arc::new(move || Ok(vec![disk.build("disk").map_err(|e| e.to_string())?])),

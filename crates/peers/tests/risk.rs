@@ -7,12 +7,12 @@ use bytes::Bytes;
 use steadfast_block::rng::Rng;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::judge::Judge;
-use steadfast_crash::risk::{Peer, PeerKind, PeerSpec, Ran, Speed, Workload};
+use steadfast_crash::risk::{Peer, Ran, Speed, Workload};
 use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
 use steadfast_devices::store::Store;
-use steadfast_peers::AtRisk;
+use steadfast_peers::{AtRisk, KernelFs, PeerSpec};
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags};
 
@@ -75,7 +75,7 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
         old_contents.write_slice(at, &[OLD; 1 << 20]);
     }
     let peer = AtRisk::new(&PeerSpec {
-        kind: PeerKind::Ext4,
+        kind: KernelFs::Ext4,
         mkfs: "-O ^has_journal -O has_journal".into(),
         mount: "data=ordered".into(),
         disk: ModelParams::Ssd(ssd),

@@ -15,7 +15,7 @@ mod workload;
 
 pub use explore::{explore_peer, old_contents};
 pub use judge::judge_tree;
-pub use peer::{Peer, PeerKind, PeerSpec, Ran, RecordedRun, Workload};
+pub use peer::{Peer, Ran, RecordedRun, Workload};
 pub use speed::Speed;
 pub use tree::Tree;
 pub use workload::FilesWorkload;

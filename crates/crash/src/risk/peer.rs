@@ -4,8 +4,7 @@
 //! A peer lives in real time and is not built anew inside a simulation, so it is not an
 //! [`explore::Machine`](crate::explore::Machine). Whoever implements it:
 //!
-//! 1. [`Peer::record`] builds the device that [`PeerSpec::disk`] describes, puts
-//!    [`PeerSpec::old_contents`] on it, records it ([`RecordLog`]) with the log paused, makes the
+//! 1. [`Peer::record`] builds its device, puts what a used one holds on it, records it ([`RecordLog`]) with the log paused, makes the
 //!    file system (without discarding: what was there before must stay, so that a stale block is
 //!    seen), mounts it, and hands the mount and the log to the workload. The workload prepares,
 //!    syncs, and calls `begin`: the device's contents at that moment, with its own cache written
@@ -22,7 +21,6 @@
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::{Moment, RecordLog};
-use steadfast_devices::model::ModelParams;
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
@@ -74,69 +72,4 @@ pub struct RecordedRun {
     pub recorded: Recorded,
     /// How fast it was.
     pub speed: Speed,
-}
-
-/// A file system of the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PeerKind {
-    /// ext2, no journal (mounted by the ext4 driver where there is no other).
-    Ext2,
-    /// ext3.
-    Ext3,
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// btrfs.
-    Btrfs,
-}
-
-impl PeerKind {
-    /// All of them.
-    pub const ALL: [PeerKind; 5] =
-        [PeerKind::Ext2, PeerKind::Ext3, PeerKind::Ext4, PeerKind::Xfs, PeerKind::Btrfs];
-
-    /// As `mount -t` and `mkfs.NAME` call it.
-    pub fn name(self) -> &'static str {
-        match self {
-            PeerKind::Ext2 => "ext2",
-            PeerKind::Ext3 => "ext3",
-            PeerKind::Ext4 => "ext4",
-            PeerKind::Xfs => "xfs",
-            PeerKind::Btrfs => "btrfs",
-        }
-    }
-
-    /// The one that is called so.
-    pub fn of(name: &str) -> Option<PeerKind> {
-        PeerKind::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// A variant of the kernel's.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PeerSpec {
-    /// The file system.
-    pub kind: PeerKind,
-    /// Further words for its mkfs, separated by spaces.
-    pub mkfs: String,
-    /// Mount options, separated by commas.
-    pub mount: String,
-    /// The device under it. In real time a model takes, at the least, the time it would take.
-    pub disk: ModelParams,
-    /// What is on the device before the file system is made, of the device's size.
-    pub old_contents: Store,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kinds_are_found_by_name() {
-        for kind in PeerKind::ALL {
-            assert_eq!(PeerKind::of(kind.name()), Some(kind));
-        }
-        assert_eq!(PeerKind::of("zfs"), None);
-    }
 }

@@ -11,8 +11,8 @@ pub mod summary;
 use serde::Serialize;
 
 pub use rows::{
-    Clock, ControlRow, Figure, FilesRow, LossRow, Point, Ratio, RiskRow, Row, SteadyLoss, Took,
-    VariantInfo,
+    Clock, ControlRow, Figure, FilesRow, LossRow, Path, Point, Ratio, RiskRow, Row, SteadyLoss,
+    Took, VariantInfo, place,
 };
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 
@@ -116,10 +116,15 @@ pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> 
     let headline = rows.first().map_or("", |row| &row.test);
     risk.iter()
         .filter_map(|r| {
-            let of_files = files.iter().find(|f| f.variant == r.variant);
+            // By system calls, where there is such a row: as the others are.
+            let of_variant = files.iter().filter(|f| f.variant == r.variant);
+            let of_files = of_variant.max_by_key(|f| f.path);
             let of_test = rows.iter().find(|row| row.variant == r.variant && row.test == headline);
             let (speed, speed_unit) = match (of_files, of_test) {
-                (Some(f), _) => (f.operations_per_s, format!("calls/s, {} clock", f.clock.name())),
+                (Some(f), _) => {
+                    let unit = format!("calls/s {}, {} clock", f.path.name(), f.clock.name());
+                    (f.operations_per_s, unit)
+                }
                 (None, Some(row)) => {
                     (Spread::of(&[row.kb_per_s]), format!("{headline}, kB/s, virtual clock"))
                 }

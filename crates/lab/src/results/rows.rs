@@ -191,23 +191,73 @@ impl ControlRow {
 pub struct FilesRow {
     /// Variant's name.
     pub variant: String,
+    /// How its calls reach the file system.
+    pub path: Path,
     /// What the times below are of.
     pub clock: Clock,
-    /// Where the speed is that of a run in real time and the cuts are of one in virtual time: the
-    /// speed of that one.
-    pub virtual_operations_per_s: Option<f64>,
-    /// Calls made.
+    /// Where the runs that are measured are others than the one that is cut: the speed of that one,
+    /// in virtual time for Steadfast, in real time for the kernel.
+    pub cut_run_operations_per_s: Option<f64>,
+    /// Of the variants whose calls are system calls, which place this one has by speed: the best
+    /// and the worst that the ranges of the runs allow. `null`: it was run once.
+    pub place: Option<(u64, u64)>,
+    /// Calls made, over all runs.
     pub operations: u64,
     /// Calls a second of the time that the programs spent in calls; in real time, over the runs.
     pub operations_per_s: Spread,
     /// That time, added up over the programs.
     pub in_calls_seconds: f64,
-    /// From the first call to the last return, pauses included.
+    /// From the first call to the last return, pauses included; of several runs the median.
     pub elapsed_seconds: f64,
     /// Calls that were an fsync, an fdatasync or an fsync of a folder.
     pub fsyncs: u64,
     /// How long these took, in milliseconds.
     pub fsync_ms: Percentiles,
+}
+
+/// How calls reach a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Path {
+    /// Steadfast, called in the same process.
+    InProcess,
+    /// Steadfast, mounted by FUSE: by system calls.
+    Fuse,
+    /// The kernel's own: by system calls.
+    Kernel,
+}
+
+impl Path {
+    /// For people, as a column says it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Path::InProcess => "in process",
+            Path::Fuse | Path::Kernel => "by system calls",
+        }
+    }
+
+    /// Whether a call is a system call.
+    pub fn is_system_call(self) -> bool {
+        self != Path::InProcess
+    }
+}
+
+/// Gives the variants whose calls are system calls their places by speed. Ranges that overlap are
+/// not ranked: each of them may have any place that the others leave.
+pub fn place(files: &mut [FilesRow]) {
+    let ranges: Vec<(f64, f64)> = files
+        .iter()
+        .filter(|f| f.path.is_system_call())
+        .map(|f| (f.operations_per_s.min(), f.operations_per_s.max()))
+        .collect();
+    let ranked =
+        files.iter_mut().filter(|f| f.path.is_system_call() && f.operations_per_s.runs() > 1);
+    for f in ranked {
+        let (min, max) = (f.operations_per_s.min(), f.operations_per_s.max());
+        let faster = ranges.iter().filter(|(least, _)| *least > max).count();
+        let slower = ranges.iter().filter(|(_, most)| *most < min).count();
+        f.place = Some((faster as u64 + 1, (ranges.len() - slower) as u64));
+    }
 }
 
 /// Which clock a speed was taken by.
@@ -245,4 +295,41 @@ pub struct Point {
     pub exposure_ms: f64,
     /// Which of the two it is: "p99", "max of 60".
     pub exposure_is: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(path: Path, speeds: &[f64]) -> FilesRow {
+        FilesRow {
+            variant: "a".into(),
+            path,
+            clock: Clock::Wall,
+            cut_run_operations_per_s: None,
+            place: None,
+            operations: 1,
+            operations_per_s: Spread::of(speeds),
+            in_calls_seconds: 1.0,
+            elapsed_seconds: 1.0,
+            fsyncs: 0,
+            fsync_ms: Percentiles::default(),
+        }
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_not_ranked() {
+        let mut rows = [
+            row(Path::Kernel, &[100.0, 120.0, 110.0]),
+            row(Path::Fuse, &[90.0, 105.0]),
+            row(Path::Kernel, &[10.0, 20.0]),
+            row(Path::InProcess, &[500.0, 600.0]),
+        ];
+        place(&mut rows);
+        let places: Vec<_> = rows.iter().map(|r| r.place).collect();
+        assert_eq!(places, [Some((1, 2)), Some((1, 2)), Some((3, 3)), None]);
+        let mut once = [row(Path::Kernel, &[1.0]), row(Path::Kernel, &[2.0])];
+        place(&mut once);
+        assert!(once.iter().all(|r| r.place.is_none()));
+    }
 }

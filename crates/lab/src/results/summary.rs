@@ -89,7 +89,7 @@ fn rows(values: &[&Value]) -> Value {
     let all = values.iter().filter_map(|v| v.as_array()).flatten();
     let mut groups: Vec<(String, Vec<&Value>)> = Vec::new();
     for row in all {
-        let key = ["test", "variant"].map(|name| row.get(name).and_then(Value::as_str));
+        let key = ["test", "variant", "path"].map(|name| row.get(name).and_then(Value::as_str));
         let key = format!("{key:?}");
         match groups.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),

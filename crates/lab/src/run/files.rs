@@ -14,7 +14,7 @@ use super::controls::{Explorer, cut_with_controls};
 use super::machine::Modelled;
 use super::power::plan;
 use super::{Outcome, Report, Setting};
-use crate::results::{Clock, FilesRow, Percentiles, Spread};
+use crate::results::{Clock, FilesRow, Path, Percentiles, Spread};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
@@ -24,34 +24,30 @@ pub(super) const MEMORY: u64 = 64 << 20;
 const AGAIN_PERCENT: u64 = 20;
 
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
-/// cuts take. The speed told is that of a run in real time, if there was one (`real`).
+/// cuts take. The speeds told are those of the runs in real time, if there were some (`real`): in
+/// process, and mounted.
 pub(super) fn run(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
-    real: Option<Speed>,
+    real: Option<[Vec<Speed>; 2]>,
     report: &Report,
 ) -> Result<Outcome, String> {
     let (machine, RecordedRun { recorded, speed }) = recorded(setting, workload, variant)?;
     let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
-    let spoken = match real {
-        Some(real) => Spoken {
-            virtual_operations_per_s: Some(speed.operations_per_second()),
-            speed: real,
-            clock: Clock::Wall,
-        },
-        None => Spoken { speed, clock: Clock::Virtual, virtual_operations_per_s: None },
+    let cut_run = Some(speed.operations_per_second());
+    let rows = match real {
+        Some([in_process, mounted]) => [(Path::InProcess, in_process), (Path::Fuse, mounted)]
+            .into_iter()
+            .filter_map(|(path, runs)| files_row(variant, path, Clock::Wall, &runs, cut_run))
+            .collect(),
+        None => {
+            let row = files_row(variant, Path::InProcess, Clock::Virtual, &[speed], None);
+            row.into_iter().collect()
+        }
     };
-    cut(setting, variant, recorded, spoken, report, &explored)
-}
-
-/// The speed that is told of a run.
-pub(super) struct Spoken {
-    pub speed: Speed,
-    pub clock: Clock,
-    /// Of the run that is cut, where that is another one.
-    pub virtual_operations_per_s: Option<f64>,
+    cut(setting, variant, recorded, rows, report, &explored)
 }
 
 /// Runs the workload; the machine, and what it did.
@@ -82,7 +78,7 @@ pub(super) fn cut(
     setting: &Setting,
     variant: &Variant,
     recorded: Recorded,
-    spoken: Spoken,
+    rows: Vec<FilesRow>,
     report: &Report,
     cut: &Explorer<'_>,
 ) -> Result<Outcome, String> {
@@ -91,23 +87,34 @@ pub(super) fn cut(
     if variant.kernel.is_some() {
         risk.recovery_clock = Clock::Wall;
     }
-    Ok(Outcome::Files(Box::new(files_row(variant, &spoken)), Box::new(risk)))
+    Ok(Outcome::Files(rows, Box::new(risk)))
 }
 
-fn files_row(variant: &Variant, spoken: &Spoken) -> FilesRow {
-    let speed = &spoken.speed;
-    let syncs = speed.syncs.iter().map(|took| took.as_secs_f64() * 1e3).collect();
-    FilesRow {
+/// What some runs of a variant were like; `None` without one.
+pub(super) fn files_row(
+    variant: &Variant,
+    path: Path,
+    clock: Clock,
+    runs: &[Speed],
+    cut_run_operations_per_s: Option<f64>,
+) -> Option<FilesRow> {
+    let each: Vec<f64> = runs.iter().map(Speed::operations_per_second).collect();
+    let syncs: Vec<f64> =
+        runs.iter().flat_map(|run| &run.syncs).map(|took| took.as_secs_f64() * 1e3).collect();
+    let elapsed: Vec<f64> = runs.iter().map(|run| run.elapsed.as_secs_f64()).collect();
+    (!runs.is_empty()).then(|| FilesRow {
         variant: variant.name.clone(),
-        clock: spoken.clock,
-        virtual_operations_per_s: spoken.virtual_operations_per_s,
-        operations: speed.operations,
-        operations_per_s: Spread::of(&[speed.operations_per_second()]),
-        in_calls_seconds: speed.in_calls.as_secs_f64(),
-        elapsed_seconds: speed.elapsed.as_secs_f64(),
-        fsyncs: speed.syncs.len() as u64,
+        path,
+        clock,
+        cut_run_operations_per_s,
+        place: None,
+        operations: runs.iter().map(|run| run.operations).sum(),
+        operations_per_s: Spread::of(&each),
+        in_calls_seconds: runs.iter().map(|run| run.in_calls.as_secs_f64()).sum(),
+        elapsed_seconds: Spread::of(&elapsed).median(),
+        fsyncs: syncs.len() as u64,
         fsync_ms: Percentiles::of(syncs),
-    }
+    })
 }
 
 /// Runs the workload with every device recorded, in the caller's simulation. The devices held

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::jobs::Job;
 use super::{Load, Outcome, Setting};
 use crate::results::{
-    Clock, ControlRow, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo, points,
-    ratios,
+    Clock, ControlRow, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo, place,
+    points, ratios,
 };
 use crate::scenario::Variant;
 
@@ -15,11 +15,12 @@ use crate::scenario::Variant;
 const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by then is missing.";
 
 /// What the speeds are of, where the kernel's file systems take part.
-const REAL_TIME: &str = "Speeds are of runs in real time, one after the other, all on the same \
-    modelled device behind a loop device: Steadfast in process, the kernel's by system calls. \
-    What else the machine does slows them: compare the rows of one run only. The kernel's runs are \
-    the ones that were cut; Steadfast's were cut in virtual time, with the same result for the \
-    same seed.";
+const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled device behind a loop \
+    device, by turns, one at a time: median, and least to greatest. By system calls: Steadfast \
+    through its FUSE mount, the kernel's file systems through theirs; in process there is no system \
+    call. Variants whose ranges overlap have no order: `place` tells which places each may have. \
+    What was cut are other, longer runs of the same workload: of the kernel's in real time, of \
+    Steadfast's in virtual time, with the same result for the same seed.";
 
 /// What all seeds brought, as one document; `None` without a seed. A job without an outcome was
 /// interrupted.
@@ -114,11 +115,12 @@ impl Gathered {
             }
             Outcome::Risk(row) => run.risk.push(*row),
             Outcome::Files(files, row) => {
-                if files.clock == Clock::Virtual {
-                    let virtual_seconds = files.elapsed_seconds;
-                    run.took.push(Took { variant: name(), virtual_seconds });
-                }
-                run.files.push(*files);
+                let simulated = files.iter().filter(|f| f.clock == Clock::Virtual);
+                run.took.extend(simulated.map(|f| {
+                    let virtual_seconds = f.elapsed_seconds;
+                    Took { variant: name(), virtual_seconds }
+                }));
+                run.files.extend(files);
                 run.risk.push(*row);
             }
             Outcome::LeftOut(why) => self.left_out.entry(why).or_default().push(name()),
@@ -129,9 +131,11 @@ impl Gathered {
     fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
         let run = &mut self.run;
         run.ratios = ratios(&run.rows, setting.scenario.baseline());
+        place(&mut run.files);
         run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
         if run.files.iter().any(|f| f.clock == Clock::Wall) {
             self.notes.push(Note::remark(REAL_TIME));
+            self.notes.extend(setting.reals.load.clone().map(Note::remark));
         }
         for (why, names) in self.left_out {
             self.notes.push(Note::remark(format!("LEFT OUT: {}: {why}", names.join(", "))));

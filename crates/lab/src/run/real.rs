@@ -2,49 +2,60 @@
 //!
 //! A run in virtual time is not charged for what its code takes, and the kernel's is. So where a
 //! scenario has file systems of the kernel and they can be run, Steadfast's speed is taken in real
-//! time too: in process, on the same modelled device behind the same loop device. All these runs
-//! come first, one at a time in the scenario's order, with nothing of ours beside them.
+//! time too, on the same modelled devices behind the same loop devices: in process, and mounted,
+//! by system calls as the kernel's. Each is run several times by turns, one at a time, beginning
+//! with another each time, so that what else the machine does meets all of them. Then the kernel's
+//! are run once more, at full length, to be cut.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_crash::risk::{
-    FilesWorkload, Peer, PeerKind, PeerSpec, RecordedRun, Speed, Workload, old_contents,
-};
+use steadfast_crash::risk::{FilesWorkload, Peer, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
 use steadfast_pagecache::Settings;
-use steadfast_peers::{AtRisk, Exported, KernelFs};
-use steadfast_vfs::FileSystem;
+use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
+use steadfast_vfs::{FileSystem, HostFs};
 
 use super::files::MEMORY;
 use super::{Load, Setting, Watch};
 use crate::LabError;
-use crate::scenario::Variant;
+use crate::results::Path;
+use crate::scenario::{Scenario, Variant};
 use crate::stack::{make, mount_options};
 
-/// What a run in real time brought.
+/// What the runs in real time of a variant brought.
 pub(super) enum Real {
-    /// A file system of the kernel: recorded, to be cut.
-    Kernel(Box<AtRisk>, RecordedRun),
+    /// A file system of the kernel: its speeds, and the run that is to be cut.
+    Kernel(Vec<Speed>, Box<AtRisk>, RecordedRun),
     /// Ours.
-    Ours(Speed),
+    Ours {
+        /// In this process.
+        in_process: Vec<Speed>,
+        /// By system calls.
+        mounted: Vec<Speed>,
+    },
     /// This machine cannot run it, and why.
     LeftOut(String),
 }
 
 /// What the runs in real time brought, by variant; each is taken once.
 #[derive(Default)]
-pub(super) struct Reals(Mutex<BTreeMap<String, Real>>);
+pub(super) struct Reals {
+    by_variant: Mutex<BTreeMap<String, Real>>,
+    /// What else the machine did meanwhile, in words.
+    pub load: Option<String>,
+}
 
 impl Reals {
     pub fn take(&self, variant: &Variant) -> Option<Real> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&variant.name)
+        self.by_variant.lock().unwrap_or_else(PoisonError::into_inner).remove(&variant.name)
     }
 }
 
@@ -62,57 +73,122 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         }
     }
     let some_kernel = variants.iter().any(|v| v.kernel.is_some() && !reals.contains_key(&v.name));
-    let wanted: Vec<&Variant> =
-        variants.iter().filter(|v| some_kernel && !reals.contains_key(&v.name)).collect();
-    for (done, v) in wanted.iter().enumerate() {
+    if !some_kernel {
+        return Ok(Reals { by_variant: Mutex::new(reals), load: None });
+    }
+    let wanted: Vec<&Variant> = variants.iter().filter(|v| !reals.contains_key(&v.name)).collect();
+    let before = load();
+    let mut speeds = by_turns(setting, workload, &wanted, watch)?;
+    let after = load();
+    let scenario = &setting.scenario;
+    for v in &wanted {
         if watch.stop.load(Ordering::Relaxed) {
             break;
         }
-        let share = done as f64 / wanted.len() as f64;
-        (watch.progress)(share, &format!("{}: measured in real time", v.name));
-        let ran = match &v.kernel {
-            Some(kernel) => kernels(setting, workload, v, kernel),
-            None => ours(setting, workload, v).map(Real::Ours),
+        let mut of = |path: Path| speeds.remove(&(v.name.as_str(), path)).unwrap_or_default();
+        let real = match &v.kernel {
+            None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
+            Some(_) => {
+                (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
+                let peer = peer(scenario, v).map_err(failed(v))?;
+                let ran = peer.record(workload).map_err(failed(v))?;
+                Real::Kernel(of(Path::Kernel), Box::new(peer), ran)
+            }
         };
-        let failed = |what| LabError::Variant { variant: v.name.clone(), what };
-        reals.insert(v.name.clone(), ran.map_err(failed)?);
+        reals.insert(v.name.clone(), real);
     }
-    Ok(Reals(Mutex::new(reals)))
+    Ok(Reals {
+        by_variant: Mutex::new(reals),
+        load: Some(format!(
+            "The machine's load (tasks that wanted to run, over a minute) was {before} before the \
+             runs in real time and {after} after them, on {} processors.",
+            std::thread::available_parallelism().map_or(1, usize::from)
+        )),
+    })
 }
 
-fn kind_of(kernel: &str) -> Result<PeerKind, String> {
+/// About what share of the runs in real time is for the speeds.
+const SPEED_SHARE: f64 = 0.7;
+
+/// The speeds of each variant on each of its paths, a run after the other.
+type Speeds<'v> = BTreeMap<(&'v str, Path), Vec<Speed>>;
+
+/// Runs every variant on each of its paths, by turns.
+fn by_turns<'v>(
+    setting: &Setting,
+    workload: &FilesWorkload,
+    wanted: &[&'v Variant],
+    watch: &Watch<'_>,
+) -> Result<Speeds<'v>, LabError> {
+    let spec = &setting.scenario.workload;
+    let short = FilesWorkload {
+        run_for: workload.run_for.min(Duration::from_secs_f64(spec.speed_seconds)),
+        rounds_least: workload.rounds_least.min(1),
+        ..workload.clone()
+    };
+    let paths = |v: &'v Variant| match v.kernel {
+        Some(_) => vec![(v, Path::Kernel)],
+        None => vec![(v, Path::InProcess), (v, Path::Fuse)],
+    };
+    let sides: Vec<(&'v Variant, Path)> = wanted.iter().flat_map(|v| paths(v)).collect();
+    let mut speeds = Speeds::new();
+    let all = sides.len() * spec.speed_runs as usize;
+    for turn in 0..spec.speed_runs as usize {
+        for i in 0..sides.len() {
+            if watch.stop.load(Ordering::Relaxed) {
+                return Ok(speeds);
+            }
+            let (v, path) = sides[(i + turn) % sides.len()];
+            let share = (turn * sides.len() + i) as f64 / all as f64 * SPEED_SHARE;
+            (watch.progress)(share, &format!("{}: measured in real time", v.name));
+            let ran = match path {
+                Path::Kernel => peer(&setting.scenario, v)
+                    .and_then(|peer| peer.record(&short))
+                    .map(|ran| ran.speed),
+                Path::InProcess | Path::Fuse => ours(&setting.scenario, &short, v, path),
+            };
+            speeds.entry((&v.name, path)).or_default().push(ran.map_err(failed(v))?);
+        }
+    }
+    Ok(speeds)
+}
+
+fn failed(variant: &Variant) -> impl Fn(String) -> LabError + '_ {
+    |what| LabError::Variant { variant: variant.name.clone(), what }
+}
+
+/// Tasks that wanted to run, on average over the last minute.
+fn load() -> String {
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split(' ').next().filter(|l| !l.is_empty()).unwrap_or("unknown").to_owned()
+}
+
+fn kind_of(kernel: &str) -> Result<KernelFs, String> {
     // Checked where the scenario is read.
-    PeerKind::of(kernel).ok_or_else(|| format!("kernel = '{kernel}' is not known"))
+    KernelFs::of_name(kernel).ok_or_else(|| format!("kernel = '{kernel}' is not known"))
 }
 
 fn available(kernel: &str) -> Result<(), String> {
-    KernelFs::from(kind_of(kernel)?).available().map_err(|e| e.to_string())
+    kind_of(kernel)?.available().map_err(|e| e.to_string())
 }
 
-fn model_of(setting: &Setting, device: &str) -> Result<ModelParams, String> {
-    let params = &setting.scenario.devices[device];
+fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, String> {
+    let params = &scenario.devices[device];
     let no_time = || format!("device '{device}' is no model: it has no time of its own");
     params.takes_time().then(|| params.clone()).ok_or_else(no_time)
 }
 
-/// Runs the workload on the kernel's file system.
-fn kernels(
-    setting: &Setting,
-    workload: &FilesWorkload,
-    variant: &Variant,
-    kernel: &str,
-) -> Result<Real, String> {
-    let disk = model_of(setting, &variant.disk)?;
+/// The kernel's file system that a variant is.
+fn peer(scenario: &Scenario, variant: &Variant) -> Result<AtRisk, String> {
+    let disk = model_of(scenario, &variant.disk)?;
     let bytes = disk.build(&variant.disk).map_err(|e| e.to_string())?.info().size;
-    let peer = AtRisk::new(&PeerSpec {
-        kind: kind_of(kernel)?,
+    Ok(AtRisk::new(&PeerSpec {
+        kind: kind_of(variant.kernel.as_deref().unwrap_or_default())?,
         mkfs: variant.mkfs.clone(),
         mount: variant.mount.clone(),
         disk,
         old_contents: old_contents(bytes),
-    });
-    let ran = peer.record(workload)?;
-    Ok(Real::Kernel(Box::new(peer), ran))
+    }))
 }
 
 /// A modelled device where the kernel has those of its file systems.
@@ -124,9 +200,9 @@ struct Behind {
 
 impl Behind {
     /// Recorded, as the kernel's devices are.
-    fn new(setting: &Setting, name: &str, log: &RecordLog) -> Result<Behind, String> {
+    fn new(scenario: &Scenario, name: &str, log: &RecordLog) -> Result<Behind, String> {
         let model: Arc<dyn Model> =
-            model_of(setting, name)?.build(name).map_err(|e| e.to_string())?;
+            model_of(scenario, name)?.build(name).map_err(|e| e.to_string())?;
         model.set_contents(old_contents(model.info().size)).map_err(|e| e.to_string())?;
         let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
         let exported = Exported::new(Arc::new(recorded)).map_err(|e| e.to_string())?;
@@ -141,22 +217,37 @@ impl Behind {
     }
 }
 
-/// Runs the workload on Steadfast's file system, in process; nothing is cut.
-fn ours(setting: &Setting, workload: &FilesWorkload, variant: &Variant) -> Result<Speed, String> {
+/// Runs the workload on Steadfast's file system, in process or through its mount; nothing is cut.
+fn ours(
+    scenario: &Scenario,
+    workload: &dyn Workload,
+    variant: &Variant,
+    path: Path,
+) -> Result<Speed, String> {
     let log = RecordLog::new();
-    let disk = Behind::new(setting, &variant.disk, &log)?;
+    let disk = Behind::new(scenario, &variant.disk, &log)?;
     let journal =
-        variant.journal.as_ref().map(|name| Behind::new(setting, name, &log)).transpose()?;
+        variant.journal.as_ref().map(|name| Behind::new(scenario, name, &log)).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
     make(&disk.device, journal_device.as_ref(), variant, Contents::UnknownZeroTables)?;
     let mut options = mount_options(&variant.mount)?;
     options.journal_device = journal_device;
     options.page_cache = Settings { memory_bytes: MEMORY, ..options.page_cache };
     let fs = Ext4::mount(Arc::clone(&disk.device), options).map_err(|e| e.to_string())?;
-    let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+    let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(|e| e.to_string());
-    let ran = workload.run(&shared, &log, &mut begin);
-    drop(shared);
+    let ran = match path {
+        Path::Fuse => {
+            let served = Served::new(own).map_err(|e| e.to_string())?;
+            let ran = HostFs::open(served.path()).map_err(|e| e.to_string()).and_then(|host| {
+                let host: Arc<dyn FileSystem> = Arc::new(host);
+                workload.run(&host, &log, &mut begin)
+            });
+            served.take_away().map_err(|e| e.to_string())?;
+            ran
+        }
+        Path::InProcess | Path::Kernel => workload.run(&own, &log, &mut begin),
+    };
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
     drop(fs);
     journal.into_iter().chain([disk]).try_for_each(Behind::take_away)?;

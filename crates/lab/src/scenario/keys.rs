@@ -171,6 +171,18 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "speed_runs",
+        Default("5"),
+        "With variants of the kernel's: runs in real time of each for its speed, by turns.",
+    ),
+    key(
+        Table::Workload,
+        "speed_seconds",
+        Default("2.0"),
+        "How long each of these runs makes calls.",
+    ),
+    key(
+        Table::Workload,
         "kernel_cuts",
         Optional("`cuts`"),
         "Cuts of a variant with `kernel`, each of which is a mount in real time.",

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use steadfast_crash::risk::PeerKind;
 use steadfast_devices::model::parameters::Kind;
 use steadfast_devices::model::{ModelError, ModelParams};
+use steadfast_peers::KernelFs;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
@@ -234,6 +234,7 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let [quick_size, risk_size] = sizes;
     let quick_scales_disks = fields.take("quick_scales_disks");
     let (cuts, lying_cuts_per_4) = (fields.take("cuts"), fields.take("lying_cuts_per_4"));
+    let (speed_runs, speed_seconds) = (fields.take("speed_runs"), fields.take("speed_seconds"));
     let (kernel_cuts, loss_cuts) = (fields.take("kernel_cuts"), fields.take("loss_cuts"));
     Some(Workload {
         iozone: line,
@@ -247,6 +248,8 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         cuts: cuts?,
         kernel_cuts,
         loss_cuts: loss_cuts?,
+        speed_runs: speed_runs?,
+        speed_seconds: speed_seconds?,
         lying_cuts_per_4: lying_cuts_per_4?,
     })
 }
@@ -361,8 +364,8 @@ fn check_kernel(
     disk: Option<&Option<ModelParams>>,
     with_files: bool,
 ) {
-    if PeerKind::of(kernel).is_none() {
-        let help = did_you_mean(kernel, PeerKind::ALL.map(PeerKind::name));
+    if KernelFs::of_name(kernel).is_none() {
+        let help = did_you_mean(kernel, KernelFs::ALL.map(KernelFs::name));
         fields.wrong("kernel", format!("there is no file system of the kernel `{kernel}`"), help);
     }
     if !with_files {

@@ -22,6 +22,11 @@ pub struct Workload {
     pub cuts: u64,
     /// With `iozone`: cuts of the measured run itself, to see what they take (default 24). 0: none.
     pub loss_cuts: u64,
+    /// With `files`, where file systems of the kernel take part: how often each variant is run in
+    /// real time for its speed, by turns (default 5).
+    pub speed_runs: u64,
+    /// How long each of these runs makes calls, in seconds (default 2).
+    pub speed_seconds: f64,
     /// Cuts of a variant of the kernel's, each of which takes a mount in real time; as many as the
     /// others have if it is absent.
     pub kernel_cuts: Option<u64>,

@@ -3,7 +3,9 @@
 //! A new figure in a table is one line here. The heading says which clock a time is of.
 
 use super::cell::{Cell, Unit, bytes};
-use crate::results::{ControlRow, FilesRow, LossRow, Percentiles, Point, RiskRow, SteadyLoss};
+use crate::results::{
+    ControlRow, FilesRow, LossRow, Path, Percentiles, Point, RiskRow, SteadyLoss,
+};
 
 /// A column's figure in one row.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +47,10 @@ fn percentiles(what: &str, p: &Percentiles, unit: Unit) -> [Column; 3] {
     ]
 }
 
+/// All that had been acknowledged and was lost, without a promise about it: what is empty after a
+/// rename is in it.
+const LOST: &str = "acknowledged data lost (unsynced)";
+
 /// What was promised and what was lost.
 pub fn exposure(r: &RiskRow) -> Vec<Column> {
     let mut columns = vec![
@@ -54,7 +60,7 @@ pub fn exposure(r: &RiskRow) -> Vec<Column> {
         control("control: drive ignores flush", r.control_flush_ignored.as_ref()),
         control("control: flushes omitted", r.control_flushes_omitted.as_ref()),
     ];
-    columns.extend(percentiles("lost", &r.exposure_bytes, Unit::Bytes));
+    columns.extend(percentiles(LOST, &r.exposure_bytes, Unit::Bytes));
     columns
         .extend(percentiles("calls lost", &r.exposure_operations, Unit::Plain(0)).map(only_wide));
     columns.extend(percentiles("lost, age ms", &r.exposure_ms, Unit::Plain(0)));
@@ -129,20 +135,29 @@ pub fn found(r: &RiskRow) -> Vec<Column> {
     columns
 }
 
-/// The speed under the workload of files.
+/// The speed under the workload of files. Each path and clock has columns of its own.
 pub fn files(f: &FilesRow) -> Vec<Column> {
-    let clock = format!("{} clock", f.clock.name());
+    let how = format!("{}, {} clock", f.path.name(), f.clock.name());
     let calls = Cell::Number(f.operations_per_s, Unit::Plain(0));
-    let virtual_calls = Cell::maybe(f.virtual_operations_per_s, Unit::Plain(0));
-    let mut columns = vec![
-        always(format!("calls/s in calls, {clock}"), calls),
-        wide("calls/s of the run that was cut, virtual clock", virtual_calls),
-        wide("calls", Cell::count(f.operations)),
-        wide("fsyncs", Cell::count(f.fsyncs)),
-    ];
-    let [p50, tail, max] = percentiles(&format!("fsync ms, {clock},"), &f.fsync_ms, Unit::Plain(2));
-    columns.extend([Column { wide: false, ..p50 }, tail, max]);
-    columns.push(wide(format!("run s, {clock}"), Cell::plain(f.elapsed_seconds, 1)));
+    let cut_clock = if f.path == Path::Kernel { "wall" } else { "virtual" };
+    let cut_run = Cell::maybe(f.cut_run_operations_per_s, Unit::Plain(0));
+    let mut columns = vec![always(format!("calls/s {how}"), calls)];
+    if f.path.is_system_call() {
+        let place = f.place.map(|(best, worst)| match best == worst {
+            true => format!("{best}"),
+            false => format!("{best} to {worst}"),
+        });
+        columns.push(always("place", place.map_or(Cell::None, Cell::Text)));
+    }
+    columns.extend([
+        wide(format!("calls/s of the run that was cut, {cut_clock} clock"), cut_run),
+        wide(format!("runs {how}"), Cell::count(f.operations_per_s.runs())),
+        wide(format!("calls {how}"), Cell::count(f.operations)),
+        wide(format!("fsyncs {how}"), Cell::count(f.fsyncs)),
+    ]);
+    let [p50, tail, max] = percentiles(&format!("fsync ms, {how},"), &f.fsync_ms, Unit::Plain(2));
+    columns.extend([Column { wide: !f.path.is_system_call(), ..p50 }, only_wide(tail), max]);
+    columns.push(wide(format!("run s {how}"), Cell::plain(f.elapsed_seconds, 1)));
     columns
 }
 

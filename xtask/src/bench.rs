@@ -3,13 +3,14 @@
 
 mod crash;
 mod goals;
+mod spread;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
-use steadfast_suite::bench::{Amounts, Figure, Table};
+use steadfast_suite::bench::{Amounts, Figure, Row, Table};
 use steadfast_suite::{Kind, Setup, Target};
 
 use crate::step;
@@ -19,7 +20,7 @@ const IMAGE_BYTES: u64 = 2 << 30;
 /// A folder in memory, so that no disk is measured.
 const MEMORY: &str = "/dev/shm";
 /// Times that each side of the comparison in one process is run.
-const TURNS: usize = 3;
+const TURNS: usize = 5;
 
 /// Measures and prints; whether everything could be measured.
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
@@ -43,7 +44,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         }
     }
     if on.is_empty() {
-        on = vec!["steadfast", "fuse2fs", "kernel"];
+        on = vec!["steadfast", "fuse2fs", "kernel", "kernel-zram"];
     }
     let kinds: anyhow::Result<Vec<Kind>> =
         on.iter().map(|name| conformance::kind(root, name)).collect();
@@ -104,43 +105,113 @@ fn table(head: &[String], rows: &[Vec<String>]) {
     rows.iter().for_each(|row| line(row));
 }
 
+/// The targets that are one peer: of the kernel's set-ups the best counts, row by row.
+fn peers(measured: &Table) -> Vec<(&'static str, Vec<usize>)> {
+    let mut peers: Vec<(&'static str, Vec<usize>)> = Vec::new();
+    for (i, target) in measured.targets.iter().enumerate().skip(1) {
+        let name = if target.starts_with("kernel") { "kernel" } else { target };
+        match peers.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, members)) => members.push(i),
+            None => peers.push((name, vec![i])),
+        }
+    }
+    peers
+}
+
+/// The best set-up of a peer in a row.
+fn best_of(row: &Row, members: &[usize]) -> usize {
+    let medians: Vec<u64> = members.iter().map(|i| row.figures[*i].nanos_each).collect();
+    // OK to index: a peer has a set-up, and ours is there in any case.
+    spread::best(&medians).map_or(0, |best| members[best])
+}
+
 fn print(measured: &Table) {
+    let peers = peers(measured);
     let mut head = vec!["time of one".to_owned(), "of".to_owned()];
-    head.extend(measured.targets.iter().map(|t| (*t).to_owned()));
+    head.extend(measured.targets.first().map(|t| (*t).to_owned()));
+    head.extend(peers.iter().map(|(name, _)| (*name).to_owned()));
+    head.push("kernel's set-up".to_owned());
     head.push("daemons' CPU".to_owned());
-    head.extend(measured.targets.iter().skip(1).map(|t| format!("x {t}")));
+    head.extend(peers.iter().map(|(name, _)| format!("x {name}")));
     let cpu = |f: &Figure| f.daemon_cpu_nanos_each.map(time);
-    let cells = |row: &steadfast_suite::bench::Row| {
-        let mut cells = vec![row.name.to_owned(), row.unit.to_owned()];
-        cells.extend(row.figures.iter().map(|f| time(f.nanos_each)));
+    let cells = |row: &Row| {
+        let ours = &row.figures[0];
+        let chosen: Vec<usize> = peers.iter().map(|(_, members)| best_of(row, members)).collect();
+        let kernel = chosen.iter().map(|i| measured.targets[*i]).find(|t| t.starts_with("kernel"));
+        let setup = kernel.map_or("-", |t| if t == "kernel" { "loop" } else { "zram" });
+        let mut cells = vec![row.name.to_owned(), row.unit.to_owned(), range(ours)];
+        cells.extend(chosen.iter().map(|i| range(&row.figures[*i])));
+        cells.push(setup.to_owned());
         cells.push(row.figures.iter().filter_map(cpu).collect::<Vec<_>>().join(" / "));
-        let first = row.figures[0].nanos_each;
-        cells.extend(row.figures[1..].iter().map(|f| times(f.nanos_each, first)));
+        let times = |i: &usize| {
+            let theirs = &row.figures[*i].rounds_nanos_each;
+            let times = spread::Times::of(&ours.rounds_nanos_each, theirs);
+            times.map_or("-".to_owned(), spread::Times::text)
+        };
+        cells.extend(chosen.iter().map(times));
         cells
     };
     let rows: Vec<Vec<String>> = measured.rows.iter().map(cells).collect();
     let (rounds, options) = (measured.amounts.rounds, &measured.options);
-    println!("Mounted; medians of {rounds} rounds; images on {MEMORY}; mount options '{options}';");
-    println!("x: how many times as fast as that the first is.\n");
+    println!("Mounted; medians of {rounds} rounds (least to greatest); images on {MEMORY}, the");
+    println!(
+        "kernel's on a loop device over it and on zram with fast_commit: the better of the two"
+    );
+    println!(
+        "counts, row by row. Mount options '{options}'. x: how many times as fast as that the"
+    );
+    println!("first is, round by round; level: the rounds do not agree who is faster.\n");
     table(&head, &rows);
+}
+
+/// Median and range of the rounds.
+fn range(figure: &Figure) -> String {
+    told_range(figure.nanos_each, &figure.rounds_nanos_each)
+}
+
+fn told_range(median: u64, rounds: &[u64]) -> String {
+    let (least, most) = (rounds.iter().min(), rounds.iter().max());
+    match (least, most) {
+        (Some(least), Some(most)) if rounds.len() > 1 => {
+            format!("{} ({} to {})", time(median), time(*least), time(*most))
+        }
+        _ => time(median),
+    }
 }
 
 fn print_in_process(rows: &[InProcess]) {
     println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on the");
-    println!("kernel's mount. CPU: this process and the kernel for it, without its own threads.\n");
-    let head = ["time of one", "steadfast", "kernel", "CPU", "kernel's CPU", "x kernel", "by CPU"];
+    println!(
+        "kernel's mounts, on a loop device and on zram with fast_commit: the better of the two"
+    );
+    println!("counts, row by row. {TURNS} turns. CPU: this process and the kernel for it, without");
+    println!("its own threads.\n");
+    let head = [
+        "time of one",
+        "steadfast",
+        "kernel",
+        "its set-up",
+        "CPU",
+        "kernel's CPU",
+        "x kernel",
+        "by CPU",
+    ];
     let cells = |row: &InProcess| {
+        let nanos = |costs: &[Cost]| costs.iter().map(|c| c.nanos).collect::<Vec<_>>();
+        let (ours, kernels) = (nanos(&row.steadfast_turns), nanos(&row.kernel_turns));
+        let times = spread::Times::of(&ours, &kernels);
         vec![
             row.name.clone(),
-            time(row.steadfast.nanos),
-            time(row.kernel.nanos),
+            told_range(row.steadfast.nanos, &ours),
+            told_range(row.kernel.nanos, &kernels),
+            row.kernel_setup.to_owned(),
             time(row.steadfast.cpu_nanos),
             time(row.kernel.cpu_nanos),
-            times(row.kernel.nanos, row.steadfast.nanos),
+            times.map_or("-".to_owned(), spread::Times::text),
             // Less than the host counts.
             match row.steadfast.cpu_nanos {
                 0 => "-".to_owned(),
-                ours => times(row.kernel.cpu_nanos, ours),
+                ours => self::times(row.kernel.cpu_nanos, ours),
             },
         ]
     };
@@ -183,8 +254,14 @@ struct Cost {
 #[derive(serde::Serialize)]
 struct InProcess {
     name: String,
+    /// Medians.
     steadfast: Cost,
+    /// Of the better set-up.
     kernel: Cost,
+    /// Which that is.
+    kernel_setup: &'static str,
+    steadfast_turns: Vec<Cost>,
+    kernel_turns: Vec<Cost>,
 }
 
 /// Builds the example of the bench crate and says where it is.
@@ -195,19 +272,24 @@ fn example(root: &Path) -> anyhow::Result<PathBuf> {
     conformance::executable(&command.output()?).context("building the example of the bench crate")
 }
 
-/// The example, by turns on our ext4 and on a kernel mount.
+/// The kernel's set-ups in one process.
+const KERNELS: [(&str, Kind); 2] = [("loop", Kind::Kernel), ("zram", Kind::KernelZram)];
+
+/// The example, by turns on our ext4 and on the kernel's mounts.
 fn in_process(
     example: &Path,
     setup: &Setup,
     progress: &mut dyn FnMut(&str),
 ) -> anyhow::Result<Vec<InProcess>> {
-    let mut target = Target::new(Kind::Kernel, setup)?;
-    let folder = target.mountpoint();
-    let mut costs: BTreeMap<String, [Vec<Cost>; 2]> = BTreeMap::new();
+    let kernels: Vec<Target> =
+        KERNELS.into_iter().map(|(_, kind)| Target::new(kind, setup)).collect::<Result<_, _>>()?;
+    let folders: Vec<PathBuf> = kernels.iter().map(Target::mountpoint).collect();
+    let mut costs: BTreeMap<String, [Vec<Cost>; 3]> = BTreeMap::new();
     let mut names = Vec::new();
     for turn in 0..TURNS {
         progress(&format!("turn {} of {TURNS}: in one process", turn + 1));
-        for (side, folder) in [None, Some(&folder)].into_iter().enumerate() {
+        let sides = std::iter::once(None).chain(folders.iter().map(Some));
+        for (side, folder) in sides.enumerate() {
             let mut command = Command::new(example);
             let out = command.args(folder).stderr(std::process::Stdio::inherit()).output()?;
             anyhow::ensure!(out.status.success(), "the example of the bench crate failed");
@@ -219,7 +301,9 @@ fn in_process(
             }
         }
     }
-    target.unmount()?;
+    for mut target in kernels {
+        target.unmount()?;
+    }
     let middle = |costs: &[Cost], of: fn(&Cost) -> u64| {
         let mut values: Vec<u64> = costs.iter().map(of).collect();
         values.sort_unstable();
@@ -230,8 +314,17 @@ fn in_process(
         cpu_nanos: middle(costs, |c| c.cpu_nanos),
     };
     let row = |name: String| {
-        let [ours, kernels] = costs.get(&name).context("a row that was seen")?;
-        Ok(InProcess { steadfast: median(ours), kernel: median(kernels), name })
+        let [ours, kernels @ ..] = costs.get(&name).context("a row that was seen")?;
+        let medians = kernels.each_ref().map(|costs| median(costs));
+        let best = spread::best(&medians.map(|cost| cost.nanos)).unwrap_or(0);
+        Ok(InProcess {
+            steadfast: median(ours),
+            kernel: medians[best],
+            kernel_setup: KERNELS[best].0,
+            steadfast_turns: ours.clone(),
+            kernel_turns: kernels[best].clone(),
+            name,
+        })
     };
     names.into_iter().map(row).collect()
 }

@@ -63,11 +63,12 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
 pub fn kind(root: &Path, name: &str) -> anyhow::Result<Kind> {
     Ok(match name {
         "kernel" => Kind::Kernel,
+        "kernel-zram" => Kind::KernelZram,
         "fuse2fs" => Kind::Fuse2fs,
         "steadfast" => Kind::Steadfast(steadfast_binary(root)?),
         _ => match name.strip_prefix("steadfast:") {
             Some(binary) => Kind::Steadfast(PathBuf::from(binary)),
-            None => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel"),
+            None => anyhow::bail!("'{name}' is none of steadfast, fuse2fs, kernel, kernel-zram"),
         },
     })
 }

@@ -51,7 +51,8 @@ Usage: cargo xtask COMMAND
               --filter S   only programs whose name contains S
   bench fs  how fast mounted file systems are, side by side, as root
               --on KIND    as of conformance; the first is compared with the others
-                           (default: steadfast, fuse2fs, kernel)
+                           (default: steadfast, fuse2fs, kernel, kernel-zram; of
+                           the kernel's two the better counts, row by row)
               --rounds N   times that everything is measured (default 5)
               --options O  mount options
               --mounted    leaves out the comparison in one process

@@ -53,7 +53,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     match &kind {
         Kind::Steadfast(_) => {}
         // Ours alone has it.
-        Kind::Kernel => modes.retain(|m| *m != "transact"),
+        Kind::Kernel | Kind::KernelZram => modes.retain(|m| *m != "transact"),
         // Knows neither modes nor external journals.
         Kind::Fuse2fs => (modes, journals) = (vec![""], vec![Journal::Internal]),
     }

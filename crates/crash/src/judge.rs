@@ -33,7 +33,8 @@ pub trait Judge: Send + Sync {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut);
 
     /// Judges a cut after which there is nothing to be read, because the mount was refused: all
-    /// that was promised is missing until somebody repairs it by hand. Says nothing unless implemented.
+    /// that was promised is missing until somebody repairs it by hand. Says nothing unless
+    /// implemented.
     fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
 
     /// The ticks `[from, to)`, ascending, between which a cut finds something acknowledged that was

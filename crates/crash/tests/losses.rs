@@ -184,12 +184,21 @@ fn a_journal_put_back_within_its_mount_damages_nothing() {
     assert!(refused > 8, "{refused}");
 }
 
+/// Cuts a run around its boundaries: none may be wrong.
+fn all_is_well(name: &str, setup: Setup, plan: &Plan) {
+    let (machine, recorded) = recorded(setup, plan.seed);
+    let machine: Arc<dyn Machine> = Arc::new(machine);
+    let figures = explore(&machine, recorded, plan, &|_| ());
+    let wrong = figures
+        .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
+    assert_eq!(wrong, 0, "{name}: {:#?}", figures.findings);
+}
+
 /// The power fails while the mark is written, and while a recovery that writes it is under way.
 #[test]
 fn a_cut_beside_the_mark_loses_nothing() {
     for (name, setup) in modes() {
         let setup = Setup { checkpoint_percent: 2, churn: true, ..setup };
-        let (machine, recorded) = recorded(setup, 5);
         let plan = Plan {
             cuts: 10 * cuts(),
             places: Places::Boundaries,
@@ -198,11 +207,7 @@ fn a_cut_beside_the_mark_loses_nothing() {
             again_percent: 50,
             kernel_every: 0,
         };
-        let machine: Arc<dyn Machine> = Arc::new(machine);
-        let figures = explore(&machine, recorded, &plan, &|_| ());
-        let wrong = figures
-            .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
-        assert_eq!(wrong, 0, "{name}: {:#?}", figures.findings);
+        all_is_well(name, setup, &plan);
     }
 }
 
@@ -221,7 +226,6 @@ fn a_journal_that_is_there_recovers() {
 fn a_journal_on_memory_tears_words_and_keeps_its_promises() {
     for (name, setup) in modes() {
         let setup = Setup { memory_journal: true, ..setup };
-        let (machine, recorded) = recorded(setup, 3);
         let plan = Plan {
             cuts: 8 * cuts(),
             places: Places::Boundaries,
@@ -230,10 +234,6 @@ fn a_journal_on_memory_tears_words_and_keeps_its_promises() {
             again_percent: 25,
             kernel_every: 0,
         };
-        let machine: Arc<dyn Machine> = Arc::new(machine);
-        let figures = explore(&machine, recorded, &plan, &|_| ());
-        let wrong = figures
-            .count(|cut| cut.broken_promises > 0 || cut.stale_bytes > 0 || !cut.damage.is_empty());
-        assert_eq!(wrong, 0, "{name}: {:#?}", figures.findings);
+        all_is_well(name, setup, &plan);
     }
 }

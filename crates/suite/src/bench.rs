@@ -57,6 +57,8 @@ impl Amounts {
 pub struct Figure {
     /// Nanoseconds an operation (or a MiB, where the row counts those).
     pub nanos_each: u64,
+    /// The same of each round, in their order: rounds of different targets can be compared.
+    pub rounds_nanos_each: Vec<u64>,
     /// Nanoseconds of CPU an operation that the daemon used; none if there is none. In steps of the
     /// system's clock ticks: exact only for long rows.
     pub daemon_cpu_nanos_each: Option<u64>,
@@ -144,9 +146,10 @@ fn measure(bench: &mut Bench, row: &rows::RowOf) -> Result<Times> {
 
 fn figure(times: Vec<Times>, count: u64) -> Figure {
     let each = |d: Duration| d.as_nanos() as u64 / count.max(1);
-    let nanos_each = median(times.iter().map(|t| each(t.0)).collect()).unwrap_or(0);
+    let rounds: Vec<u64> = times.iter().map(|t| each(t.0)).collect();
+    let nanos_each = median(rounds.clone()).unwrap_or(0);
     let cpu = median(times.iter().filter_map(|t| t.1).map(each).collect());
-    Figure { nanos_each, daemon_cpu_nanos_each: cpu }
+    Figure { nanos_each, rounds_nanos_each: rounds, daemon_cpu_nanos_each: cpu }
 }
 
 /// The middle one; of an even number, the lower of the two.

@@ -21,6 +21,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 pub enum Kind {
     /// The kernel, on a loop device.
     Kernel,
+    /// The kernel on a zram disk, with fast commits: as fast as it can be.
+    KernelZram,
     /// `steadfast mount`; the path of the binary.
     Steadfast(PathBuf),
     /// fuse2fs of the path.
@@ -32,6 +34,7 @@ impl Kind {
     pub fn name(&self) -> &'static str {
         match self {
             Kind::Kernel => "kernel",
+            Kind::KernelZram => "kernel on zram",
             Kind::Steadfast(_) => "steadfast",
             Kind::Fuse2fs => "fuse2fs",
         }
@@ -41,7 +44,7 @@ impl Kind {
     /// fallocate the kernel lets FUSE have allocating, punching and zeroing only.
     pub fn cannot(&self) -> &'static [&'static str] {
         match self {
-            Kind::Kernel => &[],
+            Kind::Kernel | Kind::KernelZram => &[],
             Kind::Steadfast(_) | Kind::Fuse2fs => &["collapse", "insert"],
         }
     }
@@ -89,6 +92,7 @@ impl Setup {
 pub struct Target {
     kind: Kind,
     options: String,
+    zram: Option<kernel::Zram>,
     // Dropped last: the image and the mount point are in it.
     folder: TempDir,
     external: bool,
@@ -99,6 +103,8 @@ pub struct Target {
 #[derive(Debug)]
 enum Server {
     Kernel(kernel::Loops),
+    /// The kernel, on a device that the target keeps.
+    KernelDevice,
     Steadfast(steadfast::Daemon),
     Fuse2fs(fuse2fs::Daemon),
 }
@@ -127,16 +133,28 @@ impl Target {
         open_to_all(folder.path())?;
         let external = setup.journal == Journal::External;
         let options = setup.options.clone();
-        let target = Target { kind, options, folder, external, server: None };
+        let zram = match kind {
+            Kind::KernelZram if external => {
+                return Err(Error::Target("a zram disk has its journal on it".into()));
+            }
+            Kind::KernelZram => Some(kernel::Zram::new(setup.size)?),
+            _ => None,
+        };
+        let target = Target { kind, options, zram, folder, external, server: None };
         let make = |path: PathBuf| std::fs::create_dir(&path).map_err(Error::host(path));
         make(target.mountpoint())?;
         let file = |path: &Path, size| {
             let file = std::fs::File::create(path).map_err(Error::host(path))?;
             file.set_len(size).map_err(Error::host(path))
         };
-        file(&target.image(), setup.size)?;
+        if target.zram.is_none() {
+            file(&target.image(), setup.size)?;
+        }
         let mut mke2fs = Command::new("mke2fs");
         mke2fs.args(["-F", "-q", "-t", "ext4", "-E", "lazy_itable_init=0,lazy_journal_init=0"]);
+        if target.zram.is_some() {
+            mke2fs.args(["-O", "fast_commit"]);
+        }
         if let Some(journal) = target.journal() {
             let size = (setup.size / 16).clamp(4 << 20, 128 << 20);
             file(&journal, size)?;
@@ -162,9 +180,12 @@ impl Target {
         &self.kind
     }
 
-    /// The image file.
+    /// The image file, or the device that holds it.
     pub fn image(&self) -> PathBuf {
-        self.folder.path().join("image")
+        match &self.zram {
+            Some(zram) => zram.path(),
+            None => self.folder.path().join("image"),
+        }
     }
 
     /// The image file of the external journal.
@@ -186,6 +207,10 @@ impl Target {
         let paths = Paths { image: &image, journal: journal.as_deref(), mountpoint: &mountpoint };
         let server = match &self.kind {
             Kind::Kernel => Server::Kernel(kernel::mount(&paths, &self.options)?),
+            Kind::KernelZram => {
+                kernel::mount_device(&paths, &self.options)?;
+                Server::KernelDevice
+            }
             Kind::Steadfast(binary) => {
                 Server::Steadfast(steadfast::mount(binary, &paths, &self.options)?)
             }
@@ -201,6 +226,7 @@ impl Target {
         let mountpoint = self.mountpoint();
         match server {
             Server::Kernel(loops) => loops.unmount(&mountpoint),
+            Server::KernelDevice => umount(&mountpoint),
             Server::Steadfast(daemon) => daemon.unmount(&mountpoint),
             Server::Fuse2fs(daemon) => daemon.unmount(&mountpoint),
         }
@@ -217,7 +243,7 @@ impl Target {
         let pid = match &self.server {
             Some(Server::Steadfast(daemon)) => daemon.pid(),
             Some(Server::Fuse2fs(daemon)) => daemon.pid(),
-            Some(Server::Kernel(_)) | None => return,
+            Some(Server::Kernel(_) | Server::KernelDevice) | None => return,
         };
         if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
             // It is our child and not waited for yet, so the number is still its own.
@@ -228,7 +254,7 @@ impl Target {
     /// CPU time that the daemon has used so far; none for the kernel, whose work is its callers'.
     pub fn daemon_cpu(&self) -> Option<Duration> {
         match self.server.as_ref()? {
-            Server::Kernel(_) => None,
+            Server::Kernel(_) | Server::KernelDevice => None,
             Server::Steadfast(daemon) => daemon.cpu(),
             Server::Fuse2fs(daemon) => daemon.cpu(),
         }

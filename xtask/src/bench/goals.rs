@@ -33,7 +33,7 @@ pub(super) fn behind(table: &Table, in_process: &[InProcess]) -> Vec<String> {
 
 fn goal(row: &Row, target: &str) -> f64 {
     match target {
-        "kernel" => OF_KERNEL,
+        target if target.starts_with("kernel") => OF_KERNEL,
         _ if row.name == "create" || row.name.ends_with("+ fsync") && row.unit == "write" => {
             OF_FUSE2FS[0]
         }

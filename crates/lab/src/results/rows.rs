@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::statistics::{Percentiles, Rate, Spread};
+use super::statistics::{Percentiles, Rate, Spread, places};
 
 /// A variant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -131,7 +131,8 @@ pub struct RiskRow {
     pub findings: Vec<String>,
 }
 
-/// What power cuts took from the measured run itself, cut while something acknowledged was unsynced.
+/// What power cuts took from the measured run itself, made while something acknowledged was not
+/// synced.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LossRow {
     /// Variant's name.
@@ -245,18 +246,11 @@ impl Path {
 /// Gives the variants whose calls are system calls their places by speed. Ranges that overlap are
 /// not ranked: each of them may have any place that the others leave.
 pub fn place(files: &mut [FilesRow]) {
-    let ranges: Vec<(f64, f64)> = files
-        .iter()
-        .filter(|f| f.path.is_system_call())
-        .map(|f| (f.operations_per_s.min(), f.operations_per_s.max()))
-        .collect();
-    let ranked =
-        files.iter_mut().filter(|f| f.path.is_system_call() && f.operations_per_s.runs() > 1);
-    for f in ranked {
-        let (min, max) = (f.operations_per_s.min(), f.operations_per_s.max());
-        let faster = ranges.iter().filter(|(least, _)| *least > max).count();
-        let slower = ranges.iter().filter(|(_, most)| *most < min).count();
-        f.place = Some((faster as u64 + 1, (ranges.len() - slower) as u64));
+    let mut rows: Vec<&mut FilesRow> =
+        files.iter_mut().filter(|f| f.path.is_system_call()).collect();
+    let speeds: Vec<Spread> = rows.iter().map(|f| f.operations_per_s).collect();
+    for (row, (best, worst)) in rows.iter_mut().zip(places(&speeds)) {
+        row.place = (row.operations_per_s.runs() > 1).then_some((best as u64, worst as u64));
     }
 }
 

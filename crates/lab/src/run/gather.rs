@@ -17,8 +17,8 @@ const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by t
 /// What the speeds are of, where the kernel's file systems take part.
 const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled device behind a loop \
     device, by turns, one at a time: median, and least to greatest. By system calls: Steadfast \
-    through its FUSE mount, the kernel's file systems through theirs; in process there is no system \
-    call. Variants whose ranges overlap have no order: `place` tells which places each may have. \
+    through its FUSE mount, the kernel's file systems through theirs; in process there is no \
+    system call. Variants whose ranges overlap have no order: `place` tells which places each may have. \
     What was cut are other, longer runs of the same workload: of the kernel's in real time, of \
     Steadfast's in virtual time, with the same result for the same seed.";
 

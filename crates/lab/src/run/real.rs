@@ -246,7 +246,12 @@ fn ours(
             served.take_away().map_err(|e| e.to_string())?;
             ran
         }
-        Path::InProcess | Path::Kernel => workload.run(&own, &log, &mut begin),
+        Path::InProcess | Path::Kernel => {
+            let ran = workload.run(&own, &log, &mut begin);
+            // It holds the device, which is to be taken away.
+            drop(own);
+            ran
+        }
     };
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
     drop(fs);

@@ -1,11 +1,11 @@
 //! The kernel's ext4 on loop devices.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{LIMIT, Paths, umount};
-use crate::Result;
 use crate::program::{run, run_ok};
+use crate::{Error, Result};
 
 /// A loop device over a file; detached when dropped.
 #[derive(Debug)]
@@ -30,6 +30,49 @@ impl Drop for LoopDevice {
         // Nobody is left to be told; a busy device goes when its last user does.
         let _ = run(LIMIT, Command::new("losetup").args(["-d", &self.path]));
     }
+}
+
+/// A disk of the kernel's own compressed memory (zram): nothing between it and the file system.
+/// Given back when dropped.
+#[derive(Debug)]
+pub(super) struct Zram {
+    number: u32,
+}
+
+impl Zram {
+    pub(super) fn new(size: u64) -> Result<Zram> {
+        let add = Path::new("/sys/class/zram-control/hot_add");
+        let told = std::fs::read_to_string(add).map_err(Error::host(add))?;
+        let number = told.trim().parse().map_err(|_| {
+            Error::Target(format!("{} says {told:?}, which is no number", add.display()))
+        })?;
+        let zram = Zram { number };
+        let disksize = format!("/sys/block/zram{number}/disksize");
+        std::fs::write(&disksize, size.to_string()).map_err(Error::host(&disksize))?;
+        Ok(zram)
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        format!("/dev/zram{}", self.number).into()
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        // Nobody is left to be told.
+        let _ = std::fs::write(format!("/sys/block/zram{}/reset", self.number), "1");
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", self.number.to_string());
+    }
+}
+
+/// Mounts a block device as it is.
+pub(super) fn mount_device(paths: &Paths<'_>, options: &str) -> Result<()> {
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "ext4"]);
+    if !options.is_empty() {
+        mount.args(["-o", options]);
+    }
+    run_ok(LIMIT, mount.arg(paths.image).arg(paths.mountpoint)).map(drop)
 }
 
 /// The loop devices under a mount.

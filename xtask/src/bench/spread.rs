@@ -1,0 +1,60 @@
+//! How often as fast: over the rounds, and whether that says anything.
+
+/// How many times as fast the first was as another, round by round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Times {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Times {
+    /// Of the times that both needed, round by round; `None` without a round.
+    pub fn of(ours: &[u64], theirs: &[u64]) -> Option<Times> {
+        let mut each: Vec<f64> =
+            ours.iter().zip(theirs).map(|(o, t)| *t as f64 / (*o).max(1) as f64).collect();
+        each.sort_by(f64::total_cmp);
+        let (least, most) = (*each.first()?, *each.last()?);
+        let median = each[each.len().saturating_sub(1) / 2];
+        Some(Times { median, least, most })
+    }
+
+    /// The rounds do not agree who is faster.
+    fn is_level(self) -> bool {
+        self.least <= 1.0 && self.most >= 1.0
+    }
+
+    /// As the table has it: median and range, or that the two are level.
+    pub fn text(self) -> String {
+        let Times { median, least, most } = self;
+        match self.is_level() {
+            true => format!("level ({least:.2} to {most:.2})"),
+            false => format!("{median:.2} ({least:.2} to {most:.2})"),
+        }
+    }
+}
+
+/// Which of several set-ups of a peer is the best in a row: the one with the least median.
+pub(super) fn best(medians: &[u64]) -> Option<usize> {
+    medians.iter().enumerate().min_by_key(|(_, nanos)| **nanos).map(|(i, _)| i)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_spans_one_is_level() {
+        let text = |ours: &[u64], theirs: &[u64]| Times::of(ours, theirs).unwrap().text();
+        assert_eq!(text(&[100, 100, 100], &[200, 150, 180]), "1.80 (1.50 to 2.00)");
+        assert_eq!(text(&[100, 100, 100], &[90, 150, 110]), "level (0.90 to 1.50)");
+        assert_eq!(text(&[100, 100], &[30, 50]), "0.30 (0.30 to 0.50)");
+        assert_eq!(Times::of(&[], &[1]), None);
+    }
+
+    #[test]
+    fn the_best_set_up_has_the_least_time() {
+        assert_eq!(best(&[30, 10, 20]), Some(1));
+        assert_eq!(best(&[]), None);
+    }
+}

@@ -153,14 +153,11 @@ fn print(measured: &Table) {
     };
     let rows: Vec<Vec<String>> = measured.rows.iter().map(cells).collect();
     let (rounds, options) = (measured.amounts.rounds, &measured.options);
-    println!("Mounted; medians of {rounds} rounds (least to greatest); images on {MEMORY}, the");
-    println!(
-        "kernel's on a loop device over it and on zram with fast_commit: the better of the two"
-    );
-    println!(
-        "counts, row by row. Mount options '{options}'. x: how many times as fast as that the"
-    );
-    println!("first is, round by round; level: the rounds do not agree who is faster.\n");
+    println!("Mounted; medians of {rounds} rounds (least to greatest); images on {MEMORY},");
+    println!("the kernel's on a loop device over it and on zram with fast_commit: the");
+    println!("better of the two counts, row by row. Mount options '{options}'. x: how many");
+    println!("times as fast as that the first is, round by round; level: the rounds do not");
+    println!("agree who is faster.\n");
     table(&head, &rows);
 }
 
@@ -180,12 +177,10 @@ fn told_range(median: u64, rounds: &[u64]) -> String {
 }
 
 fn print_in_process(rows: &[InProcess]) {
-    println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on the");
-    println!(
-        "kernel's mounts, on a loop device and on zram with fast_commit: the better of the two"
-    );
-    println!("counts, row by row. {TURNS} turns. CPU: this process and the kernel for it, without");
-    println!("its own threads.\n");
+    println!("\nIn one process, no FUSE: ext4 on a RAM device. Beside it the same calls on");
+    println!("the kernel's mounts, on a loop device and on zram with fast_commit: the better");
+    println!("of the two counts, row by row. {TURNS} turns. CPU: this process and the kernel");
+    println!("for it, without its own threads.\n");
     let head = [
         "time of one",
         "steadfast",

@@ -18,9 +18,9 @@ const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by t
 const REAL_TIME: &str = "Speeds are of runs in real time on the same modelled device behind a loop \
     device, by turns, one at a time: median, and least to greatest. By system calls: Steadfast \
     through its FUSE mount, the kernel's file systems through theirs; in process there is no \
-    system call. Variants whose ranges overlap have no order: `place` tells which places each may have. \
-    What was cut are other, longer runs of the same workload: of the kernel's in real time, of \
-    Steadfast's in virtual time, with the same result for the same seed.";
+    system call. Variants whose ranges overlap have no order: 'place' tells which places each may \
+    have. What was cut are other, longer runs of the same workload: of the kernel's in real time, \
+    of Steadfast's in virtual time, with the same result for the same seed.";
 
 /// What all seeds brought, as one document; `None` without a seed. A job without an outcome was
 /// interrupted.

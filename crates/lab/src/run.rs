@@ -210,7 +210,7 @@ impl Setting {
             (Load::Files(workload, _), _) => match self.reals.take(variant) {
                 Some(Real::LeftOut(why)) => Ok(Outcome::LeftOut(why)),
                 Some(Real::Kernel(speeds, peer, ran)) => {
-                    kernel::run(self, variant, (&speeds, &peer, ran), &report)
+                    kernel::run(self, variant, (&speeds, &peer, *ran), &report)
                 }
                 Some(Real::Ours { in_process, mounted }) => {
                     files::run(self, workload, variant, Some([in_process, mounted]), &report)

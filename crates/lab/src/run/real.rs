@@ -33,7 +33,7 @@ use crate::stack::{make, mount_options};
 /// What the runs in real time of a variant brought.
 pub(super) enum Real {
     /// A file system of the kernel: its speeds, and the run that is to be cut.
-    Kernel(Vec<Speed>, Box<AtRisk>, RecordedRun),
+    Kernel(Vec<Speed>, Box<AtRisk>, Box<RecordedRun>),
     /// Ours.
     Ours {
         /// In this process.
@@ -92,7 +92,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
                 let peer = peer(scenario, v).map_err(failed(v))?;
                 let ran = peer.record(workload).map_err(failed(v))?;
-                Real::Kernel(of(Path::Kernel), Box::new(peer), ran)
+                Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
             }
         };
         reals.insert(v.name.clone(), real);

@@ -7,8 +7,8 @@ use steadfast_journal::{self as jbd2, Overlay, external};
 use uuid::Uuid;
 
 use super::{JournalDevice, load, mount_options, needs_recovery, refused};
-use crate::error::Result;
-use crate::mount::{discardable, internal_log};
+use crate::error::{Ext4Error, Result};
+use crate::mount::{discardable, internal_log, replayed_blocks};
 use crate::ondisk::{Compat, StateFlags};
 
 /// Where a journal is.
@@ -127,6 +127,12 @@ pub fn status(
     match discardable(device, &mount_options(journal)) {
         Ok((report, overlay)) => status.pending = Some(pending(&report, &overlay)),
         Err(e) => status.problem = Some(e.to_string()),
+    }
+    if status.problem.is_none()
+        && let Err(e @ Ext4Error::Refused { .. }) = replayed_blocks(device, &mount_options(journal))
+    {
+        // It can be read, and is not the one that the file system needs.
+        status.problem = Some(e.to_string());
     }
     Ok(status)
 }

@@ -5,6 +5,15 @@
 //! All 512 bytes differ from sector to sector and from write to write, so no layer can cheat by
 //! compressing or deduplicating zeros; yet whoever reads a sector back can tell whose it is, and a
 //! store can keep it as sixteen bytes after checking that the rest follows ([`stamp_of`]).
+//!
+//! Making and checking such bytes is most of what a simulated benchmark costs. So the runs that
+//! [`bytes`] made last are remembered, with their memory: whoever holds a slice of one is told its
+//! stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets the
+//! same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::hint::black_box;
 
 use bytes::Bytes;
 
@@ -19,6 +28,14 @@ pub struct Stamp {
     pub tag: u64,
     /// Byte offset in the file; a multiple of [`SECTOR`].
     pub position: u64,
+}
+
+impl Stamp {
+    /// The stamp of the sector `bytes` after this one in the same run.
+    #[must_use]
+    pub fn after(self, bytes: usize) -> Stamp {
+        Stamp { position: self.position.wrapping_add(bytes as u64), ..self }
+    }
 }
 
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -46,7 +63,8 @@ pub fn fill_sector(stamp: Stamp, out: &mut [u8]) {
         let value = match i {
             0 => stamp.tag,
             1 => stamp.position,
-            i => word(base, i),
+            // One word after the other, which `black_box` is for: see `stamp_of`.
+            i => black_box(word(base, i)),
         };
         *chunk = value.to_le_bytes();
     }
@@ -59,11 +77,63 @@ pub fn fill(tag: u64, position: u64, out: &mut [u8]) {
     }
 }
 
+/// Runs remembered by each thread: more than a simulated benchmark has writers.
+const REMEMBERED: usize = 16;
+/// The longest run that is remembered, in bytes.
+const REMEMBERED_LEN: usize = 4 << 20;
+
+/// A run of stamped sectors in memory.
+struct Run {
+    first: Stamp,
+    bytes: Bytes,
+}
+
+thread_local! {
+    /// What [`bytes`] made last, newest first.
+    static MADE: RefCell<VecDeque<Run>> = const { RefCell::new(VecDeque::new()) };
+}
+
 /// `len` bytes (a multiple of 512) at file offset `position`, written by `tag`.
 pub fn bytes(tag: u64, position: u64, len: usize) -> Bytes {
     let mut v = vec![0; len];
     fill(tag, position, &mut v);
-    Bytes::from(v)
+    let bytes = Bytes::from(v);
+    if (SECTOR..=REMEMBERED_LEN).contains(&len) && len.is_multiple_of(SECTOR) && tag != 0 {
+        let run = Run { first: Stamp { tag, position }, bytes: bytes.clone() };
+        MADE.with_borrow_mut(|made| {
+            made.truncate(REMEMBERED - 1);
+            made.push_front(run);
+        });
+    }
+    bytes
+}
+
+/// The stamp of the first sector of `part`, if `part` is whole sectors of a run that this thread
+/// made lately and remembers. `None` says nothing: ask [`stamp_of`] for each sector.
+pub fn run_of(part: &Bytes) -> Option<Stamp> {
+    let (start, len) = (part.as_ptr().addr(), part.len());
+    if len == 0 || !len.is_multiple_of(SECTOR) {
+        return None;
+    }
+    MADE.with_borrow(|made| {
+        made.iter().find_map(|run| {
+            let at = start.checked_sub(run.bytes.as_ptr().addr())?;
+            let inside = at.is_multiple_of(SECTOR) && at + len <= run.bytes.len();
+            inside.then(|| run.first.after(at))
+        })
+    })
+}
+
+/// The `len` bytes that follow from `first`, if this thread made them lately and remembers.
+pub fn made(first: Stamp, len: usize) -> Option<Bytes> {
+    MADE.with_borrow(|made| {
+        made.iter().find_map(|run| {
+            let at = first.position.checked_sub(run.first.position)?;
+            let at = usize::try_from(at).ok().filter(|at| at.is_multiple_of(SECTOR))?;
+            let inside = run.first.tag == first.tag && at.checked_add(len)? <= run.bytes.len();
+            inside.then(|| run.bytes.slice(at..at + len))
+        })
+    })
 }
 
 /// The stamp of a sector (512 bytes), if all of its bytes follow from it.
@@ -99,6 +169,26 @@ mod tests {
             assert_eq!(stamp_of(&bad), None, "byte {i}");
         }
         assert_eq!(stamp_of(&[0; SECTOR]), None);
+    }
+
+    #[test]
+    fn what_was_made_is_known_by_its_memory_and_only_by_it() {
+        let run = bytes(77, 4096, 8 * SECTOR);
+        let first = Stamp { tag: 77, position: 4096 };
+        assert_eq!(run_of(&run), Some(first));
+        assert_eq!(run_of(&run.slice(1024..2048)), Some(first.after(1024)));
+        assert_eq!(run_of(&run.slice(8..520)), None, "not a sector's beginning");
+        assert_eq!(run_of(&run.slice(..700)), None, "not whole sectors");
+        assert_eq!(run_of(&Bytes::copy_from_slice(&run)), None, "other memory");
+        let again = made(first.after(512), 1024).unwrap();
+        assert_eq!(again.as_ptr(), run[512..].as_ptr());
+        assert_eq!(made(first, 9 * SECTOR), None, "longer than the run");
+        assert_eq!(made(Stamp { tag: 78, ..first }, SECTOR), None);
+        assert_eq!(made(Stamp { position: 0, ..first }, SECTOR), None);
+        for n in 0..REMEMBERED as u64 {
+            bytes(78, n * 512, SECTOR);
+        }
+        assert_eq!(run_of(&run), None, "forgotten");
     }
 
     #[test]

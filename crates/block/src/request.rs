@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::pattern::{SECTOR, Stamp, stamp_of};
+use crate::pattern::{SECTOR, Stamp, run_of, stamp_of};
 
 /// The bytes of a write: a list of shared pieces, so that pages gathered into one request, a
 /// recording filter and a mirror's legs all share them without copying.
@@ -114,7 +114,10 @@ impl Payload {
 }
 
 /// The stamp of the first sector, if all are stamped, with one tag, and in order.
-fn run_of_stamps(part: &[u8]) -> Option<Stamp> {
+fn run_of_stamps(part: &Bytes) -> Option<Stamp> {
+    if let Some(first) = run_of(part) {
+        return Some(first);
+    }
     let first = stamp_of(part.get(..SECTOR)?)?;
     let follows = |(at, sector): (usize, &[u8])| {
         let position = first.position.wrapping_add((at * SECTOR) as u64);

@@ -6,6 +6,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod scenario;
+pub mod sensitivity;
 pub mod stack;
 pub mod table;
 mod wrap;

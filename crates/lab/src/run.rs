@@ -6,6 +6,7 @@
 mod again;
 mod benchmark;
 mod controls;
+mod each;
 mod files;
 mod gather;
 mod jobs;
@@ -24,6 +25,7 @@ use std::sync::atomic::AtomicBool;
 pub use again::cut_again;
 pub(crate) use benchmark::test_names;
 pub use controls::Control;
+pub(crate) use each::measure_each;
 use steadfast_bench::iozone;
 use steadfast_crash::risk::FilesWorkload;
 

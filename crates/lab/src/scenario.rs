@@ -50,6 +50,18 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// Published figures.
     pub published: Vec<Published>,
+    /// Drives that a disk of the source may have been.
+    pub band: Option<Band>,
+}
+
+/// Where the source names no drive: those of its class, each with a data sheet. The sensitivity
+/// puts each in the place of a device.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Band {
+    /// The device.
+    pub device: String,
+    /// The drives' names (see `lab drives`).
+    pub drives: Vec<String>,
 }
 
 /// The simulated machine.
@@ -60,6 +72,16 @@ pub struct Machine {
     /// Page cache as a share of the benchmark's data (all children's files together), so that a
     /// run at a smaller size sees the same relation of memory to data.
     pub page_cache_per_data: f64,
+    /// Free space kept behind a growing file, in MiB at most
+    /// ([`window_max`](steadfast_ext4::mount::MountOptions::window_max)).
+    pub file_window_mb: u64,
+}
+
+impl Machine {
+    /// [`file_window_mb`](Self::file_window_mb) in bytes.
+    pub fn file_window_bytes(&self) -> u64 {
+        self.file_window_mb << 20
+    }
 }
 
 /// Where published figures come from. All but the title is known of files of version 2.

@@ -116,13 +116,27 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
     tried.map_err(|e| failed(e.to_string()))?.map_err(failed)
 }
 
-/// mkfs options as a scenario writes them: those that say what is to be made.
+/// mkfs options as a scenario writes them: those that say what is to be made, and `-J size=MIB` of
+/// a journal on the disk.
 ///
 /// # Errors
 /// All that cannot be taken: the word, and what is wrong with it.
 pub fn read_mkfs_options(text: &str) -> Result<Options, Vec<(String, String)>> {
     let mut options = Options::random(EPOCH_SECONDS);
-    apply_line(&mut options, text).map(|()| options)
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let Some(at) = words.iter().position(|word| *word == "-J") else {
+        return apply_line(&mut options, text).map(|()| options);
+    };
+    let value = words.get(at + 1).copied().unwrap_or_default();
+    let mib = value.strip_prefix("size=").and_then(|v| v.parse::<u32>().ok());
+    let rest = [&words[..at], words.get(at + 2..).unwrap_or_default()].concat().join(" ");
+    let mut wrong = apply_line(&mut options, &rest).err().unwrap_or_default();
+    let block_size = u64::from(options.block_size.unwrap_or(4096));
+    match mib.and_then(|mib| u32::try_from((u64::from(mib) << 20) / block_size).ok()) {
+        Some(blocks) => options.journal = JournalChoice::InternalOf(blocks),
+        None => wrong.push((value.into(), format!("mkfs option -J {value}: it is size=MIB"))),
+    }
+    if wrong.is_empty() { Ok(options) } else { Err(wrong) }
 }
 
 /// Mount options as a scenario writes them: those of the file system (docs/mount.md).
@@ -190,5 +204,8 @@ mod tests {
         assert_eq!(words, ["noatme", "ro", "allow_other", "commit=0"]);
         assert_eq!(read_mkfs_options("-b 1024 -m 0").unwrap().block_size, Some(1024));
         assert!(read_mkfs_options("-z 3").unwrap_err()[0].1.contains("-z"));
+        let journal = read_mkfs_options("-J size=128 -b 4096").unwrap().journal;
+        assert!(matches!(journal, JournalChoice::InternalOf(32768)));
+        assert!(read_mkfs_options("-J device=x").unwrap_err()[0].1.contains("size=MIB"));
     }
 }

@@ -283,6 +283,8 @@ impl Core {
         self.next_task.set(id + 1);
         // OK to unwrap: fails only when the address space is exhausted.
         let stack = DefaultStack::new(STACK_BYTES).unwrap();
+        // A closure is handed to its stack by copying, up to a size: in a box it may be of any.
+        let body = Box::new(body);
         let task = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
             YIELDER.set(std::ptr::from_ref(yielder));
             body();

@@ -474,6 +474,50 @@ Examples:
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
   steadfast lab run my-setup.toml --json - | jq .ratios")]
     Run(LabRun),
+    /// Change each parameter of a scenario alone and show which figures move
+    #[command(after_help = "\
+Each number of the machine and the devices goes a third down and up, each word
+to its alternatives, one at a time; a device that holds only journals is also
+made ten times slower and replaced by an SSD and a second disk, and the drives
+of the scenario's band take the disk's place. Figures are ratios: a variant's
+speed over the first variant's.
+
+Examples:
+  steadfast lab sensitivity nvram-journal
+  steadfast lab sensitivity nvram-journal --figure pwrite/external --svg t.svg
+  steadfast lab sensitivity nvram-journal --only disk.drive
+  steadfast lab sensitivity nvram-journal --size 64m --json - | jq .conclusions")]
+    Sensitivity(LabSensitivity),
+    /// List the drives that a band can name, with the sources of their figures
+    Drives,
+}
+
+/// How to ask what depends on what.
+#[derive(Debug, Args)]
+pub struct LabSensitivity {
+    /// A scenario's name (see `lab list`) or its TOML file
+    pub scenario: String,
+    /// Run at the published size
+    #[arg(long, conflicts_with = "size")]
+    pub full: bool,
+    /// Size of each file [default: the scenario's quick size]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// Change only this part (`card`) or parameter (`disk.drive`)
+    #[arg(long, value_name = "NAME")]
+    pub only: Option<String>,
+    /// The tornado's figure [default: the first]
+    #[arg(long, value_name = "TEST/VARIANT")]
+    pub figure: Option<String>,
+    /// Write the results as JSON to FILE, or to the standard output with -
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Write the tornado chart as SVG to FILE
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
 }
 
 /// How a list is printed.

@@ -23,7 +23,7 @@ use steadfast_vfs::FileSystem;
 use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
-use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, tree};
+use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, sensitivity, tree};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +142,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Keys { markdown }) => lab::keys(markdown, out)?,
         Command::Lab(Lab::Check { scenario }) => lab::check(&scenario, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
+        Command::Lab(Lab::Sensitivity(args)) => sensitivity::run(&args, out)?,
+        Command::Lab(Lab::Drives) => sensitivity::drives(out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,
         Command::Ls { recursive, image, path } => {

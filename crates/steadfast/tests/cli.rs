@@ -330,6 +330,28 @@ fn an_interrupted_run_tells_what_there_is() {
 }
 
 #[test]
+fn the_sensitivity_is_told_and_wrong_use_of_it_too() {
+    let d = Desk::new();
+    std::fs::write(d.path().join("tiny.toml"), TINY.replace("-i0 -i2 -i9", "-i0")).unwrap();
+    let asked = "lab sensitivity tiny.toml --size 256k";
+    let text = d.good(&format!("{asked} --figure rewrite/external --json s.json --svg s.svg"));
+    assert!(text.contains("rewrite of 'external'") && text.contains("card.device"), "{text}");
+    assert!(text.contains("What holds over all of it"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let json = std::fs::read_to_string(d.path().join("s.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["format"], "steadfast-sensitivity");
+    assert!(document["effects"].as_array().unwrap().len() > 40);
+    d.bad(&format!("{asked} --only disk.colour"), 2);
+    assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().starts_with("<svg"));
+    d.bad(&format!("{asked} --figure rewrite/nobody"), 2);
+    d.bad(&format!("{asked} --figure rewrite"), 2);
+    d.bad("lab sensitivity tiny.toml --size huge", 2);
+    d.bad("lab sensitivity data-at-risk", 2);
+    assert!(d.good("lab drives").contains("ST9146853SS"));
+}
+
+#[test]
 fn a_card_without_a_battery_is_refused_as_a_journal() {
     let d = Desk::new();
     let text = TINY.replace("journal = \"card\"", "journal = \"dead-card\"");

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use steadfast_runtime::{MutexGuard, Nanos, cpu, now};
 use steadfast_vfs::{Attr, Fh, FileType, FsError, NewNode, OpenFlags, path};
 
-use super::data::{FileData, stamped};
+use super::data::FileData;
 use super::engine::{Bench, Round, RunError};
 use super::latency::{Latencies, Operation};
 use super::observer::{Action, Call};
@@ -195,7 +195,7 @@ impl<'a> Child<'a> {
     fn write(&mut self, offset: u64, len: u64) -> Result<(), RunError> {
         let tag = self.data.next_tag();
         let before = now();
-        let mut rest = stamped(tag, offset, len as usize);
+        let mut rest = self.data.bytes(tag, offset, len as usize);
         self.untimed += now().since(before);
         let action = Action::Write { offset, len, tag };
         let call = Call { child: self.number, file: self.file, action, started: now() };

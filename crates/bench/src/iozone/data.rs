@@ -20,6 +20,8 @@ pub(super) struct FileData {
     /// The tag last written to each record, zero if not by this run; only kept to verify.
     written: Option<Vec<u64>>,
     record_bytes: u64,
+    /// What is written again and again, if it is: one run for each length of a write.
+    repeated: Option<Vec<Bytes>>,
 }
 
 /// What is wrong with data that was read.
@@ -34,7 +36,24 @@ pub(super) struct Mismatch {
 impl FileData {
     pub(super) fn new(child: usize, records: u64, record_bytes: u64, verify: bool) -> FileData {
         let written = verify.then(|| vec![0; records as usize]);
-        FileData { number: child as u64 + 1, last: 0, written, record_bytes }
+        FileData { number: child as u64 + 1, last: 0, written, record_bytes, repeated: None }
+    }
+
+    /// The same file, written with the same bytes again and again; not to be verified.
+    pub(super) fn repeating(self) -> FileData {
+        FileData { repeated: self.written.is_none().then(Vec::new), ..self }
+    }
+
+    /// The bytes of a write of `len` bytes at `offset`.
+    pub(super) fn bytes(&mut self, tag: u64, offset: u64, len: usize) -> Bytes {
+        let number = self.number;
+        let Some(repeated) = &mut self.repeated else { return stamped(tag, offset, len) };
+        if let Some(run) = repeated.iter().find(|run| run.len() == len) {
+            return run.clone();
+        }
+        let run = stamped(number << 48 | 1, 0, len);
+        repeated.push(run.clone());
+        run
     }
 
     /// A tag for the next write.
@@ -104,6 +123,16 @@ mod tests {
         let mut b = FileData::new(1, 4, 1024, false);
         let tags = [a.next_tag(), a.next_tag(), b.next_tag()];
         assert_eq!(tags, [1 << 48 | 1, 1 << 48 | 2, 2 << 48 | 1]);
+    }
+
+    #[test]
+    fn repeated_data_is_made_once_for_each_length() {
+        let mut file = FileData::new(0, 4, 1024, false).repeating();
+        let (a, b) = (file.bytes(1 << 48 | 1, 0, 4096), file.bytes(1 << 48 | 2, 8192, 4096));
+        assert_eq!(a.as_ptr(), b.as_ptr());
+        assert_eq!(file.bytes(1 << 48 | 3, 0, 1024).len(), 1024);
+        let mut checked = FileData::new(0, 4, 1024, true).repeating();
+        assert_ne!(checked.bytes(1 << 48 | 1, 0, 512), checked.bytes(1 << 48 | 2, 0, 512));
     }
 
     #[test]

@@ -103,8 +103,9 @@ pub fn run(
         notes: Vec::new(),
     };
     let observer = observer.unwrap_or_else(|| Arc::new(Nobody));
+    let repeat = surroundings.repeat_data;
     for &children in &options.children {
-        let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children));
+        let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children, repeat));
         let tests = plan::tests(options).into_iter().map(|test| bench.test(test, children));
         let tests = tests.collect::<Result<Vec<_>, _>>();
         let removed = if options.keep_files { Ok(()) } else { bench.remove_files(children) };
@@ -122,6 +123,7 @@ impl Bench {
         options: &Options,
         observer: &Arc<dyn Observer>,
         children: usize,
+        repeat_data: bool,
     ) -> Bench {
         let records = options.records();
         let file = |child| {
@@ -132,8 +134,10 @@ impl Bench {
                 format!("{}/{name}", folder.trim_end_matches('/'))
             }
         };
-        let data =
-            |child| Mutex::new(FileData::new(child, records, options.record_bytes, options.verify));
+        let data = |child| {
+            let data = FileData::new(child, records, options.record_bytes, options.verify);
+            Mutex::new(if repeat_data { data.repeating() } else { data })
+        };
         let random = plan::tests(options)
             .iter()
             .any(|t| matches!(t, Test::RandomRead | Test::RandomWrite | Test::Mixed));

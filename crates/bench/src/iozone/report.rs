@@ -16,7 +16,7 @@ pub fn text(results: &Results) -> String {
     let surroundings = Surroundings {
         began: results.began.clone(),
         machine: results.machine.clone(),
-        memory_bytes: None,
+        ..Surroundings::default()
     };
     let mut out = header(&results.options, &surroundings);
     for run in &results.runs {

@@ -24,7 +24,7 @@ fn ours(line: &str) -> String {
         let surroundings = Surroundings {
             began: Some("Fri Nov 20 19:54:09 2026".into()),
             machine: Some(MACHINE.into()),
-            memory_bytes: None,
+            ..Surroundings::default()
         };
         let results = run(MemoryFs::new(behaviour), "", &options, &surroundings, None).unwrap();
         report::text(&results)

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::Payload;
-use steadfast_block::pattern::{SECTOR, Stamp};
+use steadfast_block::pattern::{self, SECTOR, Stamp};
 
 pub use digest::Digest;
 pub use packed::{Packed, Segment};
@@ -110,9 +110,27 @@ impl Store {
                 return page.slice(start..start + len as usize);
             }
         }
+        if let Some(run) = self.stamped_run(offset, len) {
+            return run;
+        }
         let mut out = vec![0; len as usize];
         self.read_into(offset, &mut out);
         Bytes::from(out)
+    }
+
+    /// The range, if it is whole pages of one stamped run whose bytes are still in memory.
+    fn stamped_run(&self, offset: u64, len: u64) -> Option<Bytes> {
+        let page = PAGE as u64;
+        if len == 0 || !offset.is_multiple_of(page) || !len.is_multiple_of(page) {
+            return None;
+        }
+        let Page::Stamped(first) = self.page(offset / page)? else { return None };
+        let bytes = pattern::made(*first, len as usize)?;
+        let follows = |n: u64| {
+            let stamp = first.after((n * page) as usize);
+            self.page(offset / page + n) == Some(&Page::Stamped(stamp))
+        };
+        (1..len / page).all(follows).then_some(bytes)
     }
 
     /// Fills `out`, which must be zeroed where the store may hold zeros, from `offset`.
@@ -274,6 +292,7 @@ impl Store {
 
     /// `stamp`: what all of the part is known to follow from.
     fn write_part(&mut self, offset: u64, part: &Bytes, stamp: Option<Stamp>) {
+        let stamp = stamp.or_else(|| pattern::run_of(part));
         let pages: Vec<(u64, Page)> = pieces(offset, part.len())
             .map(|p| {
                 if let Some(first) = stamp.filter(|_| p.is_whole() && p.at % SECTOR == 0) {

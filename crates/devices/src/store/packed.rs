@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use steadfast_block::Payload;
-use steadfast_block::pattern::{SECTOR, Stamp, fill_sector, stamp_of};
+use steadfast_block::pattern::{SECTOR, Stamp, fill_sector, run_of, stamp_of};
 
 /// A run of bytes within a [`Packed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Packed {
 
 /// The stamp of the sector `bytes` after `first` in the same run.
 pub(super) fn stamp_after(first: Stamp, bytes: usize) -> Stamp {
-    Stamp { tag: first.tag, position: first.position.wrapping_add(bytes as u64) }
+    first.after(bytes)
 }
 
 /// The value that all the bytes have, if they have one.
@@ -119,7 +119,7 @@ impl Packed {
             packed.append(&payload.clone().into_contiguous());
         } else {
             for (number, part) in payload.parts().iter().enumerate() {
-                match payload.stamp(number) {
+                match payload.stamp(number).or_else(|| run_of(part)) {
                     Some(first) => {
                         packed.push(Segment::Stamped { first, len: part.len() });
                         packed.len += part.len();

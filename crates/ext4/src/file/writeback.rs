@@ -22,10 +22,6 @@ use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
 
 /// Files below this size get no window: they are written whole, at once.
 const STREAM_MIN: u64 = 64 << 10;
-/// Largest window of a growing file: a block group of 4 KiB blocks. The kernel's normalised
-/// requests end at 8 MiB, which cuts files that grow side by side into pieces of that size; here
-/// they stay in runs that a disk reads for most of a second between two seeks.
-const WINDOW_MAX: u64 = 128 << 20;
 /// Largest write request.
 const REQUEST_MAX: u64 = 1 << 20;
 
@@ -230,7 +226,8 @@ impl Ext4 {
         if size < STREAM_MIN {
             return 0;
         }
-        (size.next_power_of_two().min(WINDOW_MAX) / self.volume.block_size()) as u32
+        let most = self.options.window_max;
+        (size.next_power_of_two().min(most) / self.volume.block_size()) as u32
     }
 
     /// Without delayed allocation: finds places for what was just reserved, at once. They count

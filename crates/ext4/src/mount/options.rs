@@ -105,6 +105,11 @@ pub struct MountOptions {
     /// before their file is renamed over another, and when a file that was cut to nothing is
     /// closed, so that a program that forgets to sync is not left with an empty file.
     pub auto_da_alloc: bool,
+    /// The largest window of free blocks, in bytes, that is kept behind a growing file so that
+    /// files that grow side by side stay in runs of this length. The window is as large as the
+    /// file up to here. Default: 8 MiB, where the kernel's allocator stops
+    /// (`ext4_mb_normalize_request`, fs/ext4/mballoc.c). At most a block group is kept.
+    pub window_max: u64,
     /// Let everybody use the blocks reserved for the super-user.
     pub use_reserved: bool,
     /// `noatime`, `relatime`, `strictatime`.
@@ -141,6 +146,7 @@ impl Default for MountOptions {
             no_load: false,
             delayed_allocation: true,
             auto_da_alloc: true,
+            window_max: 8 << 20,
             use_reserved: false,
             access_times: AccessTimes::default(),
             no_directory_access_times: false,

@@ -47,6 +47,7 @@ impl Modelled {
         let mut options = mount_options(&self.variant.mount)?;
         options.journal_device = devices.journal.clone();
         options.page_cache = Settings { memory_bytes: self.memory, ..options.page_cache };
+        options.window_max = self.scenario.machine.file_window_bytes();
         Ext4::mount(Arc::clone(&devices.disk), options).map_err(|e| e.to_string())
     }
 

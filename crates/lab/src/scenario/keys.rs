@@ -26,11 +26,13 @@ pub enum Table {
     Variant,
     /// `[[published]]`.
     Published,
+    /// `[band]`.
+    Band,
 }
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 8] = [
+    pub const ALL: [Table; 9] = [
         Table::Top,
         Table::Source,
         Table::Machine,
@@ -39,6 +41,7 @@ impl Table {
         Table::Device,
         Table::Variant,
         Table::Published,
+        Table::Band,
     ];
 
     /// As a file writes it.
@@ -52,6 +55,7 @@ impl Table {
             Table::Device => "[device.NAME]",
             Table::Variant => "[[variant]]",
             Table::Published => "[[published]]",
+            Table::Band => "[band]",
         }
     }
 }
@@ -108,6 +112,7 @@ pub const KEYS: &[Key] = &[
         "Tables: what is compared; the first that is measured is the baseline of the ratios.",
     ),
     key(Table::Top, "published", Optional("none"), "Tables: published figures, one for each test."),
+    key(Table::Top, "band", Optional("none"), "Table: drives that a device may have been."),
     key(Table::Source, "title", Required, "Title of the page or paper."),
     key(Table::Source, "author", Required, "Who wrote it."),
     key(Table::Source, "year", Required, "When it was published."),
@@ -118,6 +123,12 @@ pub const KEYS: &[Key] = &[
         "page_cache_per_data",
         Default("0.5"),
         "Page cache as a share of all the benchmark's files together: above 0, at most 100.",
+    ),
+    key(
+        Table::Machine,
+        "file_window_mb",
+        Default("8"),
+        "Free space kept behind a growing file, in MiB at most: 1 to 128.",
     ),
     key(
         Table::Workload,
@@ -244,6 +255,14 @@ pub const KEYS: &[Key] = &[
         "Which of IOzone's two sums is quoted: `children` or `parent`.",
     ),
     key(Table::Published, "kb_per_s", Required, "Table: speed in kB/s (of 1024 bytes) by variant."),
+    key(Table::Band, "device", Required, "The device of which the source names no model."),
+    key(
+        Table::Band,
+        "drives",
+        Required,
+        "Names of drives that it may have been (`steadfast lab drives`): `lab sensitivity` puts \
+         each in its place.",
+    ),
 ];
 
 /// The keys of a table.

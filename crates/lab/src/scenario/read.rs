@@ -11,8 +11,9 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use super::fields::{Fields, Wrongs, note};
 use super::keys::{self, Table};
 use super::wrong::{Wrong, did_you_mean};
-use super::{FilesSpec, Machine, Published, RunKind, Scenario, Source, Variant, Workload};
+use super::{Band, FilesSpec, Machine, Published, RunKind, Scenario, Source, Variant, Workload};
 use crate::run::{iozone_options, test_names};
+use crate::sensitivity::{drive, drives};
 use crate::size;
 use crate::stack;
 
@@ -64,6 +65,7 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let with_files = top.value("workload").and_then(|w| w.get_ref().get("files")).is_some();
     let (names, variants) = variants(top, &devices, with_files);
     let published = published(top, &names);
+    let band = band(top, &devices);
     if source.is_none() && top.value("published").is_some() && top.value("source").is_none() {
         let help = "add [source] with title, author, year and address";
         top.wrong("published", "published figures need their source", help);
@@ -79,7 +81,25 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
         variants: variants?,
         published: published?,
+        band,
     })
+}
+
+/// The drives that a device may have been, all of them known.
+fn band(top: &Fields<'_, '_>, devices: &BTreeMap<String, Option<ModelParams>>) -> Option<Band> {
+    top.value("band")?;
+    let fields = top.table("band", Table::Band, "[band]")?;
+    let device: Option<String> = fields.take("device");
+    if let Some(name) = device.as_ref().filter(|name| !devices.contains_key(*name)) {
+        let help = did_you_mean(name, devices.keys().map(String::as_str));
+        fields.wrong("device", format!("there is no device `{name}`"), help);
+    }
+    let names: Option<Vec<String>> = fields.take("drives");
+    for name in names.iter().flatten().filter(|name| drive(name).is_none()) {
+        let help = did_you_mean(name, drives().map(|d| d.name));
+        fields.wrong("drives", format!("there is no drive `{name}`"), help);
+    }
+    Some(Band { device: device?, drives: names? })
 }
 
 fn is_name(name: &str) -> bool {
@@ -118,7 +138,8 @@ fn machine(top: &Fields<'_, '_>) -> Option<Machine> {
     if share.is_some_and(|share| !(share > 0.0 && share <= 100.0)) {
         fields.wrong("page_cache_per_data", "it must be above 0 and at most 100", "");
     }
-    Some(Machine { cpus: cpus?, page_cache_per_data: share? })
+    let window = count(&fields, "file_window_mb", 1, 128);
+    Some(Machine { cpus: cpus?, page_cache_per_data: share?, file_window_mb: window? })
 }
 
 /// Notes a number that is not within these bounds.

@@ -93,5 +93,6 @@ fn surroundings() -> Surroundings {
             part(uname.machine())
         )),
         memory_bytes: Some(rustix::system::sysinfo().totalram),
+        repeat_data: false,
     }
 }

@@ -9,4 +9,5 @@ pub mod journal_device;
 pub mod lab;
 pub mod mkfs;
 pub mod pages;
+pub mod sensitivity;
 pub mod tree;

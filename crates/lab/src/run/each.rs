@@ -1,0 +1,50 @@
+//! Measures variants of several scenarios: what a sensitivity asks for.
+
+use std::sync::Arc;
+
+use super::{Outcome, Part, RunOptions, Setting, Watch, jobs};
+use crate::LabError;
+use crate::results::Row;
+use crate::scenario::{Scenario, WorkloadKind};
+
+/// Runs the benchmark of the named variants (by their places) of each scenario. Rows by scenario;
+/// those of a variant that had not ended when somebody wanted to stop are missing. `None`: a model
+/// refuses the scenario's parameters, perhaps only at the size of the run.
+///
+/// # Errors
+/// If a scenario runs no benchmark or asks for what cannot be, or a variant fails.
+pub(crate) fn measure_each(
+    scenarios: &[(Scenario, Vec<usize>)],
+    options: &RunOptions,
+    watch: &Watch<'_>,
+) -> Result<Vec<Option<Vec<Row>>>, LabError> {
+    let options = RunOptions { cuts: Some(0), ..options.clone() };
+    let mut settings = Vec::with_capacity(scenarios.len());
+    let mut list = Vec::new();
+    let mut refused = Vec::new();
+    for (number, (scenario, variants)) in scenarios.iter().enumerate() {
+        if !matches!(scenario.workload.kind(), Ok(WorkloadKind::Iozone { .. })) {
+            let what = "a sensitivity needs a benchmark: workload.iozone".into();
+            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+        }
+        let setting = Setting::new(scenario, &options)?;
+        let can_be = setting.measured.devices.values().all(|device| device.check().is_ok());
+        settings.push(Arc::new(setting));
+        refused.push(!can_be);
+        if can_be {
+            let part = Part::Speed;
+            list.extend(variants.iter().map(|v| jobs::Job { seed: number, variant: *v, part }));
+        }
+    }
+    let outcomes = jobs::run(&settings, &list, watch)?;
+    let none = |refused: &bool| (!refused).then(Vec::new);
+    let mut rows: Vec<Option<Vec<Row>>> = refused.iter().map(none).collect();
+    for (job, outcome) in list.iter().zip(outcomes) {
+        if let (Some(Outcome::Speed { rows: found, .. }), Some(rows)) =
+            (outcome, &mut rows[job.seed])
+        {
+            rows.extend(found);
+        }
+    }
+    Ok(rows)
+}

@@ -1,0 +1,258 @@
+//! What is changed: each parameter of machine and devices by a third down and up, or to its
+//! alternatives, one at a time.
+
+use serde_json::Value;
+use steadfast_devices::model::parameters::{Kind, Parameter};
+use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
+
+use super::Change;
+use super::drives::drive;
+use crate::scenario::{Scenario, Variant};
+
+/// Names that say what a device is or how it fails, not how fast it is.
+const NOT_SPEED: [&str; 5] =
+    ["description", "write_cache", "batteries", "batteries_needed", "initialised"];
+
+/// All changes of a scenario, with the changed scenario.
+pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
+    let mut list = machine(scenario, full);
+    for name in measured_devices(scenario) {
+        list.extend(device(scenario, name));
+    }
+    for name in journals(scenario) {
+        list.extend(another_journal(scenario, name));
+    }
+    if let Some(band) = &scenario.band {
+        for drive in band.drives.iter().filter_map(|name| drive(name)) {
+            if scenario.devices.get(&band.device).is_some_and(|d| same_figures(d, &drive.model)) {
+                continue;
+            }
+            let mut changed = scenario.clone();
+            changed
+                .devices
+                .insert(band.device.clone(), like(&scenario.devices[&band.device], drive.model));
+            let change = Change {
+                part: band.device.clone(),
+                parameter: "drive".into(),
+                from: "the scenario's".into(),
+                to: drive.name.into(),
+                of_journal: false,
+            };
+            list.push((change, changed));
+        }
+    }
+    list
+}
+
+/// Devices of the variants that are measured, disks first.
+fn measured_devices(scenario: &Scenario) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    let speed = || scenario.variants.iter().filter(|v| v.run.speed());
+    let all = speed().map(|v| &v.disk).chain(speed().filter_map(|v| v.journal.as_ref()));
+    for name in all {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Devices that hold only journals.
+fn journals(scenario: &Scenario) -> Vec<&str> {
+    let disk = |name: &str| scenario.variants.iter().any(|v| v.run.speed() && v.disk == name);
+    measured_devices(scenario).into_iter().filter(|name| !disk(name)).collect()
+}
+
+/// Whether a variant uses a device.
+pub(super) fn uses(variant: &Variant, device: &str) -> bool {
+    variant.disk == device || variant.journal.as_deref() == Some(device)
+}
+
+/// A drive in the place of a device keeps the device's write cache: that is a choice.
+fn like(device: &ModelParams, drive: ModelParams) -> ModelParams {
+    match (device, drive) {
+        (ModelParams::Hdd(old), ModelParams::Hdd(new)) => {
+            ModelParams::Hdd(HddParams { write_cache: old.write_cache, ..new })
+        }
+        (_, drive) => drive,
+    }
+}
+
+fn same_figures(a: &ModelParams, b: &ModelParams) -> bool {
+    match (a, b) {
+        (ModelParams::Hdd(a), ModelParams::Hdd(b)) => {
+            let named = HddParams { description: a.description.clone(), ..b.clone() };
+            *a == HddParams { write_cache: a.write_cache, ..named }
+        }
+        _ => false,
+    }
+}
+
+fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
+    let m = &scenario.machine;
+    let mut list = Vec::new();
+    let mut add = |parameter: &str, from: String, to: String, edit: &dyn Fn(&mut Scenario)| {
+        let mut changed = scenario.clone();
+        edit(&mut changed);
+        let (part, parameter) = ("machine".into(), parameter.into());
+        list.push((Change { part, parameter, from, to, of_journal: false }, changed));
+    };
+    for n in thirds(m.cpus as u64) {
+        let edit = |s: &mut Scenario| s.machine.cpus = n as usize;
+        add("cpus", m.cpus.to_string(), n.to_string(), &edit);
+    }
+    for factor in [2.0 / 3.0, 4.0 / 3.0] {
+        let share = round(m.page_cache_per_data * factor);
+        let edit = |s: &mut Scenario| s.machine.page_cache_per_data = share;
+        add("page_cache_per_data", m.page_cache_per_data.to_string(), share.to_string(), &edit);
+    }
+    for window in [1, 2, 8, 32, 128].into_iter().filter(|w| *w != m.file_window_mb) {
+        let edit = |s: &mut Scenario| s.machine.file_window_mb = window;
+        add("file_window_mb", m.file_window_mb.to_string(), window.to_string(), &edit);
+    }
+    let scales = scenario.workload.quick_scales_disks;
+    if !full {
+        let edit = |s: &mut Scenario| s.workload.quick_scales_disks = !scales;
+        add("quick_scales_disks", scales.to_string(), (!scales).to_string(), &edit);
+    }
+    list
+}
+
+/// Two thirds and four thirds of a whole number, where that is another one.
+fn thirds(n: u64) -> impl Iterator<Item = u64> {
+    [(2 * n + 1) / 3, (4 * n + 1) / 3].into_iter().filter(move |m| *m != n && *m > 0)
+}
+
+/// Four significant digits: what a table shows is what was run.
+fn round(x: f64) -> f64 {
+    // OK to unwrap: it was just written so.
+    format!("{x:.3e}").parse().unwrap()
+}
+
+fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
+    let model = &scenario.devices[name];
+    let Some(kind) = Kind::of_name(model.kind_name()) else { return Vec::new() };
+    // OK to unwrap: parameters are numbers, words and lists of them.
+    let values = serde_json::to_value(model).unwrap();
+    let of_journal = journals(scenario).contains(&name);
+    let mut list = Vec::new();
+    for p in kind.parameters.iter().filter(|p| !NOT_SPEED.contains(&p.name)) {
+        for value in alternatives(p, &values[p.name]) {
+            let mut other = model.clone();
+            let done = other.set(p.name, &value);
+            if !matches!(done, Some(Ok(()))) || other.check().is_err() {
+                continue;
+            }
+            let mut changed = scenario.clone();
+            changed.devices.insert(name.to_owned(), other);
+            let change = Change {
+                part: name.into(),
+                parameter: p.name.into(),
+                from: shown(&values[p.name]),
+                to: shown(&value),
+                of_journal,
+            };
+            list.push((change, changed));
+        }
+    }
+    list
+}
+
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn alternatives(p: &Parameter, value: &Value) -> Vec<Value> {
+    let words = (p.words)();
+    match value {
+        Value::String(now) => words.iter().filter(|w| *w != now).map(|w| Value::from(*w)).collect(),
+        Value::Bool(b) => vec![Value::from(!b)],
+        Value::Number(n) => match n.as_u64() {
+            Some(n) => thirds(n).map(Value::from).collect(),
+            None => n.as_f64().map_or_else(Vec::new, |x| {
+                [2.0, 4.0].map(|f| Value::from(round(x * f / 3.0))).to_vec()
+            }),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Ten times slower in everything; a solid-state disk; the disk's own kind.
+fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
+    let model = &scenario.devices[name];
+    let mut others: Vec<(String, ModelParams)> = Vec::new();
+    if let Some(slow) = ten_times_slower(model) {
+        others.push(("10 times slower".into(), slow));
+    }
+    if !matches!(model, ModelParams::Ssd(_)) {
+        others.push(("an SSD".into(), ModelParams::Ssd(SsdParams::default())));
+    }
+    let disk = scenario.variants.iter().find(|v| v.journal.as_deref() == Some(name));
+    if let Some(disk) = disk {
+        others.push(("a second disk".into(), scenario.devices[&disk.disk].clone()));
+    }
+    let others = others.into_iter().map(|(to, other)| {
+        let mut changed = scenario.clone();
+        changed.devices.insert(name.to_owned(), other);
+        let from = model.kind_name().to_owned();
+        let parameter = "device".into();
+        (Change { part: name.into(), parameter, from, to, of_journal: true }, changed)
+    });
+    others.collect()
+}
+
+/// Times (parameters in ns, us, ms) ten times as long, rates a tenth.
+fn ten_times_slower(model: &ModelParams) -> Option<ModelParams> {
+    let kind = Kind::of_name(model.kind_name())?;
+    let values = serde_json::to_value(model).ok()?;
+    let mut slow = model.clone();
+    let mut any = false;
+    for p in kind.parameters {
+        let factor = match p.unit {
+            "ns" | "us" | "ms" | "clocks" => 10.0,
+            "MHz" | "MB/s" => 0.1,
+            _ => continue,
+        };
+        let Some(x) = values[p.name].as_f64() else { continue };
+        let value = match values[p.name].as_u64() {
+            Some(n) => Value::from((n as f64 * factor).round() as u64),
+            None => Value::from(round(x * factor)),
+        };
+        any |= matches!(slow.set(p.name, &value), Some(Ok(())));
+    }
+    (any && slow.check().is_ok()).then_some(slow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_goes_both_ways_and_words_to_their_alternatives() {
+        let scenario = Scenario::find("nvram-journal").unwrap();
+        let list = all(&scenario, false);
+        let of = |part: &str, parameter: &str| -> Vec<String> {
+            let fits = |c: &&(Change, Scenario)| c.0.part == part && c.0.parameter == parameter;
+            list.iter().filter(fits).map(|(c, _)| c.to.clone()).collect()
+        };
+        assert_eq!(of("disk", "rpm"), ["10000", "20000"]);
+        assert_eq!(of("disk", "queue_policy"), ["fifo"]);
+        assert_eq!(of("disk", "look_ahead"), ["false"]);
+        assert_eq!(of("card", "device"), ["10 times slower", "an SSD", "a second disk"]);
+        assert_eq!(of("disk", "drive").len(), 4, "the scenario's own is left out");
+        assert_eq!(of("machine", "cpus"), ["3", "5"]);
+        assert!(of("disk", "description").is_empty());
+        for (change, changed) in &list {
+            assert_ne!(changed, &scenario, "{change:?}");
+        }
+    }
+
+    #[test]
+    fn the_slow_card_is_slow() {
+        let card = Scenario::find("nvram-journal").unwrap().devices["card"].clone();
+        let slow = serde_json::to_value(ten_times_slower(&card).unwrap()).unwrap();
+        assert_eq!(slow["interrupt_us"], 100.0);
+        assert_eq!(slow["bus_clock_mhz"], 6.667);
+        assert_eq!(slow["burst_bytes"], 512);
+    }
+}

@@ -1,0 +1,66 @@
+//! Drives of one class, each a file of parameters with their sources.
+
+use serde::Deserialize;
+use steadfast_devices::model::{HddParams, ModelParams};
+
+/// A drive: what it is, where its figures are from, and the figures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drive {
+    /// By which a scenario names it.
+    pub name: &'static str,
+    /// Maker, model, capacity, size, year.
+    pub title: String,
+    /// Each group of parameters with its source, or "assumed" with the reason.
+    pub sources: Vec<String>,
+    /// The model; what the file leaves out is the default's.
+    pub model: ModelParams,
+}
+
+/// As a file gives it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    title: String,
+    sources: Vec<String>,
+    hdd: HddParams,
+}
+
+const FILES: [(&str, &str); 5] = [
+    ("cheetah-15k6", include_str!("../../drives/cheetah-15k6.toml")),
+    ("cheetah-15k7", include_str!("../../drives/cheetah-15k7.toml")),
+    ("savvio-15k2", include_str!("../../drives/savvio-15k2.toml")),
+    ("savvio-15k3", include_str!("../../drives/savvio-15k3.toml")),
+    ("mk1401grrb", include_str!("../../drives/mk1401grrb.toml")),
+];
+
+/// All drives.
+pub fn drives() -> impl Iterator<Item = Drive> {
+    FILES.iter().map(|(name, text)| {
+        // OK to expect: a test reads every one of them.
+        let file: File = toml::from_str(text).expect("a drive's file");
+        let mut hdd = file.hdd;
+        hdd.description = file.title.clone();
+        let model = ModelParams::Hdd(hdd);
+        Drive { name, title: file.title, sources: file.sources, model }
+    })
+}
+
+/// The drive of this name.
+pub fn drive(name: &str) -> Option<Drive> {
+    drives().find(|drive| drive.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drive_is_a_disk_that_can_be_built() {
+        for drive in drives() {
+            assert!(!drive.sources.is_empty(), "{}", drive.name);
+            drive.model.check().unwrap_or_else(|e| panic!("{}: {e}", drive.name));
+        }
+        assert!(drive("savvio-15k3").is_some_and(|d| d.title.contains("ST9146853SS")));
+        assert_eq!(drive("drum"), None);
+    }
+}

@@ -1,0 +1,205 @@
+//! Which figure depends on what: each parameter of machine, devices and choices is changed alone,
+//! and the benchmark measured again.
+//!
+//! What is reported are ratios, variant over baseline, since those are what a scenario compares.
+//! Every measurement is a simulation with the same seed, so what moves a ratio is the change and
+//! the few per cent that another run of the same drive's luck moves it by: `--seed` shows them.
+
+mod changes;
+mod conclusions;
+mod drives;
+mod text;
+mod tornado;
+
+use serde::Serialize;
+
+use crate::results::{Ratio, Row, ratios};
+use crate::run::{RunOptions, Watch, measure_each};
+use crate::scenario::Scenario;
+use crate::{LabError, size};
+
+pub use drives::{Drive, drive, drives};
+pub use text::text;
+pub use tornado::svg;
+
+/// Version of the JSON layout.
+pub const VERSION: u32 = 1;
+
+/// How to ask.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// At the published size.
+    pub full: bool,
+    /// Size of a file instead of the scenario's quick size, as `-s` takes it.
+    pub size: Option<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Only changes of this part (`card`) or this parameter (`disk.drive`).
+    pub only: Option<String>,
+}
+
+/// One parameter at another value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// `machine`, or the device's name in the scenario.
+    pub part: String,
+    /// The parameter's key; `drive` and `device`: another one altogether.
+    pub parameter: String,
+    /// Its value in the scenario.
+    pub from: String,
+    /// Its value in this run.
+    pub to: String,
+    /// Whether it is a device that holds only journals.
+    pub of_journal: bool,
+}
+
+/// What a change did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Effect {
+    /// The change.
+    #[serde(flatten)]
+    pub change: Change,
+    /// All ratios of this run.
+    pub ratios: Vec<Ratio>,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sensitivity {
+    /// Always `steadfast-sensitivity`.
+    pub format: &'static str,
+    /// Layout version, [`VERSION`].
+    pub version: u32,
+    /// The scenario's name.
+    pub scenario: String,
+    /// Size of each file, as the command line of the benchmark has it.
+    pub size: String,
+    /// Whether that is the published size.
+    pub full: bool,
+    /// The seed of every run.
+    pub seed: u64,
+    /// What the others are compared with.
+    pub baseline: String,
+    /// The ratios of the scenario as it is.
+    pub ratios: Vec<Ratio>,
+    /// Those of each change.
+    pub effects: Vec<Effect>,
+    /// Changes that a model refuses at this size, as a drive whose seeks no curve fits when it is
+    /// scaled down to few cylinders.
+    pub refused: Vec<Change>,
+    /// What holds over all of it, in words.
+    pub conclusions: Vec<String>,
+    /// Whether somebody stopped it before its end.
+    pub partial: bool,
+}
+
+/// Measures a scenario and every change of it, as many at a time as the machine has processors.
+///
+/// # Errors
+/// If the scenario runs no benchmark, or a variant cannot be built or fails.
+pub fn run(
+    scenario: &Scenario,
+    options: &Options,
+    watch: &Watch<'_>,
+) -> Result<Sensitivity, LabError> {
+    let mut scenario = scenario.clone();
+    if let Some(text) = &options.size {
+        size::parse(text).map_err(|e| LabError::Scenario {
+            origin: "--size".into(),
+            what: format!("size '{text}': {e}"),
+        })?;
+        scenario.workload.quick_size = Some(text.clone());
+    }
+    let mut changes = changes::all(&scenario, options.full);
+    if let Some(only) = &options.only {
+        let mut known: Vec<String> = changes.iter().map(|(c, _)| c.name()).collect();
+        known.dedup();
+        changes.retain(|(c, _)| c.part == *only || c.name() == *only);
+        if changes.is_empty() {
+            let what = format!("'{only}' is no part and no parameter; known: {}", known.join(", "));
+            return Err(LabError::Scenario { origin: "--only".into(), what });
+        }
+    }
+    let variants = |part: &str| {
+        let measured = scenario.variants.iter().enumerate().filter(|(_, v)| v.run.speed());
+        let concerned = measured.filter(|(_, v)| part == "machine" || changes::uses(v, part));
+        concerned.map(|(number, _)| number).collect::<Vec<_>>()
+    };
+    let mut runs = vec![(scenario.clone(), variants("machine"))];
+    runs.extend(changes.iter().map(|(change, s)| (s.clone(), variants(&change.part))));
+    let lab = RunOptions { full: options.full, seed: options.seed, ..RunOptions::default() };
+    let count = runs.len();
+    let progress =
+        |share: f64, _: &str| (watch.progress)(share, &format!("{count} values of parameters"));
+    let mut rows =
+        measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?.into_iter();
+    let base = rows.next().flatten().unwrap_or_default();
+    let baseline = scenario.baseline().to_owned();
+    let whole = |rows: &[Row], number: usize| {
+        let tests = base.iter().filter(|r| r.variant == baseline).count();
+        rows.len() == tests * runs[number].1.len()
+    };
+    let mut partial = !whole(&base, 0);
+    let mut effects = Vec::new();
+    let mut refused = Vec::new();
+    for (number, ((change, _), rows)) in (1..).zip(changes.iter().zip(rows)) {
+        let Some(mut rows) = rows else {
+            refused.push(change.clone());
+            continue;
+        };
+        if !whole(&rows, number) {
+            partial = true;
+            continue;
+        }
+        // Of a variant that the change does not concern the figures are those without it.
+        let others = base.iter().filter(|b| !rows.iter().any(|r| r.variant == b.variant));
+        let others: Vec<Row> = others.cloned().collect();
+        rows.extend(others);
+        effects.push(Effect { change: change.clone(), ratios: ratios(&rows, &baseline) });
+    }
+    let size = if options.full { None } else { scenario.workload.quick_size.clone() };
+    let mut found = Sensitivity {
+        format: "steadfast-sensitivity",
+        version: VERSION,
+        scenario: scenario.name.clone(),
+        size: size.unwrap_or_else(|| "published".into()),
+        full: options.full,
+        seed: options.seed,
+        ratios: ratios(&base, &baseline),
+        baseline,
+        effects,
+        refused,
+        conclusions: Vec::new(),
+        partial,
+    };
+    found.conclusions = conclusions::of(&found);
+    Ok(found)
+}
+
+impl Change {
+    /// The part and the parameter: `disk.rpm`.
+    pub fn name(&self) -> String {
+        format!("{}.{}", self.part, self.parameter)
+    }
+}
+
+impl Effect {
+    /// The ratio of a test and variant.
+    pub fn ratio(&self, test: &str, variant: &str) -> Option<f64> {
+        self.ratios.iter().find(|r| r.test == test && r.variant == variant).map(|r| r.ratio)
+    }
+
+    /// By how much a ratio moved, as a share of what it was: 0.1 is 10 % more.
+    pub fn moved(&self, from: &Ratio) -> Option<f64> {
+        self.ratio(&from.test, &from.variant).map(|ratio| ratio / from.ratio - 1.0)
+    }
+
+    /// The ratio that moved most, and by how much.
+    pub fn most<'a>(&self, before: &'a [Ratio]) -> Option<(&'a Ratio, f64)> {
+        let moved = before.iter().filter_map(|r| Some((r, self.moved(r)?)));
+        moved.max_by(|a, b| a.1.abs().total_cmp(&b.1.abs()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

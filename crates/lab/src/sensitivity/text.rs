@@ -1,0 +1,186 @@
+//! As text of at most 80 columns.
+
+use std::fmt::Write as _;
+
+use super::conclusions::{UNMOVED, range};
+use super::{Effect, Sensitivity};
+use crate::results::Ratio;
+
+const COLUMNS: usize = 80;
+/// Lines of the tornado.
+const BARS: usize = 12;
+/// Characters of a bar to each side.
+const SIDE: usize = 18;
+
+/// Ranges of each ratio, a tornado of one of them, every change that moves a ratio, and what
+/// follows. `figure` is the test and the variant of the tornado.
+pub fn text(found: &Sensitivity, figure: Option<(&str, &str)>) -> String {
+    let mut s = String::new();
+    let size = if found.full { "published size" } else { "reduced size" };
+    let (n, scenario, seed) = (found.effects.len(), &found.scenario, found.seed);
+    // Writing to a String cannot fail, so the results are dropped here and below.
+    let _ =
+        writeln!(s, "{scenario}: {n} changes, one at a time ({size}, {}, seed {seed})", found.size);
+    if found.partial {
+        s += "stopped before its end: what follows is of the changes that were measured\n";
+    }
+    ranges(&mut s, found);
+    if let Some(r) = chosen(found, figure) {
+        tornado(&mut s, found, r);
+    }
+    table(&mut s, found);
+    s += "\nWhat holds over all of it\n";
+    for sentence in &found.conclusions {
+        s += &wrapped(sentence);
+    }
+    s
+}
+
+/// The figure that a tornado shows: the one asked for, else the first.
+pub(super) fn chosen<'a>(
+    found: &'a Sensitivity,
+    figure: Option<(&str, &str)>,
+) -> Option<&'a Ratio> {
+    match figure {
+        Some((test, variant)) => {
+            found.ratios.iter().find(|r| r.test == test && r.variant == variant)
+        }
+        None => found.ratios.first(),
+    }
+}
+
+fn ranges(s: &mut String, found: &Sensitivity) {
+    let every: Vec<&Effect> = found.effects.iter().collect();
+    let _ = writeln!(s, "\nSpeed over '{}'; lowest and highest over all changes", found.baseline);
+    let _ = writeln!(
+        s,
+        " {:16} {:16} {:>9} {:>9} {:>9} {:>9}",
+        "test", "variant", "published", "as given", "lowest", "highest"
+    );
+    for r in &found.ratios {
+        let (low, high) = range(r, &every);
+        let published = r.published_ratio.map_or("-".into(), |p| format!("{p:.2}x"));
+        let _ = writeln!(
+            s,
+            " {:16} {:16} {published:>9} {:>8.2}x {low:>8.2}x {high:>8.2}x",
+            cut(&r.test, 16),
+            cut(&r.variant, 16),
+            r.ratio
+        );
+    }
+}
+
+/// The changes by how far they move a figure, widest first: parameter, lowest, highest.
+pub(super) fn widest<'a>(
+    found: &'a Sensitivity,
+    r: &Ratio,
+) -> Vec<(String, Vec<(&'a Effect, f64)>)> {
+    let mut groups: Vec<(String, Vec<(&Effect, f64)>)> = Vec::new();
+    for effect in &found.effects {
+        let Some(ratio) = effect.ratio(&r.test, &r.variant) else { continue };
+        let name = effect.change.name();
+        match groups.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, list)) => list.push((effect, ratio)),
+            None => groups.push((name, vec![(effect, ratio)])),
+        }
+    }
+    let width = |list: &[(&Effect, f64)]| {
+        let away = list.iter().map(|(_, x)| (x / r.ratio - 1.0).abs());
+        away.fold(0.0, f64::max)
+    };
+    groups.sort_by(|a, b| width(&b.1).total_cmp(&width(&a.1)));
+    groups
+}
+
+fn tornado(s: &mut String, found: &Sensitivity, r: &Ratio) {
+    let groups = widest(found, r);
+    let most = groups
+        .iter()
+        .flat_map(|(_, list)| list)
+        .map(|(_, x)| (x / r.ratio - 1.0).abs())
+        .fold(0.0, f64::max);
+    if most == 0.0 {
+        return;
+    }
+    let _ = writeln!(
+        s,
+        "\n{} of '{}' ({:.2}x): the {} parameters that move it most",
+        r.test,
+        r.variant,
+        r.ratio,
+        BARS.min(groups.len())
+    );
+    for (name, list) in groups.iter().take(BARS) {
+        let low = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::min);
+        let high = list.iter().map(|(_, x)| *x).fold(r.ratio, f64::max);
+        let bar = |x: f64| (((x / r.ratio - 1.0).abs() / most) * SIDE as f64).round() as usize;
+        let _ = writeln!(
+            s,
+            " {:29} {low:>5.2} {:>SIDE$}|{:SIDE$} {high:>5.2}",
+            cut(name, 29),
+            "#".repeat(bar(low)),
+            "#".repeat(bar(high))
+        );
+    }
+}
+
+fn table(s: &mut String, found: &Sensitivity) {
+    let mut moving: Vec<(&Effect, &Ratio, f64)> = Vec::new();
+    let mut still = 0;
+    for effect in &found.effects {
+        match effect.most(&found.ratios) {
+            Some((r, m)) if m.abs() > UNMOVED => moving.push((effect, r, m)),
+            _ => still += 1,
+        }
+    }
+    moving.sort_by(|a, b| b.2.abs().total_cmp(&a.2.abs()));
+    let _ = writeln!(s, "\nWhat each change moves most");
+    let _ =
+        writeln!(s, " {:25} {:>9} {:>9}  {:23} {:>8}", "parameter", "from", "to", "figure", "by");
+    for (effect, r, m) in &moving {
+        let c = &effect.change;
+        let figure = format!("{}, {}", r.test, r.variant);
+        let _ = writeln!(
+            s,
+            " {:25} {:>9} {:>9}  {:23} {:>+6.1} %",
+            cut(&c.name(), 25),
+            cut(&c.from, 9),
+            cut(&c.to, 9),
+            cut(&figure, 23),
+            m * 100.0
+        );
+    }
+    let percent = UNMOVED * 100.0;
+    let _ = writeln!(s, " {still} other changes move no ratio by more than {percent:.0} %.");
+    if !found.refused.is_empty() {
+        let names = found.refused.iter().map(|c| format!("{} = {}", c.name(), c.to));
+        let names = names.collect::<Vec<_>>().join(", ");
+        *s += &wrapped(&format!("Left out, since the model refuses it at this size: {names}."));
+    }
+}
+
+/// The text, at most `width` characters of it.
+fn cut(text: &str, width: usize) -> String {
+    match text.chars().count() {
+        n if n <= width => text.to_owned(),
+        _ => text.chars().take(width - 1).chain(['~']).collect(),
+    }
+}
+
+/// A sentence as a point of a list.
+fn wrapped(sentence: &str) -> String {
+    let mut text = String::from("*");
+    let mut column = 1;
+    for word in sentence.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > COLUMNS - 1 {
+            text.push_str("\n ");
+            column = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        column += 1 + width;
+    }
+    text.push('\n');
+    text
+}

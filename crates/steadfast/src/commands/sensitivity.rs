@@ -1,0 +1,79 @@
+//! `steadfast lab sensitivity`: which figure depends on what.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::sensitivity::{self, Options};
+use steadfast_lab::{LabError, Watch};
+
+use crate::Usage;
+use crate::cli::LabSensitivity;
+use crate::terminal::Progress;
+
+/// Measures, and prints tables or JSON.
+pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
+    let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
+    let figure = args.figure.as_deref().map(figure_of).transpose()?;
+    check_figure(&scenario, figure)?;
+    let (size, only) = (args.size.clone(), args.only.clone());
+    let options = Options { full: args.full, size, seed: args.seed, only };
+    // A file that cannot be written is told before minutes of work, not after.
+    let to_stdout = args.json.as_deref() == Some(Path::new("-"));
+    for path in args.json.iter().filter(|_| !to_stdout).chain(&args.svg) {
+        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    let progress = Progress::start();
+    let watch =
+        Watch { progress: &|share, what| progress.set(share, what), stop: &AtomicBool::new(false) };
+    let found = sensitivity::run(&scenario, &options, &watch);
+    progress.finish();
+    let found = found.map_err(|e| match e {
+        LabError::Variant { .. } => anyhow::Error::new(e),
+        e => Usage(e.to_string()).into(),
+    })?;
+    let json = serde_json::to_string_pretty(&found)? + "\n";
+    if to_stdout {
+        write!(out, "{json}")?;
+    } else {
+        write!(out, "{}", sensitivity::text(&found, figure))?;
+        if let Some(path) = &args.json {
+            std::fs::write(path, json)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
+    if let (Some(path), Some(svg)) = (&args.svg, sensitivity::svg(&found, figure)) {
+        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// A test and a variant.
+fn figure_of(text: &str) -> Result<(&str, &str), Usage> {
+    let wrong = || Usage(format!("--figure {text}: it is TEST/VARIANT, as \"pwrite/external\""));
+    text.split_once('/').ok_or_else(wrong)
+}
+
+fn check_figure(scenario: &Scenario, figure: Option<(&str, &str)>) -> Result<(), Usage> {
+    let Some((_, variant)) = figure else { return Ok(()) };
+    let baseline = scenario.baseline();
+    let others = scenario.variants.iter().filter(|v| v.run.speed() && v.name != baseline);
+    let known: Vec<&str> = others.map(|v| v.name.as_str()).collect();
+    if known.contains(&variant) {
+        return Ok(());
+    }
+    Err(Usage(format!("--figure: variant '{variant}' is not known; known: {}", known.join(", "))))
+}
+
+/// Lists the drives with their sources.
+pub fn drives(out: &mut dyn Write) -> Result<()> {
+    for drive in sensitivity::drives() {
+        writeln!(out, "{}\n  {}", drive.name, drive.title)?;
+        for source in &drive.sources {
+            write!(out, "{}", crate::terminal::hanging("    ", source))?;
+        }
+    }
+    Ok(())
+}

@@ -95,6 +95,8 @@ struct Setting {
     options: RunOptions,
     load: Load,
     cuts: u64,
+    /// Cuts of the measured run itself.
+    loss_cuts: u64,
     /// What was run in real time before.
     reals: Reals,
 }
@@ -183,10 +185,13 @@ impl Setting {
                 Load::Iozone { speed: Box::new(speed), risk }
             }
         };
+        let is_quick = matches!(load, Load::Iozone { .. }) && !options.full;
+        let quick_cuts = scenario.workload.quick_cuts.filter(|_| is_quick);
         Ok(Setting {
             measured,
             load,
-            cuts: options.cuts.unwrap_or(scenario.workload.cuts),
+            cuts: options.cuts.or(quick_cuts).unwrap_or(scenario.workload.cuts),
+            loss_cuts: quick_cuts.unwrap_or(u64::MAX).min(scenario.workload.loss_cuts),
             reals: Reals::default(),
             scenario: scenario.clone(),
             options: options.clone(),

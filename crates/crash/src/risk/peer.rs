@@ -4,18 +4,19 @@
 //! A peer lives in real time and is not built anew inside a simulation, so it is not an
 //! [`explore::Machine`](crate::explore::Machine). Whoever implements it:
 //!
-//! 1. [`Peer::record`] builds its device, puts what a used one holds on it, records it ([`RecordLog`]) with the log paused, makes the
-//!    file system (without discarding: what was there before must stay, so that a stale block is
-//!    seen), mounts it, and hands the mount and the log to the workload. The workload prepares,
-//!    syncs, and calls `begin`: the device's contents at that moment, with its own cache written
-//!    out, are [`Recorded::bases`]; from there on the log is not paused. When the workload is done
-//!    the recording is taken *before* the unmount.
+//! 1. [`Peer::record`] builds its device, puts what a used one holds on it, records it
+//!    ([`RecordLog`]) with the log paused, makes the file system (without discarding: what was
+//!    there before must stay, so that a stale block is seen), mounts it, and hands the mount and
+//!    the log to the workload. The workload prepares, syncs, and calls `begin`: the device's
+//!    contents at that moment, with its own cache written out, are [`Recorded::bases`]; from there
+//!    on the log is not paused. When the workload is done the recording is taken *before* the
+//!    unmount.
 //! 2. [`Peer::recover`] is a reboot with `contents`: the file system's own recovery as a machine
 //!    without manual repair does it (`e2fsck -p` for ext2, the mount itself for the others), then
 //!    the mount, then the judge looks at it. [`Cut::recovery`] is the time of all that until it is
 //!    mounted. After the unmount the file system's own check reads the device, changing nothing;
-//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair that must be done by hand,
-//!    is [`Cut::manual_repair`]; what a repair had to mend that a journal would have kept is damage
+//!    what it finds goes to [`Cut::damage`]. A refused mount, or a repair by hand, is
+//!    [`Cut::manual_repair`]; what a repair had to mend that a journal would have kept is damage
 //!    too.
 
 use std::sync::Arc;

@@ -54,7 +54,8 @@ impl<'a> Words<'a> {
     ) -> String {
         let (what, offset) = operation(write);
         format!(
-            "{path}: empty after rename: {} is there, but not {what}, which had returned before: there is {}",
+            "{path}: empty after rename: {} is there, but not {what}, which had returned before: \
+             there is {}",
             naming(rename),
             sample(held, offset)
         )

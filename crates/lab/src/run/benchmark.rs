@@ -27,7 +27,7 @@ pub(super) fn run(
     let memory = setting.page_cache_bytes(iozone);
     let machine =
         || Modelled { scenario: setting.measured.clone(), variant: variant.clone(), memory };
-    let is_cut = variant.run.risk() && setting.cuts > 0 && setting.scenario.workload.loss_cuts > 0;
+    let is_cut = variant.run.risk() && setting.cuts > 0 && setting.loss_cuts > 0;
     let (inner, iozone_options) = (machine(), iozone.clone());
     let measured: Report = {
         let report = Arc::clone(&report);

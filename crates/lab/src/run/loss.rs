@@ -127,7 +127,7 @@ pub(super) fn cut(
     data_bytes: u64,
     report: &Report,
 ) -> LossRow {
-    let cuts = setting.scenario.workload.loss_cuts;
+    let cuts = setting.loss_cuts;
     let plan = Plan {
         places: Places::Unsynced,
         e2fsck_every: 0,

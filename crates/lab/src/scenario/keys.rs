@@ -169,6 +169,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "quick_cuts",
+        Optional("`cuts`"),
+        "With `iozone`: cuts of a variant without `--full`; of the measured run at most so many.",
+    ),
+    key(
+        Table::Workload,
         "lying_cuts_per_4",
         Default("1"),
         "For four cuts of a variant so many of each of its controls (docs/risk.md).",

@@ -257,6 +257,7 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let (cuts, lying_cuts_per_4) = (fields.take("cuts"), fields.take("lying_cuts_per_4"));
     let (speed_runs, speed_seconds) = (fields.take("speed_runs"), fields.take("speed_seconds"));
     let (kernel_cuts, loss_cuts) = (fields.take("kernel_cuts"), fields.take("loss_cuts"));
+    let quick_cuts = fields.take("quick_cuts");
     Some(Workload {
         iozone: line,
         quick_size,
@@ -267,6 +268,7 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
             None => None,
         },
         cuts: cuts?,
+        quick_cuts,
         kernel_cuts,
         loss_cuts: loss_cuts?,
         speed_runs: speed_runs?,

@@ -150,7 +150,8 @@ fn tell_findings(args: &LabRun, results: &Results, out: &mut dyn Write) -> Resul
             let cuts = args.cuts.map_or(String::new(), |n| format!(" --cuts {n}"));
             writeln!(
                 out,
-                "    steadfast crash show {} --variant {} \\\n      --seed {seed}{cuts} --cut {number}",
+                "    steadfast crash show {} --variant {} \\\n      --seed {seed}{cuts} --cut \
+                 {number}",
                 args.scenario, row.variant
             )?;
         }

@@ -1,6 +1,6 @@
 //! What a cut takes of work that nobody had been promised, of runs too large to be read whole.
 //!
-//! The [`Ledger`](crate::ledger::Ledger) as a judge reads every byte of every file, after each
+//! The [`Ledger`] as a judge reads every byte of every file, after each
 //! cut. This one reads only where the newest acknowledged write was not promised durable at the
 //! cut, and there one sector of each 256 KiB: enough to tell how much is missing, to that unit. It
 //! says nothing of promises.

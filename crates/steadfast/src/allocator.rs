@@ -1,17 +1,49 @@
-//! The allocator of the program: jemalloc, which gives memory back that is free.
+//! Memory that is free goes back to the system.
 //!
-//! A mount's buffers come and go in many threads and in all sizes. The C library keeps an arena a
-//! thread, each as large as it ever was, and a mount of 96 MiB grew without end. The bound on a
-//! mount's memory (docs/mount.md) holds with this allocator.
+//! A mount's buffers come and go in many threads and in all sizes. The C library gives each thread
+//! an arena of its own, which stays as large as it ever was, and a mount of 96 MiB grew without
+//! end. With two arenas for all, and with what is free in them given back now and then, the bound
+//! on a mount's memory (docs/mount.md) holds. Another allocator would do, but it would have to be
+//! built from C, and this program needs nothing but Rust.
 
-use tikv_jemallocator::Jemalloc;
+use std::time::Duration;
 
-#[global_allocator]
-static ALLOCATOR: Jemalloc = Jemalloc;
+/// How often free memory is given back: seldom enough to cost nothing, often enough that what a
+/// burst has left does not add to the next one.
+const EVERY: Duration = Duration::from_millis(500);
 
-/// Few arenas for all threads, and a thread that soon gives free pages back. A C string, where
-/// jemalloc looks for it.
-#[allow(unsafe_code, reason = "jemalloc finds its settings by this name")]
-#[unsafe(export_name = "_rjem_malloc_conf")]
-static SETTINGS: &[u8; 69] =
-    b"narenas:2,background_thread:true,dirty_decay_ms:250,muzzy_decay_ms:0\0";
+/// Settings for the whole program, before it has threads.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "the C library's settings; see SAFETY")]
+pub fn set_up() {
+    /// Arenas for all threads.
+    const ARENAS: i32 = 2;
+    /// Bytes from which on memory is asked of the system and given back to it singly.
+    const SINGLY: i32 = 256 << 10;
+    // SAFETY: mallopt takes numbers, and changes how later calls find room, nothing else.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, ARENAS);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, SINGLY);
+    }
+}
+
+/// Gives free memory back as long as the process runs: for one that serves a mount.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[allow(unsafe_code, reason = "the C library has no other name for it; see SAFETY")]
+pub fn give_back() {
+    let work = || loop {
+        std::thread::sleep(EVERY);
+        // SAFETY: it takes a number of bytes to keep, and touches only memory that is free.
+        unsafe { libc::malloc_trim(0) };
+    };
+    // OK to go without: memory is given back later then, or not.
+    let _ = std::thread::Builder::new().name("memory".into()).spawn(work);
+}
+
+/// Other C libraries give memory back by themselves, or have no such call.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn set_up() {}
+
+/// See there.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+pub fn give_back() {}

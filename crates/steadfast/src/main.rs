@@ -2,7 +2,6 @@
 //!
 //! Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported by Steadfast.
 
-#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod allocator;
 mod cli;
 mod commands;
@@ -47,6 +46,7 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
+    allocator::set_up();
     let matches = pages::command().get_matches_from(arguments());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     let mut out = std::io::stdout().lock();

@@ -20,7 +20,7 @@ use super::{background, control, log, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
-use crate::{Outcome, Usage, terminal};
+use crate::{Outcome, Usage, allocator, terminal};
 
 /// How long open files are waited for when the process is told to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -99,6 +99,7 @@ fn serve(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     log::start(log_file.as_deref(), wanted.debug)?;
+    allocator::give_back();
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }

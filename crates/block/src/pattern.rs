@@ -7,9 +7,9 @@
 //! store can keep it as sixteen bytes after checking that the rest follows ([`stamp_of`]).
 //!
 //! Making and checking such bytes is most of what a simulated benchmark costs. So the runs that
-//! [`bytes`] made last are remembered, with their memory: whoever holds a slice of one is told its
-//! stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets the
-//! same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
+//! [`bytes()`] made last are remembered, with their memory: whoever holds a slice of one is told
+//! its stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets
+//! the same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -191,7 +191,9 @@ impl Setting {
             measured,
             load,
             cuts: options.cuts.or(quick_cuts).unwrap_or(scenario.workload.cuts),
-            loss_cuts: quick_cuts.unwrap_or(u64::MAX).min(scenario.workload.loss_cuts),
+            loss_cuts: quick_cuts
+                .map_or(u64::MAX, |n| n.div_ceil(4))
+                .min(scenario.workload.loss_cuts),
             reals: Reals::default(),
             scenario: scenario.clone(),
             options: options.clone(),

@@ -15,6 +15,7 @@ fn results(loss_cuts: u64) -> Results {
     scenario.workload.quick_scales_disks = false;
     scenario.workload.risk_size = Some("512k".into());
     scenario.workload.loss_cuts = loss_cuts;
+    scenario.workload.quick_cuts = None;
     for device in scenario.devices.values_mut() {
         match device {
             ModelParams::Hdd(disk) => disk.sectors = 6_000_000,

@@ -139,6 +139,15 @@ fn published_figures_have_a_source() {
     assert!(said.contains("only in version 1"), "{said}");
 }
 
+/// Names become folders of recordings, rows of tables, words of commands.
+#[test]
+fn a_variant_has_a_plain_name() {
+    for name in ["../out", "/tmp/out", "", "a b", "a/", "line\\nbreak"] {
+        let said = mistakes(&GOOD.replace("name = \"plain\"", &format!("name = \"{name}\"")));
+        assert!(said.contains("no name of a variant"), "{name}: {said}");
+    }
+}
+
 #[test]
 fn a_misspelt_scenario_is_recognised() {
     let said = Scenario::find("nvram-jounral").unwrap_err().to_string();

@@ -472,7 +472,7 @@ Examples:
   steadfast lab run nvram-journal
   steadfast lab run nvram-journal --full --report report.html
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
-  steadfast lab run my-setup.toml --json - | jq .ratios")]
+  steadfast lab run my-setup.toml --json - | jq .summary.ratios")]
     Run(LabRun),
     /// Change each parameter of a scenario alone and show which figures move
     #[command(after_help = "\

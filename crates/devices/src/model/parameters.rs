@@ -1,6 +1,6 @@
 //! What a model's parameters say of themselves, and what all kinds of devices have in common.
 //!
-//! A model declares each parameter once, in its `params.rs`, with [`parameters!`]: name, type,
+//! A model declares each parameter once, in its `params.rs`, with `parameters!`: name, type,
 //! default, unit, source and text. Scenarios, `lab devices` and the documents read that.
 
 use std::sync::Arc;

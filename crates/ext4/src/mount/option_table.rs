@@ -138,7 +138,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, word| o.access_times = AccessTimes::of_name(word).unwrap_or_default(),
             get: |o| o.access_times.name(),
         },
-        remount: true,
+        remount: false,
         help: "when reading changes a time of access",
     },
     option(

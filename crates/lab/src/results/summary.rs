@@ -1,6 +1,6 @@
 //! The document of a run: each seed's figures, and of every figure the median and the range.
 //!
-//! What is a number in [`Run`](super::Run) is here `{median, min, max, runs}`, whatever it is
+//! What is a number in [`Run`] is here `{median, min, max, runs}`, whatever it is
 //! called: a figure that is new there is here too. Rates are added up over the seeds, so that
 //! their bounds are those of all cuts.
 

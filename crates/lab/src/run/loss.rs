@@ -170,5 +170,6 @@ fn share_unsynced(recorded: &Recorded) -> f64 {
     };
     let all = between(first, last);
     let risky: f64 = recorded.judge.unsynced().iter().map(|(from, to)| between(*from, *to)).sum();
-    if all > 0.0 { risky / all } else { 0.0 }
+    // An empty sum is -0.
+    if all > 0.0 && risky > 0.0 { risky / all } else { 0.0 }
 }

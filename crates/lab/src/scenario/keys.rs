@@ -171,7 +171,7 @@ pub const KEYS: &[Key] = &[
         Table::Workload,
         "quick_cuts",
         Optional("`cuts`"),
-        "With `iozone`: cuts of a variant without `--full`; of the measured run at most so many.",
+        "With `iozone`: cuts of a variant without `--full`; of the measured run a quarter.",
     ),
     key(
         Table::Workload,

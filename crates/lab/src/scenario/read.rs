@@ -102,6 +102,9 @@ fn band(top: &Fields<'_, '_>, devices: &BTreeMap<String, Option<ModelParams>>) -
     Some(Band { device: device?, drives: names? })
 }
 
+/// More cuts than anybody waits for, and fewer than memory holds.
+const CUTS_MAX: u64 = 1_000_000;
+
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.len() <= 64 && name.chars().all(fits)
@@ -255,6 +258,9 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let [quick_size, risk_size] = sizes;
     let quick_scales_disks = fields.take("quick_scales_disks");
     let (cuts, lying_cuts_per_4) = (fields.take("cuts"), fields.take("lying_cuts_per_4"));
+    if cuts.is_some_and(|cuts: u64| cuts > CUTS_MAX) {
+        fields.wrong("cuts", format!("more cuts than {CUTS_MAX}"), "");
+    }
     let (speed_runs, speed_seconds) = (fields.take("speed_runs"), fields.take("speed_seconds"));
     let (kernel_cuts, loss_cuts) = (fields.take("kernel_cuts"), fields.take("loss_cuts"));
     let quick_cuts = fields.take("quick_cuts");
@@ -323,6 +329,11 @@ fn variants(
         .map(|fields| {
             let name: Option<String> = fields.take("name");
             if let Some(name) = &name {
+                if !is_name(name) {
+                    // It becomes the name of a folder, of a chart's row, of a word of a command.
+                    let help = "letters, digits, - and _, at most 64";
+                    fields.wrong("name", format!("{name:?} is no name of a variant"), help);
+                }
                 if names.contains(name) {
                     fields.wrong("name", format!("two variants are called `{name}`"), "");
                 }

@@ -20,7 +20,7 @@ pub struct Workload {
     pub files: Option<FilesSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
-    /// With `iozone`: as many without `--full`, and at most so many of the measured run itself.
+    /// With `iozone`: as many without `--full`, and a quarter of it of the measured run itself.
     pub quick_cuts: Option<u64>,
     /// With `iozone`: cuts of the measured run itself, to see what they take (default 24). 0: none.
     pub loss_cuts: u64,

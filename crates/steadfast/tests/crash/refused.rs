@@ -7,7 +7,7 @@ fn wrong_words_are_named() {
     let Some(lab) = Lab::new() else { return };
     let wrong: [(&[&str], &str); 11] = [
         (&["run", "--fs", "zfs", "--", "true"], "--fs zfs"),
-        (&["run", "--device", "tape", "--", "true"], "--device tape"),
+        (&["run", "--device", "tape", "--", "true"], "invalid value 'tape'"),
         (&["run", "--cuts", "some", "--", "true"], "--cuts"),
         (&["run", "-o", "data=mirrored", "--", "true"], "data=mirrored"),
         (&["run", "--size", "8k", "--", "true"], "--size"),

@@ -13,7 +13,7 @@ use rustix::net::{
     recvmsg, socketpair,
 };
 
-use crate::options::Options;
+use crate::options::{KernelTimes, Options};
 
 /// Where fusermount3 finds the number of its end of the socket.
 const SOCKET: &str = "_FUSE_COMMFD";
@@ -62,7 +62,7 @@ fn words(options: &Options) -> String {
     let mut words = format!("fsname={source},subtype=steadfast,default_permissions,nodev,nosuid");
     for (is_asked, word) in [
         (options.read_only, ",ro"),
-        (options.no_atime, ",noatime"),
+        (options.access_times == KernelTimes::Never, ",noatime"),
         (options.no_exec, ",noexec"),
         (options.allow_other, ",allow_other"),
     ] {

@@ -37,4 +37,4 @@ pub use error::{MountError, Result};
 pub use error_log::ErrorLog;
 pub use mounted::{Invalidator, Mounted, Unmounter, is_dead, unmount, unmount_lazily};
 pub use option_table::OPTIONS;
-pub use options::Options;
+pub use options::{KernelTimes, Options};

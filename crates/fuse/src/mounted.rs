@@ -242,7 +242,7 @@ fn by_system_call(mountpoint: &Path, options: &Options) -> std::io::Result<Owned
     flags.set(MountFlags::NOSUID, !options.suid);
     flags.set(MountFlags::NOEXEC, options.no_exec);
     flags.set(MountFlags::RDONLY, options.read_only);
-    flags.set(MountFlags::NOATIME, options.no_atime);
+    flags |= options.access_times.flag();
     let data = CString::new(data)?;
     let data = Some(data.as_c_str());
     rustix::mount::mount(options.source.as_str(), mountpoint, KIND, flags, data)?;

@@ -68,6 +68,12 @@ pub static OPTIONS: &[MountOption<Options>] = &[
         false,
         "the kernel collects writes: faster, but commit= does not hold",
     ),
+    MountOption {
+        of: MOUNT,
+        form: Form::NotOffered { words: &["dirsync"], keys: &[] },
+        remount: false,
+        help: "an fsync of the folder makes its names durable; sync is for writes",
+    },
     MountOption { of: MOUNT, form: WITHOUT_EFFECT, remount: true, help: "for others" },
 ];
 

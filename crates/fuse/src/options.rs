@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rustix::mount::MountFlags;
+
 /// How a file system is mounted. The default is a writable mount for its owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -11,8 +13,8 @@ pub struct Options {
     pub read_only: bool,
     /// Other users may use it, within its permissions. Otherwise only who mounted it.
     pub allow_other: bool,
-    /// The kernel does not ask for times of access to be kept.
-    pub no_atime: bool,
+    /// What the table of mounts says of times of access, which are the file system's own affair.
+    pub access_times: KernelTimes,
     /// Device nodes work. Only root may ask for it.
     pub dev: bool,
     /// Set-id bits work. Only root may ask for it.
@@ -42,6 +44,29 @@ pub struct Options {
     pub negative_timeout: Duration,
 }
 
+/// Times of access as the kernel's table of mounts names them (mount(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KernelTimes {
+    /// `MS_NOATIME`.
+    Never,
+    /// `MS_RELATIME`.
+    #[default]
+    Relative,
+    /// `MS_STRICTATIME`.
+    Always,
+}
+
+impl KernelTimes {
+    /// The flag of mount(2).
+    pub fn flag(self) -> MountFlags {
+        match self {
+            KernelTimes::Never => MountFlags::NOATIME,
+            KernelTimes::Relative => MountFlags::RELATIME,
+            KernelTimes::Always => MountFlags::STRICTATIME,
+        }
+    }
+}
+
 /// As good as for ever: nobody else changes the file system.
 const FOREVER: Duration = Duration::from_secs(30 * 24 * 3600);
 
@@ -51,7 +76,7 @@ impl Default for Options {
             source: "steadfast".into(),
             read_only: false,
             allow_other: false,
-            no_atime: false,
+            access_times: KernelTimes::default(),
             dev: false,
             suid: false,
             no_exec: false,

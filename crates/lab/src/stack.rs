@@ -150,7 +150,7 @@ pub fn read_mount_options(text: &str) -> Result<MountOptions, Vec<WrongOption>> 
         access_times: AccessTimes::Never,
         ..MountOptions::default()
     };
-    let words = options::split(ext4::OPTIONS, text);
+    let words = options::split(ext4::OPTIONS, text, |_| false);
     let mut wrong: Vec<WrongOption> =
         words.iter().filter_map(|word| mount_option(word, &mut read).err()).collect();
     wrong.extend(ext4::check_together(&read, &words).err());

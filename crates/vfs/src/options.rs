@@ -309,22 +309,28 @@ pub fn apply<T>(table: &[MountOption<T>], word: &str, to: &mut T) -> Result<Appl
 }
 
 /// The words of an option list: separated by commas, but the parts of a list of a table's option
-/// stay together.
-pub fn split<T>(table: &[MountOption<T>], text: &str) -> Vec<String> {
+/// stay together. A part that stands behind other words belongs to the list too, unless it
+/// `is_other`: an option by itself.
+pub fn split<T>(
+    table: &[MountOption<T>],
+    text: &str,
+    is_other: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-        let goes_on = |last: &String| {
+        let is_list = |before: &String| {
             table.iter().any(|option| match &option.form {
                 Form::List { key, is_part, .. } => {
-                    is_part(word) && last.strip_prefix(key).is_some_and(|r| r.starts_with('='))
+                    is_part(word) && before.strip_prefix(key).is_some_and(|r| r.starts_with('='))
                 }
                 _ => false,
             })
         };
-        match words.last_mut().filter(|last| goes_on(last)) {
-            Some(last) => {
-                last.push(',');
-                last.push_str(word);
+        let last = words.len().saturating_sub(1);
+        match words.iter().rposition(is_list).filter(|at| *at == last || !is_other(word)) {
+            Some(at) => {
+                words[at].push(',');
+                words[at].push_str(word);
             }
             None => words.push(word.to_owned()),
         }

@@ -1,15 +1,47 @@
 //! Times of access.
 
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
 use super::Ext4;
 use crate::inode::Inode;
-use crate::mount::AccessTimes;
+use crate::mount::{AccessTimes, MountOptions};
 use crate::ondisk::{InodeFlags, RawInode};
 use steadfast_vfs::{FileType, Timestamp};
 
 /// With `relatime`, a time of access older than this is set in any case, in seconds.
 const DAY: i64 = 24 * 60 * 60;
 
+/// Which reading counts, for all operations that go on; `-o remount` changes it.
+#[derive(Debug)]
+pub(super) struct AccessRule {
+    times: AtomicU8,
+    no_directories: AtomicBool,
+}
+
+impl AccessRule {
+    /// As the mount options have it.
+    pub fn of(options: &MountOptions) -> AccessRule {
+        let (times, no_directories) = (options.access_times, options.no_directory_access_times);
+        AccessRule {
+            times: AtomicU8::new(times as u8),
+            no_directories: AtomicBool::new(no_directories),
+        }
+    }
+
+    fn times(&self) -> AccessTimes {
+        let times = self.times.load(Ordering::Relaxed);
+        let all = [AccessTimes::Never, AccessTimes::Always];
+        all.into_iter().find(|t| *t as u8 == times).unwrap_or(AccessTimes::Relative)
+    }
+}
+
 impl Ext4 {
+    /// Changes `noatime`, `relatime` or `strictatime`, and `nodiratime`, from now on.
+    pub fn set_access_times(&self, times: AccessTimes, no_directories: bool) {
+        self.access_rule.times.store(times as u8, Ordering::Relaxed);
+        self.access_rule.no_directories.store(no_directories, Ordering::Relaxed);
+    }
+
     /// The inode has been read: sets its time of access as the mount options want it. That this
     /// fails is no reason for the reading to fail, as in the kernel.
     pub(crate) fn accessed(&self, inode: &Inode) {
@@ -32,12 +64,12 @@ impl Ext4 {
     fn access_counts(&self, raw: &RawInode, now: Timestamp) -> bool {
         let directory = raw.file_type() == Some(FileType::Directory);
         if raw.flags().contains(InodeFlags::NO_ATIME)
-            || (directory && self.options.no_directory_access_times)
+            || (directory && self.access_rule.no_directories.load(Ordering::Relaxed))
             || raw.atime() == now
         {
             return false;
         }
-        match self.options.access_times {
+        match self.access_rule.times() {
             AccessTimes::Never => false,
             AccessTimes::Always => true,
             AccessTimes::Relative => {

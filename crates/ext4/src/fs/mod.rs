@@ -39,6 +39,7 @@ pub struct Ext4 {
     pub(crate) pages: Arc<PageCache>,
     pub(crate) options: MountOptions,
     pub(crate) handles: Handles,
+    access_rule: access::AccessRule,
     /// With data=transact.
     pub(crate) transact: Option<Transact>,
 }
@@ -49,7 +50,8 @@ const SPACE_RETRIES: u32 = 3;
 impl Ext4 {
     pub(crate) fn new(volume: Volume, pages: Arc<PageCache>, options: MountOptions) -> Self {
         let transact = volume.transacts().then(|| Transact::new(options.transact));
-        Ext4 { volume, pages, options, handles: Handles::default(), transact }
+        let access_rule = access::AccessRule::of(&options);
+        Ext4 { volume, pages, options, handles: Handles::default(), access_rule, transact }
     }
 
     /// The metadata below: for tools that look at the file system's structure.

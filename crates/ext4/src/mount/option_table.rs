@@ -138,19 +138,20 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             set: |o, word| o.access_times = AccessTimes::of_name(word).unwrap_or_default(),
             get: |o| o.access_times.name(),
         },
-        remount: false,
+        remount: true,
         help: "when reading changes a time of access",
     },
-    option(
-        FS,
-        Form::Switch {
+    MountOption {
+        of: FS,
+        form: Form::Switch {
             on: &["nodiratime"],
             off: &["diratime"],
             set: |o, on| o.no_directory_access_times = on,
             get: |o| o.no_directory_access_times,
         },
-        "never for reading a directory",
-    ),
+        remount: true,
+        help: "never for reading a directory",
+    },
     option(
         FS,
         Form::Switch {
@@ -187,6 +188,50 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         Form::NotOffered { words: &[], keys: &["sb"] },
         "a backup superblock is used by itself where the first is damaged, or repair with \
          e2fsck -b",
+    ),
+    option(FS, Form::NotOffered { words: &[], keys: &["auto_da_alloc"] }, "its value is 0 or 1"),
+    option(
+        FS,
+        Form::NotOffered { words: &["noacl", "nouser_xattr"], keys: &[] },
+        "access control lists and attributes always hold",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &[], keys: &["resuid", "resgid"] },
+        "the superblock says whose the reserved blocks are: tune2fs -u, -g",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &["grpid", "bsdgroups"], keys: &[] },
+        "a new file has its folder's group where the folder has the set-group-id bit",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &["minixdf"], keys: &[] },
+        "df never counts the file system's own blocks as space",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &["dax", "dax=always", "dax=inode"], keys: &[] },
+        "FUSE cannot map the device's memory into programs",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &[], keys: &["usrjquota", "grpjquota", "jqfmt"] },
+        "quotas are kept in the file system's own inodes: mkfs -O quota, or tune2fs -O quota",
+    ),
+    option(
+        FS,
+        Form::NotOffered { words: &[], keys: &["journal_dev"] },
+        "name the journal by its path: journal=PATH",
+    ),
+    option(
+        FS,
+        Form::NotOffered {
+            words: &["inlinecrypt", "test_dummy_encryption"],
+            keys: &["test_dummy_encryption"],
+        },
+        "contents of encrypted files cannot be read or written here",
     ),
     option(FS, WITHOUT_EFFECT, "our only way, or how the kernel goes about it (ext4(5))"),
 ];
@@ -279,7 +324,7 @@ mod tests {
     fn what_is_in_force_can_be_given_again() {
         let text = "data=transact,transact=fsync,timed=5s,commit=9,fast_commit,noload,ro,\
                     nodelalloc,noauto_da_alloc,strictatime,nodiratime,cache=8m,use_reserved";
-        let words = split(OPTIONS, text);
+        let words = split(OPTIONS, text, |_| false);
         assert!(words.contains(&"transact=fsync,timed=5s".to_owned()), "{words:?}");
         let mut options = MountOptions::default();
         for word in &words {

@@ -1,7 +1,7 @@
 //! The control socket of a mount: one request and one answer a connection, each a line of JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
-//! "..."}`. A new verb is a new arm of [`answer`].
+//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`].
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -88,7 +88,10 @@ fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
     BufReader::new(connection.take(LINE_MAX)).read_line(&mut line)?;
     let request = serde_json::from_str(&line).context("a request that is not JSON");
     let answered = request.and_then(|request| answer(&request, served));
-    let mut reply = answered.unwrap_or_else(|e| json!({ "ok": false, "error": format!("{e:#}") }));
+    let mut reply = answered.unwrap_or_else(|e| {
+        let wrongly = e.downcast_ref::<Usage>().is_some();
+        json!({ "ok": false, "error": format!("{e:#}"), "used_wrongly": wrongly })
+    });
     if let Some(fields) = reply.as_object_mut() {
         fields.entry("ok").or_insert(Value::Bool(true));
     }
@@ -269,7 +272,11 @@ fn question(mut connection: &UnixStream, request: &Value, until: Option<Instant>
         .context("the mount's process has ended without an answer: see its log")?;
     match answer["ok"].as_bool() {
         Some(true) => Ok(answer),
-        _ => Err(anyhow!(answer["error"].as_str().unwrap_or("it failed").to_owned())),
+        _ => {
+            let what = answer["error"].as_str().unwrap_or("it failed").to_owned();
+            let wrongly = answer["used_wrongly"] == true;
+            Err(if wrongly { Usage(what).into() } else { anyhow!(what) })
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_fuse::KernelTimes;
 use steadfast_vfs::options::{
     Applied, Form, MountOption, OptionText, WrongOption, apply, in_force, names, split, texts,
     unknown,
@@ -38,7 +39,9 @@ static OWN: &[MountOption<Wanted>] = &[
             keys: &["journal", "journal_path"],
             shown: "PATH",
             set: |w, path| {
-                w.journals.push(path.into());
+                // As it is in this folder: who asks for it later may be in another.
+                let path = std::path::absolute(path).map_err(|e| format!("{path}: {e}"))?;
+                w.journals.push(path);
                 Ok(())
             },
             get: |w| w.journals.iter().map(|path| path.display().to_string()).collect(),
@@ -77,9 +80,14 @@ const CACHE_BYTES: u64 = 512 << 20;
 /// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
-    let words = split(ext4::OPTIONS, &wanted.text);
+    // `sync` is a transaction point's word, and an option: it is the first where it follows one.
+    let is_other = |word: &str| {
+        apply(steadfast_fuse::OPTIONS, word, &mut steadfast_fuse::Options::default())
+            .is_ok_and(|applied| applied != Applied::Unknown)
+    };
+    let words = split(ext4::OPTIONS, &wanted.text, is_other);
     for word in &words {
-        if one(&mut wanted, word).map_err(told)? == Applied::WithoutEffect {
+        if one(&mut wanted, word)? == Applied::WithoutEffect {
             wanted.without_effect.push(word.clone());
         }
     }
@@ -97,8 +105,7 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     let pages = &mut wanted.ext4.page_cache;
     pages.dirty_expire_ms = commit_ms;
     pages.writeback_interval_ms = (commit_ms / 2).max(500);
-    wanted.fuse.read_only = wanted.ext4.read_only;
-    wanted.fuse.no_atime = wanted.ext4.access_times == AccessTimes::Never;
+    wanted.as_fuse_has_it();
     Ok(wanted)
 }
 
@@ -106,8 +113,13 @@ fn told(e: WrongOption) -> Usage {
     Usage(e.to_string())
 }
 
+/// Takes one word.
+fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, Usage> {
+    offer(wanted, word).map_err(told)
+}
+
 /// Offers a word to each table.
-fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
+fn offer(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
     let by_fs = apply(ext4::OPTIONS, word, &mut wanted.ext4)?;
     if by_fs != Applied::Unknown {
         return Ok(by_fs);
@@ -126,6 +138,29 @@ fn one(wanted: &mut Wanted, word: &str) -> Result<Applied, WrongOption> {
 }
 
 impl Wanted {
+    /// What both the file system and the mount must know.
+    fn as_fuse_has_it(&mut self) {
+        self.fuse.read_only = self.ext4.read_only;
+        self.fuse.access_times = match self.ext4.access_times {
+            AccessTimes::Never => KernelTimes::Never,
+            AccessTimes::Relative => KernelTimes::Relative,
+            AccessTimes::Always => KernelTimes::Always,
+        };
+    }
+
+    /// With the options changed that a remount can change; others stay.
+    ///
+    /// # Errors
+    /// A word that cannot be taken.
+    pub fn remounted(&self, words: &[String]) -> Result<Wanted, Usage> {
+        let mut now = self.clone();
+        for word in words.iter().filter(|word| can_be_remounted(word)) {
+            one(&mut now, word)?;
+        }
+        now.as_fuse_has_it();
+        Ok(now)
+    }
+
     /// Every option as it is, as an option list writes it.
     pub fn in_force(&self) -> Vec<String> {
         let all = [
@@ -145,6 +180,14 @@ impl Wanted {
         [of(ext4::OPTIONS, &self.ext4), of(steadfast_fuse::OPTIONS, &self.fuse), of(OWN, self)]
             .concat()
     }
+}
+
+fn can_be_remounted(word: &str) -> bool {
+    fn of<T: Default>(table: &[MountOption<T>], word: &str) -> bool {
+        let mut can = table.iter().filter(|option| option.remount);
+        can.any(|o| o.apply(word, &mut T::default()) == Ok(Applied::Set))
+    }
+    of(ext4::OPTIONS, word) || of(steadfast_fuse::OPTIONS, word)
 }
 
 /// What each option is.
@@ -182,7 +225,7 @@ Mount options (-o, separated by commas; in brackets what holds without):
 const AFTER: &str = "
 Options of mount(8), fstab(5) and the kernel's ext4 that are the only way here,
 or that are meant for others, are taken too; any other is refused.
-As root, -o remount changes ro, rw, noatime, dev, suid and noexec of a mount.
+As root, -o remount changes ro, dev, suid, noexec and times of access.
 
 The mount is in the background once it works; errors until then are told here.
 SIGTERM and SIGINT unmount it.";
@@ -238,6 +281,14 @@ mod tests {
         assert!(w.ext4.read_only);
         assert!(one("data=transact,transact=fsyn").unwrap_err().0.contains("'fsyn'"));
         assert!(one("transact=fsync,data=transact").is_ok());
+        let apart = one("data=transact,transact=fsync,ro,timed=5s,create").unwrap();
+        assert_eq!(apart.ext4.transact, "timed=5s,fsync,create".parse().unwrap());
+        assert!(!one("data=transact,transact=fsync,sync").unwrap().fuse.sync);
+        // mount(8) puts the words that it knows in front: colons keep the list together.
+        assert!(one("sync,data=transact,transact=fsync").unwrap().fuse.sync);
+        let colons = one("data=transact,transact=fsync:sync").unwrap();
+        assert_eq!(colons.ext4.transact, "fsync,sync".parse().unwrap());
+        assert!(one("data=transact,transact=fsync,ro,sync").unwrap().fuse.sync);
         for alone in ["transact=fsync", "data=transact,transact=fsync,data=ordered"] {
             assert!(one(alone).unwrap_err().0.contains("transact= needs data=transact"));
         }
@@ -267,6 +318,12 @@ mod tests {
             ("commit=0", "from 1 to 3600"),
             ("cache=1k", "at least 1m"),
             ("journal=", "no path"),
+            ("dirsync", "fsync of the folder"),
+            ("resgid=5", "tune2fs -u, -g"),
+            ("noacl", "always hold"),
+            ("dax", "FUSE cannot map"),
+            ("auto_da_alloc=2", "0 or 1"),
+            ("usrjquota=aquota.user", "mkfs -O quota"),
         ] {
             let said = one(bad).unwrap_err().0;
             assert!(said.contains(meant), "{bad}: {said}");
@@ -282,7 +339,11 @@ mod tests {
         for word in ["data=journal", "commit=9", "noatime", "allow_other", "threads=3", "nodev"] {
             assert!(now.contains(&word.to_owned()), "no {word} in {now:?}");
         }
-        assert!(again.fuse.no_atime && given.lasting().contains(&"noatime".to_owned()));
+        assert_eq!(again.fuse.access_times, KernelTimes::Never);
+        let remounted = again.remounted(&["strictatime".into(), "cache=9m".into(), "suid".into()]);
+        let remounted = remounted.unwrap();
+        assert_eq!(remounted.fuse.access_times, KernelTimes::Always);
+        assert!(remounted.fuse.suid && remounted.ext4.cache_bytes == again.ext4.cache_bytes);
     }
 
     #[test]

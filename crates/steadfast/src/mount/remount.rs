@@ -2,6 +2,7 @@
 //! changed, as mount(8) has it.
 
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, anyhow};
@@ -15,12 +16,11 @@ use super::{control, options};
 use crate::{Outcome, Usage};
 
 /// Flags of a mount by their words in its options.
-const FLAGS: [(&str, &[&str], MountFlags); 5] = [
-    ("ro", &["rw"], MountFlags::RDONLY),
-    ("nosuid", &["suid"], MountFlags::NOSUID),
-    ("nodev", &["dev"], MountFlags::NODEV),
-    ("noexec", &["exec"], MountFlags::NOEXEC),
-    ("noatime", &["relatime", "strictatime"], MountFlags::NOATIME),
+const FLAGS: [(&str, &str, MountFlags); 4] = [
+    ("ro", "rw", MountFlags::RDONLY),
+    ("nosuid", "suid", MountFlags::NOSUID),
+    ("nodev", "dev", MountFlags::NODEV),
+    ("noexec", "exec", MountFlags::NOEXEC),
 ];
 
 /// Changes the mount at `mountpoint`; `options` as given, with the word `remount`.
@@ -29,19 +29,27 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
     let (at, running) = control::at(mountpoint)?;
     let running = running.ok_or_else(|| Usage(format!("{shown}: no mount of ours")))?;
     let place = mounts::at(&at).map_err(|e| Usage(format!("{shown}: {e}")))?;
+    let had: Vec<String> = serde_json::from_value(running.status["options_in_force"].clone())
+        .with_context(|| format!("{shown}: the status of the mount"))?;
+    refuse_lasting(&had.join(","), options).map_err(|e| Usage(format!("{shown}: {e}")))?;
     let words = options.join(",");
     let words: Vec<&str> = words.split(',').collect();
-    refuse_lasting(running.status["options"].as_str().unwrap_or_default(), options)
-        .map_err(|e| Usage(format!("{shown}: {e}")))?;
-    let flags = changed(&place.mount.flags, &words);
+    let now = options::parse(&[&[had.join(",")], options].concat())?;
+    let flags = changed(&place.mount.flags, &words) | now.fuse.access_times.flag();
     let read_only = flags.contains(MountFlags::RDONLY);
     let ask = |verb: &str| {
-        control::ask(&running.socket, &json!({ "do": verb, "read_only": read_only }), None)
+        let by_flag = FLAGS.map(|(on, off, flag)| if flags.contains(flag) { on } else { off });
+        let words: Vec<&str> = words.iter().copied().chain(by_flag).collect();
+        let request = json!({ "do": verb, "read_only": read_only, "words": words });
+        control::ask(&running.socket, &request, None)
     };
-    ask("may-remount")?;
+    ask("may-remount").map_err(|e| match e.downcast::<Usage>() {
+        Ok(e) => Usage(format!("{shown}: {e}")).into(),
+        Err(e) => e.context(shown.to_string()),
+    })?;
     rustix::mount::mount_remount(&at, flags, c"").map_err(|e| match e {
         rustix::io::Errno::BUSY => anyhow!("{shown}: files of it are open for writing"),
-        rustix::io::Errno::PERM => anyhow!("{shown}: only root may remount"),
+        rustix::io::Errno::PERM => Usage(format!("{shown}: only root may remount")).into(),
         e => anyhow!("{shown}: remounting failed: {e}"),
     })?;
     ask("remounted").with_context(|| shown.to_string())?;
@@ -66,10 +74,13 @@ fn refuse_lasting(had: &str, given: &[String]) -> Result<(), Usage> {
 
 /// The flags of a mount, changed by the words of some options.
 fn changed(now: &str, words: &[&str]) -> MountFlags {
+    // mount(8) takes them out of the table, with the words of the kernel's FUSE: `exec` is then a
+    // list without `noexec`.
+    let is_whole = words.iter().any(|word| word.starts_with("user_id="));
     let mut flags = MountFlags::empty();
     for (on, off, flag) in FLAGS {
-        let was = now.split(',').any(|w| w == on);
-        let named = words.iter().rev().find(|w| **w == on || off.contains(w));
+        let was = !is_whole && now.split(',').any(|w| w == on);
+        let named = words.iter().rev().find(|w| **w == on || **w == off);
         let is = named.map_or(was, |w| *w == on);
         flags.set(flag, is);
     }
@@ -81,7 +92,12 @@ pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
     let read_only = request["read_only"] == true;
     match request["do"].as_str()? {
         "may-remount" => Some(may_remount(served, read_only).map(|()| json!({}))),
-        "remounted" => Some(remounted(served, read_only).map(|()| json!({}))),
+        "remounted" => {
+            let words = request["words"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let words: Vec<String> =
+                words.iter().filter_map(Value::as_str).map(ToOwned::to_owned).collect();
+            Some(remounted(served, read_only, &words).map(|()| json!({})))
+        }
         _ => None,
     }
 }
@@ -92,16 +108,23 @@ fn may_remount(served: &Served, read_only: bool) -> Result<()> {
     }
     let source = &served.source;
     if served.wanted.ext4.read_only {
-        return Err(anyhow!("{source}: was mounted read-only: unmount it and mount it anew"));
+        let what = format!("{source} was mounted read-only: unmount it and mount it anew");
+        return Err(Usage(what).into());
     }
     match served.fs.read_only_because() {
-        Some(why) => Err(anyhow!("{source}: has become read-only: {why}; check it (e2fsck)")),
+        Some(why) => Err(anyhow!("{source} has become read-only: {why}; check it (e2fsck)")),
         None => Ok(()),
     }
 }
 
-/// The kernel lets nobody write any more, or does again.
-fn remounted(served: &Served, read_only: bool) -> Result<()> {
+/// The kernel lets nobody write any more, or does again; other options by their words.
+fn remounted(served: &Served, read_only: bool, words: &[String]) -> Result<()> {
+    let now = {
+        let mut in_force = served.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        *in_force = in_force.remounted(words)?;
+        in_force.ext4.clone()
+    };
+    served.fs.set_access_times(now.access_times, now.no_directory_access_times);
     served.kept_read_only.store(read_only, Ordering::Release);
     let how = if read_only { "read-only" } else { "writable" };
     tracing::info!("{} remounted {how}", served.source);
@@ -123,13 +146,21 @@ mod tests {
             MountFlags::NOSUID | MountFlags::NOEXEC
         );
         assert_eq!(changed("ro,nodev", &["remount", "rw"]), MountFlags::NODEV);
+        let by_mount8 = ["rw", "nodev", "remount", "user_id=0", "group_id=0"];
+        assert_eq!(changed("ro,nosuid,nodev,noexec", &by_mount8), MountFlags::NODEV);
     }
 
     #[test]
     fn what_a_remount_cannot_change_is_refused() {
-        let had = "data=journal,commit=9,journal=/a";
-        let given = |text: &str| refuse_lasting(had, &[text.to_owned()]);
-        for same in ["remount,ro", "remount,ro,data=journal,commit=9,journal=/a,user_id=0,nodev"] {
+        let had = options::parse(&["data=journal,commit=9,journal=a,noatime".into()]).unwrap();
+        let had = had.in_force().join(",");
+        let given = |text: &str| refuse_lasting(&had, &[text.to_owned()]);
+        for same in [
+            "remount,ro",
+            "remount,ro,data=journal,commit=9,journal=a,user_id=0,nodev",
+            "remount,rw,relatime",
+            "remount,strictatime,nodiratime,suid,dev,exec",
+        ] {
             assert!(given(same).is_ok(), "{same}");
         }
         for (other, named) in [("remount,commit=5", "commit=5"), ("remount,nodelalloc", "nodelall")]
@@ -138,21 +169,16 @@ mod tests {
             assert!(said.contains(named) && said.contains("mount it anew"), "{said}");
         }
         assert!(given("remount,comit=5").is_err());
-        for (had, other) in [("noatime", "relatime"), ("relatime", "noatime"), ("", "strictatime")]
-        {
-            let said = refuse_lasting(had, &[format!("remount,{other}")]).unwrap_err().0;
-            assert!(said.contains(other) && said.contains("mount it anew"), "{said}");
-        }
+        let had = "data=transact,transact=fsync,create,timed=9000ms";
+        let given = |text: &str| refuse_lasting(had, &[text.to_owned()]);
+        assert!(given("remount,ro,transact=create:fsync,timed=9s").is_ok());
+        assert!(given("remount,ro,transact=create").is_err());
     }
 
     #[test]
     fn every_flag_is_an_option_that_can_be_changed() {
-        // Times of access are kept by us and not by the kernel: its flag stays as it is.
-        for (on, off, _) in FLAGS.into_iter().filter(|(on, ..)| *on != "noatime") {
-            let words = off.iter().chain([&on]);
-            for word in words {
-                assert!(refuse_lasting("", &[(*word).to_owned()]).is_ok(), "{word}");
-            }
+        for word in FLAGS.into_iter().flat_map(|(on, off, _)| [on, off]) {
+            assert!(refuse_lasting("", &[word.to_owned()]).is_ok(), "{word}");
         }
     }
 }

@@ -37,8 +37,10 @@ pub struct Served {
     pub mountpoint: PathBuf,
     /// The mount's device number.
     pub device: Option<String>,
-    /// How.
+    /// How it was mounted.
     pub wanted: Wanted,
+    /// The same as remounts have changed it.
+    pub in_force: Mutex<Wanted>,
     /// The log, if it is a file.
     pub log: Option<PathBuf>,
     /// When it was mounted.
@@ -123,6 +125,7 @@ fn serve(
         source,
         mountpoint: mounted.mountpoint().to_path_buf(),
         device: mounted.device().map(ToOwned::to_owned),
+        in_force: Mutex::new(wanted.clone()),
         wanted,
         log: log_file.clone(),
         since: Instant::now(),

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use anyhow::Result;
@@ -22,6 +23,7 @@ pub fn of(served: &Served) -> Value {
     let bytes = if options.cache_bytes.is_some() { fs.memory_bytes() } else { pages.memory_bytes };
     let kept = served.kept_read_only.load(Ordering::Acquire);
     let why = fs.read_only_because().or_else(|| kept.then(|| "remounted read-only".to_owned()));
+    let in_force = served.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let down = served.down.load(Ordering::Acquire);
     let no_points = fs.points_fail_because().map(|e| e.to_string());
     let block_size = fs.volume().layout.block_size;
@@ -49,7 +51,7 @@ pub fn of(served: &Served) -> Value {
         "data": options.data.name(),
         "transact": transact::mask(served),
         "options": served.wanted.text,
-        "options_in_force": served.wanted.in_force(),
+        "options_in_force": in_force.in_force(),
         "commit_seconds": options.journal.commit_interval.as_secs(),
         "state": state(down, why.is_some(), no_points.is_some()),
         "read_only_because": why,

@@ -34,11 +34,13 @@ fn mount_remount_and_umount() {
         mount -o remount,ro m
         if touch m/no; then exit 1; fi
         $s status m
-        mount -o remount,rw m
+        mount -o remount,rw,exec m
         touch m/yes
+        $s status --json m | tr -d ' \n'
         umount m",
     );
     assert!(said.contains("noexec") && said.contains("remounted read-only"), "{said}");
+    assert!(said.contains(r#""rw","#) && said.contains(r#""exec","#), "{said}");
     b.e2fsck_is_clean("disk.img");
 }
 
@@ -51,6 +53,44 @@ fn a_remount_refuses_what_it_cannot_change() {
     fs::write(b.at().join("file"), "still writable").unwrap();
     b.good("mount disk.img m -o remount,ro,data=journal,nofail");
     assert!(fs::write(b.at().join("file"), "").is_err());
+    b.good("umount m");
+}
+
+#[test]
+fn a_remount_changes_times_of_access() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    let said = in_namespace(
+        &b,
+        "mount -t fuse.steadfast disk.img m -o noatime
+        echo text > m/file
+        touch -a -d 2020-01-01 m/file
+        cat m/file; stat -c 'noatime %x' m/file
+        mount -o remount,strictatime m
+        cat m/file; stat -c 'strictatime %x' m/file
+        mount -o remount,ro m
+        mount -o remount,rw m
+        grep ' fuse.steadfast ' /proc/self/mountinfo
+        touch -a -d 2020-01-01 m/file
+        cat m/file; stat -c 'still %x' m/file
+        $s status --json m | tr -d ' \n'
+        umount m",
+    );
+    assert!(said.contains("noatime 2020-01-01"), "{said}");
+    assert!(!said.contains("strictatime 2020") && !said.contains("still 2020"), "{said}");
+    assert!(said.contains(r#""strictatime","#), "{said}");
+}
+
+#[test]
+fn a_remount_of_what_cannot_be_written_is_wrong_use() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m -o ro");
+    let said = b.bad("mount disk.img m -o remount,rw", 2);
+    assert!(said.contains("was mounted read-only"), "{said}");
+    b.good("umount m");
+    b.good("mkfs other.img --size 32m -O ^has_journal");
+    b.good("mount other.img m");
+    b.good("mount other.img m -o remount,ro");
+    b.good("mount other.img m -o remount,rw");
     b.good("umount m");
 }
 

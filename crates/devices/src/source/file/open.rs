@@ -105,8 +105,8 @@ pub enum OpenError {
         /// The block in bytes.
         block: u32,
     },
-    /// A new image was to have a size that is not whole blocks.
-    #[error("{}: {size} bytes are not a multiple of 512", path.display())]
+    /// A new image was to have a size that is not whole blocks, or that no file can have.
+    #[error("{}: {size} bytes: an image is a multiple of 512 bytes, less than 8 EiB", path.display())]
     BadSize {
         /// The path given.
         path: PathBuf,
@@ -160,7 +160,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
 
 /// Creates a sparse file, durably.
 pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
-    if size == 0 || !size.is_multiple_of(512) {
+    if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
         return Err(OpenError::BadSize { path: path.into(), size });
     }
     let failed = |doing| move |source| OpenError::System { path: path.into(), doing, source };

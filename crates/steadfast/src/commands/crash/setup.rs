@@ -132,7 +132,7 @@ impl Setup {
         // Reading back what was written must not be a change.
         if !self.options.contains("atime") {
             wanted.ext4.access_times = steadfast_ext4::AccessTimes::Never;
-            wanted.fuse.no_atime = true;
+            wanted.fuse.access_times = steadfast_fuse::KernelTimes::Never;
         }
         wanted.ext4.simulated_epoch = self.epoch;
         wanted.fuse.source = format!("crash-{}", self.fs.name());

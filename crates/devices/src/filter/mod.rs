@@ -7,6 +7,7 @@ pub mod cache;
 pub mod fault;
 pub mod read_only;
 pub mod record;
+pub mod schedule;
 pub mod stat;
 pub mod window;
 
@@ -14,5 +15,6 @@ pub use cache::{CacheSettings, Cut, WriteCache};
 pub use fault::{Effect, Fault, Faults, Ops, Rule};
 pub use read_only::ReadOnly;
 pub use record::{Durability, Fate, Record, RecordLog, Recording};
+pub use schedule::Schedule;
 pub use stat::{Stat, StatCounters};
 pub use window::Window;

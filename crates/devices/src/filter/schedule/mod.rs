@@ -1,0 +1,336 @@
+//! A request scheduler: requests wait here, and go to the device in an order and number that are
+//! chosen, as an operating system's block layer does it.
+//!
+//! # What it keeps
+//!
+//! 1. Whoever submits waits for a place only, never for an answer: while the queue holds
+//!    [`Settings::queue_bytes`] of its direction, or, throttled, while too many writes are on
+//!    their way.
+//! 2. At most [`Settings::depth`] requests are with the device, flushes not counted: these go to
+//!    the device at once, as they cover only what has completed.
+//! 3. Its task ends when the filter is dropped; what still waits is answered with
+//!    [`BlockError::Gone`].
+
+mod order;
+mod throttle;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::{
+    BlockDevice, BlockError, Completer, Completion, DeviceInfo, Request, Result, check,
+};
+use steadfast_runtime::{Condvar, Mutex, MutexGuard, Nanos, now, spawn};
+
+pub use order::{DeadlineSettings, Direction, Waiting};
+pub use throttle::ThrottleSettings;
+
+use order::{Deadline, Fifo, Order};
+use throttle::Throttle;
+
+/// The order in which waiting requests are served.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Policy {
+    /// As they came (Linux's `none`; 2.4's elevator without its sorting).
+    #[default]
+    Fifo,
+    /// By Linux's mq-deadline.
+    Deadline(DeadlineSettings),
+}
+
+/// How requests are scheduled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// The order.
+    pub policy: Policy,
+    /// Requests that the device has at once; at least 1.
+    pub depth: u64,
+    /// Bytes that may wait or be on their way in each direction before who submits must wait
+    /// (Linux 2.4: 30 MB on a machine with 64 MB and more); one request always may.
+    pub queue_bytes: u64,
+    /// Writeback throttling.
+    pub throttle: Option<ThrottleSettings>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        // 32 tags as SATA has them, and 256 requests of 128 KiB.
+        Settings { policy: Policy::Fifo, depth: 32, queue_bytes: 32 << 20, throttle: None }
+    }
+}
+
+/// The queue at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueState {
+    /// Reads that wait.
+    pub reads: u64,
+    /// Writes and discards that wait.
+    pub writes: u64,
+    /// Their bytes.
+    pub read_bytes: u64,
+    /// Their bytes.
+    pub write_bytes: u64,
+    /// Requests with the device.
+    pub with_device: u64,
+    /// Most bytes of writes that ever waited at once.
+    pub write_bytes_max: u64,
+    /// The longest that a read has waited before it went to the device.
+    pub read_wait_max: Duration,
+    /// Writes that are let in at once, where they are throttled.
+    pub write_limit: Option<u64>,
+}
+
+/// A request with who waits for its answer.
+struct Held {
+    request: Request,
+    completer: Completer,
+    waiting: Waiting,
+}
+
+struct State {
+    order: Box<dyn Order>,
+    throttle: Option<Throttle>,
+    held: BTreeMap<u64, Held>,
+    flushes: VecDeque<(Request, Completer)>,
+    next_id: u64,
+    /// Reads that are not answered yet, by number: since when.
+    reads: BTreeMap<u64, Nanos>,
+    /// Bytes that are not answered yet, of reads and of writes.
+    bytes: [u64; 2],
+    /// Writes that are not answered yet.
+    writes: u64,
+    queue: QueueState,
+    stopped: bool,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to do for the task.
+    work: Condvar,
+    /// There may be a place.
+    room: Condvar,
+}
+
+/// Schedules the requests of the device below.
+pub struct Schedule {
+    next: Arc<dyn BlockDevice>,
+    shared: Arc<Shared>,
+    settings: Settings,
+}
+
+impl Schedule {
+    /// A scheduler before a device; it has a task of its own.
+    pub fn new(next: Arc<dyn BlockDevice>, settings: Settings) -> Self {
+        let order: Box<dyn Order> = match &settings.policy {
+            Policy::Fifo => Box::new(Fifo::default()),
+            Policy::Deadline(settings) => Box::new(Deadline::new(settings.clone())),
+        };
+        let state = State {
+            order,
+            throttle: settings.throttle.clone().map(Throttle::new),
+            held: BTreeMap::new(),
+            flushes: VecDeque::new(),
+            next_id: 0,
+            reads: BTreeMap::new(),
+            bytes: [0; 2],
+            writes: 0,
+            queue: QueueState::default(),
+            stopped: false,
+        };
+        let shared = Arc::new(Shared {
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            room: Condvar::new(),
+        });
+        let name = format!("{} (scheduler)", next.info().name);
+        let (serving, device, depth) = (Arc::clone(&shared), Arc::clone(&next), settings.depth);
+        spawn(name, move || serve(&serving, &device, depth.max(1)));
+        Schedule { next, shared, settings }
+    }
+
+    /// How it schedules.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What waits now.
+    pub fn queue(&self) -> QueueState {
+        let state = self.shared.state.lock();
+        QueueState { write_limit: state.throttle.as_ref().map(Throttle::limit), ..state.queue }
+    }
+
+    /// Waits until there is a place for a request.
+    fn with_room(&self, direction: Direction, len: u64) -> MutexGuard<'_, State> {
+        let mut state = self.shared.state.lock();
+        loop {
+            let bytes = state.bytes[direction as usize];
+            let fits = bytes == 0 || bytes.saturating_add(len) <= self.settings.queue_bytes;
+            let limit = state.throttle.as_ref().map_or(u64::MAX, Throttle::limit);
+            let let_in = direction == Direction::Read || state.writes < limit;
+            if (fits && let_in) || state.stopped {
+                return state;
+            }
+            state = self.shared.room.wait(state);
+        }
+    }
+}
+
+impl BlockDevice for Schedule {
+    fn info(&self) -> DeviceInfo {
+        self.next.info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        if let Err(refused) = check(&self.next.info(), &request) {
+            return Completion::ready(Err(refused));
+        }
+        let (completer, completion) = Completion::pending();
+        let Some((offset, len)) = request.range() else {
+            self.shared.state.lock().flushes.push_back((request, completer));
+            self.shared.work.notify_one();
+            return completion;
+        };
+        let direction = match request {
+            Request::Read { .. } => Direction::Read,
+            _ => Direction::Write,
+        };
+        let mut state = self.with_room(direction, len);
+        let waiting = Waiting { id: state.next_id, since: now(), direction, offset, len };
+        state.entered(waiting, Held { request, completer, waiting });
+        drop(state);
+        self.shared.work.notify_one();
+        completion
+    }
+}
+
+impl Drop for Schedule {
+    fn drop(&mut self) {
+        self.shared.state.lock().stopped = true;
+        self.shared.work.notify_all();
+        self.shared.room.notify_all();
+    }
+}
+
+impl State {
+    fn entered(&mut self, waiting: Waiting, held: Held) {
+        self.next_id += 1;
+        self.order.add(waiting);
+        self.held.insert(waiting.id, held);
+        self.bytes[waiting.direction as usize] += waiting.len;
+        match waiting.direction {
+            Direction::Read => {
+                self.reads.insert(waiting.id, waiting.since);
+                self.queue.reads += 1;
+                self.queue.read_bytes += waiting.len;
+            }
+            Direction::Write => {
+                self.writes += 1;
+                self.queue.writes += 1;
+                self.queue.write_bytes += waiting.len;
+                self.queue.write_bytes_max = self.queue.write_bytes_max.max(self.queue.write_bytes);
+            }
+        }
+    }
+
+    /// Takes the next request for the device.
+    fn next(&mut self, present: Nanos) -> Option<Held> {
+        let waiting = self.order.take(present)?;
+        let queue = &mut self.queue;
+        match waiting.direction {
+            Direction::Read => {
+                queue.reads -= 1;
+                queue.read_bytes -= waiting.len;
+                queue.read_wait_max = queue.read_wait_max.max(present.since(waiting.since));
+            }
+            Direction::Write => {
+                queue.writes -= 1;
+                queue.write_bytes -= waiting.len;
+            }
+        }
+        queue.with_device += 1;
+        self.held.remove(&waiting.id)
+    }
+
+    /// The device has answered.
+    fn answered(&mut self, waiting: &Waiting, at: Nanos) {
+        self.queue.with_device -= 1;
+        self.bytes[waiting.direction as usize] -= waiting.len;
+        let time = at.since(waiting.since);
+        match waiting.direction {
+            Direction::Read => {
+                self.reads.remove(&waiting.id);
+                if let Some(throttle) = &mut self.throttle {
+                    throttle.read_took(time);
+                }
+            }
+            Direction::Write => {
+                self.writes -= 1;
+                if let Some(throttle) = &mut self.throttle {
+                    throttle.write_done();
+                }
+            }
+        }
+    }
+
+    /// Lets the throttle look at what happened; whether there may be more room.
+    fn look(&mut self, present: Nanos) -> bool {
+        let oldest = self.reads.first_key_value().map(|(_, since)| *since);
+        let writes = self.writes > 0;
+        let Some(throttle) = &mut self.throttle else { return false };
+        let before = throttle.limit();
+        throttle.look(present, oldest, writes);
+        throttle.limit() > before
+    }
+}
+
+/// The task: hands requests to the device.
+fn serve(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, depth: u64) {
+    let mut state = shared.state.lock();
+    while !state.stopped {
+        let present = now();
+        if state.look(present) {
+            shared.room.notify_all();
+        }
+        if let Some((request, completer)) = state.flushes.pop_front() {
+            drop(state);
+            device.submit(request).on_done(move |answer| completer.complete(answer.clone()));
+            state = shared.state.lock();
+            continue;
+        }
+        let next = (state.queue.with_device < depth).then(|| state.next(present)).flatten();
+        if let Some(held) = next {
+            drop(state);
+            hand_over(shared, device, held);
+            state = shared.state.lock();
+            continue;
+        }
+        let until = state.throttle.as_ref().and_then(Throttle::window_ends);
+        state = match until {
+            Some(until) => shared.work.wait_timeout(state, until.since(present)).0,
+            None => shared.work.wait(state),
+        };
+    }
+    let held = std::mem::take(&mut state.held).into_values().map(|held| held.completer);
+    let left: Vec<Completer> = held.chain(state.flushes.drain(..).map(|(_, c)| c)).collect();
+    drop(state);
+    let (name, reason) = (device.info().name, "its scheduler was dropped");
+    for completer in left {
+        let (device, reason) = (name.clone(), reason.into());
+        completer.complete(Err(BlockError::Gone { device, reason }));
+    }
+}
+
+fn hand_over(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, held: Held) {
+    let Held { request, completer, waiting } = held;
+    let shared = Arc::clone(shared);
+    device.submit(request).on_done(move |answer: &Result<_>| {
+        shared.state.lock().answered(&waiting, now());
+        shared.work.notify_one();
+        shared.room.notify_all();
+        completer.complete(answer.clone());
+    });
+}
+
+#[cfg(test)]
+mod tests;

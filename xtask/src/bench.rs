@@ -1,8 +1,9 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
-//! `cargo xtask bench crash` is in [`crash`].
+//! `cargo xtask bench crash` is in [`crash`], `cargo xtask bench sim` in [`sim`].
 
 mod crash;
 mod goals;
+mod sim;
 mod spread;
 
 use std::collections::BTreeMap;
@@ -27,7 +28,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let rest = match args.split_first().map(|(what, rest)| (what.as_str(), rest)) {
         Some(("fs", rest)) => rest,
         Some(("crash", rest)) => return crash::run(root, rest),
-        _ => anyhow::bail!("bench needs to know what: fs or crash; see cargo xtask help"),
+        Some(("sim", rest)) => return sim::run(root, rest),
+        _ => anyhow::bail!("bench needs to know what: fs, crash or sim; see cargo xtask help"),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());
     let (mut on, mut mounted_only) = (Vec::new(), false);

@@ -63,6 +63,13 @@ Usage: cargo xtask COMMAND
             states (as root), and what recording costs
               --json       figures instead of tables
               --quick      next to nothing, to try it
+  bench sim
+            what the simulated experiment nvram-journal costs at the published size: wall time,
+            processor time and peak memory
+              --rounds N   runs of each program, by turns (default 3)
+              --against P  another build of steadfast, whose figures must be the same
+              --quick      the reduced size
+              --json       each run instead of a table
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does

@@ -10,10 +10,15 @@
 //! [`bytes()`] made last are remembered, with their memory: whoever holds a slice of one is told
 //! its stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets
 //! the same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
+//!
+//! A benchmark that is only timed writes the same few runs again and again. Those are *lasting*
+//! ([`lasting`]): their memory is never freed, so a page or an image may share it for as long as it
+//! likes without keeping more memory than its own ([`unpinned`]).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 
@@ -82,7 +87,11 @@ const REMEMBERED: usize = 16;
 /// The longest run that is remembered, in bytes.
 const REMEMBERED_LEN: usize = 4 << 20;
 
+/// Bytes of all lasting runs of the process, at most: what is asked for beyond is not lasting.
+const LASTING_MAX: usize = 64 << 20;
+
 /// A run of stamped sectors in memory.
+#[derive(Clone)]
 struct Run {
     first: Stamp,
     bytes: Bytes,
@@ -91,6 +100,91 @@ struct Run {
 thread_local! {
     /// What [`bytes`] made last, newest first.
     static MADE: RefCell<VecDeque<Run>> = const { RefCell::new(VecDeque::new()) };
+    /// The lasting runs that this thread has asked for.
+    static LASTING_HERE: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The lasting runs of all threads.
+static LASTING: Mutex<Vec<Run>> = Mutex::new(Vec::new());
+
+impl Run {
+    /// How far into the run `part` begins, if it is a piece of its memory.
+    fn offset_of(&self, part: &Bytes) -> Option<usize> {
+        let at = part.as_ptr().addr().checked_sub(self.bytes.as_ptr().addr())?;
+        (at.checked_add(part.len())? <= self.bytes.len()).then_some(at)
+    }
+
+    /// The stamp of the first sector of `part`, if it is whole sectors of this memory.
+    fn stamp_of(&self, part: &Bytes) -> Option<Stamp> {
+        let at = self.offset_of(part).filter(|at| at.is_multiple_of(SECTOR))?;
+        Some(self.first.after(at))
+    }
+
+    /// The `len` bytes that follow from `first`, if they are in this run.
+    fn part(&self, first: Stamp, len: usize) -> Option<Bytes> {
+        let at = first.position.checked_sub(self.first.position)?;
+        let at = usize::try_from(at).ok().filter(|at| at.is_multiple_of(SECTOR))?;
+        let inside = self.first.tag == first.tag && at.checked_add(len)? <= self.bytes.len();
+        inside.then(|| self.bytes.slice(at..at + len))
+    }
+}
+
+/// As [`bytes()`], for what is written again and again: always the same memory, which stays for as
+/// long as the process does. Beyond a bound on all of them together it is as by [`bytes()`].
+pub fn lasting(tag: u64, position: u64, len: usize) -> Bytes {
+    let first = Stamp { tag, position };
+    let is_it = |run: &&Run| run.first == first && run.bytes.len() == len;
+    let here = LASTING_HERE.with_borrow(|here| here.iter().find(is_it).map(|r| r.bytes.clone()));
+    if let Some(bytes) = here {
+        return bytes;
+    }
+    if len == 0 || !len.is_multiple_of(SECTOR) || tag == 0 {
+        return bytes(tag, position, len);
+    }
+    let mut all = LASTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = all.iter().find(is_it).cloned();
+    let run = match known {
+        Some(run) => run,
+        None => {
+            let taken: usize = all.iter().map(|run| run.bytes.len()).sum();
+            if taken + len > LASTING_MAX {
+                return bytes(tag, position, len);
+            }
+            let mut v = vec![0; len];
+            fill(tag, position, &mut v);
+            let run = Run { first, bytes: Bytes::from_static(v.leak()) };
+            all.push(run.clone());
+            run
+        }
+    };
+    let bytes = run.bytes.clone();
+    LASTING_HERE.with_borrow_mut(|here| here.push(run));
+    bytes
+}
+
+/// Whether `part` is memory that is never freed, which this thread has got from [`lasting`].
+pub fn is_lasting(part: &Bytes) -> bool {
+    LASTING_HERE.with_borrow(|here| here.iter().any(|run| run.offset_of(part).is_some()))
+}
+
+/// The two as one piece, if they follow each other in memory that lasts.
+pub fn joined(a: &Bytes, b: &Bytes) -> Option<Bytes> {
+    if a.as_ptr().addr() + a.len() != b.as_ptr().addr() {
+        return None;
+    }
+    LASTING_HERE.with_borrow(|here| {
+        here.iter().find_map(|run| {
+            let at = run.offset_of(a)?;
+            run.offset_of(b)?;
+            Some(run.bytes.slice(at..at + a.len() + b.len()))
+        })
+    })
+}
+
+/// The same bytes without keeping a larger buffer in memory that they may be a piece of: a copy,
+/// except of what is lasting.
+pub fn unpinned(part: &Bytes) -> Bytes {
+    if is_lasting(part) { part.clone() } else { Bytes::copy_from_slice(part) }
 }
 
 /// `len` bytes (a multiple of 512) at file offset `position`, written by `tag`.
@@ -111,29 +205,17 @@ pub fn bytes(tag: u64, position: u64, len: usize) -> Bytes {
 /// The stamp of the first sector of `part`, if `part` is whole sectors of a run that this thread
 /// made lately and remembers. `None` says nothing: ask [`stamp_of`] for each sector.
 pub fn run_of(part: &Bytes) -> Option<Stamp> {
-    let (start, len) = (part.as_ptr().addr(), part.len());
-    if len == 0 || !len.is_multiple_of(SECTOR) {
+    if part.is_empty() || !part.len().is_multiple_of(SECTOR) {
         return None;
     }
-    MADE.with_borrow(|made| {
-        made.iter().find_map(|run| {
-            let at = start.checked_sub(run.bytes.as_ptr().addr())?;
-            let inside = at.is_multiple_of(SECTOR) && at + len <= run.bytes.len();
-            inside.then(|| run.first.after(at))
-        })
-    })
+    let lasting = LASTING_HERE.with_borrow(|here| here.iter().find_map(|run| run.stamp_of(part)));
+    lasting.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|run| run.stamp_of(part))))
 }
 
 /// The `len` bytes that follow from `first`, if this thread made them lately and remembers.
 pub fn made(first: Stamp, len: usize) -> Option<Bytes> {
-    MADE.with_borrow(|made| {
-        made.iter().find_map(|run| {
-            let at = first.position.checked_sub(run.first.position)?;
-            let at = usize::try_from(at).ok().filter(|at| at.is_multiple_of(SECTOR))?;
-            let inside = run.first.tag == first.tag && at.checked_add(len)? <= run.bytes.len();
-            inside.then(|| run.bytes.slice(at..at + len))
-        })
-    })
+    let lasting = LASTING_HERE.with_borrow(|here| here.iter().find_map(|r| r.part(first, len)));
+    lasting.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|r| r.part(first, len))))
 }
 
 /// The stamp of a sector (512 bytes), if all of its bytes follow from it.
@@ -189,6 +271,24 @@ mod tests {
             bytes(78, n * 512, SECTOR);
         }
         assert_eq!(run_of(&run), None, "forgotten");
+    }
+
+    #[test]
+    fn what_is_lasting_is_the_same_memory_in_all_threads() {
+        let run = lasting(91, 0, 8 * SECTOR);
+        assert_eq!(run, bytes(91, 0, 8 * SECTOR));
+        let other = std::thread::spawn(|| lasting(91, 0, 8 * SECTOR)).join().unwrap();
+        assert_eq!(run.as_ptr(), other.as_ptr());
+        let part = run.slice(SECTOR..3 * SECTOR);
+        assert_eq!(unpinned(&part).as_ptr(), part.as_ptr());
+        assert_eq!(run_of(&part), Some(Stamp { tag: 91, position: 512 }));
+        assert_eq!(made(Stamp { tag: 91, position: 512 }, 1024).unwrap().as_ptr(), part.as_ptr());
+        let own = bytes(92, 0, SECTOR);
+        assert!(!is_lasting(&own));
+        let copy = unpinned(&own);
+        assert!(copy == own && copy.as_ptr() != own.as_ptr());
+        assert_eq!(lasting(93, 0, LASTING_MAX + SECTOR).len(), LASTING_MAX + SECTOR);
+        assert!(!is_lasting(&lasting(93, 0, LASTING_MAX + SECTOR)), "beyond the bound");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::pattern::{SECTOR, Stamp, run_of, stamp_of};
+use crate::pattern::{SECTOR, Stamp, joined, run_of, stamp_of};
 
 /// The bytes of a write: a list of shared pieces, so that pages gathered into one request, a
 /// recording filter and a mirror's legs all share them without copying.
@@ -33,8 +33,11 @@ impl Payload {
     pub fn push(&mut self, part: Bytes) {
         if !part.is_empty() {
             self.len += part.len();
-            self.parts.push(part);
             self.stamps.clear();
+            match self.parts.last_mut().and_then(|last| Some((joined(last, &part)?, last))) {
+                Some((both, last)) => *last = both,
+                None => self.parts.push(part),
+            }
         }
     }
 

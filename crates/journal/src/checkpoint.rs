@@ -84,14 +84,15 @@ fn next(shared: &Shared) -> Option<Batch> {
     for t in st.committed.iter().take(how_many(shared, &st)) {
         newest = t.tid;
         for block in &t.blocks {
-            if let Some(n) = st.newest.get(block)
+            if let Some(n) = st.newest.get(*block)
                 && n.tid == t.tid
             {
                 chosen.push((*block, t.tid, n.image.clone()));
             }
         }
     }
-    chosen.sort_unstable_by_key(|(block, ..)| *block);
+    // Mostly runs that are in order already, those of the transactions: a sort that sees them.
+    chosen.sort_by_key(|(block, ..)| *block);
     st.home_in_flight = chosen.iter().map(|(block, ..)| *block).collect();
     let tids = chosen.iter().map(|(_, tid, _)| *tid).collect();
     let images = chosen.into_iter().map(|(block, _, image)| (block, image)).collect();

@@ -58,7 +58,7 @@ use steadfast_block::Completion;
 use steadfast_runtime::{Nanos, now};
 
 use crate::checkpoint;
-use crate::checksum::crc32_be;
+use crate::checksum::{ImageSums, crc32_be};
 use crate::fast;
 use crate::journal::Shared;
 use crate::ondisk::layout::Layout;
@@ -68,7 +68,7 @@ use crate::planted::Bug;
 use crate::state::State;
 use crate::transaction::{Committing, OnCommit};
 use crate::writer::Writer;
-use crate::{Checksums, FsBlock, JournalError, LogBlock, Result, Tid};
+use crate::{Checksums, FsBlock, JournalError, LogBlock, Result};
 
 /// The body of the task.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -320,6 +320,7 @@ impl<'a> Commit<'a> {
 
     fn push_images(&mut self) {
         let mut left = self.t.writes.iter();
+        let sums = ImageSums::new(self.layout, self.t.tid);
         loop {
             let group: Vec<_> = left.by_ref().take(self.layout.tags_per_descriptor()).collect();
             if group.is_empty() {
@@ -328,7 +329,7 @@ impl<'a> Commit<'a> {
             let mut tags = Vec::with_capacity(group.len());
             let mut images = Vec::with_capacity(group.len());
             for (block, image) in group {
-                let (tag, image) = tag_of(&self.layout, self.t.tid, *block, image);
+                let (tag, image) = tag_of(&sums, *block, image);
                 tags.push(tag);
                 images.push(image);
             }
@@ -368,7 +369,7 @@ impl<'a> Commit<'a> {
 }
 
 /// The tag of a block, and the block as it goes to the log.
-pub(crate) fn tag_of(layout: &Layout, tid: Tid, block: FsBlock, image: &Bytes) -> (Tag, Bytes) {
+pub(crate) fn tag_of(sums: &ImageSums, block: FsBlock, image: &Bytes) -> (Tag, Bytes) {
     let mut image = image.clone();
     let mut flags = 0;
     if image[..4] == MAGIC.to_be_bytes() {
@@ -377,7 +378,6 @@ pub(crate) fn tag_of(layout: &Layout, tid: Tid, block: FsBlock, image: &Bytes) -
         escaped[..4].fill(0);
         (image, flags) = (Bytes::from(escaped), ESCAPE);
     }
-    let checksum =
-        if layout.has_block_checksums() { layout.image_checksum(tid.0, &image) } else { 0 };
+    let checksum = sums.of(&image);
     (Tag { block, flags, checksum }, image)
 }

@@ -26,6 +26,7 @@ pub mod external;
 mod fast;
 mod flushes;
 mod format;
+mod images;
 mod journal;
 mod log;
 mod number;

@@ -13,23 +13,18 @@
 //!    running transaction needs never exceeds the log. So a commit always finds its space; only
 //!    those who want to join wait for some.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_runtime::Nanos;
 
+use crate::images::{Images, Newest};
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
 use crate::transaction::{Committed, Committing, Running};
 use crate::{FsBlock, JournalError, JournalStats, LogBlock, Tid};
-
-/// An image that is committed and not yet home.
-pub(crate) struct Newest {
-    pub tid: Tid,
-    pub image: Bytes,
-}
 
 /// See the module's text. Guarded by the journal's state lock, which is never held across a
 /// wait for a device.
@@ -49,7 +44,7 @@ pub(crate) struct State {
     /// Somebody performs a commit: no other may begin.
     pub commit_busy: bool,
     pub committed: VecDeque<Committed>,
-    pub newest: HashMap<FsBlock, Newest>,
+    pub newest: Images,
     /// The commit task will look again by itself, early enough for a transaction that begins now.
     pub commit_timer: bool,
     /// Transactions up to this one are durable.
@@ -93,7 +88,7 @@ impl State {
             committing: None,
             commit_busy: false,
             committed: VecDeque::new(),
-            newest: HashMap::new(),
+            newest: Images::default(),
             committed_tid: before,
             commit_wanted: before,
             tail_tid: running_tid,
@@ -166,7 +161,7 @@ impl State {
             }
         }
         for block in &t.revokes {
-            if let Some(older) = self.newest.remove(block) {
+            if let Some(older) = self.newest.remove(*block) {
                 self.lose_one(older.tid);
             }
         }
@@ -175,8 +170,7 @@ impl State {
 
     /// An image is home: the log no longer needs to hold it, unless there is a newer one.
     pub(crate) fn came_home(&mut self, block: FsBlock, tid: Tid) {
-        if self.newest.get(&block).is_some_and(|n| n.tid == tid) {
-            self.newest.remove(&block);
+        if self.newest.remove_if(block, |n| n.tid == tid).is_some() {
             self.lose_one(tid);
         }
     }
@@ -229,7 +223,7 @@ impl State {
                 return None;
             }
         }
-        self.newest.get(&block).map(|n| n.image.clone())
+        self.newest.get(block).map(|n| n.image.clone())
     }
 
     /// Block images in memory that are not home, one that is in several transactions once for each

@@ -82,9 +82,15 @@ impl Running {
             self.writes.remove(&block);
             self.revokes.insert(block);
         }
-        for (block, image) in update.writes {
-            self.revokes.remove(&block);
-            self.writes.insert(block, image);
+        let ascending = update.writes.is_sorted_by(|a, b| a.0 < b.0);
+        if ascending && self.writes.is_empty() && self.revokes.is_empty() {
+            // All at once.
+            self.writes = update.writes.into_iter().collect();
+        } else {
+            for (block, image) in update.writes {
+                self.revokes.remove(&block);
+                self.writes.insert(block, image);
+            }
         }
         self.wait_for.extend(update.wait_for);
         self.on_commit.extend(update.on_commit);

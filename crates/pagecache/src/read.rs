@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use steadfast_block::pattern;
 use steadfast_runtime::MutexGuard;
 use steadfast_vfs::Result;
 
@@ -219,11 +220,13 @@ struct Out {
     bytes: Vec<u8>,
     /// All that was asked for, when one page or one load has it: shared, not copied.
     whole: Option<Bytes>,
+    /// What has come so far, as long as it is one piece of memory that lasts.
+    run: Option<Bytes>,
 }
 
 impl Out {
     fn new(start: u64, end: u64) -> Out {
-        Out { start, end, bytes: Vec::new(), whole: None }
+        Out { start, end, bytes: Vec::new(), whole: None, run: None }
     }
 
     /// The load that has all the bytes, if these pages are all and come from one, which is not much
@@ -259,14 +262,24 @@ impl Out {
             self.whole = Some(data.clone());
             return;
         }
+        let piece = data.slice(at + from as usize..at + to as usize);
         if self.bytes.is_empty() {
+            let longer = match &self.run {
+                None => pattern::is_lasting(&piece).then(|| piece.clone()),
+                Some(run) => pattern::joined(run, &piece),
+            };
+            if longer.is_some() {
+                self.run = longer;
+                return;
+            }
             // At once, unless somebody asks for more than will come.
             self.bytes.reserve(((self.end - self.start) as usize).min(64 << 20));
         }
-        self.bytes.extend_from_slice(&data[at + from as usize..at + to as usize]);
+        self.bytes.extend_from_slice(&self.run.take().unwrap_or_default());
+        self.bytes.extend_from_slice(&piece);
     }
 
     fn finish(self) -> Bytes {
-        self.whole.unwrap_or_else(|| Bytes::from(self.bytes))
+        self.whole.or(self.run).unwrap_or_else(|| Bytes::from(self.bytes))
     }
 }

@@ -10,12 +10,14 @@
 //!     +----------------------------------------+                        (and dirty again)
 //! ```
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::{Bytes, BytesMut};
+use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
 use crate::error_seq::ErrorSeq;
@@ -204,7 +206,7 @@ impl State {
             self.loading_pages -= 1;
             if let Some(data) = data {
                 // A copy of its own: a slice would pin the whole load.
-                let own = Bytes::copy_from_slice(&data[i * crate::PAGE..][..crate::PAGE]);
+                let own = pattern::unpinned(&data.slice(i * crate::PAGE..(i + 1) * crate::PAGE));
                 let id = self.frames.insert(load.file, page, own);
                 f.pages.insert(page, id);
                 self.frames.list(id);
@@ -228,16 +230,16 @@ impl State {
         let was_kept = self.is_kept(file, page);
         self.is_replaced(file, page);
         let f = self.files.entry(file).or_default();
-        match f.pages.get(&page).copied() {
-            Some(id) => {
-                *self.frames.data_mut(id) = data;
+        match f.pages.entry(page) {
+            Entry::Occupied(there) => {
+                *self.frames.data_mut(*there.get()) = data;
                 if was_kept {
-                    self.frames.list(id);
+                    self.frames.list(*there.get());
                 }
             }
-            None => {
+            Entry::Vacant(place) => {
                 let id = self.frames.insert(file, page, data);
-                f.pages.insert(page, id);
+                place.insert(id);
                 self.frames.list(id);
             }
         }

@@ -1,6 +1,7 @@
 //! Writing into the cache.
 
 use bytes::{Bytes, BytesMut};
+use steadfast_block::pattern;
 use steadfast_vfs::{FsError, Result};
 
 use crate::state::State;
@@ -14,6 +15,8 @@ struct Part {
     bytes: Bytes,
     /// The rest of the page is in the file and must be read first.
     needs_old: bool,
+    /// The bytes are in memory that is never freed.
+    lasts: bool,
 }
 
 impl PageCache {
@@ -75,14 +78,18 @@ impl PageCache {
         let Ok(parts) = split(offset, data, u64::MAX) else { return };
         let bytes = parts.iter().map(|p| p.bytes.len()).sum();
         self.charge(parts.len() as u64, bytes);
-        for part in &parts {
-            let fresh = if part.needs_old { None } else { part.fresh_page() };
-            let mut state = self.state.lock();
-            while !state.make_room(1) && state.is_dirty(file, part.page) {
+        let fresh = |part: &Part| if part.needs_old { None } else { part.fresh_page() };
+        let fresh: Vec<Option<Bytes>> = parts.iter().map(fresh).collect();
+        let mut state = self.state.lock();
+        for (part, fresh) in parts.iter().zip(fresh) {
+            let room = loop {
+                let room = state.make_room(1);
+                if room || !state.is_dirty(file, part.page) {
+                    break room;
+                }
                 state = self.wait_for_memory(state);
-            }
-            let is_present = state.is_present(file, part.page);
-            if !state.make_room(1) || (part.needs_old && !is_present) {
+            };
+            if !room || (part.needs_old && !state.is_present(file, part.page)) {
                 // What is there, or on its way, is out of date.
                 state.drop_page(file, part.page);
                 continue;
@@ -96,7 +103,11 @@ impl Part {
     /// The whole page's new contents, where they do not depend on the old.
     fn fresh_page(&self) -> Option<Bytes> {
         // A copy of its own even if the page is given whole: a slice would pin the caller's buffer.
-        (self.bytes.len() == PAGE).then(|| Bytes::copy_from_slice(&self.bytes))
+        let own = || match self.lasts {
+            true => self.bytes.clone(),
+            false => Bytes::copy_from_slice(&self.bytes),
+        };
+        (self.bytes.len() == PAGE).then(own)
     }
 
     /// Changes the page. A page that is not there, and need not be, was zeros.
@@ -117,6 +128,7 @@ impl Part {
 fn split(offset: u64, data: Bytes, size_before: u64) -> Result<Vec<Part>> {
     let end = offset.checked_add(data.len() as u64).ok_or(FsError::FileTooLarge)?;
     let mut parts = Vec::with_capacity(data.len() / PAGE + 2);
+    let lasts = pattern::is_lasting(&data);
     let mut from = offset;
     while from < end {
         let page = from / PAGE_U64;
@@ -129,6 +141,7 @@ fn split(offset: u64, data: Bytes, size_before: u64) -> Result<Vec<Part>> {
             at: (from - page_start) as usize,
             bytes: data.slice((from - offset) as usize..(to - offset) as usize),
             needs_old: keeps_old,
+            lasts,
         });
         from = to;
     }

@@ -9,41 +9,54 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{self, PoisonError, TryLockError};
 
 use crate::sim::{self, Wait, Waiter};
 
 /// First-come queue of simulated tasks.
 #[derive(Default)]
-pub(crate) struct Queue(sync::Mutex<VecDeque<Waiter>>);
+pub(crate) struct Queue {
+    waiters: sync::Mutex<VecDeque<Waiter>>,
+    /// How many there are. All who change it are tasks of one thread.
+    len: AtomicUsize,
+}
 
 impl Queue {
     pub(crate) const fn new() -> Self {
-        Queue(sync::Mutex::new(VecDeque::new()))
+        Queue { waiters: sync::Mutex::new(VecDeque::new()), len: AtomicUsize::new(0) }
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut VecDeque<Waiter>) -> T) -> T {
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = change(&mut waiters);
+        self.len.store(waiters.len(), Ordering::Relaxed);
+        changed
     }
 
     pub(crate) fn push(&self, w: Waiter) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(w);
+        self.change(|waiters| waiters.push_back(w));
     }
 
     /// Queues a task that was woken but found the lock taken again: it keeps its place.
     pub(crate) fn push_again(&self, w: Waiter, woken_before: bool) {
         if woken_before {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner).push_front(w);
+            self.change(|waiters| waiters.push_front(w));
         } else {
             self.push(w);
         }
     }
 
     fn pop(&self) -> Option<Waiter> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+        // Mostly nobody waits. Real tasks never wait here.
+        if self.len.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        self.change(VecDeque::pop_front)
     }
 
     /// Wakes the first task that still waits; false if there is none. Real tasks never wait here.
     pub(crate) fn wake_one(&self) -> bool {
-        if !sim::is_simulated() {
-            return false;
-        }
         while let Some(w) = self.pop() {
             if sim::wake(w) {
                 return true;

@@ -35,6 +35,8 @@ const STACK_BYTES: usize = 1 << 20;
 
 thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
+    /// Whether there is one: asked at each lock.
+    static SIMULATED: Cell<bool> = const { Cell::new(false) };
     /// The yielder of the coroutine that runs at this moment.
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
 }
@@ -237,12 +239,14 @@ struct Entered;
 impl Entered {
     fn new(core: Rc<Core>) -> Self {
         CURRENT.with(|c| *c.borrow_mut() = Some(core));
+        SIMULATED.set(true);
         Entered
     }
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
+        SIMULATED.set(false);
         CURRENT.with(|c| *c.borrow_mut() = None);
     }
 }
@@ -425,7 +429,7 @@ impl Core {
 
 /// Whether the caller runs inside a simulation.
 pub fn is_simulated() -> bool {
-    CURRENT.with(|c| c.borrow().is_some())
+    SIMULATED.get()
 }
 
 /// Adds a line to the trace of a traced simulation; does nothing elsewhere.
@@ -434,6 +438,9 @@ pub fn trace(text: impl FnOnce() -> String) {
 }
 
 pub(crate) fn with_current<R>(f: impl FnOnce(&Core) -> R) -> Option<R> {
+    if !is_simulated() {
+        return None;
+    }
     // Cloned out so that `f` may itself ask for the current core.
     let core = CURRENT.with(|c| c.borrow().clone());
     core.map(|core| f(&core))

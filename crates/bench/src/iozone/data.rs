@@ -51,7 +51,11 @@ impl FileData {
         if let Some(run) = repeated.iter().find(|run| run.len() == len) {
             return run.clone();
         }
-        let run = stamped(number << 48 | 1, 0, len);
+        let tag = number << 48 | 1;
+        let run = match steadfast_runtime::is_simulated() {
+            true => pattern::lasting(tag, 0, len),
+            false => stamped(tag, 0, len),
+        };
         repeated.push(run.clone());
         run
     }

@@ -293,6 +293,10 @@ impl Store {
     /// `stamp`: what all of the part is known to follow from.
     fn write_part(&mut self, offset: u64, part: &Bytes, stamp: Option<Stamp>) {
         let stamp = stamp.or_else(|| pattern::run_of(part));
+        let whole = |n: u64| n.is_multiple_of(PAGE as u64);
+        if let Some(first) = stamp.filter(|_| whole(offset) && whole(part.len() as u64)) {
+            return self.write_stamped(offset / PAGE as u64, first, part.len() / PAGE);
+        }
         let pages: Vec<(u64, Page)> = pieces(offset, part.len())
             .map(|p| {
                 if let Some(first) = stamp.filter(|_| p.is_whole() && p.at % SECTOR == 0) {
@@ -307,6 +311,25 @@ impl Store {
         let share = raw * 2 * PAGE >= part.len();
         for (number, page) in pages {
             self.install(number, if share { page } else { page.unshared() });
+        }
+    }
+
+    /// Writes so many pages of one stamped run.
+    fn write_stamped(&mut self, page: u64, first: Stamp, count: usize) {
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let mut done = 0;
+        while done < count {
+            let number = page + done as u64;
+            let at = (number % PAGES as u64) as usize;
+            let here = (PAGES - at).min(count - done);
+            let table = chunks
+                .entry(number / PAGES as u64)
+                .or_insert_with(|| Arc::new([const { Page::ZERO }; PAGES]));
+            let pages = &mut Arc::make_mut(table)[at..at + here];
+            for (i, page) in (done..).zip(pages) {
+                *page = Page::Stamped(first.after(i * PAGE));
+            }
+            done += here;
         }
     }
 

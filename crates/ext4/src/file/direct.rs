@@ -174,6 +174,6 @@ impl Ext4 {
     }
 }
 
-fn all_in_place(pieces: &[Piece]) -> bool {
+pub(super) fn all_in_place(pieces: &[Piece]) -> bool {
     pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
 }

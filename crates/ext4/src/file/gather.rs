@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use steadfast_block::{BlockError, Completer, Completion};
+use steadfast_block::{BlockError, Completer, Completion, Payload};
 
 /// Where `len` bytes of an answer come from; only the first `keep` of them count, the rest are
 /// zeros.
@@ -73,22 +73,13 @@ fn arrived(shared: &Mutex<Gathering>) {
     let completer = g.completer.take();
     let result = match g.error.take() {
         Some(e) => Err(e),
-        None => Ok(join(std::mem::take(&mut g.parts))),
+        // Copied only if there are several.
+        None => Ok(g.parts.drain(..).flatten().collect::<Payload>().into_contiguous()),
     };
     drop(g);
     if let Some(completer) = completer {
         completer.complete(result);
     }
-}
-
-fn join(mut parts: Vec<Option<Bytes>>) -> Bytes {
-    if let [only] = parts.as_mut_slice() {
-        return only.take().unwrap_or_default();
-    }
-    let total = parts.iter().flatten().map(Bytes::len).sum();
-    let mut all = BytesMut::with_capacity(total);
-    parts.iter().flatten().for_each(|p| all.extend_from_slice(p));
-    all.freeze()
 }
 
 /// Answers `completer` when all writes are done: with the first error, if there is one.

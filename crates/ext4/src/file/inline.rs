@@ -125,7 +125,7 @@ impl Ext4 {
                 whole.resize(block as usize, 0);
                 let data = Bytes::from(whole);
                 if self.journals_data(inode) {
-                    txn.create_data(offset / block, data);
+                    txn.create_data(offset / block, 1, |_| data.clone());
                 } else {
                     // In every mode: what was safe in the inode is not given up for a place that
                     // a power cut may leave empty.

@@ -4,12 +4,14 @@
 //! checkpoints; until then reads find their images in the log.
 
 use bytes::{Bytes, BytesMut};
+use steadfast_block::pattern;
 
 use crate::alloc::Purpose;
 use crate::error::Result;
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 
+use super::direct::all_in_place;
 use super::pieces::Place;
 
 impl Ext4 {
@@ -44,24 +46,27 @@ impl Ext4 {
         let end = offset + part.len() as u64;
         let (from, to) = (offset / block * block, end.next_multiple_of(block));
         let whole = self.with_old_edges(inode, offset, part, from, to)?;
+        // An image stays until it is home. A slice would pin the whole write.
+        let lasts = pattern::is_lasting(&whole);
         let mut txn = self.volume.begin()?;
-        for hole in self.volume.pieces(inode, from, to, Some(&txn))? {
-            if hole.place == Place::Hole {
+        let mut pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
+        if !all_in_place(&pieces) {
+            for hole in pieces.iter().filter(|piece| piece.place == Place::Hole) {
                 let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
                 self.place_blocks(&mut txn, inode, a, b, Purpose::Data, false)?;
             }
+            txn.mark_written(inode.no, from / block, to / block)?;
+            pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
         }
-        txn.mark_written(inode.no, from / block, to / block)?;
-        for piece in self.volume.pieces(inode, from, to, Some(&txn))? {
+        for piece in pieces {
             let Place::Device(at) = piece.place else { continue };
-            for i in 0..piece.len / block {
-                let skip = (piece.offset - from + i * block) as usize;
+            let skip = (piece.offset - from) as usize;
+            txn.create_data(at / block, piece.len / block, |i| {
+                let skip = skip + (i * block) as usize;
                 let contents = whole.slice(skip..skip + block as usize);
-                // An image stays until it is home. A slice would pin the whole write.
                 let is_all = contents.len() == whole.len();
-                let contents = if is_all { contents } else { Bytes::copy_from_slice(&contents) };
-                txn.create_data(at / block + i, contents);
-            }
+                if is_all || lasts { contents } else { Bytes::copy_from_slice(&contents) }
+            });
         }
         let edit = txn.edit_inode(inode.no)?;
         edit.data_changed = true;

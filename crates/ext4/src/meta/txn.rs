@@ -26,7 +26,7 @@ pub struct Txn<'v> {
     pub(crate) meta: MutexGuard<'v, MetaState>,
     blocks: BTreeMap<u64, Bytes>,
     /// Those of `blocks` that are data: not to be kept among the metadata.
-    data: BTreeSet<u64>,
+    data: RangeSet,
     revokes: BTreeSet<u64>,
     pub(crate) inodes: BTreeMap<InodeNo, InodeEdit>,
     /// Inodes that were looked at, a few: they stay what they are while the lock is held.
@@ -62,7 +62,7 @@ impl<'v> Txn<'v> {
             volume,
             meta: volume.lock_meta(),
             blocks: BTreeMap::new(),
-            data: BTreeSet::new(),
+            data: RangeSet::new(),
             revokes: BTreeSet::new(),
             inodes: BTreeMap::new(),
             seen: RefCell::default(),
@@ -148,10 +148,18 @@ impl<'v> Txn<'v> {
         self.blocks.insert(block, contents);
     }
 
-    /// As [`create`](Self::create), for a block of a file's data.
-    pub fn create_data(&mut self, block: u64, contents: impl Into<Bytes>) {
-        self.create(block, contents);
-        self.data.insert(block);
+    /// As [`create`](Self::create), for so many blocks of a file's data, each as `contents` says
+    /// of its number in the run.
+    pub fn create_data(&mut self, start: u64, blocks: u64, contents: impl Fn(u64) -> Bytes) {
+        let end = start + blocks;
+        if !self.revokes.is_empty() {
+            self.revokes.retain(|block| !(start..end).contains(block));
+        }
+        let mut run: BTreeMap<u64, Bytes> =
+            (start..end).map(|block| (block, contents(block - start))).collect();
+        debug_assert!(run.values().all(|c| c.len() as u64 == self.volume.block_size()));
+        self.blocks.append(&mut run);
+        self.data.insert(start, end);
     }
 
     /// A block of metadata is no longer any: its older images must never be replayed over what
@@ -313,7 +321,7 @@ impl<'v> Txn<'v> {
         {
             let mut cache = self.meta.cache.borrow_mut();
             for (block, contents) in images {
-                if self.data.contains(&block) {
+                if self.data.contains(block) {
                     cache.remove(block);
                 } else {
                     cache.insert(block, contents, true);

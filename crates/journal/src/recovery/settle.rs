@@ -21,7 +21,7 @@
 use bytes::Bytes;
 
 use super::Overlay;
-use crate::checksum::crc32_be;
+use crate::checksum::{ImageSums, crc32_be};
 use crate::commit::tag_of;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
@@ -63,9 +63,10 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     flush()?;
     out.at = start.0;
     let images: Vec<_> = changes.iter().collect();
+    let sums = ImageSums::new(layout, tid);
     for group in images.chunks(layout.tags_per_descriptor()) {
         let (tags, images): (Vec<_>, Vec<_>) =
-            group.iter().map(|(block, image)| tag_of(&layout, tid, **block, image)).unzip();
+            group.iter().map(|(block, image)| tag_of(&sums, **block, image)).unzip();
         out.push_summed(descriptor::encode(&layout, tid, sb.uuid().as_bytes(), &tags).into());
         images.into_iter().for_each(|image| out.push_summed(image));
     }

@@ -5,5 +5,7 @@
 //! Steadfast stack in virtual time. [`operations`] times names, attributes and small durable
 //! writes. Nothing here prints: results are values, reports are strings.
 
+pub mod dd;
+pub mod hdparm;
 pub mod iozone;
 pub mod operations;

@@ -40,6 +40,10 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
         options: Vec<String>,
     },
+    /// Copy and convert blocks, as dd does, also in images and on models
+    Dd(crate::commands::dd::cli::Dd),
+    /// Time reads from the cache and from a device, as hdparm -T and -t do
+    Hdparm(crate::commands::hdparm::Hdparm),
     /// Make an ext2, ext3 or ext4 file system, or a journal device
     Mkfs(Mkfs),
     /// List a directory of an image

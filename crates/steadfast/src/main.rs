@@ -22,7 +22,9 @@ use steadfast_vfs::FileSystem;
 use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
-use commands::{crash, extents, image, iozone, journal, lab, mkfs, pages, sensitivity, tree};
+use commands::{
+    crash, dd, extents, hdparm, image, iozone, journal, lab, mkfs, pages, sensitivity, tree,
+};
 
 /// An error of the caller's, not of what was looked at: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +147,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Sensitivity(args)) => sensitivity::run(&args, out)?,
         Command::Lab(Lab::Drives) => sensitivity::drives(out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
+        Command::Dd(args) => return dd::run(&args),
+        Command::Hdparm(args) => return hdparm::run(args, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,
         Command::Ls { recursive, image, path } => {
             return image::reading(&image, |fs| tree::ls(fs, path.as_bytes(), recursive, out));

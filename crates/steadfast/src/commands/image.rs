@@ -12,7 +12,7 @@ use steadfast_ext4::check;
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mount::{
-    MountOptions, delete_orphans, replay as replay_journal, replayed_blocks,
+    AccessTimes, MountOptions, delete_orphans, replay as replay_journal, replayed_blocks,
 };
 use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
@@ -65,6 +65,15 @@ fn reading_options(reading: &Reading) -> Result<MountOptions> {
 fn mount(image: &Image, options: MountOptions) -> Result<Arc<Ext4>> {
     let device = open(&image.image, options.read_only)?;
     Ext4::mount(device, options).with_context(|| image.image.display().to_string())
+}
+
+/// Mounts it for somebody who unmounts it; reads then leave times alone if `noatime` is set.
+pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4>> {
+    let mut options = mount_options(image, read_only)?;
+    if noatime {
+        options.access_times = AccessTimes::Never;
+    }
+    mount(image, options)
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.

@@ -1,7 +1,9 @@
 //! One command, or one family of commands, a file.
 
 pub mod crash;
+pub mod dd;
 pub mod extents;
+pub mod hdparm;
 pub mod image;
 pub mod iozone;
 pub mod journal;
@@ -10,4 +12,5 @@ pub mod lab;
 pub mod mkfs;
 pub mod pages;
 pub mod sensitivity;
+pub mod site;
 pub mod tree;

@@ -9,7 +9,7 @@ pub mod options;
 mod place;
 mod remount;
 mod serve;
-mod stack;
+pub mod stack;
 mod status;
 mod transact;
 mod trouble;

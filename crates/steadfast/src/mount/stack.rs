@@ -44,7 +44,8 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
     Ok(Stack { disk, name: format!("{}/{}", scenario.name, variant.name) })
 }
 
-fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Variant> {
+/// The variant of this name, or the only one.
+pub fn choose<'s>(scenario: &'s Scenario, name: Option<&str>) -> Result<&'s Variant> {
     let names = || {
         let names: Vec<&str> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
         names.join(", ")

@@ -1,0 +1,245 @@
+//! Files, pipes and devices of this machine as dd's source and sink.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
+use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, Skipped, Source, always_quoted};
+
+enum Descriptor {
+    Opened(OwnedFd),
+    Standard(BorrowedFd<'static>),
+}
+
+/// An open file of this machine.
+pub struct HostEnd {
+    descriptor: Descriptor,
+    /// The cache may forget what lies before.
+    forgotten: u64,
+}
+
+fn errno(e: rustix::io::Errno) -> Errno {
+    Errno(e.raw_os_error())
+}
+
+/// What could not be opened, and why, in dd's words.
+pub type NotOpened = String;
+
+fn open_flags(flags: Flags) -> OFlags {
+    let pairs = [
+        (Flags::APPEND, OFlags::APPEND),
+        (Flags::DIRECT, OFlags::DIRECT),
+        (Flags::DIRECTORY, OFlags::DIRECTORY),
+        (Flags::DSYNC, OFlags::DSYNC),
+        (Flags::SYNC, OFlags::SYNC),
+        (Flags::NOATIME, OFlags::NOATIME),
+        (Flags::NONBLOCK, OFlags::NONBLOCK),
+        (Flags::NOCTTY, OFlags::NOCTTY),
+        (Flags::NOFOLLOW, OFlags::NOFOLLOW),
+    ];
+    pairs
+        .into_iter()
+        .filter(|(f, _)| flags.contains(*f))
+        .fold(OFlags::empty(), |all, (_, o)| all | o)
+}
+
+/// Opens the input.
+pub fn input(path: Option<&OsStr>, flags: Flags) -> Result<HostEnd, NotOpened> {
+    let Some(path) = path else {
+        return standard(rustix::stdio::stdin(), "standard input", flags);
+    };
+    let how = OFlags::RDONLY | open_flags(flags);
+    let fd = rustix::fs::open(path, how, Mode::empty()).map_err(|e| not_opened(path, e))?;
+    Ok(HostEnd::new(Descriptor::Opened(fd)))
+}
+
+/// Opens the output, makes and cuts it as the operands say. A file that could not be cut is told,
+/// but is open.
+pub fn output(o: &Operands, says: &dyn Fn(&str)) -> Result<(HostEnd, bool), NotOpened> {
+    let Some(path) = o.output.as_deref() else {
+        let end = standard(rustix::stdio::stdout(), "standard output", o.oflags)?;
+        return Ok((end, true));
+    };
+    open_output(path, o, says)
+}
+
+/// As [`output`], of the file at `path`.
+pub fn open_output(
+    path: &OsStr,
+    o: &Operands,
+    says: &dyn Fn(&str),
+) -> Result<(HostEnd, bool), NotOpened> {
+    let mut how = open_flags(o.oflags);
+    how.set(OFlags::CREATE, !o.conv.contains(Conv::NOCREAT));
+    how.set(OFlags::EXCL, o.conv.contains(Conv::EXCL));
+    how.set(OFlags::TRUNC, o.seek_blocks == 0 && o.truncates());
+    if o.seek_offset().is_none() && o.truncates() {
+        return Err(format!(
+            "offset too large: cannot truncate to a length of seek={} ({}-byte) blocks",
+            o.seek_blocks, o.obs
+        ));
+    }
+    let mode = Mode::from_raw_mode(0o666);
+    // To be read only where seek= may have to read; what can only be written is good, too.
+    let both = if o.seek_blocks > 0 {
+        rustix::fs::open(path, how | OFlags::RDWR, mode)
+    } else {
+        Err(rustix::io::Errno::ACCESS)
+    };
+    let fd = both.or_else(|_| rustix::fs::open(path, how | OFlags::WRONLY, mode));
+    let fd = fd.map_err(|e| not_opened(path, e))?;
+    let end = HostEnd::new(Descriptor::Opened(fd));
+    let cut = match o.seek_offset().filter(|_| o.seek_blocks > 0 && o.truncates()) {
+        Some(size) => end.cut(size, path, says),
+        None => true,
+    };
+    Ok((end, cut))
+}
+
+fn not_opened(path: &OsStr, e: rustix::io::Errno) -> NotOpened {
+    use std::os::unix::ffi::OsStrExt;
+    format!("failed to open {}: {}", always_quoted(path.as_bytes()), errno(e))
+}
+
+/// What is open already gets the flags that can still be set.
+fn standard(fd: BorrowedFd<'static>, name: &str, flags: Flags) -> Result<HostEnd, NotOpened> {
+    let set = || -> Result<(), rustix::io::Errno> {
+        let add = open_flags(flags - (Flags::NOCTTY | Flags::NOFOLLOW));
+        if add.is_empty() {
+            return Ok(());
+        }
+        let old = rustix::fs::fcntl_getfl(fd)?;
+        if add.contains(OFlags::DIRECTORY) && kind(fd)? != FileType::Directory {
+            return Err(rustix::io::Errno::NOTDIR);
+        }
+        rustix::fs::fcntl_setfl(fd, old | (add - OFlags::DIRECTORY))
+    };
+    set().map_err(|e| format!("setting flags for '{name}': {}", errno(e)))?;
+    Ok(HostEnd::new(Descriptor::Standard(fd)))
+}
+
+fn kind(fd: impl AsFd) -> Result<FileType, rustix::io::Errno> {
+    Ok(FileType::from_raw_mode(fstat(fd)?.st_mode))
+}
+
+impl HostEnd {
+    fn new(descriptor: Descriptor) -> HostEnd {
+        HostEnd { descriptor, forgotten: 0 }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        match &self.descriptor {
+            Descriptor::Opened(fd) => fd.as_fd(),
+            Descriptor::Standard(fd) => *fd,
+        }
+    }
+
+    fn position(&self) -> Result<u64, Errno> {
+        seek(self.fd(), SeekFrom::Current(0)).map_err(errno)
+    }
+
+    /// Cuts the file; only of what has a length it is an error that it cannot be done.
+    fn cut(&self, size: u64, path: &OsStr, says: &dyn Fn(&str)) -> bool {
+        use std::os::unix::ffi::OsStrExt;
+        let Err(e) = ftruncate(self.fd(), size) else { return true };
+        let name = always_quoted(path.as_bytes());
+        match kind(self.fd()) {
+            Ok(FileType::RegularFile | FileType::Directory) => {
+                let e = errno(e);
+                says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
+                false
+            }
+            Ok(_) => true,
+            Err(e) => {
+                says(&format!("cannot fstat {name}: {}", errno(e)));
+                false
+            }
+        }
+    }
+
+    fn let_go(&mut self, all: bool) -> Result<(), Errno> {
+        let (from, to) = match all {
+            true => (0, None),
+            false => (self.forgotten, Some(self.position()?)),
+        };
+        let len = to.and_then(|to| std::num::NonZeroU64::new(to.saturating_sub(from)));
+        fadvise(self.fd(), from, len, Advice::DontNeed).map_err(errno)?;
+        self.forgotten = to.unwrap_or(0);
+        Ok(())
+    }
+}
+
+impl Source for HostEnd {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno> {
+        loop {
+            match rustix::io::read(self.fd(), &mut *buf) {
+                Err(rustix::io::Errno::INTR) => {}
+                done => return done.map_err(errno),
+            }
+        }
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
+        let Ok(before) = self.position() else { return Ok(Skipped::MustRead) };
+        let offset = i64::try_from(bytes).map_err(|_| Errno::OVERFLOW)?;
+        seek(self.fd(), SeekFrom::Current(offset)).map_err(errno)?;
+        let stat = fstat(self.fd()).map_err(errno)?;
+        Ok(Skipped::By(match FileType::from_raw_mode(stat.st_mode) {
+            // Beyond the end there is nothing.
+            FileType::RegularFile => bytes.min((stat.st_size as u64).saturating_sub(before)),
+            _ => bytes,
+        }))
+    }
+
+    fn forget(&mut self, all: bool) -> Result<(), Errno> {
+        self.let_go(all)
+    }
+}
+
+impl Sink for HostEnd {
+    fn write(&mut self, data: &[u8]) -> Result<usize, Errno> {
+        loop {
+            match rustix::io::write(self.fd(), data) {
+                Err(rustix::io::Errno::INTR) => {}
+                // Nobody reads: as other programs end then, without a word.
+                Err(rustix::io::Errno::PIPE) => {
+                    let signal = signal_hook::consts::SIGPIPE;
+                    let _ = signal_hook::low_level::emulate_default_handler(signal);
+                    return Err(Errno(rustix::io::Errno::PIPE.raw_os_error()));
+                }
+                done => return done.map_err(errno),
+            }
+        }
+    }
+
+    fn seek(&mut self, bytes: u64) -> Result<(), Errno> {
+        let offset = i64::try_from(bytes).map_err(|_| Errno::OVERFLOW)?;
+        seek(self.fd(), SeekFrom::Current(offset)).map(drop).map_err(errno)
+    }
+
+    fn extend(&mut self) -> Result<(), (u64, Errno)> {
+        let (Ok(to), Ok(stat)) = (self.position(), fstat(self.fd())) else { return Ok(()) };
+        let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if regular && (stat.st_size as u64) < to {
+            ftruncate(self.fd(), to).map_err(|e| (to, errno(e)))?;
+        }
+        Ok(())
+    }
+
+    fn stop_direct(&mut self) -> Result<(), Errno> {
+        let old = rustix::fs::fcntl_getfl(self.fd()).map_err(errno)?;
+        rustix::fs::fcntl_setfl(self.fd(), old - OFlags::DIRECT).map_err(errno)
+    }
+
+    fn sync(&mut self, data_only: bool) -> Result<(), Errno> {
+        let done = match data_only {
+            true => rustix::fs::fdatasync(self.fd()),
+            false => rustix::fs::fsync(self.fd()),
+        };
+        done.map_err(errno)
+    }
+
+    fn forget(&mut self, all: bool) -> Result<(), Errno> {
+        self.let_go(all)
+    }
+}

@@ -1,0 +1,212 @@
+//! Where a benchmark's files and devices are: on this machine, in an image, or on a scenario's
+//! variant that is made for it, in virtual or in real time.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, anyhow};
+use clap::Args;
+use steadfast_block::BlockDevice;
+use steadfast_devices::model::Model;
+use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mkfs::Contents;
+use steadfast_lab::scenario::{Scenario, Variant};
+use steadfast_lab::stack;
+use steadfast_runtime::Sim;
+use steadfast_vfs::{FileSystem, size};
+
+use super::image;
+use crate::Usage;
+use crate::cli::Image;
+use crate::mount::stack::choose;
+
+/// Options that name an image or a stack.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Elsewhere than on this machine")]
+pub struct SiteArgs {
+    /// Paths are in this image, a file or block device with ext2, ext3 or ext4
+    #[arg(long, value_name = "IMAGE", conflicts_with = "stack")]
+    pub image: Option<PathBuf>,
+    /// The image's external journal
+    #[arg(long, value_name = "JOURNAL_IMAGE", requires = "image")]
+    pub journal: Option<PathBuf>,
+    /// Paths are on a variant of this scenario (name or TOML file), made for this run
+    #[arg(long, value_name = "SCENARIO")]
+    pub stack: Option<String>,
+    /// Which of the scenario's variants
+    #[arg(long, value_name = "NAME", requires = "stack")]
+    pub variant: Option<String>,
+    /// With --stack: as long as the models say, on this machine's clock; without, in virtual time
+    #[arg(long, requires = "stack")]
+    pub real_time: bool,
+    /// With --stack: memory of the machine's page cache
+    #[arg(long, value_name = "SIZE", requires = "stack")]
+    pub memory: Option<String>,
+    /// With --stack: seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What will be done to an image.
+#[derive(Debug, Clone, Copy)]
+pub struct Wants {
+    /// Files in it are written.
+    pub writes: bool,
+    /// Reading changes no times.
+    pub noatime: bool,
+}
+
+impl SiteArgs {
+    /// Does `work` at the place that was named: in a simulation, if that is a stack in virtual
+    /// time.
+    pub fn at<T: 'static>(
+        &self,
+        wants: Wants,
+        work: impl FnOnce(&Site) -> Result<T> + 'static,
+    ) -> Result<T> {
+        if let Some(image) = &self.image {
+            let image = Image { image: image.clone(), journal: self.journal.clone() };
+            return Site::new(What::Image(image, wants)).finish(work);
+        }
+        let Some(name) = &self.stack else { return Site::new(What::Here).finish(work) };
+        let scenario = super::lab::find(name)?;
+        let memory = self.memory.as_deref().map(memory).transpose()?;
+        // Whoever asks for nothing but devices need not name a variant.
+        let one = match &self.variant {
+            Some(variant) => Some(choose(&scenario, Some(variant))?.clone()),
+            None => choose(&scenario, None).ok().cloned(),
+        };
+        let cpus = scenario.machine.cpus;
+        let (seed, real) = (self.seed, self.real_time);
+        let stack = Stack { scenario, variant: one, memory, devices: Mutex::default() };
+        let run = move || Site::new(What::Stack(Box::new(stack))).finish(work);
+        if real {
+            return run();
+        }
+        Sim::new(seed).cpus(cpus).run(run).map_err(|e| anyhow!(e))?
+    }
+}
+
+fn memory(text: &str) -> Result<u64> {
+    let least = 64 << 12;
+    match size::parse(text) {
+        Ok(bytes) if bytes >= least => Ok(bytes),
+        _ => Err(Usage(format!("--memory: \"{text}\" is no size of at least 256k")).into()),
+    }
+}
+
+enum What {
+    Here,
+    Image(Image, Wants),
+    Stack(Box<Stack>),
+}
+
+struct Stack {
+    scenario: Scenario,
+    variant: Option<Variant>,
+    memory: Option<u64>,
+    devices: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+}
+
+/// A place that is open. Its file system is mounted when it is first asked for.
+pub struct Site {
+    what: What,
+    mounted: Mutex<Option<Arc<Ext4>>>,
+}
+
+impl Site {
+    fn new(what: What) -> Site {
+        Site { what, mounted: Mutex::default() }
+    }
+
+    fn finish<T>(self, work: impl FnOnce(&Site) -> Result<T>) -> Result<T> {
+        let done = work(&self);
+        let unmounted = self.unmount();
+        let done = done?;
+        unmounted.map(|()| done)
+    }
+
+    fn mounted(&self) -> std::sync::MutexGuard<'_, Option<Arc<Ext4>>> {
+        self.mounted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes everything back and forgets what was kept of it: what is read next is read from the
+    /// devices.
+    pub fn unmount(&self) -> Result<()> {
+        let fs = self.mounted().take();
+        fs.map_or(Ok(()), |fs| fs.unmount().context("unmounting"))
+    }
+
+    /// The file system; made, where it is a stack's, when it is asked for the first time.
+    pub fn fs(&self) -> Result<Arc<dyn FileSystem>> {
+        if let Some(fs) = &*self.mounted() {
+            return Ok(Arc::clone(fs) as Arc<dyn FileSystem>);
+        }
+        let fs = match &self.what {
+            What::Here => anyhow::bail!("paths are this machine's"),
+            What::Image(image, wants) => image::mounted(image, !wants.writes, wants.noatime)?,
+            What::Stack(stack) => stack.mount()?,
+        };
+        *self.mounted() = Some(Arc::clone(&fs));
+        Ok(fs)
+    }
+
+    /// Whether paths are this machine's.
+    pub fn is_here(&self) -> bool {
+        matches!(self.what, What::Here)
+    }
+
+    /// A device of the stack, by its name in the scenario.
+    pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
+        match &self.what {
+            What::Stack(stack) => Ok(stack.device(name)? as Arc<dyn BlockDevice>),
+            _ => Err(Usage(format!("device {name}: devices have names with --stack only")).into()),
+        }
+    }
+}
+
+impl Stack {
+    fn device(&self, name: &str) -> Result<Arc<dyn Model>> {
+        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(device) = devices.get(name) {
+            return Ok(Arc::clone(device));
+        }
+        let Some(params) = self.scenario.devices.get(name) else {
+            let names: Vec<&str> = self.scenario.devices.keys().map(String::as_str).collect();
+            let names = names.join(", ");
+            let what = format!("{}: no device '{name}'; it has {names}", self.scenario.name);
+            return Err(Usage(what).into());
+        };
+        let device = params.build(name).map_err(|e| Usage(e.to_string()))?;
+        devices.insert(name.to_owned(), Arc::clone(&device));
+        Ok(device)
+    }
+
+    /// Makes the file system, if there is none yet, and mounts it.
+    fn mount(&self) -> Result<Arc<Ext4>> {
+        let variant = match &self.variant {
+            Some(variant) => variant,
+            // Says which there are.
+            None => choose(&self.scenario, None)?,
+        };
+        if let Some(kernel) = &variant.kernel {
+            let name = &variant.name;
+            return Err(Usage(format!("variant '{name}' is the kernel's own {kernel}")).into());
+        }
+        let disk = self.device(&variant.disk)? as Arc<dyn BlockDevice>;
+        let journal = variant.journal.as_ref().map(|name| self.device(name)).transpose()?;
+        let journal = journal.map(|j| j as Arc<dyn BlockDevice>);
+        let mut options = stack::mount_options(&variant.mount).map_err(|e| anyhow!(e))?;
+        options.journal_device = journal.clone();
+        options.window_max = self.scenario.machine.file_window_bytes();
+        if let Some(memory) = self.memory {
+            options.page_cache.memory_bytes = memory;
+        }
+        if steadfast_ext4::check::info(&disk).is_err() {
+            stack::make(&disk, journal.as_ref(), variant, Contents::Zeros)
+                .map_err(|e| anyhow!(e))?;
+        }
+        Ok(Ext4::mount(disk, options)?)
+    }
+}

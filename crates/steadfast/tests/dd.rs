@@ -1,0 +1,242 @@
+//! `steadfast dd` beside the installed dd, `steadfast hdparm` beside the installed hdparm, and
+//! both on images and stacks.
+
+// What is skipped is said aloud.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+const STEADFAST: &str = env!("CARGO_BIN_EXE_steadfast");
+
+/// Command lines of dd, right and wrong, a line each.
+const LINES: &str = include_str!("dd/lines.txt");
+
+fn files(folder: &Path) {
+    let pattern: Vec<u8> = (0..70_000_u32).map(|i| (i * 7 + i / 256) as u8).collect();
+    let write = |name: &str, data: &[u8]| std::fs::write(folder.join(name), data).unwrap();
+    write("in", &pattern);
+    write("text", b"Hello World\nsecond line which is long\n\nThird\n");
+    write("old", &[b'x'; 5000]);
+    write("zeros", &[0; 200_000]);
+    std::fs::create_dir(folder.join("dir")).unwrap();
+    std::os::unix::fs::symlink("in", folder.join("link")).unwrap();
+}
+
+fn run(program: &[&str], line: &str, folder: &Path) -> Output {
+    let mut child = Command::new(program[0])
+        .args(&program[1..])
+        .args(line.split(' '))
+        .current_dir(folder)
+        .env("LC_ALL", "C")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    // Who does not read its standard input may be gone.
+    let _ = stdin.write_all(b"0123456789abcdefghijklmnopqrstuvwxyz\n");
+    drop(stdin);
+    child.wait_with_output().unwrap()
+}
+
+/// Without the time and the rate, and without the program's own name.
+fn masked(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text).replace("steadfast dd --help", "dd --help");
+    let line = |line: &str| match line.split_once(" copied, ") {
+        Some((bytes, time)) => {
+            assert!(time.contains(" s, ") && time.ends_with("B/s"), "{line}");
+            format!("{bytes} copied")
+        }
+        None => line.to_owned(),
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Bytes and mode of each file, and whether it takes any room.
+type Files = BTreeMap<String, (Vec<u8>, u32, bool)>;
+
+fn left(folder: &Path) -> Files {
+    use std::os::unix::fs::MetadataExt;
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let regular = entries.filter(|e| e.metadata().unwrap().is_file());
+    let of = |e: std::fs::DirEntry| {
+        let meta = e.metadata().unwrap();
+        let data = std::fs::read(e.path()).unwrap();
+        let name = e.file_name().to_string_lossy().into_owned();
+        (name, (data, meta.permissions().mode(), meta.blocks() > 0))
+    };
+    regular.map(of).collect()
+}
+
+fn in_fresh_folder(program: &[&str], line: &str) -> (Output, Files) {
+    let folder = TempDir::new().unwrap();
+    files(folder.path());
+    let out = run(program, line, folder.path());
+    let left = left(folder.path());
+    (out, left)
+}
+
+/// Texts and exit statuses are those of coreutils 9.1.
+fn dd_is_9_1() -> bool {
+    let version = Command::new("dd").arg("--version").output();
+    version.is_ok_and(|v| v.stdout.starts_with(b"dd (coreutils) 9.1\n"))
+}
+
+#[test]
+fn every_line_does_what_the_installed_dd_does() {
+    if !dd_is_9_1() {
+        println!("SKIPPED: the installed dd is not coreutils 9.1");
+        return;
+    }
+    assert!(LINES.lines().count() > 140);
+    let differs = |line: &str| {
+        let (theirs, their_files) = in_fresh_folder(&["dd"], line);
+        let (ours, our_files) = in_fresh_folder(&[STEADFAST, "dd"], line);
+        let same = theirs.status.code() == ours.status.code()
+            && theirs.stdout == ours.stdout
+            && masked(&theirs.stderr) == masked(&ours.stderr)
+            && their_files == our_files;
+        let text = |o: &Output| format!("{:?} {}", o.status.code(), masked(&o.stderr));
+        (!same).then(|| format!("{line}\ndd: {}\nours: {}", text(&theirs), text(&ours)))
+    };
+    let wrong: Vec<String> = LINES.lines().filter_map(differs).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Runs a line that must succeed; its standard error, without times.
+fn good(folder: &Path, line: &[&str]) -> String {
+    let out = Command::new(STEADFAST).args(line).current_dir(folder).output().unwrap();
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success(), "{line:?}: {text}");
+    text
+}
+
+#[test]
+fn the_published_lines_end_as_published() {
+    let folder = TempDir::new().unwrap();
+    let small = [
+        (
+            "if=/dev/zero of=test.dat oflag=direct bs=4k count=256",
+            "256+0",
+            "1048576 bytes (1.0 MB, 1.0 MiB)",
+        ),
+        (
+            "if=/dev/zero of=largefile bs=16384 count=128",
+            "128+0",
+            "2097152 bytes (2.1 MB, 2.0 MiB)",
+        ),
+    ];
+    for (line, records, bytes) in small {
+        let words: Vec<&str> = std::iter::once("dd").chain(line.split(' ')).collect();
+        let text = good(folder.path(), &words);
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some(&*format!("{records} records in")));
+        assert_eq!(lines.next(), Some(&*format!("{records} records out")));
+        assert!(lines.next().unwrap().starts_with(&format!("{bytes} copied, ")), "{text}");
+    }
+    // bs=512 until the volume is full.
+    good(folder.path(), &["mkfs", "-q", "disk.img", "--size", "4m"]);
+    let line = ["dd", "--image", "disk.img", "if=/dev/zero", "of=/testfile", "bs=512"];
+    let out = Command::new(STEADFAST).args(line).current_dir(folder.path()).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&out.stderr).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "dd: error writing '/testfile': No space left on device");
+    let records: u64 = lines[2].split('+').next().unwrap().parse().unwrap();
+    assert_eq!(lines[1], format!("{}+0 records in", records + 1));
+    assert_eq!(lines[2], format!("{records}+0 records out"));
+    assert!(lines[3].starts_with(&format!("{} bytes (", records * 512)), "{text}");
+    let fsck = Command::new("e2fsck").args(["-fn", "disk.img"]).current_dir(folder.path()).output();
+    assert!(fsck.unwrap().status.success());
+}
+
+#[test]
+fn files_of_images_are_read_and_written() {
+    let folder = TempDir::new().unwrap();
+    files(folder.path());
+    good(folder.path(), &["mkfs", "-q", "disk.img", "--size", "16m"]);
+    let dd = |line: &str| {
+        let words = ["dd", "--image", "disk.img"].into_iter().chain(line.split(' '));
+        good(folder.path(), &words.collect::<Vec<_>>())
+    };
+    dd("if=host:in of=/a bs=4k oflag=direct conv=fsync");
+    dd("if=/a of=/b bs=1000 skip=2 seek=3 iflag=fullblock");
+    dd("if=/b of=host:back bs=1M iflag=noatime");
+    dd("if=host:zeros of=/sparse bs=4k conv=sparse");
+    let original = std::fs::read(folder.path().join("in")).unwrap();
+    let mut expected = vec![0; 3000];
+    expected.extend_from_slice(&original[2000..]);
+    assert!(std::fs::read(folder.path().join("back")).unwrap() == expected);
+    let extents = Command::new(STEADFAST)
+        .args(["extents", "--json", "disk.img", "/sparse"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&extents.stdout).contains("\"extents\": []"));
+}
+
+#[test]
+fn a_stack_gives_the_same_seconds_for_the_same_seed() {
+    let folder = TempDir::new().unwrap();
+    let run = |line: &str| {
+        let words = ["dd", "--stack", "nvram-journal", "--variant", "external"];
+        good(folder.path(), &words.into_iter().chain(line.split(' ')).collect::<Vec<_>>())
+    };
+    let line = "if=/dev/zero of=/file bs=64k count=64 conv=fsync";
+    let text = run(line);
+    assert!(text.contains("4194304 bytes (4.2 MB, 4.0 MiB) copied, "), "{text}");
+    assert_eq!(text, run(line));
+    // A disk of 146 GB gives 20 MiB in 50 ms to 5 s, in far less time of ours.
+    let text = run("if=device:disk of=/dev/null bs=2M count=10");
+    let seconds = text.split(" copied, ").nth(1).unwrap().split(' ').next().unwrap();
+    let seconds: f64 = seconds.parse().unwrap();
+    assert!((0.05..5.0).contains(&seconds), "{text}");
+}
+
+/// Digits as 9, runs of blanks and digits as one: what is left is the form.
+fn form(text: &str) -> String {
+    let mut form = String::new();
+    for c in text.chars() {
+        let c = if c.is_ascii_digit() { '9' } else { c };
+        if !(c == '9' && form.ends_with('9')) {
+            form.push(c);
+        }
+    }
+    form.replace(": 9", ":9").replace(":  9", ":9").replace(":   9", ":9").replace("in  9", "in 9")
+}
+
+#[test]
+fn hdparm_prints_the_published_form() {
+    let folder = TempDir::new().unwrap();
+    let run = |line: &str| {
+        let out = Command::new(STEADFAST)
+            .arg("hdparm")
+            .args(line.split(' '))
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let text = run("-Tt --stack nvram-journal card");
+    assert_eq!(text, run("-Tt --stack nvram-journal card"));
+    // As printed on a real loop device by hdparm 9.65.
+    let theirs = "\n/dev/loop0:\n Timing cached reads:   17574 MB in  2.00 seconds = 8805.52 MB/sec\n \
+                  Timing buffered disk reads: 1010 MB in  3.00 seconds = 336.37 MB/sec\n";
+    assert_eq!(form(&text).replace("card", "/dev/loop9"), form(theirs), "{text}");
+    assert!(text.contains(" 256 MB in "), "{text}");
+    let text = run("-Tt --direct --stack nvram-journal card");
+    assert!(text.contains(" Timing O_DIRECT cached reads:   "), "{text}");
+    std::fs::write(folder.path().join("file"), vec![7; 5 << 20]).unwrap();
+    let text = run("-t file");
+    assert!(text.starts_with("\nfile:\n Timing buffered disk reads:   4 MB in  "), "{text}");
+    let refused = Command::new(STEADFAST).args(["hdparm", "-W", "file"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+}

@@ -102,6 +102,12 @@ impl Checker<'_> {
         if journal && sb.journal_inode.get() != 0 && sb.journal_uuid != [0; 16] {
             bad.push("both an internal and an external journal".into());
         }
+        if sb.has_external_journal() && sb.journal_uuid == [0; 16] {
+            bad.push(
+                "a journal, but the superblock names no journal, neither an inode nor a device"
+                    .into(),
+            );
+        }
         if f.compat.contains(Compat::ORPHAN_FILE) != (sb.orphan_file_inode.get() != 0) {
             bad.push(format!("orphan file inode {}", sb.orphan_file_inode));
         }

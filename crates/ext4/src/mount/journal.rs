@@ -140,6 +140,14 @@ fn find_external(
     options: &MountOptions,
 ) -> Result<Found> {
     let uuid = Uuid::from_bytes(superblock.journal_uuid);
+    if uuid.is_nil() {
+        // No journal has such a UUID: which one, nobody can say.
+        return Err(Ext4Error::corrupt(
+            "it has a journal, and neither its inode nor the UUID of its device is named: e2fsck \
+             makes it a file system without one; ro with noload reads what is there",
+            "superblock",
+        ));
+    }
     let Some(device) = &options.journal_device else {
         return refused(format!(
             "the file system keeps its journal on another device (UUID {uuid}): give that device; \

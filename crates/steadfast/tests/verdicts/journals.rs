@@ -113,6 +113,22 @@ fn an_external_journal_that_is_lost() {
 }
 
 #[test]
+fn a_journal_that_nothing_names_is_damage() {
+    let image = Image::mke2fs(16 << 20, &["-O", "^metadata_csum"]);
+    // s_journal_inum, of a file system whose s_journal_uuid is zeros as of any with a journal
+    // inside.
+    image.poke(1024 + 0xe0, &[0; 4]);
+    for line in ["check disk.img", "ls disk.img", "replay disk.img", "mkdir disk.img /new"] {
+        let said = image.ends(line, 1);
+        assert!(said.contains("neither its inode nor the UUID of its device"), "{said}");
+    }
+    assert!(image.ends("ls disk.img --no-replay", 0).contains("lost+found"));
+    assert!(image.ends("check disk.img --no-replay", 1).contains("names no journal"));
+    // e2fsck finds it too.
+    assert!(!image.e2fsck().0);
+}
+
+#[test]
 fn mkfs_takes_the_journal_devices_block_size() {
     let image = Image::mke2fs(1 << 20, &["-O", "^has_journal"]);
     for block_size in [1024, 2048, 4096] {

@@ -9,7 +9,8 @@ use super::run::{other, steadfast};
 const WORK: &str = "\
 find m -xdev | head -n 2000 | tr '\\n' '\\0' | xargs -0 -r stat > /dev/null
 find m -xdev -type f | head -n 300 | tr '\\n' '\\0' |
-    xargs -0 -r sh -c 'for f; do if [ -f \"$f\" ]; then head -c 30000 \"$f\"; fi; done' - > /dev/null
+    xargs -0 -r sh -c 'for f; do if [ -f \"$f\" ]; then head -c 30000 \"$f\"; fi; done' - \
+    > /dev/null
 mkdir m/new && cp source m/new/a && cp source m/new/b && sync -d m/new/b
 ln m/new/a m/new/c; mv m/new/b m/many/moved; truncate -s 100 m/pieces
 dd if=source of=m/d1/c bs=1k seek=3 conv=notrunc; dd if=source of=m/hole bs=4k seek=9 conv=notrunc

@@ -106,7 +106,10 @@ pub enum OpenError {
         block: u32,
     },
     /// A new image was to have a size that is not whole blocks, or that no file can have.
-    #[error("{}: {size} bytes: an image is a multiple of 512 bytes, less than 8 EiB", path.display())]
+    #[error(
+        "{}: {size} bytes: an image is a multiple of 512 bytes, less than 8 EiB",
+        path.display()
+    )]
     BadSize {
         /// The path given.
         path: PathBuf,

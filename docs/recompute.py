@@ -39,12 +39,17 @@ def unsynced(writes, tick):
 
 def count(folder):
     cuts, writes = rows(folder / "cuts.jsonl"), rows(folder / "writes.jsonl")
-    broken = sum(c["broken_promises"] > 0 for c in cuts)
+    if not cuts:
+        print(f"{folder.parent.name}/{folder.name}: no cuts")
+        return True
+    broken = [c for c in cuts if c["broken_promises"] > 0]
+    # Cuts at one place are one trial.
+    places, bad = len({c["place"] for c in cuts}), len({c["place"] for c in broken})
     lost = sorted(c["lost_bytes"] for c in cuts)
     tail = lost[-(-len(lost) * 99 // 100) - 1] if len(lost) >= 400 else lost[-1]
     name = "p99" if len(lost) >= 400 else f"max of {len(lost)}"
-    print(f"{folder.parent.name}/{folder.name}: {len(cuts)} cuts")
-    print(f"  cuts with broken promises: {broken} (<={upper_bound(broken, len(cuts)):.3g} %)")
+    print(f"{folder.parent.name}/{folder.name}: {len(cuts)} cuts at {places} places")
+    print(f"  cuts with broken promises: {len(broken)} (<={upper_bound(bad, places):.3g} %)")
     print(f"  lost bytes: p50 {statistics.median_low(lost)}, {name} {tail}")
     # Where no promise was broken, nothing can be lost but what was not promised: another way to
     # the figure, from the calls alone. A file may be lost with its name, though it was synced.
@@ -62,4 +67,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     found = sorted(path.parent for path in pathlib.Path(sys.argv[1]).glob("*/*/cuts.jsonl"))
-    sys.exit(0 if found and all([count(folder) for folder in found]) else 1)
+    if not found:
+        sys.exit(f"{sys.argv[1]}: no recording of a run that was cut (SEED/VARIANT/cuts.jsonl)")
+    sys.exit(0 if all([count(folder) for folder in found]) else 1)

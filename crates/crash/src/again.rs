@@ -41,7 +41,7 @@ pub fn again(
         found.is_none()
     });
     let found = found?;
-    let moment = found.moment;
+    let (moment, place) = (found.moment, found.place);
     let looking = Arc::new(Looking { inner: Arc::clone(&recorded.judge), tree: Mutex::default() });
     let judge: Arc<dyn Judge> = Arc::clone(&looking) as Arc<dyn Judge>;
     let e2fsck = E2fsck::find();
@@ -70,7 +70,7 @@ pub fn again(
     let calls = recorded.judge.calls();
     let Recorded { bases, recording, .. } = recorded;
     let run = Run::new(Default::default(), bases, recording, Vec::new(), calls);
-    Some(Again { run, state, before, after, cut: Cut { number, ..cut } })
+    Some(Again { run, state, before, after, cut: Cut { number, place, ..cut } })
 }
 
 /// The units in doubt, device by device, in the order in which their survival is drawn.

@@ -1,13 +1,15 @@
 //! Cuts the power of a recorded run, lets the machine recover, and judges what is left.
 
+mod instants;
+
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog, Recording};
+use steadfast_devices::filter::record::{DeviceId, Fate, Moment, RecordLog, Recording};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_runtime::{Nanos, Sim, now};
+use steadfast_runtime::{Sim, now};
 use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileSystem, FileType, FsError, OpenFlags};
 
@@ -17,6 +19,9 @@ use crate::judge::{Judge, judge};
 use crate::kernel::Kernel;
 use crate::ledger::{Action, Ledger, Operation};
 use crate::program::{Call, Kind};
+
+pub use instants::ActiveTime;
+use instants::instants;
 
 /// A machine whose power can be cut and returned: it knows how to build its devices around given
 /// contents and to mount the file system on them.
@@ -58,15 +63,16 @@ pub struct Recorded {
 /// Where a run is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Places {
-    /// Every second cut evenly over the time, the others evenly over what happened.
+    /// Every second cut evenly over the time without its pauses ([`ActiveTime`]), the others evenly
+    /// over what happened.
     Spread,
     /// Around what makes something durable (see [`Recording::boundaries`]), evenly over those
     /// places: just before a flush has ended, and just after a write that is durable by itself.
     /// There the most is in doubt, and what relies on an order that was not kept is seen.
     Boundaries,
     /// While something was acknowledged and not promised (see [`Judge::unsynced`]): every second
-    /// cut evenly over that time, the others evenly over what happened in it. No cut, if that was
-    /// never so.
+    /// cut evenly over that time without its pauses, the others evenly over what happened in it. No
+    /// cut, if that was never so.
     Unsynced,
 }
 
@@ -135,6 +141,8 @@ pub(crate) struct State {
     pub number: u64,
     /// When.
     pub moment: Moment,
+    /// See [`Cut::place`].
+    pub place: u64,
     /// What each device holds.
     pub contents: Vec<Store>,
     /// What survived, and the choices that come next.
@@ -144,8 +152,8 @@ pub(crate) struct State {
 /// Makes the plan's cuts in the order of time, until `visit` says that it is enough.
 pub(crate) fn each_state(recorded: &Recorded, plan: &Plan, visit: &mut dyn FnMut(State) -> bool) {
     let Recorded { bases, recording, .. } = recorded;
-    let mut followed: Vec<Followed> =
-        bases.iter().map(|base| Followed { base: base.clone(), settled: 0 }).collect();
+    let mut followed: Vec<Followed> = bases.iter().map(Followed::new).collect();
+    let (mut last, mut place) = (Vec::new(), 0);
     for (tick, number) in instants(recorded, plan).into_iter().zip(0u64..) {
         let mut choices = Rng::new(plan.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f));
         let (contents, kept) = followed
@@ -153,9 +161,16 @@ pub(crate) fn each_state(recorded: &Recorded, plan: &Plan, visit: &mut dyn FnMut
             .zip(0..)
             .map(|(f, device)| f.cut(recording, DeviceId(device), tick, &mut choices))
             .unzip();
+        let devices = followed.iter().zip(0..);
+        let outlook = devices.map(|(f, device)| f.outlook(recording, DeviceId(device), tick));
+        let outlook: Vec<Outlook> = outlook.collect();
+        // What has happened does not un-happen: places that are the same follow one another.
+        if outlook != last {
+            (last, place) = (outlook, number);
+        }
         let moment = Moment { tick, at: recording.time_of(tick) };
         let survival = Survival { kept, choices };
-        if !visit(State { number, moment, contents, survival }) {
+        if !visit(State { number, moment, place, contents, survival }) {
             return;
         }
     }
@@ -171,7 +186,7 @@ fn each_cut(
     let e2fsck = (plan.e2fsck_every > 0).then(E2fsck::find).flatten();
     let kernel = (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok);
     each_state(recorded, plan, &mut |state| {
-        let State { number, moment, contents, survival } = state;
+        let State { number, moment, place, contents, survival } = state;
         let sampled = |every: u64| every > 0 && number.is_multiple_of(every);
         let trial = Trial {
             machine,
@@ -182,7 +197,7 @@ fn each_cut(
             kernel: kernel.as_ref().filter(|_| sampled(plan.kernel_every)),
         };
         let cut = trial.run(contents, survival.choices.clone());
-        visit(Cut { number, ..cut }, survival)
+        visit(Cut { number, place, ..cut }, survival)
     });
 }
 
@@ -217,79 +232,31 @@ impl Trial<'_> {
     }
 }
 
-/// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the time, the others
-/// evenly over what happened, so that the long quiet parts and the short busy ones both get their
-/// share.
-fn instants(recorded: &Recorded, plan: &Plan) -> Vec<u64> {
-    let recording = &recorded.recording;
-    let mut rng = Rng::new(plan.seed);
-    if plan.places == Places::Unsynced {
-        return unsynced_instants(recorded, plan.cuts, &mut rng);
-    }
-    let boundaries = recording.boundaries();
-    if plan.places == Places::Boundaries && !boundaries.is_empty() {
-        let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
-        let mut cuts: Vec<u64> = (0..plan.cuts).map(|_| any()).collect();
-        cuts.sort_unstable();
-        return cuts;
-    }
-    let (first, last) = (recording.first_cut(), recording.last_cut());
-    let (from, to) = (recording.time_of(first).0, recording.time_of(last).0);
-    let mut cuts: Vec<u64> = (0..plan.cuts)
-        .map(|i| {
-            if i % 2 == 0 {
-                recording.cut_at(Nanos(from + rng.below((to - from).max(1))))
-            } else {
-                first + rng.below((last - first).max(1))
-            }
-        })
-        .collect();
-    cuts.sort_unstable();
-    cuts
-}
-
-/// Where to cut for [`Places::Unsynced`], ascending.
-fn unsynced_instants(recorded: &Recorded, cuts: u64, rng: &mut Rng) -> Vec<u64> {
-    let recording = &recorded.recording;
-    let (first, last) = (recording.first_cut(), recording.last_cut());
-    let within = |(from, to): (u64, u64)| (from.max(first), to.min(last));
-    let ticks: Vec<(u64, u64)> =
-        recorded.judge.unsynced().into_iter().map(within).filter(|(from, to)| from < to).collect();
-    let time = |tick| recording.time_of(tick).0;
-    let times: Vec<(u64, u64)> = ticks.iter().map(|(from, to)| (time(*from), time(*to))).collect();
-    let mut cuts: Vec<u64> = (0..cuts)
-        .filter_map(|i| {
-            let (drawn_from, by_time) = if i % 2 == 0 { (&times, true) } else { (&ticks, false) };
-            let (number, at) = drawn(drawn_from, rng)?;
-            let tick = if by_time { recording.cut_at(Nanos(at)) } else { at };
-            let (from, to) = ticks[number];
-            Some(tick.clamp(from, to))
-        })
-        .collect();
-    cuts.sort_unstable();
-    cuts
-}
-
-/// A value out of ranges, evenly, and the range that it is from.
-fn drawn(ranges: &[(u64, u64)], rng: &mut Rng) -> Option<(usize, u64)> {
-    let all: u64 = ranges.iter().map(|(from, to)| to - from).sum();
-    let mut rest = rng.below(all.max(1));
-    ranges.iter().enumerate().find_map(|(number, (from, to))| {
-        if rest < to - from {
-            return Some((number, from + rest));
-        }
-        rest -= to - from;
-        None
-    })
-}
-
 /// A device's contents as far as no later cut can doubt them.
 struct Followed {
     base: Store,
     settled: usize,
+    /// How many of the settled requests were writes and discards.
+    changes: usize,
 }
 
+/// What a device may hold at a cut: the number of writes and discards that are settled, and each
+/// later one, by its tick, with what the cut may do to it. Where that is equal, the states that
+/// cuts may leave are the same.
+type Outlook = (usize, Vec<(u64, Fate)>);
+
 impl Followed {
+    fn new(base: &Store) -> Self {
+        Followed { base: base.clone(), settled: 0, changes: 0 }
+    }
+
+    /// What the device may hold after the cut that was just made.
+    fn outlook(&self, recording: &Recording, device: DeviceId, cut: u64) -> Outlook {
+        let open = recording.at(device, cut);
+        let open = open.changes(self.settled).map(|(event, fate)| (event.submitted.tick, fate));
+        (self.changes, open.collect())
+    }
+
     /// What the device may hold after `cut`, and which units in doubt are there. A third of the
     /// time each: nothing in doubt is there, all of it is, each sector is or is not.
     fn cut(
@@ -302,6 +269,8 @@ impl Followed {
         let at = recording.at(device, cut);
         let settled = at.settled(self.settled);
         at.advance(&mut self.base, self.settled, settled);
+        let newly = at.requests(self.settled, settled).filter(|e| at.fate(e).is_some());
+        self.changes += newly.count();
         self.settled = settled;
         let keep_percent = match choices.below(3) {
             0 => 0,

@@ -1,5 +1,6 @@
 //! The data-at-risk figures: of one cut, and of many.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use steadfast_runtime::Nanos;
@@ -19,6 +20,10 @@ pub struct Cut {
     pub tick: u64,
     /// Which of the plan's cuts it is, from 0: with the seeds it tells what survived.
     pub number: u64,
+    /// The number of the plan's first cut that found every device with the same requests settled
+    /// and the same in doubt. Such cuts differ only by what of the latter survived: they are one
+    /// place, and not several trials.
+    pub place: u64,
     /// From power on to mounted, virtual time.
     pub recovery: Duration,
     /// Durable writes missing.
@@ -142,5 +147,11 @@ impl Figures {
     /// How many cuts have a property.
     pub fn count(&self, property: impl Fn(&Cut) -> bool) -> u64 {
         self.cuts.iter().filter(|c| property(c)).count() as u64
+    }
+
+    /// At how many different places a cut has a property.
+    pub fn places(&self, property: impl Fn(&Cut) -> bool) -> u64 {
+        let places = self.cuts.iter().filter(|c| property(c)).map(|c| c.place);
+        places.collect::<BTreeSet<u64>>().len() as u64
     }
 }

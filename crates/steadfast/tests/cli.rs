@@ -245,11 +245,10 @@ fn tables_fit_whoever_reads_them() {
     let text = d.good("lab run tiny.toml --seeds 2 --wide");
     assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
     assert!(text.contains("REDUCED SIZE") && text.contains("Seeds 1 to 2"), "{text}");
-    // Six cuts of each of two runs are too few for a percentile, and bound a rate to a quarter.
-    assert!(
-        text.contains("max of 6") && text.contains("<=25 %") && !text.contains("p99"),
-        "{text}"
-    );
+    // Six cuts of each of two runs are too few for a percentile; some of them find the same place,
+    // so that they do not even bound a rate to a quarter.
+    assert!(text.contains("max of 6") && !text.contains("p99"), "{text}");
+    assert!(text.contains("distinct") && !text.contains("<=25 %"), "{text}");
     let csv = d.good("lab run tiny.toml --seeds 2 --format csv");
     assert!(csv.starts_with("table,row,column,median,min,max,runs,unit,text\r\n"), "{csv}");
     assert!(d.good("lab run tiny.toml --format markdown").contains("\n|---|--:|"));

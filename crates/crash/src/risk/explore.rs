@@ -75,9 +75,9 @@ pub fn explore_peer(
 ) -> Figures {
     let mut figures = Figures::default();
     each_state(recorded, plan, &mut |state| {
-        let (number, at) = (state.number, state.moment);
+        let (number, at, place) = (state.number, state.moment, state.place);
         let cut = peer.recover(state.contents, &*recorded.judge, at);
-        figures.add(Cut { number, tick: at.tick, at: at.at, ..cut });
+        figures.add(Cut { number, place, tick: at.tick, at: at.at, ..cut });
         progress(number + 1);
         true
     });

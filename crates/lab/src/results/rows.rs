@@ -86,6 +86,8 @@ pub struct RiskRow {
     pub variant: String,
     /// Cuts made.
     pub cuts: u64,
+    /// At so many different places of the run: by what the devices held and what was in doubt.
+    pub places: u64,
     /// Acknowledged-durable operations whose effect was missing, over all cuts.
     pub broken_promises: u64,
     /// Cuts with at least one broken promise.
@@ -140,9 +142,12 @@ pub struct LossRow {
     /// Cuts made, all while something was acknowledged and not promised. 0: that was never so, and
     /// no cut takes anything that had been acknowledged.
     pub cuts: u64,
+    /// At so many different places, as in [`RiskRow`].
+    pub places: u64,
     /// Bytes of the run's files together: what a cut could take at the most.
     pub data_bytes: u64,
-    /// The share of the run's time in which something was acknowledged and not promised, 0 to 1.
+    /// The share of the run's time in which something was acknowledged and not promised, 0 to 1;
+    /// pauses in which nothing was asked of the devices do not count.
     pub unsynced_share: f64,
     /// Acknowledged bytes that no promise covered at the cuts.
     pub unsynced_bytes: Percentiles,

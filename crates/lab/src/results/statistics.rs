@@ -6,6 +6,7 @@
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
+use steadfast_crash::figures::{Cut, Figures};
 
 /// A percentile is told if at least so many of the values lie above it.
 const ABOVE: u64 = 4;
@@ -91,37 +92,55 @@ impl Percentiles {
 }
 
 /// How many of the cuts had something happen to them, with the upper bound of its rate.
+///
+/// Cuts at the same place of a run (see [`steadfast_crash::figures::Cut::place`]) are no trials of
+/// their own: the bound goes by places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rate {
     /// Cuts to which it happened.
     pub events: u64,
     /// All cuts.
     pub of: u64,
+    /// Different places at which it happened.
+    pub places_with_events: u64,
+    /// Different places that were cut.
+    pub places: u64,
 }
 
 impl Rate {
-    /// `events` of `of`.
+    /// `events` of `of`, each at a place of its own.
     pub fn new(events: u64, of: u64) -> Self {
-        Rate { events: events.min(of), of }
+        let events = events.min(of);
+        Rate { events, of, places_with_events: events, places: of }
+    }
+
+    /// How many of the cuts have a property.
+    pub fn of_cuts(figures: &Figures, property: impl Fn(&Cut) -> bool) -> Self {
+        Rate {
+            events: figures.count(&property),
+            of: figures.cuts.len() as u64,
+            places_with_events: figures.places(&property),
+            places: figures.places(|_| true),
+        }
     }
 
     /// The rate's upper bound at 95 % confidence, in per cent: if it were higher, so few events
-    /// would be seen less often than once in twenty. For no event this is 3 / n (the rule of
-    /// three), else the one-sided bound of Clopper and Pearson (Biometrika 26, 1934). 100 without
-    /// any cut.
+    /// would be seen less often than once in twenty. With n different places this is 3 / n for no
+    /// event (the rule of three), else the one-sided bound of Clopper and Pearson (Biometrika 26,
+    /// 1934). 100 without any cut.
     pub fn at_most_percent(&self) -> f64 {
-        let n = self.of as f64;
-        if self.events >= self.of {
+        let (events, n) = (self.places_with_events, self.places as f64);
+        if events >= self.places {
             return 100.0;
         }
-        if self.events == 0 {
+        if events == 0 {
             return (300.0 / n).min(100.0);
         }
         // The chance of `events` or fewer falls as the rate rises: halve the interval.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let middle = f64::midpoint(low, high);
-            if at_most(self.events, n, middle) > 1.0 - CONFIDENCE {
+            if at_most(events, n, middle) > 1.0 - CONFIDENCE {
                 low = middle;
             } else {
                 high = middle;
@@ -130,17 +149,24 @@ impl Rate {
         high * 100.0
     }
 
-    /// Both samples as one.
+    /// Both samples as one: of different runs, whose places are different.
     pub fn and(self, other: Rate) -> Rate {
-        Rate::new(self.events + other.events, self.of + other.of)
+        Rate {
+            events: self.events + other.events,
+            of: self.of + other.of,
+            places_with_events: self.places_with_events + other.places_with_events,
+            places: self.places + other.places,
+        }
     }
 }
 
 impl Serialize for Rate {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut s = serializer.serialize_struct("Rate", 3)?;
+        let mut s = serializer.serialize_struct("Rate", 5)?;
         s.serialize_field("events", &self.events)?;
         s.serialize_field("of", &self.of)?;
+        s.serialize_field("places_with_events", &self.places_with_events)?;
+        s.serialize_field("places", &self.places)?;
         s.serialize_field("at_most_percent", &self.at_most_percent())?;
         s.end()
     }
@@ -269,6 +295,23 @@ mod tests {
         // Nothing underflows in a long run.
         assert!((10.0..11.0).contains(&percent(10_000, 100_000)), "{}", percent(10_000, 100_000));
         assert_eq!(Rate::new(1, 60).and(Rate::new(0, 40)), Rate::new(1, 100));
+    }
+
+    #[test]
+    fn cuts_at_one_place_are_one_trial() {
+        let mut figures = Figures::default();
+        for number in 0..100 {
+            // Half of them in one pause, all of which broke something.
+            let (place, broken_promises) = if number < 50 { (0, 1) } else { (number, 0) };
+            figures.add(Cut { number, place, broken_promises, ..Cut::default() });
+        }
+        let damage = Rate::of_cuts(&figures, |c| !c.damage.is_empty());
+        assert_eq!((damage.events, damage.of, damage.places), (0, 100, 51));
+        assert_eq!(damage.at_most_percent(), 300.0 / 51.0);
+        let broken = Rate::of_cuts(&figures, |c| c.broken_promises > 0);
+        assert_eq!((broken.events, broken.places_with_events, broken.places), (50, 1, 51));
+        assert_eq!(broken.at_most_percent(), Rate::new(1, 51).at_most_percent());
+        assert_eq!(broken.and(damage).places, 102);
     }
 
     #[test]

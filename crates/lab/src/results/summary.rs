@@ -69,7 +69,13 @@ fn object(values: &[&Value], members: &Map<String, Value>) -> Value {
     if has(&["events", "of", "at_most_percent"]) {
         // OK to cast: counts of cuts.
         let sum = |name: &str| of(name).iter().sum::<f64>() as u64;
-        return serde_json::to_value(Rate::new(sum("events"), sum("of"))).unwrap_or_default();
+        let rate = Rate {
+            events: sum("events"),
+            of: sum("of"),
+            places_with_events: sum("places_with_events"),
+            places: sum("places"),
+        };
+        return serde_json::to_value(rate).unwrap_or_default();
     }
     if has(&["median", "min", "max", "runs"]) {
         let spreads: Vec<Spread> =
@@ -106,7 +112,10 @@ mod tests {
 
     #[test]
     fn every_number_gets_a_range_and_rates_are_added() {
-        let rate = |events| json!({ "events": events, "of": 400, "at_most_percent": 9.0 });
+        let rate = |events| {
+            json!({ "events": events, "of": 400, "places_with_events": events, "places": 300,
+                "at_most_percent": 9.0 })
+        };
         let run = |speed: f64, events| {
             let fast = json!({ "variant": "a", "speed": speed, "damage": rate(events),
                 "findings": ["cut 3"], "none": null });
@@ -116,7 +125,8 @@ mod tests {
         let merged = merge(&[&one, &two]);
         let a = &merged["rows"][0];
         assert_eq!(a["speed"], json!({ "median": 2.0, "min": 1.0, "max": 3.0, "runs": 2 }));
-        assert_eq!((&a["damage"]["events"], &a["damage"]["of"]), (&json!(2), &json!(800)));
+        let damage = ["events", "of", "places_with_events", "places"].map(|n| &a["damage"][n]);
+        assert_eq!(damage, [&json!(2), &json!(800), &json!(2), &json!(600)]);
         assert_eq!((a.get("findings"), &a["none"]), (None, &Value::Null));
         assert_eq!(merged["rows"][1]["speed"]["median"], json!(5.0));
         let again = merge(&[&merged, &merged]);

@@ -103,10 +103,7 @@ pub(super) fn cut_with_controls(
         rows.push(Some(ControlRow {
             cuts: figures.cuts.len() as u64,
             broken_promises: figures.sum(|c| c.broken_promises),
-            cuts_with_broken_promises: Rate::new(
-                figures.count(|c| c.broken_promises > 0),
-                figures.cuts.len() as u64,
-            ),
+            cuts_with_broken_promises: Rate::of_cuts(&figures, |c| c.broken_promises > 0),
             must_break,
         }));
     }

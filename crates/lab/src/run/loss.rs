@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use steadfast_bench::iozone::{Call, Observer};
-use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
+use steadfast_crash::explore::{ActiveTime, Machine, Places, Plan, Recorded, explore};
 use steadfast_crash::figures::Cut;
 use steadfast_crash::ledger::Ledger;
 use steadfast_crash::unsynced::Unsynced;
@@ -149,24 +149,28 @@ pub(super) fn cut(
     LossRow {
         variant: variant.name.clone(),
         cuts: all.len() as u64,
+        places: figures.places(|_| true),
         data_bytes,
         unsynced_share: whole,
         unsynced_bytes: spread(&all, |c| c.unsynced_bytes as f64),
         bytes: spread(&all, bytes),
         ms: spread(&all, ms),
-        damage: Rate::new(figures.count(|c| !c.damage.is_empty()), all.len() as u64),
+        damage: Rate::of_cuts(&figures, |c| !c.damage.is_empty()),
         journal_wrapped: wrapped.is_some(),
         steady: (!steady.is_empty())
             .then(|| SteadyLoss { bytes: spread(&steady, bytes), ms: spread(&steady, ms) }),
     }
 }
 
-/// The share of the run's time in which something was acknowledged and not promised.
+/// The share of the run's time in which something was acknowledged and not promised; pauses do not
+/// count, neither here nor there.
 fn share_unsynced(recorded: &Recorded) -> f64 {
     let recording = &recorded.recording;
     let (first, last) = (recording.first_cut(), recording.last_cut());
+    let time = ActiveTime::of(recording);
     let between = |from: u64, to: u64| {
-        recording.time_of(to.min(last)).since(recording.time_of(from.max(first))).as_secs_f64()
+        let (from, to) = (time.before(from.max(first)), time.before(to.min(last)));
+        to.saturating_sub(from).as_secs_f64()
     };
     let all = between(first, last);
     let risky: f64 = recorded.judge.unsynced().iter().map(|(from, to)| between(*from, *to)).sum();

@@ -127,11 +127,11 @@ impl Observer for Account {
 /// The figures of all cuts of a variant.
 pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
     let spread = |f: fn(&Cut) -> f64| Percentiles::of(figures.cuts.iter().map(f).collect());
-    let cuts = figures.cuts.len() as u64;
-    let rate = |f: fn(&Cut) -> bool| Rate::new(figures.count(f), cuts);
+    let rate = |f: fn(&Cut) -> bool| Rate::of_cuts(&figures, f);
     RiskRow {
         variant: variant.name.clone(),
-        cuts,
+        cuts: figures.cuts.len() as u64,
+        places: figures.places(|_| true),
         broken_promises: figures.sum(|c| c.broken_promises),
         cuts_with_broken_promises: rate(|c| c.broken_promises > 0),
         control_flush_ignored: None,

@@ -46,6 +46,7 @@ pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), String> {
 pub(super) fn cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), String> {
     let rows = figures.cuts.iter().map(|c| CutRow {
         number: c.number,
+        place: c.place,
         tick: c.tick,
         at_ns: c.at.0,
         broken_promises: c.broken_promises,
@@ -175,6 +176,7 @@ impl WriteRow<'_> {
 #[derive(Serialize)]
 struct CutRow<'a> {
     number: u64,
+    place: u64,
     tick: u64,
     at_ns: u64,
     broken_promises: u64,

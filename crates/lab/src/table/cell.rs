@@ -13,6 +13,8 @@ pub enum Cell {
     Number(Spread, Unit),
     /// How many of the cuts, with the bound of the rate.
     Rate(Rate),
+    /// How many of how many cuts, with a remark: of a control, which is to be above zero.
+    Share(Rate, &'static str),
 }
 
 /// How a figure is written.
@@ -83,10 +85,8 @@ impl Cell {
                 });
                 Cell::Number(Spread::over(&spreads.collect::<Vec<_>>()), *unit)
             }
-            Cell::Rate(rate) => Cell::Rate(there.fold(*rate, |sum, c| match c {
-                Cell::Rate(more) => sum.and(*more),
-                _ => sum,
-            })),
+            Cell::Rate(rate) => Cell::Rate(sum(*rate, there)),
+            Cell::Share(rate, why) => Cell::Share(sum(*rate, there), why),
             Cell::Text(text) if there.all(|c| c == first) => Cell::Text(text.clone()),
             Cell::Text(_) | Cell::None => Cell::Text("differs".into()),
         }
@@ -107,6 +107,10 @@ impl Cell {
                 let bound = format!("<={} %", two_digits(rate.at_most_percent()));
                 (rate.events.to_string(), (rate.of > 0).then_some(bound))
             }
+            Cell::Share(rate, why) => {
+                let places = format!("{} places", rate.places);
+                (format!("{} of {}{why}", rate.events, rate.of), Some(places))
+            }
         }
     }
 
@@ -114,10 +118,18 @@ impl Cell {
     pub fn is_above_zero(&self) -> bool {
         match self {
             Cell::Number(s, _) => s.max() > 0.0,
-            Cell::Rate(rate) => rate.events > 0,
+            Cell::Rate(rate) | Cell::Share(rate, _) => rate.events > 0,
             Cell::None | Cell::Text(_) => false,
         }
     }
+}
+
+/// A rate and those of further cells.
+fn sum<'a>(first: Rate, others: impl Iterator<Item = &'a Cell>) -> Rate {
+    others.fold(first, |sum, cell| match cell {
+        Cell::Rate(more) | Cell::Share(more, _) => sum.and(*more),
+        _ => sum,
+    })
 }
 
 /// Per cent, with about two digits: 5.0, 0.75, 0.094, 32.
@@ -157,6 +169,9 @@ mod tests {
         assert_eq!(text(rate(0)), ("0".into(), Some("<=1.5 %".into())));
         let both = Cell::merged(&[&rate(0), &rate(0)]);
         assert_eq!(text(both), ("0".into(), Some("<=0.75 %".into())));
+        let control = |events| Cell::Share(Rate::new(events, 5), " (no cache)");
+        let both = Cell::merged(&[&control(0), &control(1)]);
+        assert_eq!(text(both), ("1 of 10 (no cache)".into(), Some("10 places".into())));
         let words = |w: &str| Cell::Text(w.into());
         assert_eq!(Cell::merged(&[&words("a"), &words("b")]), words("differs"));
         assert_eq!(Cell::merged(&[]), Cell::None);

@@ -55,6 +55,7 @@ const LOST: &str = "acknowledged data lost (unsynced)";
 pub fn exposure(r: &RiskRow) -> Vec<Column> {
     let mut columns = vec![
         always("cuts", Cell::count(r.cuts)),
+        always("distinct places", Cell::count(r.places)),
         zero(wide("broken promises", Cell::count(r.broken_promises))),
         zero(always("cuts with broken promises", Cell::Rate(r.cuts_with_broken_promises))),
         control("control: drive ignores flush", r.control_flush_ignored.as_ref()),
@@ -70,13 +71,12 @@ pub fn exposure(r: &RiskRow) -> Vec<Column> {
 /// After how many of a control's cuts promises were broken: an alarm if after none, and there is a
 /// cache that can lose something.
 fn control(heading: &str, row: Option<&ControlRow>) -> Column {
-    let text = row.map(|control| {
-        let broken = control.cuts_with_broken_promises;
+    let cell = row.map(|control| {
         let why = if control.must_break { "" } else { " (no cache)" };
-        Cell::Text(format!("{} of {}{why}", broken.events, broken.of))
+        Cell::Share(control.cuts_with_broken_promises, why)
     });
     let blind = row.is_some_and(ControlRow::is_blind);
-    Column { blind, ..always(heading, text.unwrap_or(Cell::None)) }
+    Column { blind, ..always(heading, cell.unwrap_or(Cell::None)) }
 }
 
 fn only_wide(column: Column) -> Column {
@@ -100,6 +100,7 @@ pub fn loss(r: &LossRow) -> Vec<Column> {
         wide("data", Cell::of(r.data_bytes as f64, Unit::Bytes)),
         always("time with unsynced data, %", Cell::plain(r.unsynced_share * 100.0, 1)),
         always("cuts in it", Cell::count(r.cuts)),
+        always("distinct places", Cell::count(r.places)),
         wide("unsynced p50", Cell::of(r.unsynced_bytes.p50(), Unit::Bytes)),
         always("lost p50", Cell::of(r.bytes.p50(), Unit::Bytes)),
         always("lost, most", most),

@@ -56,7 +56,12 @@ pub fn csv(results: &Results) -> String {
                     }
                     Cell::Rate(rate) => {
                         let bound = rate.at_most_percent();
-                        format!("{},,,,of {} cuts,at most {bound} %", rate.events, rate.of)
+                        let (n, of, places) = (rate.events, rate.of, rate.places);
+                        format!("{n},,,,of {of} cuts,at {places} places: at most {bound} %")
+                    }
+                    Cell::Share(rate, why) => {
+                        let (n, of, places) = (rate.events, rate.of, rate.places);
+                        format!("{n},,,,of {of} cuts,at {places} places{why}")
                     }
                 };
                 let place = [&grid.title, &line.name, &heading.text].map(|t| quoted(t)).join(",");

@@ -1,0 +1,262 @@
+//! At which instants a run is cut.
+
+use std::time::Duration;
+
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::Recording;
+
+use super::{Places, Plan, Recorded};
+
+/// A longer time between two things that happened, without a request in progress, is a pause. No
+/// request of a drive that works takes as long, and programs that work pause for less.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The time of a recorded run without its pauses.
+///
+/// A benchmark that waits for seconds between its tests does nothing to its devices then: wherever
+/// a cut falls in a pause, it leaves the same states. So a pause counts as one place among others:
+/// as the mean time between two things that happened outside of pauses.
+#[derive(Debug, Clone)]
+pub struct ActiveTime {
+    first: u64,
+    /// Of each tick of the recording, ascending: nanoseconds from the first one on.
+    times: Vec<u64>,
+}
+
+impl ActiveTime {
+    /// Of a run.
+    pub fn of(recording: &Recording) -> ActiveTime {
+        let (first, times) = recording.times();
+        let pauses = pauses(recording);
+        let gap = |i: usize| times[i].0 - times[i - 1].0;
+        let paused: u64 = pauses.iter().map(|i| gap(*i)).sum();
+        let all = times.last().map_or(0, |last| last.0 - times[0].0);
+        let others = times.len().saturating_sub(1 + pauses.len()) as u64;
+        let mean = (all - paused).checked_div(others).unwrap_or(0).max(1);
+        let (mut at, mut pauses) = (0, pauses.into_iter().peekable());
+        let warped = (0..times.len()).map(|i| {
+            let pause = pauses.next_if_eq(&i).is_some();
+            at += match i {
+                0 => 0,
+                _ if pause => mean,
+                _ => gap(i),
+            };
+            at
+        });
+        ActiveTime { first, times: warped.collect() }
+    }
+
+    /// The active time before a cut: until the last happening before it.
+    pub fn before(&self, cut: u64) -> Duration {
+        Duration::from_nanos(self.until(cut))
+    }
+
+    fn until(&self, cut: u64) -> u64 {
+        let before = usize::try_from(cut.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let last = before.min(self.times.len()).saturating_sub(1);
+        self.times.get(last).copied().unwrap_or_default()
+    }
+
+    /// The cut at an instant: what happened before it has happened, what happened at it has not.
+    fn cut_at(&self, at: u64) -> u64 {
+        self.first + self.times.partition_point(|time| *time < at) as u64
+    }
+}
+
+/// The ticks, by their places, before which there was a pause; ascending.
+fn pauses(recording: &Recording) -> Vec<usize> {
+    let (first, times) = recording.times();
+    // At each tick, by how much the number of requests in progress changes.
+    let mut change = vec![0i32; times.len()];
+    let place = |tick: u64| tick.checked_sub(first).and_then(|n| usize::try_from(n).ok());
+    for event in recording.events() {
+        for (moment, by) in [(Some(event.submitted), 1), (event.completed, -1)] {
+            let slot = moment.and_then(|m| place(m.tick)).and_then(|i| change.get_mut(i));
+            if let Some(slot) = slot {
+                *slot += by;
+            }
+        }
+    }
+    let mut in_progress = 0;
+    let mut pauses = Vec::new();
+    for i in 1..times.len() {
+        in_progress += change[i - 1];
+        if in_progress == 0 && times[i].since(times[i - 1]) > PAUSE {
+            pauses.push(i);
+        }
+    }
+    pauses
+}
+
+/// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the active time, the
+/// others evenly over what happened, so that the slow parts and the busy ones both get their share.
+pub(super) fn instants(recorded: &Recorded, plan: &Plan) -> Vec<u64> {
+    let recording = &recorded.recording;
+    let mut rng = Rng::new(plan.seed);
+    let boundaries = recording.boundaries();
+    if plan.places == Places::Boundaries && !boundaries.is_empty() {
+        let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
+        let mut cuts: Vec<u64> = (0..plan.cuts).map(|_| any()).collect();
+        cuts.sort_unstable();
+        return cuts;
+    }
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let whole = match plan.places {
+        Places::Unsynced => {
+            let within = |(from, to): (u64, u64)| (from.max(first), to.min(last));
+            let ranges = recorded.judge.unsynced().into_iter().map(within);
+            ranges.filter(|(from, to)| from < to).collect()
+        }
+        Places::Spread | Places::Boundaries => vec![(first, last.max(first + 1))],
+    };
+    drawn_from(&ActiveTime::of(recording), &whole, plan.cuts, &mut rng)
+}
+
+/// So many cuts within ranges of ticks; none if there are no ranges.
+fn drawn_from(time: &ActiveTime, ticks: &[(u64, u64)], cuts: u64, rng: &mut Rng) -> Vec<u64> {
+    let times: Vec<(u64, u64)> =
+        ticks.iter().map(|(from, to)| (time.until(*from), time.until(*to))).collect();
+    let mut cuts: Vec<u64> = (0..cuts)
+        .filter_map(|i| {
+            let (ranges, by_time) = if i % 2 == 0 { (&times[..], true) } else { (ticks, false) };
+            let (number, at) = drawn(ranges, rng)?;
+            let tick = if by_time { time.cut_at(at) } else { at };
+            let (from, to) = ticks[number];
+            Some(tick.clamp(from, to))
+        })
+        .collect();
+    cuts.sort_unstable();
+    cuts
+}
+
+/// A value out of ranges, evenly, and the range that it is from. Of ranges without length the
+/// first.
+fn drawn(ranges: &[(u64, u64)], rng: &mut Rng) -> Option<(usize, u64)> {
+    let all: u64 = ranges.iter().map(|(from, to)| to - from).sum();
+    if all == 0 {
+        return ranges.first().map(|(from, _)| (0, *from));
+    }
+    let mut rest = rng.below(all);
+    ranges.iter().enumerate().find_map(|(number, (from, to))| {
+        if rest < to - from {
+            return Some((number, from + rest));
+        }
+        rest -= to - from;
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use steadfast_block::{BlockDevice, Request};
+    use steadfast_devices::filter::record::{Durability, Moment, Record, RecordLog};
+    use steadfast_devices::source::Ram;
+    use steadfast_devices::store::Store;
+    use steadfast_runtime::{Sim, sleep};
+    use steadfast_vfs::FileSystem;
+
+    use super::*;
+    use crate::explore::each_state;
+    use crate::figures::Cut;
+    use crate::judge::Judge;
+
+    const SIZE: u64 = 64 << 10;
+    const WRITES: u64 = 40;
+
+    /// The ticks between which something is unsynced; sees nothing.
+    struct Blind(Vec<(u64, u64)>);
+
+    impl Judge for Blind {
+        fn judge(&self, _: &dyn FileSystem, _: Moment, _: &mut Cut) {}
+
+        fn unsynced(&self) -> Vec<(u64, u64)> {
+            self.0.clone()
+        }
+    }
+
+    /// Three times forty writes, 1 ms after one another and each 1 ms long, and after them a pause.
+    fn recorded(pause: Duration) -> Recorded {
+        let body = move || {
+            let log = RecordLog::new();
+            let ram = Arc::new(Ram::new("ram", SIZE));
+            let device = Record::with_durability(ram, &log, Durability::OnCompletion);
+            for n in 0..3 * WRITES {
+                let data = vec![1; 512].into();
+                device.submit(Request::Write { offset: n * 512, data, fua: false }).wait().unwrap();
+                sleep(Duration::from_millis(1));
+                if n % WRITES == WRITES - 1 {
+                    sleep(pause);
+                }
+            }
+            device.flush().unwrap();
+            log.take()
+        };
+        let recording = Sim::new(1).run(body).unwrap();
+        Recorded { bases: vec![Store::new(SIZE)], recording, judge: Arc::new(Blind(Vec::new())) }
+    }
+
+    fn plan(places: Places, cuts: u64) -> Plan {
+        Plan { cuts, places, seed: 7, e2fsck_every: 0, again_percent: 0, kernel_every: 0 }
+    }
+
+    fn places(recorded: &Recorded, plan: &Plan) -> usize {
+        let mut places = BTreeSet::new();
+        each_state(recorded, plan, &mut |state| places.insert(state.place) || true);
+        places.len()
+    }
+
+    #[test]
+    fn cuts_do_not_heap_up_in_pauses() {
+        let (steady, paused) = (recorded(Duration::ZERO), recorded(Duration::from_secs(2)));
+        let plan = plan(Places::Spread, 120);
+        // Long pauses change nothing but their own few places.
+        let (without, with) = (places(&steady, &plan), places(&paused, &plan));
+        assert!(with.abs_diff(without) <= 5, "{without} places, {with} with pauses");
+        assert!(with > 60, "{with}");
+        let time = ActiveTime::of(&paused.recording);
+        let all = time.before(paused.recording.last_cut());
+        assert!((117..=121).contains(&all.as_millis()), "{all:?}");
+        assert_eq!(instants(&paused, &plan).len(), 120);
+    }
+
+    #[test]
+    fn unsynced_time_leaves_pauses_out_too() {
+        let mut paused = recorded(Duration::from_secs(2));
+        let (first, last) = (paused.recording.first_cut(), paused.recording.last_cut());
+        // From the middle of the first writes to the middle of the second.
+        let (from, to) = (first + WRITES, first + 3 * WRITES);
+        assert!(to < last);
+        paused.judge = Arc::new(Blind(vec![(from, to)]));
+        let plan = plan(Places::Unsynced, 80);
+        let cuts = instants(&paused, &plan);
+        assert!(cuts.iter().all(|cut| (from..=to).contains(cut)), "{cuts:?}");
+        assert!(places(&paused, &plan) > 25, "{cuts:?}");
+        // Nothing to cut.
+        paused.judge = Arc::new(Blind(Vec::new()));
+        assert_eq!(instants(&paused, &plan), []);
+        // No time, but something happened.
+        paused.judge = Arc::new(Blind(vec![(from, from + 1)]));
+        assert_eq!(instants(&paused, &plan).len(), 80);
+    }
+
+    #[test]
+    fn a_place_is_what_may_be_there() {
+        let recorded = recorded(Duration::ZERO);
+        let mut last = None;
+        let mut compared = 0;
+        each_state(&recorded, &plan(Places::Spread, 200), &mut |state| {
+            // With nothing in doubt there is one state, and each write changes it.
+            let now = state.survival.kept[0].is_empty().then(|| state.contents[0].read(0, SIZE));
+            if let (Some((place, before)), Some(now)) = (last.take(), now.clone()) {
+                assert_eq!(place == state.place, before == now, "cut {}", state.number);
+                compared += 1;
+            }
+            last = now.map(|now| (state.place, now));
+            true
+        });
+        assert!(compared > 50, "{compared}");
+    }
+}

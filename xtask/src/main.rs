@@ -73,7 +73,9 @@ Usage: cargo xtask COMMAND
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does
-              --filter S   only those whose command contains S
+              --full       first runs what is kept in docs/results anew: half an hour and more,
+                           as root for the kernel's file systems
+              --filter S   only those whose command contains S; with --full, results
   traps     what becomes of an external journal that is lost, swapped, shared or of another time:
             e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
             what docs/external-journals.md says

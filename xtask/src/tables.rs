@@ -9,6 +9,9 @@
 //! ```
 //!
 //! `table quick:` marks those that take seconds; CI makes them again and fails if they differ.
+//! Figures that take longer are kept in docs/results, as the program wrote them ([`RESULTS`]), and
+//! tables are made of those in no time: so CI compares these too. What is not there yet is left
+//! out.
 //! The program is `steadfast` (built now) or `xtask`. What begins with `|` stays as it is,
 //! everything else is put into a code block.
 
@@ -18,6 +21,17 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 use crate::{step, value};
+
+/// Results that are kept: the file in docs/results, and the command that writes it.
+const RESULTS: [(&str, &str); 2] = [
+    (
+        "nvram-journal-full.json",
+        "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
+    ),
+    ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
+];
+/// Their folder.
+const FOLDER: &str = "docs/results";
 
 const BEGIN: &str = "<!-- table";
 const END: &str = "<!-- /table -->";
@@ -29,7 +43,9 @@ struct Asked {
     check: bool,
     /// Only the quick ones.
     quick: bool,
-    /// Only tables whose command contains this.
+    /// Make the results that are kept anew first.
+    full: bool,
+    /// Only tables and results whose command contains this.
     filter: String,
 }
 
@@ -41,6 +57,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         match arg.as_str() {
             "--check" => asked.check = true,
             "--quick" => asked.quick = true,
+            "--full" => asked.full = true,
             "--filter" => value("--filter", &mut rest)?.clone_into(&mut asked.filter),
             _ => bail!("unexpected argument '{arg}'; see cargo xtask help"),
         }
@@ -57,13 +74,28 @@ fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
     if !step::run(&mut step::cargo(root, &["build", "--quiet", "--package", "steadfast"]))? {
         return Ok(false);
     }
+    if asked.full {
+        for (file, command) in RESULTS.iter().filter(|(_, c)| c.contains(&asked.filter)) {
+            keep(root, file, command)?;
+        }
+        // They are part of the program.
+        if !step::run(&mut step::cargo(root, &["build", "--quiet", "--package", "steadfast"]))? {
+            return Ok(false);
+        }
+    }
     let mut good = true;
     for path in pages(root)? {
         let text = std::fs::read_to_string(&path)?;
         let shown = path.strip_prefix(root).unwrap_or(&path).display().to_string();
         let mut changed = Vec::new();
         let new = remade(&text, &mut |table| {
-            if (asked.quick && !table.quick) || !table.command.contains(&asked.filter) {
+            // With --full the filter is for the results.
+            let chosen = asked.full || table.command.contains(&asked.filter);
+            if (asked.quick && !table.quick) || !chosen {
+                return Ok(None);
+            }
+            if let Some(file) = missing(root, &table.command) {
+                println!("    {shown}: left as it is, {file} was not made (tables --full)");
                 return Ok(None);
             }
             println!("    {shown}: {}", table.command);
@@ -89,6 +121,30 @@ fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
         }
     }
     Ok(good)
+}
+
+/// Runs a command and keeps what it prints, with the day.
+fn keep(root: &Path, file: &str, command: &str) -> anyhow::Result<()> {
+    println!("    {FOLDER}/{file}: {command}");
+    let day = Command::new("date").args(["-u", "+%F"]).output().context("date")?;
+    let day = String::from_utf8(day.stdout).context("date")?;
+    let text = with_day(&printed(root, command)?, day.trim())?;
+    let folder = root.join(FOLDER);
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join(file), text).with_context(|| file.to_owned())
+}
+
+/// The document with the day on which it was made, after the program's version.
+fn with_day(json: &str, day: &str) -> anyhow::Result<String> {
+    let line = json.lines().find(|line| line.trim_start().starts_with("\"program\": "));
+    let line = line.context("the document does not say which program wrote it")?;
+    Ok(json.replacen(line, &format!("{line}\n  \"day\": \"{day}\","), 1))
+}
+
+/// The kept results that a command shows and that are not there.
+fn missing<'c>(root: &Path, command: &'c str) -> Option<&'c str> {
+    let kept = |word: &&str| word.starts_with(FOLDER) && !root.join(word).exists();
+    command.split_whitespace().find(kept)
 }
 
 /// README.md and the pages of docs.
@@ -144,6 +200,13 @@ fn remade(
 
 /// What a command prints, as it stands in a page.
 fn made(root: &Path, command: &str) -> anyhow::Result<String> {
+    let text = printed(root, command)?;
+    let text = text.trim_end();
+    Ok(if text.starts_with('|') { format!("\n{text}\n\n") } else { format!("```\n{text}\n```\n") })
+}
+
+/// What a command prints.
+fn printed(root: &Path, command: &str) -> anyhow::Result<String> {
     let mut words = command.split_whitespace();
     let program = match words.next() {
         Some("steadfast") => target(root).join("debug/steadfast"),
@@ -162,9 +225,7 @@ fn made(root: &Path, command: &str) -> anyhow::Result<String> {
     if !output.status.success() {
         bail!("{command}: {}", output.status);
     }
-    let text = String::from_utf8(output.stdout).context("its output is no text")?;
-    let text = text.trim_end();
-    Ok(if text.starts_with('|') { format!("\n{text}\n\n") } else { format!("```\n{text}\n```\n") })
+    String::from_utf8(output.stdout).context("its output is no text")
 }
 
 fn target(root: &Path) -> PathBuf {
@@ -201,5 +262,20 @@ mod tests {
         assert!(remade("<!-- table: steadfast y -->\n", none).is_err());
         assert!(remade("<!-- table -->\n<!-- /table -->\n", none).is_err());
         assert_eq!(difference("a\nb", "a\nc"), "'b' is now 'c'");
+    }
+
+    #[test]
+    fn results_are_kept_with_their_day_and_may_be_missing() {
+        let json = "{\n  \"version\": 3,\n  \"program\": \"0.1.0\",\n  \"scenario\": \"a\"\n}\n";
+        let kept = with_day(json, "2026-01-02").unwrap();
+        let value: serde_json::Value = serde_json::from_str(&kept).unwrap();
+        assert_eq!((&value["day"], &value["scenario"]), (&"2026-01-02".into(), &"a".into()));
+        assert!(with_day("{}", "2026-01-02").is_err());
+        let root = tempfile::tempdir().unwrap();
+        let command = "steadfast lab show docs/results/a.json --format markdown";
+        assert_eq!(missing(root.path(), command), Some("docs/results/a.json"));
+        std::fs::create_dir_all(root.path().join(FOLDER)).unwrap();
+        std::fs::write(root.path().join("docs/results/a.json"), json).unwrap();
+        assert_eq!(missing(root.path(), command), None);
     }
 }

@@ -28,6 +28,14 @@ pub enum LabError {
         /// What is wrong, with the place.
         what: String,
     },
+    /// What was asked for beside the scenario cannot be.
+    #[error("{option}: {what}")]
+    Option {
+        /// As the command line calls it.
+        option: &'static str,
+        /// What is wrong.
+        what: String,
+    },
     /// A variant could not be built or run.
     #[error("variant '{variant}': {what}")]
     Variant {

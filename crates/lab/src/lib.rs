@@ -12,5 +12,5 @@ pub mod table;
 mod wrap;
 
 pub use error::LabError;
-pub use run::{RunOptions, Watch, run, run_seeds};
+pub use run::{RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;

@@ -13,6 +13,7 @@ mod jobs;
 mod kernel;
 mod loss;
 mod machine;
+mod peers;
 mod power;
 mod real;
 mod record;
@@ -31,7 +32,7 @@ use steadfast_crash::risk::FilesWorkload;
 
 use crate::LabError;
 use crate::results::{FilesRow, LossRow, Results, RiskRow, Row};
-use crate::scenario::{Scenario, Variant, WorkloadKind};
+use crate::scenario::{CUTS_MAX, RunKind, Scenario, Variant, WorkloadKind};
 use crate::size;
 use real::{Real, Reals};
 
@@ -44,6 +45,8 @@ pub struct RunOptions {
     pub cuts: Option<u64>,
     /// Seed of every random choice.
     pub seed: u64,
+    /// Run the kernel's file systems beside, in real time, as root.
+    pub peers: bool,
     /// Where recordings and a row for each cut are written, if anywhere.
     pub record: Option<PathBuf>,
 }
@@ -51,7 +54,7 @@ pub struct RunOptions {
 impl Default for RunOptions {
     /// The quick run.
     fn default() -> Self {
-        RunOptions { full: false, cuts: None, seed: 1, record: None }
+        RunOptions { full: false, cuts: None, seed: 1, peers: false, record: None }
     }
 }
 
@@ -136,6 +139,9 @@ pub fn run_seeds(
     seeds: &[u64],
     watch: &Watch<'_>,
 ) -> Result<Results, LabError> {
+    if options.peers {
+        peers::check(scenario)?;
+    }
     let mut settings = Vec::new();
     // Of the whole, what the runs in real time take; 0 without any.
     let first = Cell::new(0.0);
@@ -153,12 +159,22 @@ pub fn run_seeds(
         )?;
         settings.push(Arc::new(setting));
     }
+    let peers = match settings.first() {
+        Some(setting) => {
+            let progress = |share: f64, what: &str| {
+                first.set(REAL_SHARE);
+                (watch.progress)(share * REAL_SHARE, what);
+            };
+            peers::run_all(setting, &Watch { progress: &progress, stop: watch.stop })?
+        }
+        None => peers::Peers::default(),
+    };
     let no_seed = || LabError::Scenario { origin: scenario.name.clone(), what: "no seed".into() };
     let jobs = jobs::of(&settings);
     let first = first.get();
     let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
     let outcomes = jobs::run(&settings, &jobs, &Watch { progress: &rest, stop: watch.stop })?;
-    gather::results(&settings, &jobs, outcomes).ok_or_else(no_seed)
+    gather::results(&settings, &jobs, outcomes, peers).ok_or_else(no_seed)
 }
 
 /// About what share of a run with the kernel's file systems is spent on measuring.
@@ -167,6 +183,10 @@ const REAL_SHARE: f64 = 0.5;
 impl Setting {
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
         let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+        if let Some(n) = options.cuts.filter(|n| *n > CUTS_MAX) {
+            let what = format!("{n} cuts: it must be at most {CUTS_MAX}");
+            return Err(LabError::Option { option: "--cuts", what });
+        }
         let mut measured = scenario.clone();
         let load = match scenario.workload.kind().map_err(wrong)? {
             WorkloadKind::Files(spec) => {
@@ -181,7 +201,9 @@ impl Setting {
                         *device = device.scaled(speed.file_bytes, whole);
                     }
                 }
+                files_fit(&measured, &speed, RunKind::speed).map_err(wrong)?;
                 let risk = Box::new(with_size(Some(risk_size))?);
+                files_fit(scenario, &risk, RunKind::risk).map_err(wrong)?;
                 Load::Iozone { speed: Box::new(speed), risk }
             }
         };
@@ -250,6 +272,42 @@ impl Setting {
     }
 }
 
+/// Looks whether a scenario can be run, at both sizes, as far as that is known before; makes
+/// nothing.
+///
+/// # Errors
+/// What [`run`] would refuse.
+pub fn check(scenario: &Scenario) -> Result<(), LabError> {
+    for full in [false, true] {
+        Setting::new(scenario, &RunOptions { full, ..RunOptions::default() })?;
+    }
+    Ok(())
+}
+
+/// Whether the files of a benchmark have room on the disk of each variant that takes part.
+fn files_fit(
+    scenario: &Scenario,
+    iozone: &iozone::Options,
+    takes_part: fn(RunKind) -> bool,
+) -> Result<(), String> {
+    let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
+    let bytes = files.saturating_mul(iozone.file_bytes);
+    for v in scenario.variants.iter().filter(|v| takes_part(v.run)) {
+        // OK to index: the scenario's check found every device described.
+        let disk = &scenario.devices[&v.disk];
+        if bytes >= disk.bytes() {
+            return Err(format!(
+                "'{}': {files} files of {} bytes do not fit on device '{}' of {} bytes",
+                v.name,
+                iozone.file_bytes,
+                v.disk,
+                disk.bytes()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// IOzone's options of a command line, with another size if there is one.
 pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -260,7 +318,10 @@ pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::O
     match iozone::parse(&words) {
         Ok(iozone::Parsed::Run(options)) => Ok(*options),
         Ok(_) => Err("workload.iozone asks for help instead of a run".into()),
-        Err(e) => Err(format!("workload.iozone: {}", e.message)),
+        Err(e) => Err(match size {
+            Some(text) => format!("size '{text}': {}", e.message),
+            None => format!("workload.iozone: {}", e.message),
+        }),
     }
 }
 

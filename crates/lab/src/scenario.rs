@@ -19,7 +19,11 @@ mod workload;
 mod wrong;
 
 pub use workload::{FilesSpec, Workload, WorkloadKind};
+pub(crate) use wrong::did_you_mean;
 pub use wrong::{Wrong, WrongFile};
+
+/// Cuts of a variant, at most.
+pub const CUTS_MAX: u64 = read::CUTS_MAX;
 
 /// The scenarios that come with the program: name and text.
 const EMBEDDED: [(&str, &str); 2] = [
@@ -85,7 +89,7 @@ impl Machine {
 }
 
 /// Where published figures come from. All but the title is known of files of version 2.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// Of the page or paper.
     pub title: String,
@@ -139,17 +143,20 @@ pub enum RunKind {
     Speed,
     /// Power cuts only.
     Risk,
+    /// The kernel's file system under the benchmark: beside the others, when somebody asks for it.
+    #[serde(skip)]
+    Peer,
 }
 
 impl RunKind {
     /// Whether the benchmark runs.
     pub fn speed(self) -> bool {
-        self != RunKind::Risk
+        matches!(self, RunKind::Both | RunKind::Speed)
     }
 
     /// Whether the power is cut.
     pub fn risk(self) -> bool {
-        self != RunKind::Speed
+        matches!(self, RunKind::Both | RunKind::Risk)
     }
 }
 
@@ -179,8 +186,8 @@ impl Scenario {
     /// # Errors
     /// There is neither, or as [`Self::parse`].
     pub fn find(name_or_file: &str) -> Result<Scenario, LabError> {
-        if let Some((name, text)) = EMBEDDED.iter().find(|(n, _)| *n == name_or_file) {
-            return Scenario::parse(text, name);
+        if let Some(own) = Scenario::find_own(name_or_file) {
+            return Ok(own);
         }
         match std::fs::read_to_string(name_or_file) {
             Ok(text) => Scenario::parse(&text, name_or_file),
@@ -190,6 +197,11 @@ impl Scenario {
                 help: wrong::did_you_mean(name_or_file, EMBEDDED.map(|(n, _)| n)),
             }),
         }
+    }
+
+    /// One that comes with the program.
+    pub fn find_own(name: &str) -> Option<Scenario> {
+        Scenario::embedded().into_iter().find(|s| s.name == name)
     }
 
     /// The scenarios that come with the program.

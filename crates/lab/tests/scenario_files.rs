@@ -95,7 +95,7 @@ fn mistakes_between_keys_are_found_at_reading() {
     assert!(with("-i0", "-q0x").contains("-q"));
     assert!(with("\"8m\"", "\"many\"").contains("not a size"));
     assert!(with("disk = \"disk\"", "disk = \"disk\"\njournal = \"disk\"").contains("same device"));
-    assert!(with("mount =", "kernel = \"xfs\"\nmount =").contains("needs workload.files"));
+    assert!(with("mount =", "kernel = \"xfs\"\nmount =").contains("`peers_size` is missing"));
     assert!(with("name = \"mine\"", "name = \"../x\"").contains("is no name"));
     let twice = format!("{GOOD}\n[[variant]]\nname = \"plain\"\nlabel = \"\"\ndisk = \"disk\"");
     assert!(mistakes(&twice).contains("two variants are called `plain`"));

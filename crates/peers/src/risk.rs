@@ -25,6 +25,8 @@ pub struct PeerSpec {
     pub mount: String,
     /// The device under it. In real time a model takes, at the least, the time it would take.
     pub disk: ModelParams,
+    /// The device of an external journal, if it has one.
+    pub journal: Option<ModelParams>,
     /// What is on the device before the file system is made, of the device's size.
     pub old_contents: Store,
 }
@@ -38,12 +40,17 @@ pub struct AtRisk {
 impl AtRisk {
     /// The variant that is described. Nothing is built yet.
     pub fn new(spec: &PeerSpec) -> AtRisk {
-        let disk = spec.disk.clone();
+        let devices = [("disk", Some(spec.disk.clone())), ("journal", spec.journal.clone())];
+        let build = move || {
+            let there = devices.iter().filter_map(|(name, params)| Some((name, params.as_ref()?)));
+            let built = there.map(|(name, params)| params.build(name).map_err(|e| e.to_string()));
+            built.collect()
+        };
         let peer = Peer {
             fs: spec.kind,
             mount_options: spec.mount.clone(),
             mkfs_words: spec.mkfs.split_whitespace().map(str::to_owned).collect(),
-            build: Arc::new(move || Ok(vec![disk.build("disk").map_err(|e| e.to_string())?])),
+            build: Arc::new(build),
         };
         AtRisk { peer, old_contents: spec.old_contents.clone() }
     }

@@ -79,6 +79,7 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
         mkfs: "-O ^has_journal -O has_journal".into(),
         mount: "data=ordered".into(),
         disk: ModelParams::Ssd(ssd),
+        journal: None,
         old_contents,
     });
     let run = peer.record(&TwoFiles).unwrap();

@@ -478,6 +478,13 @@ Examples:
   steadfast lab run nvram-journal --cuts 1000 --seed 7 --json result.json
   steadfast lab run my-setup.toml --json - | jq .summary.ratios")]
     Run(LabRun),
+    /// Show results again that `lab run --json` has written
+    #[command(after_help = "\
+Examples:
+  steadfast lab run nvram-journal --seeds 8 --json result.json
+  steadfast lab show result.json --wide
+  steadfast lab show result.json --format markdown --table over --column external")]
+    Show(LabShow),
     /// Change each parameter of a scenario alone and show which figures move
     #[command(after_help = "\
 Each number of the machine and the devices goes a third down and up, each word
@@ -554,12 +561,11 @@ pub struct LabRun {
     /// Run with so many seeds, from --seed on; shows median and range of each figure
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seeds: u64,
-    /// How the tables are printed
-    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
-    pub format: TableFormat,
-    /// Print all columns
+    /// Run the kernel's ext4 beside, in real time, where the scenario has it (root)
     #[arg(long)]
-    pub wide: bool,
+    pub peers: bool,
+    #[command(flatten)]
+    pub looks: TableLooks,
     /// Write the results as JSON to FILE, or to the standard output with -
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
@@ -572,6 +578,32 @@ pub struct LabRun {
     /// Write recordings and a row for each cut to DIR, as JSON lines (docs/risk.md)
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
+}
+
+/// How the tables of a run are printed.
+#[derive(Debug, Args)]
+pub struct TableLooks {
+    /// How the tables are printed
+    #[arg(long, value_enum, default_value_t = TableFormat::Text)]
+    pub format: TableFormat,
+    /// Print all columns
+    #[arg(long)]
+    pub wide: bool,
+}
+
+/// What to show of which results.
+#[derive(Debug, Args)]
+pub struct LabShow {
+    /// A document that `lab run --json` has written
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub looks: TableLooks,
+    /// Only tables whose title contains TEXT; may be given several times
+    #[arg(long = "table", value_name = "TEXT")]
+    pub tables: Vec<String>,
+    /// Only columns that are called NAME, or NAME and more after a comma; several times
+    #[arg(long = "column", value_name = "NAME")]
+    pub columns: Vec<String>,
 }
 
 /// How tables are printed.

@@ -271,7 +271,74 @@ fn paths_are_tried_before_the_run() {
     std::fs::create_dir(d.path().join("full")).unwrap();
     std::fs::write(d.path().join("full/of"), "things").unwrap();
     assert!(d.bad("lab run nvram-journal --full --record full", 2).contains("not empty"));
+    std::fs::write(d.path().join("tiny.toml"), TINY).unwrap();
+    let own = d.bad("lab run tiny.toml --json ./tiny.toml", 2);
+    assert!(own.contains("the scenario's own file"), "{own}");
+    d.bad("lab sensitivity tiny.toml --svg tiny.toml", 2);
+    let same = d.bad("lab run tiny.toml --json same --report same", 2);
+    assert!(same.contains("--json and --report name the same file"), "{same}");
+    let out = d.bad("lab run tiny.toml --report -", 2);
+    assert!(out.contains("--report -") && out.contains("a file"), "{out}");
+    d.bad("lab sensitivity tiny.toml --size 256k --svg no/x", 2);
+    assert_eq!(std::fs::read_to_string(d.path().join("tiny.toml")).unwrap(), TINY);
+    let cuts = d.bad("lab run tiny.toml --cuts 1000001", 2);
+    assert!(cuts.contains("--cuts") && cuts.contains("1000000"), "{cuts}");
     assert!(d.bad("lab run nvram-journal --seeds 0", 2).contains("--seeds 0"));
+}
+
+#[test]
+fn sizes_that_a_run_refuses_are_told_by_check() {
+    let d = Desk::new();
+    let with = |from: &str, to: &str, full: &str| {
+        assert!(TINY.contains(from));
+        std::fs::write(d.path().join("tiny.toml"), TINY.replace(from, to)).unwrap();
+        let check = d.bad("lab check tiny.toml", 2);
+        // Whatever check tells, run tells too.
+        assert_eq!(d.bad(&format!("lab run tiny.toml --cuts 0{full}"), 2), check);
+        check
+    };
+    // Less than a record.
+    let told = with("risk_size = \"512k\"", "risk_size = \"32k\"", "");
+    assert!(told.contains("risk_size") && told.contains("32k"), "{told}");
+    let small = "[device.disk]\nkind = \"ram\"\nsize = \"64m\"\n[device.old-disk]";
+    let told = with("[device.disk]", small, " --full");
+    assert!(told.contains("do not fit on device 'disk'"), "{told}");
+    let told = with("cuts = 6", "cuts = 6\nloss_cuts = 1000001", "");
+    assert!(told.contains("loss_cuts"), "{told}");
+}
+
+#[test]
+fn the_list_of_scenarios_fits_eighty_columns() {
+    let list = Desk::new().good("lab list");
+    assert!(list.lines().all(|line| line.chars().count() <= 80), "{list}");
+    assert!(list.contains("external-async") && list.contains("data-at-risk"), "{list}");
+}
+
+#[test]
+fn without_root_the_kernel_is_no_peer() {
+    let d = Desk::new();
+    let run = "lab run nvram-journal --peers --cuts 0";
+    let told = if rustix::process::geteuid().is_root() {
+        // Whoever runs it must reach the program and the folder.
+        let program = d.path().join("steadfast");
+        std::fs::copy(env!("CARGO_BIN_EXE_steadfast"), &program).unwrap();
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(d.path(), open).unwrap();
+        let out = Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
+            .arg(&program)
+            .args(run.split_whitespace())
+            .current_dir(d.path())
+            .output()
+            .unwrap();
+        assert_eq!(out.status.code(), Some(2));
+        String::from_utf8(out.stderr).unwrap()
+    } else {
+        d.bad(run, 2)
+    };
+    assert!(told.contains("--peers") && told.contains("root"), "{told}");
+    let none = d.bad("lab run data-at-risk --peers", 2);
+    assert!(none.contains("--peers"), "{none}");
 }
 
 #[test]
@@ -288,6 +355,13 @@ fn recordings_can_be_counted_again() {
     };
     let told = String::from_utf8(ran.stdout).unwrap();
     assert!(ran.status.success(), "{told}{}", String::from_utf8_lossy(&ran.stderr));
+    // Of a run that cut nothing there is no recording, and both say so.
+    let line = "lab run tiny.toml --cuts 0 --record none";
+    assert!(String::from_utf8_lossy(&d.run(line).stderr).contains("Nothing was recorded"));
+    assert!(!d.path().join("none").exists());
+    let silent = Command::new("python3").arg(script).arg(d.path().join("none")).output().unwrap();
+    assert_eq!(silent.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&silent.stderr).contains("no recording"));
     for (run, seed) in document["runs"].as_array().unwrap().iter().zip(1..) {
         for row in run["risk"].as_array().unwrap() {
             let name = row["variant"].as_str().unwrap();
@@ -327,6 +401,7 @@ fn an_interrupted_run_tells_what_there_is() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["partial"], true);
     assert!(document["notes"][0]["text"].as_str().unwrap().starts_with("PARTIAL"));
+    assert_eq!(document["source"]["author"], "Jeffrey Langerak");
 }
 
 #[test]
@@ -343,6 +418,10 @@ fn the_sensitivity_is_told_and_wrong_use_of_it_too() {
     assert_eq!(document["format"], "steadfast-sensitivity");
     assert!(document["effects"].as_array().unwrap().len() > 40);
     d.bad(&format!("{asked} --only disk.colour"), 2);
+    let crad = d.bad(&format!("{asked} --only crad"), 2);
+    assert!(crad.contains("did you mean `card`?"), "{crad}");
+    let zero = d.bad("lab sensitivity tiny.toml --size 0", 2);
+    assert!(zero.contains("--size") && !zero.contains("workload.iozone"), "{zero}");
     assert!(std::fs::read_to_string(d.path().join("s.svg")).unwrap().starts_with("<svg"));
     d.bad(&format!("{asked} --figure rewrite/nobody"), 2);
     d.bad(&format!("{asked} --figure rewrite"), 2);

@@ -204,7 +204,10 @@ mod tests {
 
     fn places(recorded: &Recorded, plan: &Plan) -> usize {
         let mut places = BTreeSet::new();
-        each_state(recorded, plan, &mut |state| places.insert(state.place) || true);
+        each_state(recorded, plan, &mut |state| {
+            places.insert(state.place);
+            true
+        });
         places.len()
     }
 

@@ -90,6 +90,7 @@ fn time_of(results: &Results, variant: &VariantInfo) -> String {
     }
     match run.files.iter().find(|f| f.variant == variant.name) {
         Some(f) => format!("{:.1} s, {} clock", f.elapsed_seconds, f.clock.name()),
+        None if results.peers.iter().any(|p| p.variant == variant.name) => "wall clock".into(),
         None if variant.kernel.is_some() => "left out".into(),
         None => "cut only".into(),
     }

@@ -6,37 +6,50 @@
 
 mod rows;
 pub mod statistics;
+mod stored;
 pub mod summary;
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 pub use rows::{
-    Clock, ControlRow, Figure, FilesRow, LossRow, Path, Point, Ratio, RiskRow, Row, SteadyLoss,
-    Took, VariantInfo, place,
+    Clock, ControlRow, Figure, FilesRow, LossRow, Path, PeerRow, Point, Ratio, RiskRow, Row,
+    SteadyLoss, Took, VariantInfo, place,
 };
 pub use statistics::{Percentiles, Rate, Spread, Tail};
+pub use stored::{FullRatio, FullSize};
+
+use crate::scenario::Source;
 
 /// Version of the JSON layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Everything a run of a scenario found. Contains nothing of the machine it ran on or of the
 /// wall clock (but for what is measured by it), so that the same seeds give the same document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// Always `steadfast-lab`.
-    pub format: &'static str,
+    pub format: Cow<'static, str>,
     /// Layout version, [`VERSION`].
     pub version: u32,
+    /// The program's version.
+    pub program: Cow<'static, str>,
+    /// The day on which it was run: of stored results only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub day: Option<String>,
     /// The scenario's name.
     pub scenario: String,
     /// Its title, for people.
     pub title: String,
     /// Where the published figures come from.
-    pub source: Option<String>,
+    pub source: Option<Source>,
     /// Seeds of the random choices, one a run.
     pub seeds: Vec<u64>,
     /// Whether the workload ran at the published size.
     pub full: bool,
+    /// The ratios at the published size, beside a reduced one; `null`: not run.
+    pub full_size: Option<FullSize>,
     /// It was interrupted: what had not ended by then is missing.
     pub partial: bool,
     /// The benchmark's command line as it was run.
@@ -47,12 +60,15 @@ pub struct Results {
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.
     pub runs: Vec<Run>,
+    /// How fast the kernel's file systems were beside ours, in real time, a row a test and variant;
+    /// empty if nobody asked.
+    pub peers: Vec<PeerRow>,
     /// Warnings and remarks that a reader of the figures must know.
     pub notes: Vec<Note>,
 }
 
 /// What one seed brought.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Seed of every random choice.
     pub seed: u64,
@@ -72,8 +88,15 @@ pub struct Run {
     pub speed_and_exposure: Vec<Point>,
 }
 
+impl Run {
+    /// Whether nothing of it had ended when it was interrupted.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.files.is_empty() && self.risk.is_empty()
+    }
+}
+
 /// What a reader of the figures must know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// In words.
     pub text: String,
@@ -137,6 +160,7 @@ pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> 
                 exposure_bytes: r.exposure_bytes.tail().value(),
                 exposure_ms: r.exposure_ms.tail().value(),
                 exposure_is: r.exposure_bytes.tail().name(),
+                exposure_clock: r.run_clock,
             })
         })
         .collect()

@@ -1,11 +1,11 @@
 //! The rows of a run's results: one a test and variant, or one a variant.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::statistics::{Percentiles, Rate, Spread, places};
 
 /// A variant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VariantInfo {
     /// Its name in the scenario.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct VariantInfo {
 }
 
 /// How long a variant's benchmark took.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Took {
     /// Variant's name.
     pub variant: String,
@@ -31,7 +31,7 @@ pub struct Took {
 }
 
 /// The speed of one test on one variant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// The test: "initial write", "rewrite", ...
     pub test: String,
@@ -52,7 +52,7 @@ pub struct Row {
 }
 
 /// Which of IOzone's sums a figure is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
     /// "Children see throughput".
@@ -62,8 +62,27 @@ pub enum Figure {
     Parent,
 }
 
+/// The speed of one test on one mounted variant, in real time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PeerRow {
+    /// The test.
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// Which of IOzone's two sums it is.
+    pub figure: Figure,
+    /// The kernel's own, or ours by FUSE.
+    pub path: Path,
+    /// Speed in kB (1024 bytes) a second, over the runs.
+    pub kb_per_s: Spread,
+    /// The first variant of the same file system.
+    pub baseline: String,
+    /// This one's speed over the baseline's, run by run; null for the baseline.
+    pub ratio: Option<Spread>,
+}
+
 /// One test's speed on a variant over the same on the baseline.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// The test.
     pub test: String,
@@ -80,7 +99,7 @@ pub struct Ratio {
 }
 
 /// What power cuts took from one variant: the figures that docs/risk.md defines.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RiskRow {
     /// Variant's name.
     pub variant: String,
@@ -102,6 +121,8 @@ pub struct RiskRow {
     pub exposure_bytes: Percentiles,
     /// Operations of acknowledged work that a cut took.
     pub exposure_operations: Percentiles,
+    /// What the times of the run that was cut are of, `exposure_ms` too.
+    pub run_clock: Clock,
     /// Milliseconds from the oldest acknowledged operation that was lost to the cut.
     pub exposure_ms: Percentiles,
     /// Write calls found half old, half new, over all cuts.
@@ -135,7 +156,7 @@ pub struct RiskRow {
 
 /// What power cuts took from the measured run itself, made while something acknowledged was not
 /// synced.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LossRow {
     /// Variant's name.
     pub variant: String,
@@ -164,7 +185,7 @@ pub struct LossRow {
 }
 
 /// What cuts took in the steady state, after the journal had wrapped.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SteadyLoss {
     /// Bytes, as in [`LossRow`].
     pub bytes: Percentiles,
@@ -173,7 +194,7 @@ pub struct SteadyLoss {
 }
 
 /// A control of a variant: the same run without something that its promises stand on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ControlRow {
     /// Cuts made.
     pub cuts: u64,
@@ -193,7 +214,7 @@ impl ControlRow {
 }
 
 /// How fast the workload of files was on one variant.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilesRow {
     /// Variant's name.
     pub variant: String,
@@ -222,7 +243,7 @@ pub struct FilesRow {
 }
 
 /// How calls reach a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Path {
     /// Steadfast, called in the same process.
@@ -260,7 +281,7 @@ pub fn place(files: &mut [FilesRow]) {
 }
 
 /// Which clock a speed was taken by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
     /// The wall clock: all that a run takes, its own code too, and whatever else the machine does.
@@ -280,7 +301,7 @@ impl Clock {
 }
 
 /// A variant in the chart of speed against exposure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Variant's name.
     pub variant: String,
@@ -294,6 +315,8 @@ pub struct Point {
     pub exposure_ms: f64,
     /// Which of the two it is: "p99", "max of 60".
     pub exposure_is: String,
+    /// What `exposure_ms` is of.
+    pub exposure_clock: Clock,
 }
 
 #[cfg(test)]

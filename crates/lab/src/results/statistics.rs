@@ -15,7 +15,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Median, 99th percentile and maximum of a sample. The 99th percentile is there from 400 values
 /// on; of fewer, it would be the maximum by another name.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Percentiles {
     n: u64,
     p50: f64,
@@ -95,7 +95,7 @@ impl Percentiles {
 ///
 /// Cuts at the same place of a run (see [`steadfast_crash::figures::Cut::place`]) are no trials of
 /// their own: the bound goes by places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 pub struct Rate {
     /// Cuts to which it happened.
     pub events: u64,
@@ -224,6 +224,12 @@ impl Spread {
                 ..Spread::of(&medians)
             },
         }
+    }
+
+    /// Each value as something else that is greater where it is greater.
+    #[must_use]
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Spread {
+        Spread { median: f(self.median), min: f(self.min), max: f(self.max), runs: self.runs }
     }
 
     /// The value in the middle.

@@ -144,7 +144,7 @@ pub(super) fn test_name(test: Test) -> &'static str {
     }
 }
 
-fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<Row> {
+pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Option<Row> {
     let name = test_name(t.test);
     let published = scenario.published.iter().find(|p| p.test == name);
     let figure = published.map_or(Figure::default(), |p| p.figure);

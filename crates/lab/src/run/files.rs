@@ -85,7 +85,7 @@ pub(super) fn cut(
     let honest = honest_plan(setting, variant);
     let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
     if variant.kernel.is_some() {
-        risk.recovery_clock = Clock::Wall;
+        (risk.run_clock, risk.recovery_clock) = (Clock::Wall, Clock::Wall);
     }
     Ok(Outcome::Files(rows, Box::new(risk)))
 }

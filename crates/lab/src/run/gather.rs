@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::jobs::Job;
+use super::peers::Peers;
 use super::{Load, Outcome, Setting};
 use crate::results::{
-    Clock, ControlRow, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo, place,
-    points, ratios,
+    Clock, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo,
+    place, points, ratios,
 };
-use crate::scenario::Variant;
+use crate::scenario::{RunKind, Variant};
 
 /// Said of results that are not whole.
 const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by then is missing.";
@@ -28,6 +29,7 @@ pub(super) fn results(
     settings: &[Arc<Setting>],
     jobs: &[Job],
     outcomes: Vec<Option<Outcome>>,
+    peers: Peers,
 ) -> Option<Results> {
     let first = settings.first()?;
     let partial = outcomes.iter().any(Option::is_none);
@@ -52,19 +54,23 @@ pub(super) fn results(
         }
         runs.push(run);
     }
+    notes.extend(peers.notes);
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
     notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
     notes.extend(cacheless_note(&runs));
     let was_cut = runs.iter().any(|run| !run.risk.is_empty());
     Some(Results {
-        format: "steadfast-lab",
+        format: "steadfast-lab".into(),
         version: VERSION,
+        program: env!("CARGO_PKG_VERSION").into(),
+        day: None,
         scenario: first.scenario.name.clone(),
         title: first.scenario.title.clone(),
-        source: first.scenario.source.as_ref().map(ToString::to_string),
+        source: first.scenario.source.clone(),
         seeds: settings.iter().map(|s| s.options.seed).collect(),
         full: first.options.full,
+        full_size: (!first.options.full).then(|| FullSize::of(&first.scenario)).flatten(),
         partial,
         command: match &first.load {
             Load::Iozone { speed, .. } => speed.command_line.clone(),
@@ -76,6 +82,7 @@ pub(super) fn results(
         },
         variants: first.variants(),
         runs,
+        peers: peers.rows,
         notes,
     })
 }
@@ -154,7 +161,8 @@ impl Setting {
             kernel: v.kernel.clone(),
             control: self.scenario.lies(v),
         };
-        self.scenario.variants.iter().map(info).collect()
+        let takes_part = |v: &&Variant| v.run != RunKind::Peer || self.options.peers;
+        self.scenario.variants.iter().filter(takes_part).map(info).collect()
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {

@@ -138,6 +138,7 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         control_flushes_omitted: None,
         exposure_bytes: spread(|c| c.lost_bytes as f64),
         exposure_operations: spread(|c| c.lost_operations as f64),
+        run_clock: Clock::Virtual,
         exposure_ms: spread(|c| c.lost_age.as_secs_f64() * 1e3),
         torn_writes: figures.sum(|c| c.torn_writes),
         torn_units: figures.sum(|c| c.torn_units),

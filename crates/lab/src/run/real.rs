@@ -17,6 +17,7 @@ use steadfast_crash::risk::{FilesWorkload, Peer, RecordedRun, Speed, Workload, o
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
+use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
 use steadfast_pagecache::Settings;
@@ -90,7 +91,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
             Some(_) => {
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                let peer = peer(scenario, v).map_err(failed(v))?;
+                let peer = peer(scenario, v, Used::Before).map_err(failed(v))?;
                 let ran = peer.record(workload).map_err(failed(v))?;
                 Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
             }
@@ -142,10 +143,12 @@ fn by_turns<'v>(
             let share = (turn * sides.len() + i) as f64 / all as f64 * SPEED_SHARE;
             (watch.progress)(share, &format!("{}: measured in real time", v.name));
             let ran = match path {
-                Path::Kernel => peer(&setting.scenario, v)
+                Path::Kernel => peer(&setting.scenario, v, Used::Before)
                     .and_then(|peer| peer.record(&short))
                     .map(|ran| ran.speed),
-                Path::InProcess | Path::Fuse => ours(&setting.scenario, &short, v, path),
+                Path::InProcess | Path::Fuse => {
+                    ours(&setting.scenario, &short, v, path, (MEMORY, Used::Before))
+                }
             };
             speeds.entry((&v.name, path)).or_default().push(ran.map_err(failed(v))?);
         }
@@ -153,12 +156,12 @@ fn by_turns<'v>(
     Ok(speeds)
 }
 
-fn failed(variant: &Variant) -> impl Fn(String) -> LabError + '_ {
+pub(super) fn failed(variant: &Variant) -> impl Fn(String) -> LabError + '_ {
     |what| LabError::Variant { variant: variant.name.clone(), what }
 }
 
 /// Tasks that wanted to run, on average over the last minute.
-fn load() -> String {
+pub(super) fn load() -> String {
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().filter(|l| !l.is_empty()).unwrap_or("unknown").to_owned()
 }
@@ -178,16 +181,36 @@ fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, String> {
     params.takes_time().then(|| params.clone()).ok_or_else(no_time)
 }
 
+/// What the disks hold before a file system is made on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Used {
+    /// What nobody shall see: they were used before.
+    Before,
+    /// Nothing: whoever measures only does not look.
+    Zeros,
+}
+
+impl Used {
+    fn contents(self, bytes: u64) -> Store {
+        match self {
+            Used::Before => old_contents(bytes),
+            Used::Zeros => Store::new(bytes),
+        }
+    }
+}
+
 /// The kernel's file system that a variant is.
-fn peer(scenario: &Scenario, variant: &Variant) -> Result<AtRisk, String> {
+pub(super) fn peer(scenario: &Scenario, variant: &Variant, used: Used) -> Result<AtRisk, String> {
     let disk = model_of(scenario, &variant.disk)?;
     let bytes = disk.build(&variant.disk).map_err(|e| e.to_string())?.info().size;
+    let journal = variant.journal.as_ref().map(|name| model_of(scenario, name)).transpose()?;
     Ok(AtRisk::new(&PeerSpec {
         kind: kind_of(variant.kernel.as_deref().unwrap_or_default())?,
         mkfs: variant.mkfs.clone(),
         mount: variant.mount.clone(),
         disk,
-        old_contents: old_contents(bytes),
+        journal,
+        old_contents: used.contents(bytes),
     }))
 }
 
@@ -200,10 +223,10 @@ struct Behind {
 
 impl Behind {
     /// Recorded, as the kernel's devices are.
-    fn new(scenario: &Scenario, name: &str, log: &RecordLog) -> Result<Behind, String> {
+    fn new(scenario: &Scenario, name: &str, log: &RecordLog, used: Used) -> Result<Behind, String> {
         let model: Arc<dyn Model> =
             model_of(scenario, name)?.build(name).map_err(|e| e.to_string())?;
-        model.set_contents(old_contents(model.info().size)).map_err(|e| e.to_string())?;
+        model.set_contents(used.contents(model.info().size)).map_err(|e| e.to_string())?;
         let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
         let exported = Exported::new(Arc::new(recorded)).map_err(|e| e.to_string())?;
         let options = FileOptions { direct: Direct::Required, ..FileOptions::default() };
@@ -217,22 +240,25 @@ impl Behind {
     }
 }
 
-/// Runs the workload on Steadfast's file system, in process or through its mount; nothing is cut.
-fn ours(
+/// Runs the workload on Steadfast's file system with so much page cache, in process or through its
+/// mount; nothing is cut.
+pub(super) fn ours(
     scenario: &Scenario,
     workload: &dyn Workload,
     variant: &Variant,
     path: Path,
+    (memory_bytes, used): (u64, Used),
 ) -> Result<Speed, String> {
     let log = RecordLog::new();
-    let disk = Behind::new(scenario, &variant.disk, &log)?;
-    let journal =
-        variant.journal.as_ref().map(|name| Behind::new(scenario, name, &log)).transpose()?;
+    let behind = |name: &String| Behind::new(scenario, name, &log, used);
+    let disk = behind(&variant.disk)?;
+    let journal = variant.journal.as_ref().map(behind).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
     make(&disk.device, journal_device.as_ref(), variant, Contents::UnknownZeroTables)?;
     let mut options = mount_options(&variant.mount)?;
     options.journal_device = journal_device;
-    options.page_cache = Settings { memory_bytes: MEMORY, ..options.page_cache };
+    options.page_cache = Settings { memory_bytes, ..options.page_cache };
+    options.window_max = scenario.machine.file_window_bytes();
     let fs = Ext4::mount(Arc::clone(&disk.device), options).map_err(|e| e.to_string())?;
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(|e| e.to_string());

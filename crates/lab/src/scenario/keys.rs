@@ -163,6 +163,18 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "peers_size",
+        Optional("needed with `iozone` and `kernel`"),
+        "IOzone's `-s` of the runs with `--peers`, in real time.",
+    ),
+    key(
+        Table::Workload,
+        "peers_scale",
+        Default("64"),
+        "With `--peers`: the capacity of `hdd` devices is divided by this: 1 to 4096.",
+    ),
+    key(
+        Table::Workload,
         "cuts",
         Required,
         "Power cuts of a variant unless `--cuts` says otherwise.",
@@ -190,7 +202,8 @@ pub const KEYS: &[Key] = &[
         Table::Workload,
         "speed_runs",
         Default("5"),
-        "With variants of the kernel's: runs in real time of each for its speed, by turns.",
+        "With variants of the kernel's: runs in real time of each for its speed, by turns: 1 to \
+         1000.",
     ),
     key(
         Table::Workload,
@@ -231,8 +244,8 @@ pub const KEYS: &[Key] = &[
         Table::Variant,
         "kernel",
         Optional("Steadfast's ext4"),
-        "The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, with \
-         `files`. Needs root: left out without.",
+        "The kernel's `ext2`, `ext3`, `ext4`, `xfs` or `btrfs` instead, in real time, as root: \
+         with `files` left out without; with `iozone` run only with `--peers`.",
     ),
     key(
         Table::Variant,

@@ -64,6 +64,13 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let workload = top.table("workload", Table::Workload, "[workload]").and_then(|w| workload(&w));
     let with_files = top.value("workload").and_then(|w| w.get_ref().get("files")).is_some();
     let (names, variants) = variants(top, &devices, with_files);
+    if let (Some(workload), Some(variants)) = (&workload, &variants)
+        && workload.peers_size.is_none()
+        && variants.iter().any(|v| v.run == RunKind::Peer)
+    {
+        let help = "of the runs with --peers: in real time, so take a small one";
+        top.wrong("workload", "`peers_size` is missing: a variant has `kernel`", help);
+    }
     let published = published(top, &names);
     let band = band(top, &devices);
     if source.is_none() && top.value("published").is_some() && top.value("source").is_none() {
@@ -102,8 +109,11 @@ fn band(top: &Fields<'_, '_>, devices: &BTreeMap<String, Option<ModelParams>>) -
     Some(Band { device: device?, drives: names? })
 }
 
+/// The sizes of a benchmark's runs.
+const SIZES: [&str; 3] = ["quick_size", "risk_size", "peers_size"];
+
 /// More cuts than anybody waits for, and fewer than memory holds.
-const CUTS_MAX: u64 = 1_000_000;
+pub(super) const CUTS_MAX: u64 = 1_000_000;
 
 fn is_name(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -243,32 +253,38 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
             }
         }
         (None, Some(_)) => {
-            let not_for_files = ["quick_size", "risk_size", "quick_scales_disks"];
+            let not_for_files =
+                ["quick_size", "risk_size", "quick_scales_disks", "peers_size", "peers_scale"];
             for name in not_for_files.into_iter().filter(|n| fields.value(n).is_some()) {
                 fields.wrong(name, format!("`{name}` belongs to `iozone`, not to `files`"), "");
             }
         }
     }
-    let sizes = ["quick_size", "risk_size"].map(|name| size_of(fields, name));
-    if let Some(line) = &line
-        && let Err(e) = iozone_options(line, None)
-    {
-        fields.wrong("iozone", e, "IOzone's options: steadfast iozone -h");
+    let sizes = SIZES.map(|name| size_of(fields, name));
+    if let Some(line) = &line {
+        match iozone_options(line, None) {
+            Err(e) => fields.wrong("iozone", e, "IOzone's options: steadfast iozone -h"),
+            // A good line may be none with a smaller size: a record no longer fits.
+            Ok(_) => sizes_suit(fields, line, &sizes),
+        }
     }
-    let [quick_size, risk_size] = sizes;
+    let [quick_size, risk_size, peers_size] = sizes;
+    let peers_scale = count(fields, "peers_scale", 1, 4096);
     let quick_scales_disks = fields.take("quick_scales_disks");
-    let (cuts, lying_cuts_per_4) = (fields.take("cuts"), fields.take("lying_cuts_per_4"));
-    if cuts.is_some_and(|cuts: u64| cuts > CUTS_MAX) {
-        fields.wrong("cuts", format!("more cuts than {CUTS_MAX}"), "");
-    }
-    let (speed_runs, speed_seconds) = (fields.take("speed_runs"), fields.take("speed_seconds"));
-    let (kernel_cuts, loss_cuts) = (fields.take("kernel_cuts"), fields.take("loss_cuts"));
-    let quick_cuts = fields.take("quick_cuts");
+    let cuts = |name| count(fields, name, 0, CUTS_MAX);
+    let optional = |name| fields.value(name).and_then(|_| cuts(name));
+    let (quick_cuts, kernel_cuts) = (optional("quick_cuts"), optional("kernel_cuts"));
+    let (cuts, loss_cuts) = (cuts("cuts"), cuts("loss_cuts"));
+    let lying_cuts_per_4 = count(fields, "lying_cuts_per_4", 0, 1000);
+    let speed_runs = count(fields, "speed_runs", 1, 1000);
+    let speed_seconds = number(fields, "speed_seconds", 0.01, 3600.0);
     Some(Workload {
         iozone: line,
         quick_size,
         quick_scales_disks: quick_scales_disks?,
         risk_size,
+        peers_size,
+        peers_scale: peers_scale?,
         files: match files {
             Some(spec) => Some(spec?),
             None => None,
@@ -281,6 +297,17 @@ fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         speed_seconds: speed_seconds?,
         lying_cuts_per_4: lying_cuts_per_4?,
     })
+}
+
+/// Notes the sizes with which the command line is none.
+fn sizes_suit(fields: &Fields<'_, '_>, line: &str, sizes: &[Option<String>; 3]) {
+    for (name, size) in SIZES.into_iter().zip(sizes) {
+        if let Some(text) = size.as_ref().filter(|text| size::parse(text).is_ok())
+            && let Err(e) = iozone_options(line, Some(text))
+        {
+            fields.wrong(name, e, "with the options of `iozone`");
+        }
+    }
 }
 
 /// A size in k, m, g, as IOzone takes it.
@@ -364,8 +391,14 @@ fn variant(
     }
     let (mkfs, mount) = (fields.take::<String>("mkfs"), fields.take::<String>("mount"));
     let kernel: Option<String> = fields.take("kernel");
+    let is_peer = kernel.is_some() && !with_files;
+    if is_peer && fields.value("run").is_some() {
+        fields.wrong("run", "a variant with `kernel` runs with --peers only", "leave `run` out");
+    }
     if let Some(kernel) = &kernel {
-        check_kernel(fields, kernel, disk.as_ref().and_then(|d| devices.get(d)), with_files);
+        let disk = disk.as_ref().and_then(|d| devices.get(d));
+        let journal = journal.as_ref().and_then(|j| devices.get(j));
+        check_kernel(fields, kernel, [disk, journal], with_files);
     } else {
         check_options(fields, mkfs.as_deref(), mount.as_deref());
     }
@@ -378,7 +411,7 @@ fn variant(
         kernel,
         mkfs: mkfs?,
         mount: mount?,
-        run: run?,
+        run: if is_peer { RunKind::Peer } else { run? },
     })
 }
 
@@ -395,23 +428,26 @@ fn device_name(fields: &Fields<'_, '_>, key: &str, devices: &Devices) -> Option<
 fn check_kernel(
     fields: &Fields<'_, '_>,
     kernel: &str,
-    disk: Option<&Option<ModelParams>>,
+    devices: [Option<&Option<ModelParams>>; 2],
     with_files: bool,
 ) {
-    if KernelFs::of_name(kernel).is_none() {
+    let known = KernelFs::of_name(kernel);
+    if known.is_none() {
         let help = did_you_mean(kernel, KernelFs::ALL.map(KernelFs::name));
         fields.wrong("kernel", format!("there is no file system of the kernel `{kernel}`"), help);
     }
-    if !with_files {
-        fields.wrong("kernel", "a variant with `kernel` needs workload.files", "");
-    }
     if fields.value("journal").is_some() {
-        fields.wrong("journal", "a variant with `kernel` has its journal on the disk", "");
+        if with_files {
+            let what = "with `files` a variant with `kernel` has its journal on the disk";
+            fields.wrong("journal", what, "");
+        } else if known.is_some_and(|fs| !fs.has_external_journal()) {
+            fields.wrong("journal", format!("`{kernel}` has no journal on another device"), "");
+        }
     }
-    if let Some(Some(disk)) = disk
-        && !disk.takes_time()
-    {
-        fields.wrong("disk", "a variant with `kernel` needs a disk that takes time", "");
+    for (key, device) in ["disk", "journal"].into_iter().zip(devices) {
+        if device.is_some_and(|d| d.as_ref().is_some_and(|d| !d.takes_time())) {
+            fields.wrong(key, "a variant with `kernel` needs devices that take time", "");
+        }
     }
 }
 

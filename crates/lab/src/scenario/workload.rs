@@ -16,6 +16,10 @@ pub struct Workload {
     pub quick_scales_disks: bool,
     /// File size (`-s`) of the recorded run whose power is cut.
     pub risk_size: Option<String>,
+    /// File size (`-s`) of the runs in real time beside the kernel's file systems.
+    pub peers_size: Option<String>,
+    /// For these the capacity of disks (`hdd`) is divided by this.
+    pub peers_scale: u64,
     /// The workload of files.
     pub files: Option<FilesSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.

@@ -13,10 +13,10 @@ mod tornado;
 
 use serde::Serialize;
 
+use crate::LabError;
 use crate::results::{Ratio, Row, ratios};
-use crate::run::{RunOptions, Watch, measure_each};
-use crate::scenario::Scenario;
-use crate::{LabError, size};
+use crate::run::{RunOptions, Watch, iozone_options, measure_each};
+use crate::scenario::{Scenario, did_you_mean};
 
 pub use drives::{Drive, drive, drives};
 pub use text::text;
@@ -104,10 +104,9 @@ pub fn run(
 ) -> Result<Sensitivity, LabError> {
     let mut scenario = scenario.clone();
     if let Some(text) = &options.size {
-        size::parse(text).map_err(|e| LabError::Scenario {
-            origin: "--size".into(),
-            what: format!("size '{text}': {e}"),
-        })?;
+        let line = scenario.workload.iozone.as_deref().unwrap_or_default();
+        iozone_options(line, Some(text))
+            .map_err(|what| LabError::Option { option: "--size", what })?;
         scenario.workload.quick_size = Some(text.clone());
     }
     let mut changes = changes::all(&scenario, options.full);
@@ -116,8 +115,15 @@ pub fn run(
         known.dedup();
         changes.retain(|(c, _)| c.part == *only || c.name() == *only);
         if changes.is_empty() {
-            let what = format!("'{only}' is no part and no parameter; known: {}", known.join(", "));
-            return Err(LabError::Scenario { origin: "--only".into(), what });
+            let parts = changes::all(&scenario, options.full).into_iter().map(|(c, _)| c.part);
+            let mut words: Vec<String> = parts.chain(known).collect();
+            words.sort();
+            words.dedup();
+            let near = did_you_mean(only, words.iter().map(String::as_str));
+            let near = if near.starts_with("known") { String::new() } else { format!(" {near}") };
+            let words = words.join(", ");
+            let what = format!("'{only}' is no part and no parameter.{near} Known: {words}");
+            return Err(LabError::Option { option: "--only", what });
         }
     }
     let variants = |part: &str| {

@@ -2,7 +2,7 @@
 
 use comfy_table::{Cell as Drawn, CellAlignment, Color, Table, presets};
 
-use super::{Grid, Heading, Line, grids};
+use super::{Choice, Grid, Heading, Line, grids};
 use crate::results::Results;
 
 /// How text is laid out.
@@ -27,14 +27,22 @@ impl Default for Layout {
 
 /// All tables of a run, and the notes.
 pub fn text(results: &Results, layout: Layout) -> String {
-    let mut out = heading_of(results, layout.width);
-    for grid in grids(results) {
+    chosen_text(results, layout, &Choice::default())
+}
+
+/// Tables of a run; of all tables with the heading and the notes.
+pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String {
+    let mut out = match choice.is_all() {
+        true => heading_of(results, layout.width),
+        false => String::new(),
+    };
+    for grid in choice.of(grids(results)) {
         for part in fitting(&grid.narrow(layout.wide), layout) {
             out.push_str(&part);
             out.push_str("\n\n");
         }
     }
-    for note in &results.notes {
+    for note in results.notes.iter().filter(|_| choice.is_all()) {
         let lines = wrapped(&format!("Note: {}", note.text), layout.width);
         let (red, plain) =
             if note.alarm && layout.coloured { ("\x1b[1;31m", "\x1b[0m") } else { ("", "") };
@@ -53,14 +61,23 @@ fn heading_of(results: &Results, width: usize) -> String {
         (true, false) => "REDUCED SIZE (--full runs the published one):",
     };
     lines.extend(wrapped(&format!("{size} {}", results.command), width));
+    if iozone && !results.full {
+        let told = match &results.full_size {
+            Some(full) => format!("Published size, where it differs: {}.", full.told()),
+            None => "Published size: not run.".into(),
+        };
+        lines.extend(wrapped(&told, width));
+    }
     if let Some(cut) = &results.risk_command {
         lines.extend(wrapped(&format!("Power cuts during: {cut}"), width));
     }
+    let ended = results.runs.iter().filter(|run| !run.is_empty()).count();
     let seeds = match &results.seeds[..] {
+        _ if results.partial && ended == 0 => "No part of the run had ended: no figures.".into(),
         [one] => format!("Seed {one}; --seeds N gives every figure its range."),
         [first, .., last] => format!(
-            "Seeds {first} to {last}: the median of {} runs, below it the least and the greatest.",
-            results.runs.len()
+            "Seeds {first} to {last}: the median of {ended} runs, below it the least and the \
+             greatest."
         ),
         [] => String::new(),
     };
@@ -172,4 +189,22 @@ pub fn terminal_width() -> Option<usize> {
     // The variable is what a user sets who wants it otherwise.
     let set = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     set.or_else(|| Table::new().width().map(usize::from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::{RunOptions, Watch, run_seeds};
+
+    #[test]
+    fn a_run_of_which_nothing_had_ended_has_no_median() {
+        let scenario = Scenario::find("nvram-journal").unwrap();
+        let watch = Watch { progress: &|_, _| (), stop: &true.into() };
+        let results = run_seeds(&scenario, &RunOptions::default(), &[1, 2], &watch).unwrap();
+        assert!(results.partial);
+        let text = text(&results, Layout::default());
+        assert!(text.contains("no figures") && !text.contains("median"), "{text}");
+        assert!(text.contains("PARTIAL"), "{text}");
+    }
 }

@@ -5,11 +5,11 @@ mod columns;
 mod layout;
 mod plain;
 
-use crate::results::{Figure, Results, Row, Run};
+use crate::results::{Figure, PeerRow, Results, Row, Run, Spread};
 
 pub use cell::{Cell, Unit};
 pub use columns::Column;
-pub use layout::{Layout, terminal_width, text};
+pub use layout::{Layout, chosen_text, terminal_width, text};
 pub use plain::{csv, markdown};
 
 /// A table: a name and a cell of each column in every line.
@@ -45,12 +45,16 @@ impl Grid {
     /// Without the columns that are shown with `--wide` only, and those in which nothing stands.
     #[must_use]
     pub fn narrow(&self, wide: bool) -> Grid {
-        let keep: Vec<bool> = (self.headings.iter().enumerate())
-            .map(|(i, h)| {
-                let filled = self.lines.iter().any(|l| l.cells[i].0 != Cell::None);
-                (wide || !h.wide) && filled
-            })
-            .collect();
+        let filled = |heading: &Heading| {
+            let column = self.headings.iter().position(|h| h == heading);
+            column.is_some_and(|i| self.lines.iter().any(|l| l.cells[i].0 != Cell::None))
+        };
+        self.with(|heading| (wide || !heading.wide) && filled(heading))
+    }
+
+    /// With some of its columns.
+    fn with(&self, keep: impl Fn(&Heading) -> bool) -> Grid {
+        let keep: Vec<bool> = self.headings.iter().map(keep).collect();
         let of = |line: &Line| Line { name: line.name.clone(), cells: kept(&line.cells, &keep) };
         Grid {
             title: self.title.clone(),
@@ -64,11 +68,44 @@ fn kept<T: Clone>(all: &[T], keep: &[bool]) -> Vec<T> {
     all.iter().zip(keep).filter(|(_, keep)| **keep).map(|(x, _)| x.clone()).collect()
 }
 
+/// Which tables and columns of a run are shown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Tables whose title contains one of these; all, if there are none.
+    pub tables: Vec<String>,
+    /// Columns that are called so, or so and more after a comma; all, if there are none.
+    pub columns: Vec<String>,
+}
+
+impl Choice {
+    /// Whether it is all of them.
+    pub fn is_all(&self) -> bool {
+        self.tables.is_empty() && self.columns.is_empty()
+    }
+
+    /// The chosen ones of these tables.
+    pub fn of(&self, grids: Vec<Grid>) -> Vec<Grid> {
+        let wanted = |title: &str| {
+            self.tables.is_empty() || self.tables.iter().any(|part| title.contains(part))
+        };
+        let called = |heading: &str, name: &str| {
+            heading.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(','))
+        };
+        let chosen = |heading: &Heading| {
+            self.columns.is_empty() || self.columns.iter().any(|n| called(&heading.text, n))
+        };
+        let tables = grids.into_iter().filter(|grid| wanted(&grid.title));
+        tables.map(|grid| grid.with(chosen)).filter(|g| !g.headings.is_empty()).collect()
+    }
+}
+
 /// The tables of a run, in the order in which they are told: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
     let all = [
         ratios(results),
         speeds(results),
+        peer_speeds(results),
+        peer_ratios(results),
         by_variant("speed", results, |run| &run.files, |f| &f.variant, columns::files),
         by_variant(
             "loss of the measured run",
@@ -209,6 +246,7 @@ fn ratios(results: &Results) -> Option<Grid> {
             figure: Box::new(move |run, test| find(run, test, variant, figure)),
         };
         columns.push(column(variant.into(), |r| Cell::of(r.ratio, Unit::Times)));
+        columns.extend(full_size(results, variant));
         let published = |r: &crate::results::Ratio| Cell::maybe(r.published_ratio, Unit::Times);
         columns.push(column(format!("{variant}, published"), published));
         columns.push(column(format!("{variant}, difference"), |r| {
@@ -217,6 +255,66 @@ fn ratios(results: &Results) -> Option<Grid> {
     }
     let title = format!("speed over '{baseline}', {}", size(results));
     Some(by_test(title, results, &columns))
+}
+
+/// A table with a line a test of the runs in real time beside the kernel's; its columns are the
+/// variants of which there is a figure.
+fn of_peers(
+    title: String,
+    results: &Results,
+    figure: fn(&PeerRow) -> Option<Cell>,
+) -> Option<Grid> {
+    let mut tests: Vec<&PeerRow> = Vec::new();
+    let mut headings: Vec<Heading> = Vec::new();
+    for row in &results.peers {
+        if !tests.iter().any(|t| t.test == row.test) {
+            tests.push(row);
+        }
+        let heading = Heading { text: row.variant.clone(), wide: false };
+        if figure(row).is_some() && !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    let cell = |test: &str, variant: &str| {
+        let row = results.peers.iter().find(|r| r.test == test && r.variant == variant);
+        (row.and_then(figure).unwrap_or(Cell::None), false)
+    };
+    let line = |row: &&PeerRow| Line {
+        name: label(results, &row.test),
+        cells: headings.iter().map(|h| cell(&row.test, &h.text)).collect(),
+    };
+    let lines: Vec<Line> = tests.iter().map(line).collect();
+    (!headings.is_empty()).then(|| Grid { title, headings: headings.clone(), lines })
+}
+
+/// MB/s by system calls, beside the kernel's file systems.
+fn peer_speeds(results: &Results) -> Option<Grid> {
+    of_peers("peers: MB/s by system calls, wall clock".into(), results, |r| {
+        Some(Cell::Number(r.kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(1)))
+    })
+}
+
+/// Their ratios.
+fn peer_ratios(results: &Results) -> Option<Grid> {
+    let title = "peers: speed over the same file system's internal journal, wall clock";
+    of_peers(title.into(), results, |r| Some(Cell::Number(r.ratio?, Unit::Times)))
+}
+
+/// The ratios at the published size, where they are others than here at a reduced one.
+fn full_size<'a>(results: &'a Results, variant: &'a str) -> Option<OfTest<'a>> {
+    let full = results.full_size.as_ref()?;
+    let here = move |test: &str| {
+        let ratios = results.runs.iter().flat_map(|run| &run.ratios);
+        let of_test = ratios.filter(|r| r.test == test && r.variant == variant);
+        Spread::of(&of_test.map(|r| r.ratio).collect::<Vec<_>>())
+    };
+    let other = move |test: &str| {
+        let (here, there) = (here(test), full.ratio(test, variant)?);
+        let shown = |s: Spread| Cell::of(s.median(), Unit::Times).text();
+        (shown(here) != shown(there)).then_some(Cell::Number(there, Unit::Times))
+    };
+    let figure: OfRun<'a> = Box::new(move |_, test| other(test).unwrap_or(Cell::None));
+    Some(OfTest { heading: format!("{variant}, full size"), wide: false, figure })
 }
 
 /// A table with a line a variant. A column that only some have is empty in the others.

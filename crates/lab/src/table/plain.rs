@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::cell::Cell;
-use super::grids;
+use super::{Choice, grids};
 use crate::results::Results;
 
-/// All tables as Markdown, the range of a figure behind it.
-pub fn markdown(results: &Results, wide: bool) -> String {
+/// Tables as Markdown, the range of a figure behind it; of all tables with the notes.
+pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {
     let mut out = String::new();
-    for grid in grids(results).iter().map(|g| g.narrow(wide)) {
+    for grid in choice.of(grids(results)).iter().map(|g| g.narrow(wide)) {
         let headings = grid.headings.iter().map(|h| escaped(&h.text));
         let _ = write!(out, "| {} |", escaped(&grid.title));
         headings.for_each(|h| {
@@ -29,7 +29,7 @@ pub fn markdown(results: &Results, wide: bool) -> String {
         }
         out.push('\n');
     }
-    for note in &results.notes {
+    for note in results.notes.iter().filter(|_| choice.is_all()) {
         let mark = if note.alarm { "**" } else { "" };
         let _ = writeln!(out, "* {mark}{}{mark}", note.text);
     }
@@ -40,11 +40,11 @@ fn escaped(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// All tables as one CSV table with a line a figure (RFC 4180): table, line, column, median, min,
+/// Tables as one CSV table with a line a figure (RFC 4180): table, line, column, median, min,
 /// max, runs, unit, and the words of what is no number.
-pub fn csv(results: &Results) -> String {
+pub fn csv(results: &Results, choice: &Choice) -> String {
     let mut out = String::from("table,row,column,median,min,max,runs,unit,text\r\n");
-    for grid in &grids(results) {
+    for grid in &choice.of(grids(results)) {
         for line in &grid.lines {
             for (heading, (cell, _)) in grid.headings.iter().zip(&line.cells) {
                 let figure = match cell {

@@ -1,6 +1,6 @@
 //! `steadfast lab`: runs scenarios and shows what came out.
 
-mod outputs;
+pub(crate) mod outputs;
 mod run;
 
 use std::io::Write;
@@ -13,16 +13,19 @@ use steadfast_lab::stack;
 
 use crate::Usage;
 use crate::cli::ListFormat;
+use crate::terminal::hanging;
 
-pub use run::run;
+pub use run::{run, show_again};
 
 /// Lists the scenarios that come with the program.
 pub fn list(out: &mut dyn Write) -> Result<()> {
     for s in Scenario::embedded() {
-        writeln!(out, "{}\n  {}\n  {}\n  variants:", s.name, s.title, s.about.trim())?;
+        writeln!(out, "{}", s.name)?;
+        write!(out, "{}{}", hanging("  ", &s.title), hanging("  ", s.about.trim()))?;
+        writeln!(out, "  variants:")?;
         let width = s.variants.iter().map(|v| v.name.len()).max().unwrap_or(0);
         for v in &s.variants {
-            writeln!(out, "    {:width$}  {}", v.name, v.label)?;
+            write!(out, "{}", hanging(&format!("    {:width$}  ", v.name), &v.label))?;
         }
     }
     Ok(())
@@ -61,6 +64,7 @@ pub fn find(name_or_file: &str) -> Result<Scenario, Usage> {
 /// Reads a scenario, makes and mounts the file systems of its variants; runs nothing.
 pub fn check(name_or_file: &str, out: &mut dyn Write) -> Result<()> {
     let scenario = find(name_or_file)?;
+    steadfast_lab::check(&scenario).map_err(|e| Usage(e.to_string()))?;
     let wrong: Vec<String> = scenario
         .variants
         .iter()

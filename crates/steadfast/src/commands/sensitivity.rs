@@ -4,11 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::sensitivity::{self, Options};
 use steadfast_lab::{LabError, Watch};
 
+use super::lab::outputs;
 use crate::Usage;
 use crate::cli::LabSensitivity;
 use crate::terminal::Progress;
@@ -22,9 +23,9 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
     let options = Options { full: args.full, size, seed: args.seed, only };
     // A file that cannot be written is told before minutes of work, not after.
     let to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    for path in args.json.iter().filter(|_| !to_stdout).chain(&args.svg) {
-        std::fs::write(path, "").with_context(|| format!("cannot write {}", path.display()))?;
-    }
+    let wanted =
+        [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];
+    let [json_file, svg_file] = outputs::tried(wanted, &args.scenario)?;
     let progress = Progress::start();
     let watch =
         Watch { progress: &|share, what| progress.set(share, what), stop: &AtomicBool::new(false) };
@@ -39,13 +40,12 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
         write!(out, "{json}")?;
     } else {
         write!(out, "{}", sensitivity::text(&found, figure))?;
-        if let Some(path) = &args.json {
-            std::fs::write(path, json)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+        if let Some(file) = json_file {
+            file.write(&json)?;
         }
     }
-    if let (Some(path), Some(svg)) = (&args.svg, sensitivity::svg(&found, figure)) {
-        std::fs::write(path, svg).with_context(|| format!("cannot write {}", path.display()))?;
+    if let (Some(file), Some(svg)) = (svg_file, sensitivity::svg(&found, figure)) {
+        file.write(&svg)?;
     }
     Ok(())
 }

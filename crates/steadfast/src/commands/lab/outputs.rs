@@ -1,13 +1,13 @@
 //! The files that a run writes: tried before the run, so that minutes are not lost to a misspelt
 //! path.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
 use crate::Usage;
-use crate::cli::LabRun;
 
 /// A file that can be written.
 pub struct Output {
@@ -16,9 +16,13 @@ pub struct Output {
 
 impl Output {
     /// Tries to open the file; what is there stays as it is, and what is not there is not made.
-    fn tried(path: &Path) -> Result<Output> {
+    fn tried(option: &str, path: &Path) -> Result<Output, Usage> {
+        if path == Path::new("-") {
+            let what = format!("{option} -: it is written to a file only; name one");
+            return Err(Usage(what));
+        }
         let is_new = fs::symlink_metadata(path).is_err();
-        let cannot = |e| Usage(format!("cannot write {}: {e}", path.display()));
+        let cannot = |e| Usage(format!("{option}: cannot write {}: {e}", path.display()));
         OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
         if is_new {
             fs::remove_file(path).map_err(cannot)?;
@@ -37,37 +41,90 @@ impl Output {
     }
 }
 
-/// What was asked for beside the tables.
-pub struct Outputs {
-    pub json: Option<Output>,
-    pub report: Option<Output>,
-    pub chart: Option<Output>,
-    /// A folder that is there and empty.
-    pub record: Option<PathBuf>,
+/// Tries the files that are asked for by these options. No two of them may be the same file, and
+/// none the one that is read.
+pub fn tried<const N: usize>(
+    wanted: [(&str, Option<&Path>); N],
+    input: &str,
+) -> Result<[Option<Output>; N], Usage> {
+    let named: Vec<(&str, &Path)> =
+        wanted.iter().filter_map(|(option, path)| Some((*option, (*path)?))).collect();
+    for (i, (option, path)) in named.iter().enumerate() {
+        if is_same(path, Path::new(input)) {
+            let what = format!("{option} {}: that is the scenario's own file", path.display());
+            return Err(Usage(what));
+        }
+        if let Some((other, _)) = named[..i].iter().find(|(_, other)| is_same(path, other)) {
+            let what = format!("{other} and {option} name the same file, {}", path.display());
+            return Err(Usage(what));
+        }
+    }
+    let mut outputs = [const { None }; N];
+    for (output, (option, path)) in outputs.iter_mut().zip(wanted) {
+        *output = path.map(|path| Output::tried(option, path)).transpose()?;
+    }
+    Ok(outputs)
 }
 
-impl Outputs {
-    /// Tries all of them.
-    pub fn tried(args: &LabRun) -> Result<Outputs> {
-        let file = |path: &Option<PathBuf>| path.as_deref().map(Output::tried).transpose();
-        Ok(Outputs {
-            json: file(&args.json.clone().filter(|path| path != Path::new("-")))?,
-            report: file(&args.report)?,
-            chart: file(&args.chart)?,
-            record: args.record.as_deref().map(folder).transpose()?,
+/// Whether two paths lead to one file, which need not be there.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let place = |path: &Path| -> Option<PathBuf> {
+        path.canonicalize().ok().or_else(|| {
+            let parent = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+            Some(parent.canonicalize().ok()?.join(path.file_name()?))
         })
+    };
+    let inode = |path: &Path| {
+        use std::os::unix::fs::MetadataExt;
+        fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))
+    };
+    let same_place = place(a).is_some_and(|a| Some(a) == place(b));
+    // Hard links.
+    same_place || inode(a).is_some_and(|a| Some(a) == inode(b))
+}
+
+/// A folder for recordings.
+pub struct Folder {
+    path: PathBuf,
+    is_new: bool,
+}
+
+impl Folder {
+    /// Makes the folder if it is not there. It must be empty: rows of two runs must not mix.
+    pub fn tried(path: &Path) -> Result<Folder, Usage> {
+        let cannot =
+            |e: std::io::Error| Usage(format!("--record: cannot write to {}: {e}", path.display()));
+        let is_new = fs::symlink_metadata(path).is_err();
+        fs::create_dir_all(path).map_err(cannot)?;
+        if fs::read_dir(path).map_err(cannot)?.next().is_some() {
+            let shown = path.display();
+            let what = format!("--record {shown}: the folder is not empty; name a new one");
+            return Err(Usage(what));
+        }
+        let probe = path.join(".probe");
+        File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(cannot)?;
+        Ok(Folder { path: path.into(), is_new })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// After the run: what there is, in words. A folder that was made for nothing goes.
+    pub fn end(&self) -> String {
+        let shown = self.path.display();
+        let is_empty = fs::read_dir(&self.path).is_ok_and(|mut names| names.next().is_none());
+        if !is_empty {
+            return format!("Recordings: {shown}");
+        }
+        let gone = self.is_new && fs::remove_dir(&self.path).is_ok();
+        let left = if gone { "is not there" } else { "is empty" };
+        format!("Nothing was recorded, {shown} {left}: no run that is cut had begun")
     }
 }
 
-/// Makes the folder if it is not there. It must be empty: rows of two runs must not mix.
-fn folder(path: &Path) -> Result<PathBuf> {
-    let cannot = |e: std::io::Error| Usage(format!("cannot write to {}: {e}", path.display()));
-    fs::create_dir_all(path).map_err(cannot)?;
-    if fs::read_dir(path).map_err(cannot)?.next().is_some() {
-        let what = format!("--record {}: the folder is not empty; name a new one", path.display());
-        return Err(Usage(what).into());
-    }
-    let probe = path.join(".probe");
-    File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(cannot)?;
-    Ok(path.into())
+/// The file of an option that may also be `-`, the standard output.
+pub fn unless_stdout(path: Option<&PathBuf>) -> Option<&Path> {
+    path.map(PathBuf::as_path).filter(|path| path.as_os_str() != OsStr::new("-"))
 }

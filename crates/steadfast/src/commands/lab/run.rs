@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
-use steadfast_lab::table::{self, Layout};
+use steadfast_lab::table::{self, Choice, Layout};
 use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
 
-use super::outputs::Outputs;
-use crate::cli::{LabRun, TableFormat};
+use super::outputs::{self, Folder, Output};
+use crate::cli::{LabRun, LabShow, TableFormat, TableLooks};
 use crate::terminal::{self, Progress};
 use crate::{Outcome, Usage};
 
@@ -27,24 +27,40 @@ const INTERRUPTED: u8 = 130;
 pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
     let scenario = super::find(&args.scenario)?;
     let seeds = seeds(args)?;
-    let outputs = Outputs::tried(args)?;
+    let wanted = [
+        ("--json", outputs::unless_stdout(args.json.as_ref())),
+        ("--report", args.report.as_deref()),
+        ("--chart", args.chart.as_deref()),
+    ];
+    let outputs = outputs::tried(wanted, &args.scenario)?;
+    let record = args.record.as_deref().map(Folder::tried).transpose()?;
     let options = RunOptions {
         full: args.full,
         cuts: args.cuts,
         seed: args.seed,
-        record: outputs.record.clone(),
+        peers: args.peers,
+        record: record.as_ref().map(|folder| folder.path().to_owned()),
     };
     let stop = stop_on_signals()?;
     let progress = Progress::start();
     let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
     let results = run_seeds(&scenario, &options, &seeds, &watch);
     progress.finish();
+    let recorded = record.map(|folder| folder.end());
     let results = results.map_err(|e| match e {
         LabError::Variant { .. } => anyhow::Error::new(e),
         e => Usage(e.to_string()).into(),
     })?;
-    show(args, &results, out)?;
+    if args.json.as_deref() == Some(Path::new("-")) {
+        write!(out, "{}", summary::json(&results)?)?;
+    } else {
+        show(&results, &args.looks, &Choice::default(), out)?;
+        if args.looks.format == TableFormat::Text {
+            tell_findings(args, &results, out)?;
+        }
+    }
     write(&outputs, &results)?;
+    recorded.iter().for_each(|what| terminal::note(what));
     Ok(match results.partial {
         true => Outcome::Told(INTERRUPTED),
         false if unexpected_loss(&results) => Outcome::Problem,
@@ -75,45 +91,52 @@ fn stop_on_signals() -> Result<Arc<AtomicBool>> {
 }
 
 /// Prints what was found in the format that was asked for.
-fn show(args: &LabRun, results: &Results, out: &mut dyn Write) -> Result<()> {
-    let json_to_stdout = args.json.as_deref() == Some(Path::new("-"));
-    match args.format {
-        _ if json_to_stdout => write!(out, "{}", summary::json(results)?)?,
-        TableFormat::Json => write!(out, "{}", summary::json(results)?)?,
-        TableFormat::Csv => write!(out, "{}", table::csv(results))?,
-        TableFormat::Markdown => write!(out, "{}", table::markdown(results, args.wide))?,
-        TableFormat::Text => {
-            write!(out, "{}", table::text(results, layout(args)))?;
-            tell_findings(args, results, out)?;
-        }
+fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Write) -> Result<()> {
+    let text = match looks.format {
+        TableFormat::Json => summary::json(results)?,
+        TableFormat::Csv => table::csv(results, choice),
+        TableFormat::Markdown => table::markdown(results, looks.wide, choice),
+        TableFormat::Text => table::chosen_text(results, layout(looks), choice),
+    };
+    Ok(write!(out, "{text}")?)
+}
+
+/// Shows results again that `lab run --json` has written.
+pub fn show_again(args: &LabShow, out: &mut dyn Write) -> Result<()> {
+    let file = args.file.display();
+    let json = std::fs::read_to_string(&args.file).map_err(|e| Usage(format!("{file}: {e}")))?;
+    let results = Results::read(&json).map_err(|what| Usage(format!("{file}: {what}")))?;
+    let choice = Choice { tables: args.tables.clone(), columns: args.columns.clone() };
+    if choice.of(table::grids(&results)).is_empty() {
+        let titles = table::grids(&results).into_iter().map(|grid| format!("'{}'", grid.title));
+        let known = titles.collect::<Vec<_>>().join(", ");
+        let what = format!("{file}: nothing is called so; the tables are {known}");
+        return Err(Usage(what).into());
     }
-    Ok(())
+    show(&results, &args.looks, &choice, out)
 }
 
 /// For the terminal, or 80 columns of ASCII for whatever else reads.
-fn layout(args: &LabRun) -> Layout {
+fn layout(looks: &TableLooks) -> Layout {
     let terminal = std::io::stdout().is_terminal();
     Layout {
         width: table::terminal_width().filter(|_| terminal).unwrap_or(80).max(40),
         drawn: terminal,
         coloured: terminal && std::env::var_os("NO_COLOR").is_none(),
-        wide: args.wide,
+        wide: looks.wide,
     }
 }
 
-fn write(outputs: &Outputs, results: &Results) -> Result<()> {
-    if let Some(json) = &outputs.json {
+fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Result<()> {
+    if let Some(json) = json {
         json.write(&summary::json(results)?)?;
     }
-    if let Some(html) = &outputs.report {
+    if let Some(html) = report {
         html.write(&report::html(results))?;
         terminal::note(&format!("Report: {}", html.path().display()));
     }
-    if let Some(chart) = &outputs.chart {
+    if let Some(chart) = chart {
         chart.write(&report::chart_svg(results))?;
-    }
-    if let Some(folder) = &outputs.record {
-        terminal::note(&format!("Recordings: {}", folder.display()));
     }
     Ok(())
 }

@@ -1,0 +1,164 @@
+//! Results that were kept: read again from their JSON, and those that come with the program.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Ratio, Results, Spread, VERSION};
+use crate::scenario::Scenario;
+
+include!(concat!(env!("OUT_DIR"), "/stored.rs"));
+
+impl Results {
+    /// Reads the document that `lab run --json` writes.
+    ///
+    /// # Errors
+    /// It is no such document, or of another version, in words.
+    pub fn read(json: &str) -> Result<Results, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: String,
+            version: u32,
+        }
+        let head: Head = serde_json::from_str(json)
+            .map_err(|e| format!("these are no results of lab run --json: {e}"))?;
+        if head.format != "steadfast-lab" {
+            return Err(format!("its format is '{}', not steadfast-lab", head.format));
+        }
+        if head.version != VERSION {
+            return Err(format!("version {} of the layout; read is {VERSION}", head.version));
+        }
+        let results: Results = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        match results.runs.is_empty() {
+            true => Err("it has no run".into()),
+            false => Ok(results),
+        }
+    }
+}
+
+/// The ratios at the published size, as they come with the program: to stand beside those of a
+/// reduced one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FullSize {
+    /// Version of the program that found them.
+    pub program: String,
+    /// When, if that is known.
+    pub day: Option<String>,
+    /// With which seeds.
+    pub seeds: Vec<u64>,
+    /// Each over the seeds.
+    pub ratios: Vec<FullRatio>,
+}
+
+/// A [`Ratio`] at the published size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FullRatio {
+    /// The test.
+    pub test: String,
+    /// Variant's name.
+    pub variant: String,
+    /// Variant over baseline.
+    pub ratio: Spread,
+}
+
+impl FullSize {
+    /// What comes with the program for a scenario of it: `None` if it was not run, or the scenario
+    /// has been changed.
+    pub fn of(scenario: &Scenario) -> Option<FullSize> {
+        let own = Scenario::find_own(&scenario.name)?;
+        if own != *scenario {
+            return None;
+        }
+        // What an older program stored is not read, and is as if it had not been run.
+        let stored = STORED.iter().filter_map(|json| Results::read(json).ok());
+        let mut full = stored.filter(|r| r.scenario == scenario.name && r.full && !r.partial);
+        full.next().map(|results| FullSize::from_results(&results))
+    }
+
+    fn from_results(results: &Results) -> FullSize {
+        let all = || results.runs.iter().flat_map(|run| &run.ratios);
+        let mut ratios: Vec<FullRatio> = Vec::new();
+        for Ratio { test, variant, .. } in all() {
+            if ratios.iter().any(|r| r.test == *test && r.variant == *variant) {
+                continue;
+            }
+            let same = all().filter(|r| r.test == *test && r.variant == *variant);
+            let values: Vec<f64> = same.map(|r| r.ratio).collect();
+            let (test, variant) = (test.clone(), variant.clone());
+            ratios.push(FullRatio { test, variant, ratio: Spread::of(&values) });
+        }
+        FullSize {
+            program: results.program.to_string(),
+            day: results.day.clone(),
+            seeds: results.seeds.clone(),
+            ratios,
+        }
+    }
+
+    /// The ratio of a test and variant.
+    pub fn ratio(&self, test: &str, variant: &str) -> Option<Spread> {
+        self.ratios.iter().find(|r| r.test == test && r.variant == variant).map(|r| r.ratio)
+    }
+
+    /// By what it was found, in words.
+    pub fn told(&self) -> String {
+        let of = match self.seeds.len() {
+            1 => "one seed".into(),
+            n => format!("the median of {n} seeds"),
+        };
+        let day = self.day.as_ref().map_or(String::new(), |day| format!(" on {day}"));
+        format!("by steadfast {}{day}, {of}", self.program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::summary::json;
+    use crate::table::{Layout, text};
+    use crate::{RunOptions, Watch, run_seeds};
+
+    fn results(scenario: &Scenario) -> Results {
+        let options = RunOptions { cuts: Some(2), ..RunOptions::default() };
+        let watch = Watch { progress: &|_, _| (), stop: &false.into() };
+        run_seeds(scenario, &options, &[1, 2], &watch).unwrap()
+    }
+
+    #[test]
+    fn results_are_read_as_they_were_written_and_stand_beside_others() {
+        let mut scenario = Scenario::find("nvram-journal").unwrap();
+        scenario.variants.retain(|v| ["internal", "external"].contains(&v.name.as_str()));
+        scenario.workload.quick_size = Some("1m".into());
+        scenario.workload.quick_scales_disks = false;
+        scenario.workload.risk_size = Some("512k".into());
+        let mut reduced = results(&scenario);
+        let written = json(&reduced).unwrap();
+        // (A figure's last bit may be lost on the way through decimals.)
+        assert_eq!(Results::read(&written).unwrap().runs[1].risk, reduced.runs[1].risk);
+        let layout = Layout::default();
+        assert_eq!(text(&Results::read(&written).unwrap(), layout), text(&reduced, layout));
+        // A changed scenario has no figures of the published size with the program.
+        assert_eq!(reduced.full_size, None);
+        assert!(text(&reduced, layout).contains("Published size: not run."));
+
+        let day = written.replacen("\"full\"", "\"day\": \"2026-01-02\",\n  \"full\"", 1);
+        let mut full = FullSize::from_results(&Results::read(&day).unwrap());
+        full.ratios[0].ratio = Spread::of(&[1.25, 2.5, 2.25]);
+        reduced.full_size = Some(full);
+        let told = text(&reduced, layout);
+        assert!(told.contains("on 2026-01-02, the median of 2 seeds"), "{told}");
+        // Of one test it differs: the column is there, and only that figure.
+        let heading = told.lines().filter(|line| line.contains("full size")).count();
+        assert_eq!((heading, told.matches("2.25x").count()), (1, 1), "{told}");
+        assert!(told.contains("1.25x..2.50x"), "{told}");
+    }
+
+    #[test]
+    fn what_is_stored_is_read() {
+        for json in STORED {
+            Results::read(json).unwrap();
+        }
+        let refused = |text: &str| Results::read(text).unwrap_err();
+        assert!(refused("{}").contains("no results"), "{}", refused("{}"));
+        let other = "{\"format\": \"steadfast-lab\", \"version\": 2}";
+        assert!(refused(other).contains("version 2"), "{}", refused(other));
+    }
+}

@@ -1,0 +1,207 @@
+//! The kernel's ext4 under the scenario's benchmark, and ours beside it: in real time, on the same
+//! modelled devices.
+//!
+//! The main comparison is in virtual time, where the kernel cannot be. Here both are mounted, the
+//! kernel's on a loop device over the model, ours by FUSE on the same kind of loop device, and run
+//! by turns, beginning with another each time. The files are small and the disks scaled down, or it
+//! would take hours; and IOzone does not rest for two seconds after each test.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use steadfast_bench::iozone::{self, Surroundings};
+use steadfast_crash::ledger::Ledger;
+use steadfast_crash::risk::{Peer, Ran, Speed, Workload};
+use steadfast_devices::filter::record::RecordLog;
+use steadfast_peers::KernelFs;
+use steadfast_vfs::FileSystem;
+
+use super::real::{Used, failed, load, ours, peer};
+use super::{Setting, Watch, benchmark, iozone_options};
+use crate::LabError;
+use crate::results::{Note, Path, PeerRow, Row, Spread};
+use crate::scenario::{RunKind, Scenario, Variant};
+
+/// How long IOzone rests after each test, instead of two seconds.
+const SETTLE_MS: u64 = 100;
+
+/// What the runs of the peers brought.
+#[derive(Default)]
+pub(super) struct Peers {
+    pub rows: Vec<PeerRow>,
+    pub notes: Vec<Note>,
+}
+
+/// Looks whether the peers that were asked for can be run.
+pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
+    let wrong = |what: String| LabError::Option { option: "--peers", what };
+    let kernels = || scenario.variants.iter().filter(|v| v.run == RunKind::Peer);
+    if kernels().next().is_none() {
+        let what =
+            "it is for scenarios with `iozone` and variants of the kernel's beside it".into();
+        return Err(wrong(what));
+    }
+    for kernel in kernels().filter_map(|v| v.kernel.as_deref()) {
+        let known = KernelFs::of_name(kernel).ok_or_else(|| wrong(format!("'{kernel}'")))?;
+        known.available().map_err(|e| wrong(e.to_string()))?;
+    }
+    for (name, device) in scaled(scenario).devices {
+        let scale = scenario.workload.peers_scale;
+        device.check().map_err(|e| wrong(format!("'{name}' at 1/{scale} of its size: {e}")))?;
+    }
+    Ok(())
+}
+
+/// Runs the kernel's variants, and those of ours that have the same devices and mount options, by
+/// turns. Whoever watches may stop it between two runs.
+pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, LabError> {
+    if !setting.options.peers {
+        return Ok(Peers::default());
+    }
+    let scenario = scaled(&setting.scenario);
+    let iozone = workload(&setting.scenario)?;
+    let sides = sides(&scenario);
+    let before = load();
+    let runs = scenario.workload.speed_runs as usize;
+    let mut rows: BTreeMap<(usize, usize), Vec<Row>> = BTreeMap::new();
+    for turn in 0..runs {
+        for i in 0..sides.len() {
+            if watch.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let side = (i + turn) % sides.len();
+            let v = sides[side];
+            let share = (turn * sides.len() + i) as f64 / (runs * sides.len()) as f64;
+            (watch.progress)(share, &format!("{}: {} in real time", v.name, path_of(v).name()));
+            let ran = one(setting, &scenario, &iozone, v).map_err(failed(v))?;
+            rows.insert((side, turn), ran);
+        }
+    }
+    let note = format!(
+        "Peers: {runs} runs of each by turns, in real time, all mounted: `{}` with a rest of \
+         {SETTLE_MS} ms after each test, on disks of 1/{} of their capacity. The machine's load \
+         (tasks that wanted to run, over a minute) was {before} before and {} after.",
+        iozone.command_line,
+        scenario.workload.peers_scale,
+        load()
+    );
+    Ok(Peers { rows: told(&sides, runs, &rows), notes: vec![Note::remark(note)] })
+}
+
+/// The scenario with its disks scaled down.
+fn scaled(scenario: &Scenario) -> Scenario {
+    let mut scaled = scenario.clone();
+    for device in scaled.devices.values_mut() {
+        *device = device.scaled(1, scenario.workload.peers_scale);
+    }
+    scaled
+}
+
+/// The benchmark at the size of the peers.
+fn workload(scenario: &Scenario) -> Result<iozone::Options, LabError> {
+    let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+    let line = scenario.workload.iozone.as_deref().unwrap_or_default();
+    let size = scenario.workload.peers_size.as_deref();
+    let mut options = iozone_options(line, size).map_err(wrong)?;
+    options.settle_ms = SETTLE_MS;
+    Ok(options)
+}
+
+/// The variants of the kernel's, each after ours on the same devices with the same options.
+fn sides(scenario: &Scenario) -> Vec<&Variant> {
+    let variants = || scenario.variants.iter();
+    let same = |a: &Variant, b: &Variant| {
+        (&a.disk, &a.journal, &a.mount) == (&b.disk, &b.journal, &b.mount)
+    };
+    let kernels: Vec<&Variant> = variants().filter(|v| v.run == RunKind::Peer).collect();
+    let ours = variants().filter(|v| v.run.speed() && kernels.iter().any(|k| same(k, v)));
+    ours.chain(kernels.iter().copied()).collect()
+}
+
+fn path_of(variant: &Variant) -> Path {
+    if variant.kernel.is_some() { Path::Kernel } else { Path::Fuse }
+}
+
+/// One run of one variant.
+fn one(
+    setting: &Setting,
+    scenario: &Scenario,
+    iozone: &iozone::Options,
+    variant: &Variant,
+) -> Result<Vec<Row>, String> {
+    let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
+    match variant.kernel {
+        Some(_) => peer(scenario, variant, Used::Zeros)?.record(&run).map(drop)?,
+        None => {
+            let memory = setting.page_cache_bytes(iozone);
+            ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros)).map(drop)?;
+        }
+    }
+    let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tests = found.iter().flat_map(|results| &results.runs).flat_map(|r| &r.tests);
+    Ok(tests.filter_map(|t| benchmark::row(scenario, variant, t)).collect())
+}
+
+/// The benchmark as a workload that keeps what it has measured. Nothing is cut.
+struct Benchmark {
+    iozone: iozone::Options,
+    found: Mutex<Option<iozone::Results>>,
+}
+
+impl Workload for Benchmark {
+    fn run(
+        &self,
+        fs: &Arc<dyn FileSystem>,
+        log: &RecordLog,
+        _begin: &mut dyn FnMut() -> Result<(), String>,
+    ) -> Result<Ran, String> {
+        // Nothing of it is cut: what the devices are asked need not be kept.
+        log.pause(true);
+        let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
+        let results = iozone::run(Arc::clone(fs), "", &self.iozone, &surroundings, None)
+            .map_err(|e| e.to_string())?;
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
+        Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default() })
+    }
+}
+
+/// A row a test and variant: the speed over the runs, and run by run that over the first variant of
+/// the same file system.
+fn told(
+    sides: &[&Variant],
+    runs: usize,
+    rows: &BTreeMap<(usize, usize), Vec<Row>>,
+) -> Vec<PeerRow> {
+    let of = |side: usize, turn: usize, test: &str| -> Option<f64> {
+        let rows = rows.get(&(side, turn))?;
+        rows.iter().find(|r| r.test == test).map(|r| r.kb_per_s)
+    };
+    let mut tests: Vec<&Row> = Vec::new();
+    for row in rows.values().flatten() {
+        if !tests.iter().any(|t| t.test == row.test) {
+            tests.push(row);
+        }
+    }
+    let mut told = Vec::new();
+    for Row { test, figure, .. } in tests {
+        for (side, v) in sides.iter().enumerate() {
+            let first = sides.iter().position(|s| s.kernel.is_some() == v.kernel.is_some());
+            let first = first.unwrap_or(side);
+            let speeds: Vec<f64> = (0..runs).filter_map(|turn| of(side, turn, test)).collect();
+            let ratios: Vec<f64> = (0..runs)
+                .filter_map(|turn| Some(of(side, turn, test)? / of(first, turn, test)?))
+                .collect();
+            told.push(PeerRow {
+                test: test.clone(),
+                variant: v.name.clone(),
+                figure: *figure,
+                path: path_of(v),
+                kb_per_s: Spread::of(&speeds),
+                baseline: sides[first].name.clone(),
+                ratio: (first != side).then(|| Spread::of(&ratios)),
+            });
+        }
+    }
+    told
+}

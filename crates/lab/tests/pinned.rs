@@ -1,0 +1,97 @@
+//! The headline scenario at a small size, with two seeds: every ratio and every figure of the data
+//! loss stands in pinned.jsonl, a row a line. A change of a figure must be made on purpose:
+//! `STEADFAST_PIN=1 cargo test -p steadfast-lab --test pinned` writes the file anew.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use steadfast_devices::model::ModelParams;
+use steadfast_lab::results::Run;
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::{RunOptions, Watch, run_seeds};
+
+/// The scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks of 3 GB.
+fn small() -> Scenario {
+    let mut scenario = Scenario::find("nvram-journal").unwrap();
+    scenario.workload.quick_size = Some("2m".into());
+    // At this size a scale model would have no room for the journal.
+    scenario.workload.quick_scales_disks = false;
+    for device in scenario.devices.values_mut() {
+        if let ModelParams::Hdd(disk) = device {
+            disk.sectors = 6_000_000;
+        }
+    }
+    scenario.workload.risk_size = Some("1m".into());
+    scenario
+}
+
+/// The rows of a run, as text: without the words, without what depends on whether e2fsck is
+/// installed, and numbers to six digits, more than any table shows.
+fn rows(run: &Run) -> Vec<String> {
+    let mut lines = Vec::new();
+    let arrays = [
+        ("ratio", serde_json::to_value(&run.ratios).unwrap()),
+        ("risk", serde_json::to_value(&run.risk).unwrap()),
+        ("loss", serde_json::to_value(&run.loss).unwrap()),
+    ];
+    for (of, rows) in arrays {
+        for row in rows.as_array().unwrap() {
+            let mut line =
+                Map::from_iter([("seed".into(), json!(run.seed)), ("of".into(), of.into())]);
+            let fields = row.as_object().unwrap().iter();
+            let kept =
+                fields.filter(|(name, _)| !name.starts_with("e2fsck") && *name != "findings");
+            line.extend(kept.map(|(name, value)| (name.clone(), rounded(value))));
+            lines.push(Value::Object(line).to_string());
+        }
+    }
+    lines
+}
+
+fn rounded(value: &Value) -> Value {
+    match value {
+        Value::Number(n) if n.is_f64() => {
+            format!("{:.5e}", n.as_f64().unwrap()).parse::<f64>().unwrap().into()
+        }
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(k, v)| (k.clone(), rounded(v))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+fn figures() -> Vec<String> {
+    let options = RunOptions { cuts: Some(12), ..RunOptions::default() };
+    let watch = Watch { progress: &|_, _| (), stop: &false.into() };
+    let results = run_seeds(&small(), &options, &[1, 2], &watch).unwrap();
+    assert!(!results.partial && results.runs.len() == 2);
+    // Another seed is another run: the pin would not see it if nothing depended on the seed.
+    assert_ne!(results.runs[0].risk, results.runs[1].risk);
+    assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
+    results.runs.iter().flat_map(rows).collect()
+}
+
+#[test]
+fn no_figure_changes_by_accident() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned.jsonl");
+    let found = figures();
+    if std::env::var_os("STEADFAST_PIN").is_some() {
+        std::fs::write(&path, found.join("\n") + "\n").unwrap();
+        return;
+    }
+    let pinned = std::fs::read_to_string(&path).unwrap();
+    let pinned: Vec<&str> = pinned.lines().collect();
+    let changed: Vec<String> = (pinned.iter().zip(&found))
+        .filter(|(a, b)| **a != b.as_str())
+        .map(|(a, b)| format!("was {a}\nis  {b}"))
+        .collect();
+    assert!(
+        changed.is_empty() && pinned.len() == found.len(),
+        "{} rows changed, {} are now {}; if on purpose: STEADFAST_PIN=1 cargo test -p \
+         steadfast-lab --test pinned, then cargo xtask tables\n{}",
+        changed.len(),
+        pinned.len(),
+        found.len(),
+        changed.join("\n")
+    );
+}

@@ -43,7 +43,7 @@ fn the_kernels_ext4_runs_beside_ours_by_turns() {
     // In virtual time the kernel's take no part.
     assert!(results.only().rows.iter().all(|r| !r.variant.starts_with("kernel")));
     let told = text(&results, Layout::default());
-    assert!(told.contains("by system calls") && told.contains("load"), "{told}");
+    assert!(told.contains("peers: MB/s by") && told.contains("machine's load"), "{told}");
     assert!(told.lines().all(|line| line.len() <= 80), "{told}");
 }
 

@@ -228,7 +228,8 @@ fn hdparm_prints_the_published_form() {
     let text = run("-Tt --stack nvram-journal card");
     assert_eq!(text, run("-Tt --stack nvram-journal card"));
     // As printed on a real loop device by hdparm 9.65.
-    let theirs = "\n/dev/loop0:\n Timing cached reads:   17574 MB in  2.00 seconds = 8805.52 MB/sec\n \
+    let theirs = "\n/dev/loop0:\n \
+                  Timing cached reads:   17574 MB in  2.00 seconds = 8805.52 MB/sec\n \
                   Timing buffered disk reads: 1010 MB in  3.00 seconds = 336.37 MB/sec\n";
     assert_eq!(form(&text).replace("card", "/dev/loop9"), form(theirs), "{text}");
     assert!(text.contains(" 256 MB in "), "{text}");

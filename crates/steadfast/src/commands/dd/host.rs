@@ -25,12 +25,15 @@ fn errno(e: rustix::io::Errno) -> Errno {
 /// What could not be opened, and why, in dd's words.
 pub type NotOpened = String;
 
+/// rustix has O_SYNC's value by this name.
+const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+
 fn open_flags(flags: Flags) -> OFlags {
     let pairs = [
         (Flags::APPEND, OFlags::APPEND),
         (Flags::DIRECT, OFlags::DIRECT),
         (Flags::DIRECTORY, OFlags::DIRECTORY),
-        (Flags::DSYNC, OFlags::DSYNC),
+        (Flags::DSYNC, O_DSYNC),
         (Flags::SYNC, OFlags::SYNC),
         (Flags::NOATIME, OFlags::NOATIME),
         (Flags::NONBLOCK, OFlags::NONBLOCK),
@@ -241,5 +244,17 @@ impl Sink for HostEnd {
 
     fn forget(&mut self, all: bool) -> Result<(), Errno> {
         self.let_go(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dsync_is_less_than_sync() {
+        let (dsync, sync) = (open_flags(Flags::DSYNC), open_flags(Flags::SYNC));
+        assert_eq!(dsync.bits(), libc::O_DSYNC as u32);
+        assert!(sync.contains(dsync) && sync != dsync);
     }
 }

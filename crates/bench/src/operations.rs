@@ -51,7 +51,7 @@ impl Row {
 }
 
 /// Processor time of all threads of this process that are still there.
-fn cpu_used() -> Option<Duration> {
+pub(crate) fn cpu_used() -> Option<Duration> {
     let threads = std::fs::read_dir("/proc/self/task").ok()?;
     let used = threads.flatten().filter_map(|thread| {
         let stat = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;

@@ -316,6 +316,9 @@ pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::O
         replace_size(&mut words, text);
     }
     match iozone::parse(&words) {
+        Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => {
+            Err("workload.iozone: a scenario runs throughput mode: give -t".into())
+        }
         Ok(iozone::Parsed::Run(options)) => Ok(*options),
         Ok(_) => Err("workload.iozone asks for help instead of a run".into()),
         Err(e) => Err(match size {

@@ -33,7 +33,7 @@ pub enum Command {
     /// Run and compare storage variants
     #[command(subcommand)]
     Lab(Lab),
-    /// Run IOzone's throughput tests, with IOzone's own options
+    /// Run IOzone's tests, with IOzone's own options
     #[command(disable_help_flag = true, after_help = "See `steadfast iozone -h`.")]
     Iozone {
         /// IOzone's options

@@ -160,7 +160,7 @@ fn misuse_and_damage_have_their_own_statuses() {
     assert!(d.bad("put disk.img missing.txt /x", 2).contains("missing.txt"));
     d.bad("frobnicate", 2);
     assert!(d.bad("lab run no-such-scenario", 2).contains("nvram-journal"));
-    assert!(d.bad("iozone -a", 2).contains("-a"));
+    assert!(d.bad("iozone -a -t 2", 2).contains("-a"));
     // Damage: exit 1, a line a finding, and the image unchanged.
     let path = d.path().join("disk.img");
     let mut bytes = std::fs::read(&path).unwrap();

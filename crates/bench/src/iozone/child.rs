@@ -15,16 +15,17 @@ use steadfast_vfs::{Attr, Fh, FileType, FsError, NewNode, OpenFlags, path};
 use super::data::FileData;
 use super::engine::{Bench, Round, RunError};
 use super::latency::{Latencies, Operation};
+use super::matrix::LatencyLine;
 use super::observer::{Action, Call};
 use super::plan::{self, Opening, Order, Role, Wall};
 use super::stonewall::{Score, Tally};
 
 /// Processor time of a system call apart from what the file system does: entry, exit, finding
 /// the file, checking the buffer. Declared in the simulation; real calls take their own.
-const SYSCALL: Duration = Duration::from_micros(1);
+pub(super) const SYSCALL: Duration = Duration::from_micros(1);
 
 /// Mode of IOzone's files.
-const MODE: u16 = 0o640;
+pub(super) const MODE: u16 = 0o640;
 
 /// What a child has to show for a test.
 pub(super) struct Outcome {
@@ -32,6 +33,8 @@ pub(super) struct Outcome {
     pub(super) score: Score,
     pub(super) stopped: bool,
     pub(super) latencies: Latencies,
+    /// Each operation, for -Q.
+    pub(super) operations: Vec<LatencyLine>,
 }
 
 /// Runs child `number` through a test.
@@ -54,6 +57,7 @@ pub(super) fn run(bench: &Bench, round: &Round, number: usize) -> Result<Outcome
         score: child.tally.score(),
         stopped: child.stopped,
         latencies: child.latencies,
+        operations: child.operations,
     })
 }
 
@@ -72,6 +76,7 @@ struct Child<'a> {
     /// Another child's finishing ended this one's time.
     stopped: bool,
     latencies: Latencies,
+    operations: Vec<LatencyLine>,
     stride: Stride,
 }
 
@@ -90,6 +95,7 @@ impl<'a> Child<'a> {
             tally: Tally::default(),
             stopped: false,
             latencies: Latencies::default(),
+            operations: Vec::new(),
             stride: Stride::default(),
         }
     }
@@ -133,6 +139,7 @@ impl<'a> Child<'a> {
             Order::Backward => (records - 1 - i, 1),
             Order::Shuffled => (self.bench.shuffled[i as usize], 1),
             Order::Stride => (self.stride.next(records, self.bench.options.stride), 1),
+            Order::Same => (0, 1),
         };
         let record = self.bench.options.record_bytes;
         (first * record, count * record)
@@ -214,6 +221,7 @@ impl<'a> Child<'a> {
         let at = now();
         self.bench.observer.finished(&call, at, self.writes_are_durable());
         self.data.wrote(tag, offset, len);
+        self.line(offset, len, call.started, at);
         self.note(Operation::Write, call.started, at);
         Ok(())
     }
@@ -236,8 +244,10 @@ impl<'a> Child<'a> {
             at += part.len() as u64;
             parts.push(part);
         }
-        self.note(Operation::Read, started, now());
-        if self.bench.options.verify {
+        let ended = now();
+        self.line(offset, len, started, ended);
+        self.note(Operation::Read, started, ended);
+        if self.bench.options.verify || self.bench.options.pattern.is_some() {
             let before = now();
             let checked = match &parts[..] {
                 [whole] => self.data.check(offset, whole),
@@ -289,6 +299,14 @@ impl<'a> Child<'a> {
     fn note(&mut self, operation: Operation, started: Nanos, ended: Nanos) {
         if !self.tally.is_frozen() {
             self.latencies.record(operation, ended.since(started));
+        }
+    }
+
+    /// Keeps an operation for -Q.
+    fn line(&mut self, offset: u64, bytes: u64, started: Nanos, ended: Nanos) {
+        if self.bench.options.latency_files {
+            let ns = u64::try_from(ended.since(started).as_nanos()).unwrap_or(u64::MAX);
+            self.operations.push(LatencyLine { offset, ns, bytes });
         }
     }
 
@@ -391,14 +409,14 @@ impl<'a> Child<'a> {
 /// Where the stride test reads: every so many records; near the end of the file round again,
 /// each time one record further in.
 #[derive(Default)]
-struct Stride {
+pub(super) struct Stride {
     position: u64,
     wraps: u64,
 }
 
 impl Stride {
     /// The record to read now.
-    fn next(&mut self, records: u64, stride: u64) -> u64 {
+    pub(super) fn next(&mut self, records: u64, stride: u64) -> u64 {
         let now = self.position;
         if now + 1 + stride >= records - 1 {
             self.wraps += 1;

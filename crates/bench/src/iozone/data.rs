@@ -7,6 +7,9 @@
 
 use bytes::Bytes;
 use steadfast_block::pattern::{self, SECTOR};
+use steadfast_block::rng::Rng;
+
+use super::options::Options;
 
 /// Memory for direct I/O begins on a page.
 const ALIGN: usize = 4096;
@@ -22,6 +25,53 @@ pub(super) struct FileData {
     record_bytes: u64,
     /// What is written again and again, if it is: one run for each length of a write.
     repeated: Option<Vec<Bytes>>,
+    shape: Shape,
+}
+
+/// What the data are like, apart from being told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// Every sector differs.
+    Stamped,
+    /// All bytes are this one (-V).
+    Pattern(u8),
+    /// The beginning of each record is the same in all files (-+w, per cent of it); of that,
+    /// shares are the same in all records too (-+y), or in the file's records only (-+C).
+    Repeats {
+        /// -+w.
+        across: u32,
+        /// -+y.
+        within: u32,
+        /// -+C.
+        own: u32,
+    },
+}
+
+impl Shape {
+    pub(super) fn of(options: &Options) -> Shape {
+        match (options.pattern, options.dedup_percent) {
+            (Some(byte), _) => Shape::Pattern(byte),
+            (None, 0) => Shape::Stamped,
+            (None, across) => Shape::Repeats {
+                across,
+                within: options.dedup_within_percent,
+                own: options.dedup_file_percent,
+            },
+        }
+    }
+}
+
+/// Bytes that no compression shortens, the same for the same seed.
+fn noise(seed: u64, buf: &mut [u8]) {
+    let mut rng = Rng::new(seed);
+    for chunk in buf.chunks_mut(8) {
+        let word = rng.bits().to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
+    }
+}
+
+fn percent(of: usize, percent: u32) -> usize {
+    of * percent as usize / 100
 }
 
 /// What is wrong with data that was read.
@@ -36,7 +86,14 @@ pub(super) struct Mismatch {
 impl FileData {
     pub(super) fn new(child: usize, records: u64, record_bytes: u64, verify: bool) -> FileData {
         let written = verify.then(|| vec![0; records as usize]);
-        FileData { number: child as u64 + 1, last: 0, written, record_bytes, repeated: None }
+        FileData {
+            number: child as u64 + 1,
+            last: 0,
+            written,
+            record_bytes,
+            repeated: None,
+            shape: Shape::Stamped,
+        }
     }
 
     /// The same file, written with the same bytes again and again; not to be verified.
@@ -44,8 +101,36 @@ impl FileData {
         FileData { repeated: self.written.is_none().then(Vec::new), ..self }
     }
 
+    /// The same file, with data of this kind.
+    pub(super) fn shaped(self, shape: Shape) -> FileData {
+        FileData { shape, ..self }
+    }
+
+    /// Puts the parts that repeat into the records of a write.
+    fn repeat(&self, offset: u64, data: &mut [u8], shares: (u32, u32, u32)) {
+        let (across, within, own) = shares;
+        for (i, record) in data.chunks_mut(self.record_bytes as usize).enumerate() {
+            let number = offset / self.record_bytes + i as u64;
+            let same = percent(record.len(), across);
+            let (within, own) = (percent(same, within), percent(same, own));
+            noise(1, &mut record[..within]);
+            noise(2 + self.number, &mut record[within..within + own]);
+            noise(!number, &mut record[within + own..same]);
+        }
+    }
+
     /// The bytes of a write of `len` bytes at `offset`.
     pub(super) fn bytes(&mut self, tag: u64, offset: u64, len: usize) -> Bytes {
+        match self.shape {
+            Shape::Stamped => {}
+            Shape::Pattern(byte) => return aligned(len, |data| data.fill(byte)),
+            Shape::Repeats { across, within, own } => {
+                return aligned(len, |data| {
+                    pattern::fill(tag, offset, data);
+                    self.repeat(offset, data, (across, within, own));
+                });
+            }
+        }
         let number = self.number;
         let Some(repeated) = &mut self.repeated else { return stamped(tag, offset, len) };
         if let Some(run) = repeated.iter().find(|run| run.len() == len) {
@@ -84,6 +169,11 @@ impl FileData {
     /// Compares data read at `offset` with what was written there last. Records that were
     /// written before this run must still be stamped for their place.
     pub(super) fn check(&self, offset: u64, data: &[u8]) -> Result<(), Mismatch> {
+        if let Shape::Pattern(byte) = self.shape {
+            let Some(at) = data.iter().position(|b| *b != byte) else { return Ok(()) };
+            let what = format!("expected byte {byte:#x}, found {:#x}", data[at]);
+            return Err(Mismatch { offset: offset + at as u64, what });
+        }
         let Some(written) = &self.written else { return Ok(()) };
         for (i, sector) in data.chunks(SECTOR).enumerate() {
             let at = offset + (i * SECTOR) as u64;
@@ -111,9 +201,14 @@ pub(super) fn stamped(tag: u64, offset: u64, len: usize) -> Bytes {
     if steadfast_runtime::is_simulated() {
         return pattern::bytes(tag, offset, len);
     }
+    aligned(len, |data| pattern::fill(tag, offset, data))
+}
+
+/// Memory that begins on a page, filled.
+fn aligned(len: usize, fill: impl FnOnce(&mut [u8])) -> Bytes {
     let mut memory = vec![0; len + ALIGN];
     let start = memory.as_ptr().align_offset(ALIGN).min(ALIGN);
-    pattern::fill(tag, offset, &mut memory[start..start + len]);
+    fill(&mut memory[start..start + len]);
     Bytes::from(memory).slice(start..start + len)
 }
 

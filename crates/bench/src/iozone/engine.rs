@@ -9,7 +9,7 @@ use steadfast_runtime::{Mutex, now, sleep, spawn};
 use steadfast_vfs::{FileSystem, FsError, path};
 
 use super::child::{self, Outcome};
-use super::data::FileData;
+use super::data::{FileData, Shape};
 use super::gate::Gate;
 use super::latency::Latencies;
 use super::observer::{Action, Call, Nobody, Observer};
@@ -18,6 +18,7 @@ use super::plan::{self, Test};
 use super::random;
 use super::results::{ChildResult, Results, Run, Surroundings, TestResult, VERSION};
 use super::stonewall::{Score, Stonewall, Unit, summarise};
+use crate::operations::cpu_used;
 
 /// A child that ran for less than this says little about a device.
 const SHORT: Duration = Duration::from_millis(100);
@@ -136,6 +137,7 @@ impl Bench {
         };
         let data = |child| {
             let data = FileData::new(child, records, options.record_bytes, options.verify);
+            let data = data.shaped(Shape::of(options));
             Mutex::new(if repeat_data { data.repeating() } else { data })
         };
         let random = plan::tests(options)
@@ -179,13 +181,18 @@ impl Bench {
                 round.gate.begin(child);
             }
         }
+        let used = self.options.cpu_use.then(cpu_used).flatten();
         let start = now();
         let outcomes: Vec<_> =
             tasks.into_iter().map(|t| t.join().unwrap_or_else(|p| p.resume())).collect();
         let parent = now().since(start);
         // Who only stopped because another failed reports no error of his own.
         let outcomes = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let result = self.sum_up(test, &outcomes, parent);
+        let mut result = self.sum_up(test, &outcomes, parent);
+        let used = used
+            .and_then(|before| Some((cpu_used()?, before)))
+            .map(|(after, before)| after.saturating_sub(before));
+        result.cpu_ns = used.map(nanos);
         self.observer.test_finished(&result);
         self.rest()?;
         Ok(result)
@@ -208,6 +215,7 @@ impl Bench {
                 elapsed_ns: nanos(o.score.elapsed),
                 rate: unit.rate(o.score),
                 stopped: o.stopped,
+                operations: o.operations.clone(),
             })
             .collect();
         TestResult {
@@ -215,6 +223,7 @@ impl Bench {
             label: test.label(),
             summary: summarise(&scores, parent, unit),
             parent_ns: nanos(parent),
+            cpu_ns: None,
             children,
             latency: latencies.percentiles(),
         }

@@ -1,4 +1,4 @@
-//! IOzone's throughput mode.
+//! IOzone: throughput mode, and single and auto mode ([`matrix`]).
 //!
 //! ```text
 //! options   the command line, as getopt(3) and IOzone read it
@@ -23,6 +23,8 @@ mod data;
 mod engine;
 mod gate;
 pub mod latency;
+pub mod latency_files;
+pub mod matrix;
 pub mod observer;
 pub mod options;
 pub mod plan;

@@ -168,6 +168,8 @@ pub(super) enum Order {
     Backward,
     Stride,
     Shuffled,
+    /// Always the first record.
+    Same,
 }
 
 /// What is done at the stonewall.

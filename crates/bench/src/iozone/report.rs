@@ -43,13 +43,17 @@ pub fn header(options: &Options, surroundings: &Surroundings) -> String {
     out.push('\n');
     banner(&mut out, options, surroundings);
     out += &format!("\tCommand line used: {}\n", options.command_line);
-    if !options.ops {
+    let microseconds = options.matrix.as_ref().is_some_and(|m| m.microseconds);
+    if !options.ops && !microseconds {
         out += "\tOutput is in kBytes/sec\n";
     }
     out += "\tTime Resolution = 0.000000001 seconds.\n";
     out += &format!("\tProcessor cache size set to {} kBytes.\n", options.cache_kb);
     out += &format!("\tProcessor cache line size set to {} bytes.\n", options.cache_line);
     out += &format!("\tFile stride size set to {} * record size.\n", options.stride);
+    if options.matrix.is_some() {
+        return out;
+    }
     if let Some((lower, upper)) = options.sweep {
         let child = noun(options);
         out += &format!("\tMin {child} = {lower} \n\tMax {child} = {upper} \n");
@@ -145,6 +149,17 @@ pub fn block(options: &Options, test: &TestResult) -> String {
             );
         }
     }
+    if let Some(cpu_ns) = test.cpu_ns {
+        // IOzone has a capital letter with the first test only.
+        let word = if test.label == "initial writers" { "Utilization" } else { "utilization" };
+        let (wall, cpu) = (test.parent_ns as f64 / 1e9, cpu_ns as f64 / 1e9);
+        let _ = writeln!(
+            out,
+            "\tCPU {word}: Wall time {wall:8.3}    CPU time {cpu:8.3}    \
+             CPU utilization {:6.2} %\n",
+            100.0 * cpu / wall.max(1e-9)
+        );
+    }
     out
 }
 
@@ -188,8 +203,29 @@ pub fn end(results: &Results) -> String {
             }
             out += "\n\n";
         }
+        if options.cpu_use {
+            out += &cpu_report(results, children);
+        }
     }
     out + "\niozone test complete.\n"
+}
+
+/// Processor use of each test, as the report has it.
+fn cpu_report(results: &Results, children: &str) -> String {
+    let mut out = format!(
+        "\n\"CPU utilization report Y-axis is type of test X-axis is number of {children}\"\n\
+         \"Record size = {} kBytes \"\n\"Output is in CPU%\"\n\n",
+        results.options.record_bytes >> 10
+    );
+    for test in results.runs.first().into_iter().flat_map(|run| &run.tests) {
+        let _ = write!(out, "\"{:>15} \"", test.test.title());
+        for result in results.of(test.test) {
+            let cpu = result.cpu_ns.unwrap_or(0) as f64;
+            let _ = write!(out, " {:10.2} ", 100.0 * cpu / (result.parent_ns as f64).max(1.0));
+        }
+        out += "\n\n";
+    }
+    out
 }
 
 /// A time as ctime(3) writes it, without the line end: `secs` since 1970, shown `offset` seconds

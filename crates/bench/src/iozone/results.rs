@@ -66,6 +66,9 @@ pub struct TestResult {
     pub summary: Summary,
     /// The parent's time, in nanoseconds.
     pub parent_ns: u64,
+    /// Processor time of the process meanwhile (-+u).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ns: Option<u64>,
     /// Each child.
     pub children: Vec<ChildResult>,
     /// Percentiles of the counted operations of all children.
@@ -91,6 +94,9 @@ pub struct ChildResult {
     pub rate: f64,
     /// Whether another child's finishing ended its time.
     pub stopped: bool,
+    /// Each operation, for -Q.
+    #[serde(skip)]
+    pub operations: Vec<super::matrix::LatencyLine>,
 }
 
 impl Results {

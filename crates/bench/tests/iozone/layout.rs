@@ -37,7 +37,12 @@ fn ours(line: &str) -> String {
 /// Replaces each figure with two decimals, right-aligned in its column, by its width; a figure
 /// wider than the column stands for itself.
 fn shape(text: &str) -> Vec<String> {
-    text.lines().map(|line| line.split('=').map(part).collect::<Vec<_>>().join("=")).collect()
+    let figures = |line: &str| match line.trim_start().starts_with("CPU ") {
+        // Widths vary with the processor's time.
+        true => line.split_whitespace().filter(|w| !w.contains('.')).collect::<Vec<_>>().join(" "),
+        false => line.split('=').map(part).collect::<Vec<_>>().join("="),
+    };
+    text.lines().map(figures).collect()
 }
 
 fn part(part: &str) -> String {
@@ -121,6 +126,13 @@ fn without_stonewall() {
 #[test]
 fn named_files() {
     compare("-t 2 -F fa fb -s 1m -r 64k -i 0", include_str!("samples/names.txt"));
+}
+
+#[test]
+fn processor_use_latency_files_and_histograms() {
+    compare("-+u -R -t 2 -s 4m -r 64k -i 0", include_str!("samples/throughput_cpu_u.txt"));
+    compare("-Q -t 2 -s 1m -r 64k -i 0 -i 1 -i 2", include_str!("samples/Q_throughput.txt"));
+    compare("-+z -t 2 -s 1m -r 64k -i 0 -i 1", include_str!("samples/hist.txt"));
 }
 
 /// Every field of the JSON is in `docs/iozone.md`, but for the options, which are named after

@@ -3,6 +3,7 @@
 mod engine;
 mod host;
 mod layout;
+mod matrix;
 mod memory;
 
 use steadfast_bench::iozone::{Options, Parsed, parse};

@@ -8,8 +8,10 @@ const PLAIN: &str = "ZQNIBDGCTOMREWovAxamwphcezK";
 const WITH_OPERAND: &str = "JjkVrtsfFdluUSLHPibXYgnyq";
 /// Extended options (`-+X`) whose operand is the next word.
 const EXTENDED_WITH_OPERAND: &str = "aQbRchmxipAqKwyCSWHPO";
-/// Our own long options; all take an operand.
-const LONG: [&str; 2] = ["json", "settle"];
+/// Our own long options that take an operand.
+const LONG: [&str; 4] = ["json", "settle", "repeat", "resume"];
+/// Our own long options that take none.
+const LONG_PLAIN: [&str; 1] = ["drop-caches"];
 
 /// One option with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +66,9 @@ impl<'a> Words<'a> {
             Some((name, operand)) => (name, Some(operand)),
             None => (long, None),
         };
+        if LONG_PLAIN.contains(&name) && glued.is_none() {
+            return Ok(Word { name: format!("--{name}"), operand: String::new() });
+        }
         if !LONG.contains(&name) {
             return Err(unknown(&format!("--{name}")));
         }

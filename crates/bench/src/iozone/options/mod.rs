@@ -5,17 +5,19 @@
 //! follows. Where IOzone guesses (`-t many` runs eight children, `-s 0` takes 512 kB, a stray
 //! word is ignored), we refuse.
 //!
-//! Options of IOzone's other modes, and those not done yet, are refused by name: a benchmark that
+//! Options that a mode has not are refused by name: a benchmark that
 //! silently leaves out an option measures something else than was asked for.
 
 mod getopt;
 mod help;
+mod matrix;
 mod parse;
 mod size;
 
 use serde::Serialize;
 
 pub use help::HELP;
+pub use matrix::{Depth, Mapped, Matrix};
 pub use parse::{Parsed, parse};
 
 /// IOzone's largest record: its transfer buffer.
@@ -88,6 +90,24 @@ pub struct Options {
     pub cache_line: u64,
     /// Milliseconds of rest after the sync that follows each test; IOzone's two seconds.
     pub settle_ms: u64,
+    /// One file at a time, in single or auto mode; `None`: throughput mode.
+    pub matrix: Option<Matrix>,
+    /// Per cent of each record that is the same in all files (-+w).
+    pub dedup_percent: u32,
+    /// Per cent of that part that is the same in all records, too (-+y).
+    pub dedup_within_percent: u32,
+    /// Per cent of that part that is the same in all records of a file, but no other file (-+C).
+    pub dedup_file_percent: u32,
+    /// Every byte written is this one, and is checked (-V).
+    pub pattern: Option<u8>,
+    /// Processor use (-+u).
+    pub cpu_use: bool,
+    /// Files with the latency of each operation (-Q).
+    pub latency_files: bool,
+    /// The first processor to run on (-P).
+    pub processor: Option<u32>,
+    /// Where to write the report as a spreadsheet (-b).
+    pub spreadsheet: Option<String>,
     /// Where to write the results as JSON ("-" is standard output): `--json`.
     pub json: Option<String>,
     /// The header's lines, in the order of the options that caused them.
@@ -139,6 +159,15 @@ impl Default for Options {
             cache_kb: 1024,
             cache_line: 32,
             settle_ms: 2000,
+            matrix: None,
+            dedup_percent: 0,
+            dedup_within_percent: 0,
+            dedup_file_percent: 0,
+            pattern: None,
+            cpu_use: false,
+            latency_files: false,
+            processor: None,
+            spreadsheet: None,
             json: None,
             banner: Vec::new(),
         }

@@ -1,6 +1,7 @@
 //! Options into [`Options`], with IOzone's header lines and its checks.
 
 use super::getopt::{Word, Words, unknown};
+use super::matrix::Given;
 use super::size::{bytes, number};
 use super::{BannerLine, CHILDREN_MAX, Options, RECORD_BYTES_MAX, UsageError};
 
@@ -40,68 +41,44 @@ pub fn parse(args: &[String]) -> Result<Parsed, UsageError> {
 /// Why an option cannot be combined with -t, and IOzone's own words for it where it has some.
 const AUTO_AND_THROUGHPUT: &str = "Can not mix throughput mode and auto-mode flags";
 
-/// Options of IOzone that we do not run, and what they are. Those that only auto mode knows are
-/// in [`AUTO_ONLY`].
-const NOT_DONE: [(&str, &str); 41] = [
-    ("-B", "mmap"),
-    ("-D", "mmap with MS_ASYNC"),
-    ("-G", "mmap with MS_SYNC"),
-    ("-H", "POSIX asynchronous I/O"),
-    ("-k", "POSIX asynchronous I/O without copies"),
-    ("-J", "computing before each operation"),
-    ("-K", "disrupted reads"),
-    ("-P", "binding to processors"),
-    ("-Q", "offset and latency files (see --json for percentiles)"),
-    ("-V", "a pattern of one byte (see -+d to check all data)"),
-    ("-W", "file locks"),
-    ("-X", "write telemetry"),
-    ("-Y", "read telemetry"),
-    ("-Z", "mmap and file I/O mixed"),
-    ("-b", "a spreadsheet file (see --json)"),
-    ("-m", "several buffers"),
-    ("-p", "purging the processor cache"),
+/// Options of IOzone that mean nothing here, and why.
+const REFUSED: [(&str, &str); 28] = [
+    ("-U", "unmounting: see --drop-caches"),
+    ("-m", "several buffers: data differ from record to record anyway"),
+    ("-p", "purging the processor cache: data are made anew for each write"),
     ("-+A", "madvise"),
-    ("-+C", "dedup within a file"),
-    ("-+E", "an existing file, read only"),
+    ("-+E", "an existing file, read only: read it with steadfast dd"),
     ("-+F", "truncation in the mixed test"),
-    ("-+H", "a time server"),
-    ("-+J", "think time"),
-    ("-+L", "record locks on a shared file"),
-    ("-+M", "dedup and compression"),
+    ("-+H", "a time server: clocks are monotonic here"),
+    ("-+J", "think time: see -J"),
+    ("-+L", "record locks on a shared file: children have files of their own"),
+    ("-+M", "dedup and compression: see -+w"),
     ("-+O", "a rate of operations"),
-    ("-+P", "a time server's port"),
-    ("-+Q", "dedup granules"),
-    ("-+R", "names from a file (see -F)"),
-    ("-+S", "a dedup seed"),
+    ("-+P", "a time server's port: clocks are monotonic here"),
+    ("-+Q", "dedup granules: see -+w"),
+    ("-+R", "names from a file: see -F"),
+    ("-+S", "a dedup seed: data are the same in every run anyway"),
     ("-+T", "time stamps"),
     ("-+V", "one file for all children"),
     ("-+W", "a dedup skew"),
-    ("-+X", "short circuit"),
-    ("-+Z", "old data sets"),
-    ("-+a", "zeros in the data"),
-    ("-+b", "bursts"),
-    ("-+l", "record locks"),
-    ("-+r", "synchronised reads"),
-    ("-+u", "processor use"),
-    ("-+y", "dedup within and across files"),
-];
-
-/// More of the same: other programs' parts, and what needs another mode first.
-const NOT_DONE_MODES: [(&str, &str); 10] = [
+    ("-+X", "short circuit: for IOzone's own tests"),
+    ("-+Z", "old data sets: they are nearly all zeros"),
+    ("-+a", "an option that IOzone ignores"),
+    ("-+b", "an option that IOzone ignores"),
     ("-+c", "distributed clients"),
     ("-+h", "distributed clients"),
     ("-+i", "distributed clients"),
-    ("-+k", "a constant aggregate size"),
+    ("-+l", "record locks: children have files of their own"),
     ("-+m", "distributed clients"),
-    ("-+s", "silence"),
-    ("-+t", "the network test"),
-    ("-+w", "dedup across files"),
-    ("-+x", "a multiplier for sizes in auto mode"),
-    ("-+z", "histograms (see --json for percentiles)"),
+    ("-+s", "silence of distributed clients"),
 ];
 
 /// Options that mean auto mode.
-const AUTO_ONLY: [&str; 6] = ["-a", "-A", "-n", "-g", "-y", "-q"];
+const AUTO: [&str; 7] = ["-a", "-A", "-n", "-g", "-y", "-q", "-+x"];
+
+/// More of the same.
+const REFUSED_TOO: [(&str, &str); 2] =
+    [("-+k", "a constant aggregate size: give -s"), ("-+t", "the network test")];
 
 #[derive(Default)]
 struct Reader {
@@ -110,12 +87,7 @@ struct Reader {
     children: Vec<usize>,
     lower: Option<usize>,
     upper: Option<usize>,
-    /// The first option that means auto mode.
-    auto: Option<String>,
-    /// -N was given.
-    microseconds: bool,
-    sizes: u32,
-    records: u32,
+    given: Given,
     base: Option<String>,
 }
 
@@ -129,13 +101,23 @@ impl Reader {
         if self.switch(name) {
             return Ok(());
         }
-        if AUTO_ONLY.contains(&name) {
-            self.auto.get_or_insert_with(|| name.to_owned());
+        if let Some(line) = self.given.option(name, &word.operand)? {
+            if !line.is_empty() {
+                self.say(line);
+            }
+            if name == "-A" {
+                self.options.tests.get_or_insert_default().extend([0, 1]);
+            }
             return Ok(());
         }
-        let not_done = NOT_DONE.iter().chain(&NOT_DONE_MODES).find(|(n, _)| *n == name);
-        if let Some((_, what)) = not_done {
-            let message = format!("{name} ({what}) is not implemented; leave it out");
+        let throughput = !self.children.is_empty() || self.lower.is_some() || self.upper.is_some();
+        if name == "-U" && throughput {
+            let message = "Can not run throughput tests with unmount & remounts";
+            return Err(UsageError::new(16, message));
+        }
+        let refused = REFUSED.iter().chain(&REFUSED_TOO).find(|(n, _)| *n == name);
+        if let Some((_, what)) = refused {
+            let message = format!("{name} ({what}) has no meaning here; leave it out");
             return Err(UsageError::new(255, message));
         }
         self.operand(name, &word.operand, words)
@@ -160,15 +142,22 @@ impl Reader {
                 o.stonewall = false;
                 "Stonewall disabled"
             }
-            "-z" => "Cross over of record size disabled.",
-            "-N" => set(
-                &mut self.microseconds,
-                "Microseconds/op Mode. Output is in microseconds per operation.",
-            ),
+            "-z" => set(&mut self.given.matrix.no_cutoff, "Cross over of record size disabled."),
+            "-Q" => set(&mut o.latency_files, "Offset/latency files enabled."),
+            "-+r" => {
+                o.sync = true;
+                "Read & Write sync mode active."
+            }
+            "-+u" => {
+                o.cpu_use = true;
+                self.say("CPU utilization Resolution = 0.000 seconds.");
+                "CPU utilization Excel chart enabled"
+            }
+            "-+z" => "Histogram summary enabled.",
             "-T" => set(&mut o.threads, ""),
             "-C" => set(&mut o.child_lines, ""),
             // Pread and pwrite are always part of throughput mode.
-            "-E" => "",
+            "-E" => set(&mut self.given.matrix.extended, ""),
             "-+n" => set(&mut o.no_retest, "No retest option selected"),
             "-+N" => set(&mut o.no_truncate, ""),
             "-+D" => set(&mut o.dsync, ">>> O_DSYNC mode enabled. <<<"),
@@ -191,8 +180,8 @@ impl Reader {
         let many = CHILDREN_MAX as u64;
         match name {
             "-s" => {
-                self.sizes += 1;
                 self.options.file_bytes = bytes(name, text)?;
+                self.given.matrix.sizes.push(self.options.file_bytes);
                 self.say(format!("File size set to {} kB", self.options.file_bytes >> 10));
             }
             "-r" => self.record(name, text)?,
@@ -202,9 +191,36 @@ impl Reader {
             "-i" => self.test(name, text)?,
             "-f" => self.base = Some(text.to_owned()),
             "-F" => self.names(text, words)?,
-            "-U" => {
-                let message = "Can not run throughput tests with unmount & remounts";
-                return Err(UsageError::new(16, message));
+            "-P" => {
+                let processor = number(name, text, 0, 1 << 16)? as u32;
+                self.options.processor = Some(processor);
+                self.say(format!("Binding of processors beginning with {processor} "));
+            }
+            "-V" => {
+                let byte = number(name, text, 0, 255)? as u8;
+                // IOzone's own, for 0.
+                let byte = if byte == 0 { 0xbb } else { byte };
+                self.options.pattern = Some(byte);
+                self.say(format!("Verify Mode. Pattern {}", format!("{byte:x}").repeat(4)));
+                self.say("Performance measurements are invalid in this mode.");
+            }
+            "-b" => {
+                self.options.report = true;
+                self.options.spreadsheet = Some(text.to_owned());
+            }
+            "-+w" => {
+                self.options.dedup_percent = number(name, text, 0, 100)? as u32;
+                self.say(format!("Dedup activated {} percent.", self.options.dedup_percent));
+            }
+            "-+y" => {
+                self.options.dedup_within_percent = number(name, text, 0, 100)? as u32;
+                let percent = self.options.dedup_within_percent;
+                self.say(format!("Dedupe within & across {percent} percent."));
+            }
+            "-+C" => {
+                self.options.dedup_file_percent = number(name, text, 0, 100)? as u32;
+                let percent = self.options.dedup_file_percent;
+                self.say(format!("Dedupe within {percent} percent."));
             }
             "-d" => self.options.start_delay_us = number(name, text, 0, 3_600_000_000)?,
             "-j" => self.options.stride = number(name, text, 1, 1 << 32)?,
@@ -231,17 +247,9 @@ impl Reader {
     }
 
     fn record(&mut self, name: &str, text: &str) -> Result<(), UsageError> {
-        self.records += 1;
-        let record = bytes(name, text)?;
-        if record > RECORD_BYTES_MAX {
-            let message = format!(
-                "{name}: maximum record size {} kB is greater than maximum buffer size {} kB",
-                record >> 10,
-                RECORD_BYTES_MAX >> 10
-            );
-            return Err(UsageError::new(23, message));
-        }
+        let record = record_bytes(name, text)?;
         self.options.record_bytes = record;
+        self.given.matrix.records.push(record);
         self.say(format!("Record Size {} kB", record >> 10));
         Ok(())
     }
@@ -284,34 +292,28 @@ impl Reader {
 
     fn finish(mut self) -> Result<Options, UsageError> {
         let throughput = !self.children.is_empty() || self.lower.is_some() || self.upper.is_some();
-        let auto = self.auto.clone().or_else(|| {
-            // Several sizes of a kind make IOzone run auto mode over the list.
-            (self.sizes > 1)
-                .then(|| "several -s".to_owned())
-                .or_else(|| (self.records > 1).then(|| "several -r".to_owned()))
-        });
-        match (auto, throughput) {
-            (Some(option), true) => {
-                let message = format!("{AUTO_AND_THROUGHPUT} ({option} means auto mode)");
-                return Err(UsageError::new(17, message));
-            }
-            (Some(option), false) => {
-                let message = format!(
-                    "auto mode ({option}) is not implemented yet; \
-                    give a number of children with -t for throughput mode"
-                );
-                return Err(UsageError::new(255, message));
-            }
-            (None, false) => {
-                let message = "single-file mode is not implemented yet; \
-                    give a number of children with -t (-t 1 for one)";
-                return Err(UsageError::new(255, message));
-            }
-            (None, true) => {}
+        self.together()?;
+        if !throughput {
+            return self.matrix();
         }
-        if self.microseconds {
+        let m = &self.given.matrix;
+        let auto = self.given.only_here.iter().find(|o| AUTO.contains(&o.as_str())).cloned();
+        let auto = auto.or_else(|| {
+            // Several sizes of a kind make IOzone run auto mode over the list.
+            let several = (m.sizes.len() > 1).then(|| "several -s".to_owned());
+            several.or_else(|| (m.records.len() > 1).then(|| "several -r".to_owned()))
+        });
+        if let Some(option) = auto {
+            let message = format!("{AUTO_AND_THROUGHPUT} ({option} means auto mode)");
+            return Err(UsageError::new(17, message));
+        }
+        if m.microseconds {
             let message = "Microsecond mode (-N) not supported in throughput mode";
             return Err(UsageError::new(17, message));
+        }
+        if let Some(option) = self.given.only_here.first() {
+            let message = format!("{option} is for one file at a time: leave it or -t out");
+            return Err(UsageError::new(255, message));
         }
         self.sweep()?;
         if self.options.records() == 0 {
@@ -331,6 +333,51 @@ impl Reader {
                 test 4 (record rewrite) is not, 0 to 3 and 5 to 12 are";
             return Err(UsageError::new(255, message));
         }
+        Ok(self.options)
+    }
+
+    /// What does not go together in any mode.
+    fn together(&self) -> Result<(), UsageError> {
+        let o = &self.options;
+        let dedup = o.dedup_percent > 0;
+        if (o.dedup_within_percent > 0 || o.dedup_file_percent > 0) && !dedup {
+            let message = "-+y and -+C are shares of what -+w makes the same: give it, too";
+            return Err(UsageError::new(255, message));
+        }
+        if o.dedup_within_percent + o.dedup_file_percent > 100 {
+            let message = "-+y and -+C are more than all of it together";
+            return Err(UsageError::new(255, message));
+        }
+        if [o.verify, dedup, o.pattern.is_some()].into_iter().filter(|b| *b).count() > 1 {
+            let message = "-+d, -V and -+w want different data: give one of them";
+            return Err(UsageError::new(255, message));
+        }
+        Ok(())
+    }
+
+    /// Single and auto mode.
+    fn matrix(mut self) -> Result<Options, UsageError> {
+        if self.options.files.is_some() {
+            return Err(UsageError::new(12, "invalid options: must specify -t N before -F"));
+        }
+        if let Some(base) = self.base.take() {
+            self.options.base = base;
+        } else {
+            self.options.base = "iozone.tmp".into();
+        }
+        if self.options.report && self.given.matrix.microseconds {
+            let message = "Excel report not supported in microsecond mode (-N)";
+            return Err(UsageError::new(17, message));
+        }
+        let (file, record) = (self.options.file_bytes, self.options.record_bytes);
+        let given = std::mem::take(&mut self.given);
+        let matrix = given.finish(file, record)?;
+        let cells = matrix.cells(file, record);
+        if cells.iter().any(|(file, record)| file / record > RECORDS_MAX) {
+            let message = format!("a file of more than {RECORDS_MAX} records; choose a larger -r");
+            return Err(UsageError::new(255, message));
+        }
+        self.options.matrix = Some(matrix);
         Ok(self.options)
     }
 
@@ -366,6 +413,20 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// A record's size.
+pub(super) fn record_bytes(name: &str, text: &str) -> Result<u64, UsageError> {
+    let record = bytes(name, text)?;
+    if record > RECORD_BYTES_MAX {
+        let message = format!(
+            "{name}: maximum record size {} kB is greater than maximum buffer size {} kB",
+            record >> 10,
+            RECORD_BYTES_MAX >> 10
+        );
+        return Err(UsageError::new(23, message));
+    }
+    Ok(record)
 }
 
 fn set(flag: &mut bool, line: &'static str) -> &'static str {
@@ -417,8 +478,15 @@ mod tests {
         for (line, status, part) in [
             ("-a -t 2", 17, "auto-mode"),
             ("-t 2 -s 1m -s 2m", 17, "several -s"),
-            ("-a", 255, "not implemented yet"),
-            ("-i 0", 255, "-t 1"),
+            ("-g 1m", 255, "give -a"),
+            ("-s 64k -r 128k", 23, "as large as a record"),
+            ("-N -R", 17, "-N"),
+            ("-Z", 17, "-B"),
+            ("-B -H 4", 17, "go together"),
+            ("-+y 5", 255, "-+w"),
+            ("-+d -V 1", 255, "different data"),
+            ("-U /mnt", 255, "--drop-caches"),
+            ("-m", 255, "-m (several buffers"),
             ("-t 2 -N", 17, "-N"),
             ("-F a b -t 2", 12, "-t N before -F"),
             ("-t 3 -F a b", 13, "not enough"),
@@ -426,9 +494,8 @@ mod tests {
             ("-t 2 -f x -F a b", 10, "mutually exclusive"),
             ("-t 1 -s 64m -r 32m", 23, "maximum record size"),
             ("-t 1 -s 64k -r 128k", 23, "larger than the file"),
-            ("-t 1 -B", 255, "-B (mmap)"),
-            ("-t 1 -+w 3", 255, "-+w (dedup"),
-            ("-t 1 -+x 3", 255, "-+x"),
+            ("-t 1 -B", 255, "-B is for one file"),
+            ("-t 1 -+x 3", 17, "-+x"),
             ("-t 1 -U /mnt", 16, "unmount"),
             ("-t many", 255, "-t: \"many\""),
             ("-t 0", 255, "from 1 to 256"),

@@ -1,0 +1,107 @@
+//! One file size with one record: the tests in order.
+
+use std::sync::Arc;
+
+use steadfast_vfs::{FileSystem, FsError, path};
+
+use super::column::Column;
+use super::place::Place;
+use super::results::{Cell, Measure, RunOf};
+use crate::iozone::data::{FileData, Shape};
+use crate::iozone::engine::RunError;
+use crate::iozone::options::{Matrix, Options};
+use crate::iozone::random;
+
+/// What all tests of a cell share.
+pub(super) struct Runner<'a> {
+    pub(super) fs: &'a Arc<dyn FileSystem>,
+    pub(super) options: Options,
+    pub(super) matrix: &'a Matrix,
+    pub(super) place: &'a dyn Place,
+    /// Path from the root.
+    pub(super) file: String,
+    pub(super) data: FileData,
+    /// The order of the random tests.
+    pub(super) shuffled: Vec<u64>,
+}
+
+impl<'a> Runner<'a> {
+    pub(super) fn new(
+        fs: &'a Arc<dyn FileSystem>,
+        folder: &str,
+        options: &Options,
+        matrix: &'a Matrix,
+        place: &'a dyn Place,
+        (file_bytes, record_bytes): (u64, u64),
+    ) -> Runner<'a> {
+        let options = Options { file_bytes, record_bytes, ..options.clone() };
+        let records = options.records();
+        let file = match folder.is_empty() || options.base.starts_with('/') {
+            true => options.base.clone(),
+            false => format!("{}/{}", folder.trim_end_matches('/'), options.base),
+        };
+        let random = Column::of(&options, matrix).iter().any(|(c, runs)| c.number() == 2 && *runs);
+        let data = FileData::new(0, records, record_bytes, options.verify);
+        Runner {
+            fs,
+            matrix,
+            place,
+            file,
+            data: data.shaped(Shape::of(&options)),
+            shuffled: if random { random::shuffled(records) } else { Vec::new() },
+            options,
+        }
+    }
+
+    /// Runs the cell as often as it is to be repeated.
+    pub(super) fn run(mut self, memory: Option<u64>) -> Result<Cell, RunError> {
+        let mut measures: Vec<Measure> = Vec::new();
+        for _ in 0..self.matrix.repeat {
+            let ran = self.once();
+            let removed = if self.options.keep_files { Ok(()) } else { self.remove() };
+            for (column, run) in ran? {
+                match measures.iter_mut().find(|m| m.column == column) {
+                    Some(measure) => measure.runs.push(run),
+                    None => {
+                        let only_the_cache = self.is_only_the_cache(column, &run, memory);
+                        measures.push(Measure { column, runs: vec![run], only_the_cache });
+                    }
+                }
+            }
+            removed?;
+        }
+        let Options { file_bytes, record_bytes, .. } = self.options;
+        Ok(Cell { file_bytes, record_bytes, measures })
+    }
+
+    fn once(&mut self) -> Result<Vec<(Column, RunOf)>, RunError> {
+        let mut runs = Vec::new();
+        for (column, is_run) in Column::of(&self.options, self.matrix) {
+            if is_run && !(self.options.no_retest && column.is_again()) {
+                runs.push((column, self.pass(column)?));
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Whether the device had no part in a figure, as far as can be told.
+    fn is_only_the_cache(&self, column: Column, run: &RunOf, memory: Option<u64>) -> bool {
+        let o = &self.options;
+        let direct = o.direct && !column.is_stdio();
+        let fits = memory.is_some_and(|memory| o.file_bytes < memory);
+        let durable = o.include_fsync || ((o.sync || o.dsync) && !column.is_stdio());
+        fits && !direct && if column.reads() { run.caches.is_none() } else { !durable }
+    }
+
+    fn remove(&self) -> Result<(), RunError> {
+        let found = path::parent_and_name(&**self.fs, self.file.as_bytes());
+        match found.and_then(|(dir, name)| self.fs.unlink(dir, name)) {
+            Ok(()) | Err(FsError::NotFound) => Ok(()),
+            Err(e) => Err(self.failed("removing the file".into(), Some(e))),
+        }
+    }
+
+    pub(super) fn failed(&self, doing: String, source: Option<FsError>) -> RunError {
+        RunError { test: None, file: self.file.clone(), doing, source }
+    }
+}

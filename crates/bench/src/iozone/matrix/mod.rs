@@ -1,0 +1,94 @@
+//! Single and auto mode: one file at a time, of each size with each record.
+//!
+//! ```text
+//! column   the tests, as columns of the table
+//! cell     one file size with one record: the tests in order
+//! pass     one test: open, records, fsync, close
+//! place    what only the place of the files can do: mapping, locking, dropping caches
+//! results  what came out, for programs; several runs of a cell and their interval
+//! table    what came out, in IOzone's layout; the -R report
+//! biff     the report as a spreadsheet
+//! ```
+
+mod biff;
+mod cell;
+mod column;
+mod pass;
+mod place;
+mod results;
+mod table;
+
+use std::sync::Arc;
+
+use steadfast_vfs::FileSystem;
+
+pub use biff::{spreadsheet, spreadsheet_of_runs};
+pub use column::Column;
+pub use place::{Mapping, NoPlace, Place};
+pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
+pub use table::{end, head, row, text};
+
+use super::engine::RunError;
+use super::options::{Matrix, Options};
+use super::results::{Surroundings, VERSION};
+
+/// Who is told of each cell, and may know it already (`--resume`).
+pub trait Cells {
+    /// A cell that was measured before.
+    fn known(&self, _file_bytes: u64, _record_bytes: u64) -> Option<Cell> {
+        None
+    }
+
+    /// A cell is done, or was known.
+    fn done(&mut self, _cell: &Cell, _known: bool) {}
+}
+
+/// Nobody is told.
+pub struct Nobody;
+
+impl Cells for Nobody {}
+
+/// Runs a command line of these modes. `folder` is as for [`run`](super::run).
+///
+/// # Errors
+/// The first error of the file system, or data that are wrong.
+pub fn run(
+    fs: &Arc<dyn FileSystem>,
+    folder: &str,
+    options: &Options,
+    surroundings: &Surroundings,
+    place: &dyn Place,
+    cells: &mut dyn Cells,
+) -> Result<MatrixResults, RunError> {
+    let matrix = options.matrix.clone().unwrap_or_default();
+    let mut results = MatrixResults {
+        version: VERSION,
+        options: options.clone(),
+        began: surroundings.began.clone(),
+        machine: surroundings.machine.clone(),
+        unit: unit(options, &matrix).into(),
+        cells: Vec::new(),
+        notes: Vec::new(),
+    };
+    for (file, record) in matrix.cells(options.file_bytes, options.record_bytes) {
+        let known = cells.known(file, record);
+        let is_known = known.is_some();
+        let cell = match known {
+            Some(cell) => cell,
+            None => cell::Runner::new(fs, folder, options, &matrix, place, (file, record))
+                .run(surroundings.memory_bytes)?,
+        };
+        cells.done(&cell, is_known);
+        results.cells.push(cell);
+    }
+    results.notes = results::notes(&results, &matrix);
+    Ok(results)
+}
+
+fn unit(options: &Options, matrix: &Matrix) -> &'static str {
+    match (options.ops, matrix.microseconds) {
+        (_, true) => "us/op",
+        (true, false) => "ops",
+        (false, false) => "kB",
+    }
+}

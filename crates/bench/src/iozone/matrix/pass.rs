@@ -1,0 +1,474 @@
+//! One test: open, records, fsync, close.
+//!
+//! The time begins when the file is open, and ends after fsync (-e) and close (-c). What is done
+//! in between apart from the calls, making and checking data, computing (-J), is taken off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_runtime::{Nanos, cpu, now, sleep, spawn};
+use steadfast_vfs::{Fh, FileSystem, FileType, FsError, NewNode, OpenFlags, path};
+
+use super::cell::Runner;
+use super::column::Column;
+use super::place::Mapping;
+use super::results::{LatencyLine, RunOf};
+use crate::iozone::child::{MODE, SYSCALL, Stride};
+use crate::iozone::engine::RunError;
+use crate::iozone::latency::{Latencies, Operation};
+use crate::iozone::options::{Depth, Mapped};
+use crate::iozone::plan::{Opening, Order, Role};
+use crate::operations::cpu_used;
+
+/// A call of a test: where, how much, and how long to compute before it.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    offset: u64,
+    len: u64,
+    compute: Duration,
+}
+
+/// What is kept of a test while it runs.
+#[derive(Default)]
+struct Kept {
+    untimed: Duration,
+    bytes: u64,
+    latencies: Latencies,
+    lines: Vec<LatencyLine>,
+}
+
+impl Kept {
+    fn note(&mut self, operation: Operation, step: Step, took: Duration, lines: bool) {
+        self.bytes += step.len;
+        self.latencies.record(operation, took);
+        if lines {
+            let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+            self.lines.push(LatencyLine { offset: step.offset, ns, bytes: step.len });
+        }
+    }
+}
+
+/// Processor time to copy a record, at the page cache's rate; declared in the simulation.
+fn copied(bytes: u64) -> Duration {
+    Duration::from_nanos(bytes / 10)
+}
+
+impl Runner<'_> {
+    /// Runs a test once.
+    pub(super) fn pass(&mut self, column: Column) -> Result<RunOf, RunError> {
+        let role = column.role(&self.options);
+        let steps = self.steps(column, &role)?;
+        let caches = self.dropped(column)?;
+        let flags = self.flags(&role);
+        let fh = self.open(&role, flags)?;
+        let mut lock = match self.matrix.locked {
+            true => Some(self.lock(role.writes)?),
+            false => None,
+        };
+        let mut mapping = self.mapping(&role)?;
+        let used = cpu_used();
+        let start = now();
+        let mut kept = Kept::default();
+        let done = match (&mut mapping, self.matrix.depth) {
+            (None, Some(depth)) => self.in_flight(fh, &role, &steps, depth, &mut kept),
+            (mapping, _) => self.one_by_one(fh, &role, &steps, mapping, &mut kept),
+        };
+        let mut end = self.end(fh, &role, start, kept, done)?;
+        end.cpu_ns = self.options.cpu_use.then(|| cpu_since(used)).flatten();
+        end.caches = caches;
+        drop(mapping.take());
+        drop(lock.take());
+        Ok(end)
+    }
+
+    /// fsync and close, inside the time or behind it.
+    fn end(
+        &mut self,
+        fh: Fh,
+        role: &Role,
+        start: Nanos,
+        mut kept: Kept,
+        done: Result<(), RunError>,
+    ) -> Result<RunOf, RunError> {
+        let Err(e) = done else {
+            let o = &self.options;
+            let (fsync, close) = (o.include_fsync, o.include_close);
+            // fflush(3) of a stream that is read does nothing.
+            let syncs = !role.stdio || role.writes;
+            if fsync && syncs {
+                let took = self.timed("fsync", || self.fs.fsync(fh, false))?;
+                kept.latencies.record(Operation::Fsync, took);
+            }
+            if close {
+                let took = self.timed("closing", || self.fs.release(fh))?;
+                kept.latencies.record(Operation::Close, took);
+            }
+            let elapsed = now().since(start).saturating_sub(kept.untimed);
+            if !close {
+                if syncs && !fsync && role.writes {
+                    self.timed("fsync", || self.fs.fsync(fh, false))?;
+                }
+                self.timed("closing", || self.fs.release(fh))?;
+            }
+            return Ok(RunOf {
+                bytes: kept.bytes,
+                elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX).max(1),
+                latency: kept.latencies.percentiles(),
+                cpu_ns: None,
+                caches: None,
+                operations: kept.lines,
+            });
+        };
+        // The first error is the one that is told.
+        let _ = self.fs.release(fh);
+        Err(e)
+    }
+
+    fn timed(
+        &self,
+        doing: &str,
+        call: impl FnOnce() -> Result<(), FsError>,
+    ) -> Result<Duration, RunError> {
+        let started = now();
+        cpu(SYSCALL);
+        call().map_err(|e| self.failed(doing.into(), Some(e)))?;
+        Ok(now().since(started))
+    }
+
+    /// All calls of a test.
+    fn steps(&self, column: Column, role: &Role) -> Result<Vec<Step>, RunError> {
+        let telemetry = match column.number() {
+            0 => &self.matrix.write_telemetry,
+            1 => &self.matrix.read_telemetry,
+            _ => &None,
+        };
+        if let Some(file) = telemetry {
+            return self.telemetry(file);
+        }
+        let (records, record) = (self.options.records(), self.options.record_bytes);
+        let compute = Duration::from_millis(self.matrix.compute_ms);
+        let mut stride = Stride::default();
+        let step = |i: u64| {
+            let (first, count) = match role.order {
+                Order::Forward => {
+                    let first = i * role.vector;
+                    (first, role.vector.min(records - first))
+                }
+                Order::Backward => (records - 1 - i, 1),
+                Order::Shuffled => (self.shuffled[i as usize], 1),
+                Order::Stride => (stride.next(records, self.options.stride), 1),
+                Order::Same => (0, 1),
+            };
+            Step { offset: first * record, len: count * record, compute }
+        };
+        Ok((0..records.div_ceil(role.vector)).map(step).collect())
+    }
+
+    /// Lines of byte offset, bytes and milliseconds of computing.
+    fn telemetry(&self, file: &str) -> Result<Vec<Step>, RunError> {
+        let wrong = |what: String| self.failed(format!("telemetry file {file}: {what}"), None);
+        let text = std::fs::read_to_string(file).map_err(|e| wrong(e.to_string()))?;
+        let limit = self.options.file_bytes;
+        let mut steps = Vec::new();
+        for (n, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty()) {
+            let numbers: Option<Vec<f64>> =
+                line.split_whitespace().map(|word| word.parse().ok()).collect();
+            let Some([offset, len, ms]) = numbers.as_deref() else {
+                return Err(wrong(format!("line {n} is not: offset, bytes, milliseconds")));
+            };
+            let (offset, len) = (*offset as u64, *len as u64);
+            let fits = offset.checked_add(len).is_some_and(|end| end <= limit);
+            let record = self.options.record_bytes;
+            let sectors = offset.is_multiple_of(512) && len.is_multiple_of(512);
+            if len == 0
+                || len > record.max(16 << 20)
+                || !fits
+                || !sectors
+                || !(0.0..1e9).contains(ms)
+            {
+                return Err(wrong(format!(
+                    "line {n}: offset and bytes are whole sectors within the file (-s)"
+                )));
+            }
+            steps.push(Step { offset, len, compute: Duration::from_secs_f64(ms / 1e3) });
+        }
+        if steps.is_empty() {
+            return Err(wrong("it has no lines".into()));
+        }
+        Ok(steps)
+    }
+
+    fn dropped(&self, column: Column) -> Result<Option<String>, RunError> {
+        if !self.matrix.drop_caches || !column.reads() {
+            return Ok(None);
+        }
+        let how = self.place.drop_caches(&self.file);
+        how.map(Some).map_err(|e| self.failed(format!("--drop-caches: {e}"), None))
+    }
+
+    fn lock(&self, writes: bool) -> Result<Box<dyn Send>, RunError> {
+        let lock = self.place.lock(&self.file, writes);
+        lock.map_err(|e| self.failed(format!("-W: {e}"), None))
+    }
+
+    fn mapping(&self, role: &Role) -> Result<Option<Box<dyn Mapping>>, RunError> {
+        if self.matrix.mapped.is_none() {
+            return Ok(None);
+        }
+        let len = self.options.records() * self.options.record_bytes;
+        let mapped = self.place.map(&self.file, len, role.writes);
+        mapped.map(Some).map_err(|e| self.failed(format!("-B: {e}"), None))
+    }
+
+    fn flags(&self, role: &Role) -> OpenFlags {
+        let o = &self.options;
+        let mut flags = OpenFlags::READ;
+        flags.set(OpenFlags::WRITE, role.writes);
+        flags.set(OpenFlags::SYNC, o.sync && !role.stdio);
+        flags.set(OpenFlags::DSYNC, o.dsync && !role.stdio && role.writes);
+        flags.set(OpenFlags::DIRECT, o.direct && !role.stdio);
+        flags
+    }
+
+    fn open(&mut self, role: &Role, flags: OpenFlags) -> Result<Fh, RunError> {
+        let found = match path::resolve(&**self.fs, self.file.as_bytes(), true) {
+            Ok(attr) if attr.kind != FileType::Regular => {
+                return Err(self.failed("this is no regular file".into(), None));
+            }
+            Ok(attr) => Some(attr),
+            Err(FsError::NotFound) if role.opening != Opening::Existing => None,
+            Err(e) => {
+                let doing = "opening (this test reads or overwrites the file that -i 0 makes)";
+                return Err(self.failed(doing.into(), Some(e)));
+            }
+        };
+        let fs = self.fs;
+        let opened = match found {
+            Some(attr) => {
+                let emptied = match role.opening {
+                    Opening::Empty => fs
+                        .open(attr.ino, OpenFlags::WRITE | OpenFlags::TRUNCATE)
+                        .and_then(|fh| fs.release(fh)),
+                    _ => Ok(()),
+                };
+                emptied.and_then(|()| fs.open(attr.ino, flags))
+            }
+            None => path::parent_and_name(&**fs, self.file.as_bytes()).and_then(|(dir, name)| {
+                let node = NewNode { mode: MODE, ..NewNode::default() };
+                fs.create(dir, name, node, flags).map(|(_, fh)| fh)
+            }),
+        };
+        if role.opening == Opening::Empty || found.is_none() {
+            self.data.emptied();
+        }
+        opened.map_err(|e| self.failed("opening".into(), Some(e)))
+    }
+
+    fn one_by_one(
+        &mut self,
+        fh: Fh,
+        role: &Role,
+        steps: &[Step],
+        mapping: &mut Option<Box<dyn Mapping>>,
+        kept: &mut Kept,
+    ) -> Result<(), RunError> {
+        for (i, step) in steps.iter().enumerate() {
+            let before = now();
+            sleep(step.compute);
+            let data = role.writes.then(|| {
+                let tag = self.data.next_tag();
+                (tag, self.data.bytes(tag, step.offset, step.len as usize))
+            });
+            kept.untimed += now().since(before);
+            let started = now();
+            let mapped = mapping.as_mut().filter(|_| !(self.matrix.mapped_mixed && i % 2 == 1));
+            let read = match (data, mapped) {
+                (Some((tag, data)), mapped) => {
+                    match mapped {
+                        Some(mapping) => self.store(&mut **mapping, *step, &data)?,
+                        None => self.write(fh, *step, data)?,
+                    }
+                    self.data.wrote(tag, step.offset, step.len);
+                    None
+                }
+                (None, Some(mapping)) => {
+                    let mut buf = vec![0; step.len as usize];
+                    mapping.read(step.offset, &mut buf);
+                    Some(Bytes::from(buf))
+                }
+                (None, None) => {
+                    self.disrupt(fh, i)?;
+                    Some(self.read(fh, *step)?)
+                }
+            };
+            let operation = if role.writes { Operation::Write } else { Operation::Read };
+            let ended = now();
+            kept.note(operation, *step, ended.since(started), self.options.latency_files);
+            if let Some(data) = read {
+                let checked = self.data.check(step.offset, &data);
+                checked.map_err(|m| {
+                    self.failed(format!("wrong data at {}: {}", m.offset, m.what), None)
+                })?;
+                kept.untimed += now().since(ended);
+            }
+        }
+        Ok(())
+    }
+
+    /// -K: reads a page elsewhere, so that nothing is in order.
+    fn disrupt(&self, fh: Fh, i: usize) -> Result<(), RunError> {
+        if !self.matrix.disrupted {
+            return Ok(());
+        }
+        let pages = (self.options.file_bytes / 4096).max(1);
+        let page = (i as u64).wrapping_mul(0x9e37_79b9) % pages;
+        self.read(fh, Step { offset: page * 4096, len: 4096, compute: Duration::ZERO }).map(drop)
+    }
+
+    fn store(&self, to: &mut dyn Mapping, step: Step, data: &[u8]) -> Result<(), RunError> {
+        to.write(step.offset, data);
+        let wait = match self.matrix.mapped {
+            Some(Mapped::Sync) => true,
+            Some(Mapped::Async) => false,
+            _ => return Ok(()),
+        };
+        let synced = to.sync(step.offset, step.len, wait);
+        synced.map_err(|e| self.failed(format!("msync at {}: {e}", step.offset), None))
+    }
+
+    fn write(&self, fh: Fh, step: Step, data: Bytes) -> Result<(), RunError> {
+        write_all(&**self.fs, fh, step, data).map_err(|e| {
+            self.failed(format!("writing {} bytes at {}", step.len, step.offset), Some(e))
+        })
+    }
+
+    fn read(&self, fh: Fh, step: Step) -> Result<Bytes, RunError> {
+        let read = read_all(&**self.fs, fh, step);
+        let read = read.map_err(|e| {
+            self.failed(format!("reading {} bytes at {}", step.len, step.offset), Some(e))
+        })?;
+        read.ok_or_else(|| {
+            let what = format!("the file ends before the {} bytes at {}", step.len, step.offset);
+            self.failed(format!("{what}; write it with -i 0 and the same -s and -r first"), None)
+        })
+    }
+
+    /// -H and -k: so many calls at a time, each by a task.
+    fn in_flight(
+        &mut self,
+        fh: Fh,
+        role: &Role,
+        steps: &[Step],
+        depth: Depth,
+        kept: &mut Kept,
+    ) -> Result<(), RunError> {
+        let before = now();
+        let most = steps.iter().map(|s| s.len).max().unwrap_or(0);
+        let tag = self.data.next_tag();
+        let data = self.data.bytes(tag, 0, most as usize);
+        kept.untimed += now().since(before);
+        let (next, steps) = (Arc::new(AtomicU64::new(0)), Arc::new(steps.to_vec()));
+        let tasks: Vec<_> = (0..depth.requests.min(steps.len()))
+            .map(|i| {
+                let (fs, next, steps) =
+                    (Arc::clone(self.fs), Arc::clone(&next), Arc::clone(&steps));
+                let work = Requests { fs, fh, writes: role.writes, copies: depth.copies };
+                let data = data.clone();
+                spawn(format!("request {i}"), move || work.run(&next, &steps, &data))
+            })
+            .collect();
+        let operation = if role.writes { Operation::Write } else { Operation::Read };
+        let mut first = Ok(());
+        for task in tasks {
+            match task.join().unwrap_or_else(|p| p.resume()) {
+                Ok(done) => {
+                    for (step, took) in done {
+                        kept.note(operation, step, took, self.options.latency_files);
+                    }
+                }
+                Err(e) if first.is_ok() => first = Err(self.failed("a request".into(), Some(e))),
+                Err(_) => {}
+            }
+        }
+        first
+    }
+}
+
+/// A task that has one request under way at a time.
+struct Requests {
+    fs: Arc<dyn FileSystem>,
+    fh: Fh,
+    writes: bool,
+    copies: bool,
+}
+
+impl Requests {
+    fn run(
+        &self,
+        next: &AtomicU64,
+        steps: &[Step],
+        data: &Bytes,
+    ) -> Result<Vec<(Step, Duration)>, FsError> {
+        let mut done = Vec::new();
+        while let Some(step) = steps.get(next.fetch_add(1, SeqCst) as usize) {
+            let started = now();
+            if self.copies {
+                cpu(copied(step.len));
+            }
+            if self.writes {
+                let part = data.slice(..step.len as usize);
+                let part = if self.copies { Bytes::copy_from_slice(&part) } else { part };
+                write_all(&*self.fs, self.fh, *step, part)?;
+            } else {
+                let read = read_all(&*self.fs, self.fh, *step)?;
+                let read = read.ok_or(FsError::Io { what: "the file is too short".into() })?;
+                if self.copies {
+                    std::hint::black_box(read.to_vec());
+                }
+            }
+            done.push((*step, now().since(started)));
+        }
+        Ok(done)
+    }
+}
+
+fn write_all(fs: &dyn FileSystem, fh: Fh, step: Step, data: Bytes) -> Result<(), FsError> {
+    let mut rest = data;
+    while !rest.is_empty() {
+        cpu(SYSCALL);
+        let at = step.offset + step.len - rest.len() as u64;
+        match fs.write(fh, at, rest.clone())? {
+            0 => {
+                return Err(FsError::Io { what: "nothing was written, and no error given".into() });
+            }
+            done => rest = rest.slice(done.min(rest.len())..),
+        }
+    }
+    Ok(())
+}
+
+/// `None`: the file ends before.
+fn read_all(fs: &dyn FileSystem, fh: Fh, step: Step) -> Result<Option<Bytes>, FsError> {
+    let mut parts: Vec<Bytes> = Vec::with_capacity(1);
+    let (mut at, end) = (step.offset, step.offset + step.len);
+    while at < end {
+        cpu(SYSCALL);
+        let part = fs.read(fh, at, (end - at) as usize)?;
+        if part.is_empty() {
+            return Ok(None);
+        }
+        at += part.len() as u64;
+        parts.push(part);
+    }
+    Ok(Some(match &parts[..] {
+        [whole] => whole.clone(),
+        parts => Bytes::from(parts.concat()),
+    }))
+}
+
+fn cpu_since(before: Option<Duration>) -> Option<u64> {
+    let used = cpu_used()?.saturating_sub(before?);
+    u64::try_from(used.as_nanos()).ok()
+}

@@ -1,0 +1,190 @@
+//! `steadfast iozone`: IOzone's tests in the current folder, in an image, or on a stack.
+
+mod elsewhere;
+mod place;
+mod resume;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use steadfast_bench::iozone::options::HELP;
+use steadfast_bench::iozone::{self, Options, Parsed, Surroundings, latency_files, matrix, report};
+use steadfast_vfs::{FileSystem, HostFs};
+
+use self::place::HostPlace;
+use self::resume::Progress;
+use super::site::{Site, Wants};
+use crate::{Outcome, Usage, terminal};
+
+/// Runs IOzone with its own options.
+pub fn run(words: &[String], out: &mut dyn Write) -> Result<Outcome> {
+    let (site, words) = elsewhere::taken_out(words)?;
+    let mut options = match iozone::parse(&words) {
+        Ok(Parsed::Run(options)) => *options,
+        Ok(Parsed::Help) => {
+            write!(out, "{HELP}")?;
+            return Ok(Outcome::Good);
+        }
+        Ok(Parsed::Version) => {
+            writeln!(out, "steadfast iozone {}", env!("CARGO_PKG_VERSION"))?;
+            return Ok(Outcome::Good);
+        }
+        Err(e) => return Err(Usage(format!("iozone: {}", e.message)).into()),
+    };
+    let here = site.image.is_none() && site.stack.is_none();
+    if !here && !site.real_time && site.stack.is_some() {
+        not_simulated(&options)?;
+    }
+    let folder = if here { split_folder(&mut options)? } else { PathBuf::new() };
+    if let Some(processor) = options.processor {
+        bind(processor, &options)?;
+    }
+    // What is printed as it comes cannot be JSON as well.
+    let json_to_stdout = options.json.as_deref() == Some("-");
+    let wants = Wants { writes: true, noatime: true };
+    let ran = site.at(wants, move |site| work(site, &folder, options, json_to_stdout))?;
+    if json_to_stdout {
+        writeln!(out, "{}", ran.json)?;
+    } else {
+        out.write_all(ran.text.as_bytes())?;
+        if let Some(path) = &ran.options.json {
+            std::fs::write(path, &ran.json).with_context(|| format!("cannot write {path}"))?;
+        }
+    }
+    if let (Some(path), Some(sheet)) = (&ran.options.spreadsheet, &ran.sheet) {
+        std::fs::write(path, sheet).with_context(|| format!("cannot write {path}"))?;
+    }
+    for (name, text) in &ran.latency_files {
+        std::fs::write(name, text).with_context(|| format!("cannot write {name}"))?;
+    }
+    for note in &ran.notes {
+        terminal::note(&format!("note: {note}"));
+    }
+    Ok(Outcome::Good)
+}
+
+/// What a run has to show.
+struct Ran {
+    options: Options,
+    text: String,
+    json: String,
+    sheet: Option<Vec<u8>>,
+    latency_files: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+fn work(site: &Site, folder: &Path, options: Options, quiet: bool) -> Result<Ran> {
+    let fs: Arc<dyn FileSystem> = match site.is_here() {
+        true => {
+            let host = HostFs::open(folder);
+            Arc::new(host.with_context(|| format!("cannot work in {}", folder.display()))?)
+        }
+        false => site.fs()?,
+    };
+    let surroundings = surroundings();
+    let Some(plan) = &options.matrix else {
+        let results = iozone::run(fs, "", &options, &surroundings, None)?;
+        return Ok(Ran {
+            text: report::text(&results),
+            json: results.to_json()?,
+            sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet_of_runs(&results)),
+            latency_files: latency_files::of_runs(&results),
+            notes: results.notes,
+            options,
+        });
+    };
+    let host = HostPlace::new(folder);
+    let place: &dyn matrix::Place = if site.is_here() { &host } else { &matrix::NoPlace };
+    let mut progress = Progress::new(&options, plan, &surroundings, quiet)?;
+    let results = matrix::run(&fs, "", &options, &surroundings, place, &mut progress)?;
+    progress.finish()?;
+    Ok(Ran {
+        // The header and the rows are told already.
+        text: matrix::end(&results),
+        json: results.to_json()?,
+        sheet: options.spreadsheet.as_ref().map(|_| matrix::spreadsheet(&results)),
+        latency_files: latency_files::of_cells(&results),
+        notes: results.notes,
+        options,
+    })
+}
+
+/// What has no meaning in virtual time.
+fn not_simulated(options: &Options) -> Result<()> {
+    let wrong = [
+        (options.cpu_use, "-+u (processor use): it is this machine's, and time is not"),
+        (options.processor.is_some(), "-P (binding to processors): they are modelled"),
+    ];
+    match wrong.iter().find(|(given, _)| *given) {
+        Some((_, what)) => Err(Usage(format!("iozone: in virtual time there is no {what}")).into()),
+        None => Ok(()),
+    }
+}
+
+/// Runs on one processor from now on.
+fn bind(processor: u32, options: &Options) -> Result<()> {
+    if options.matrix.is_none() {
+        let what = "iozone: -P is for one file at a time here: with -t use taskset";
+        return Err(Usage(what.into()).into());
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    if processor as usize >= rustix::thread::CpuSet::MAX_CPU {
+        return Err(Usage(format!("iozone: -P {processor}: there are not so many")).into());
+    }
+    set.set(processor as usize);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|e| Usage(format!("iozone: -P {processor}: {e}")).into())
+}
+
+/// The folder that the files are in; their names are cut down to what lies below it. All files
+/// of a run are in one folder.
+fn split_folder(options: &mut Options) -> Result<PathBuf> {
+    let split = |path: &str| -> Result<(PathBuf, String)> {
+        let path = Path::new(path);
+        let name = path
+            .file_name()
+            .ok_or_else(|| Usage(format!("iozone: {} names no file", path.display())))?;
+        let folder = match path.parent() {
+            Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        Ok((folder, name.to_string_lossy().into_owned()))
+    };
+    let Some(files) = &mut options.files else {
+        let (folder, name) = split(&options.base)?;
+        options.base = name;
+        return Ok(folder);
+    };
+    let mut common: Option<PathBuf> = None;
+    for file in files.iter_mut() {
+        let (folder, name) = split(file)?;
+        if common.as_ref().is_some_and(|c| *c != folder) {
+            return Err(Usage("iozone: the files of -F must be in one folder".into()).into());
+        }
+        common = Some(folder);
+        *file = name;
+    }
+    Ok(common.unwrap_or_else(|| PathBuf::from(".")))
+}
+
+/// The time and the machine, as IOzone's header shows them.
+fn surroundings() -> Surroundings {
+    let now = jiff::Zoned::now();
+    let uname = rustix::system::uname();
+    let part = |s: &std::ffi::CStr| s.to_string_lossy().into_owned();
+    Surroundings {
+        began: Some(now.strftime("%a %b %e %H:%M:%S %Y").to_string()),
+        machine: Some(format!(
+            "{} {} {} {} {} GNU/Linux",
+            part(uname.sysname()),
+            part(uname.nodename()),
+            part(uname.release()),
+            part(uname.version()),
+            part(uname.machine())
+        )),
+        memory_bytes: Some(rustix::system::sysinfo().totalram),
+        repeat_data: false,
+    }
+}

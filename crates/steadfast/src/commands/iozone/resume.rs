@@ -1,0 +1,120 @@
+//! Rows as they come, and cells that are kept for a run that is broken off (`--resume`).
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+
+use anyhow::{Context, Result};
+use steadfast_bench::iozone::matrix::{self, Cell, Cells};
+use steadfast_bench::iozone::options::Matrix;
+use steadfast_bench::iozone::{Options, Surroundings};
+
+use crate::Usage;
+
+/// Prints each row, keeps each cell.
+pub struct Progress {
+    options: Options,
+    quiet: bool,
+    known: Vec<Cell>,
+    file: Option<File>,
+    failed: Option<std::io::Error>,
+}
+
+/// The command line without what may differ between two parts of one run.
+fn key(options: &Options) -> String {
+    let words: Vec<&str> = options.command_line.split(' ').collect();
+    let mut kept = Vec::new();
+    let mut skip = false;
+    for word in words {
+        match word {
+            _ if skip => skip = false,
+            "--resume" | "--json" => skip = true,
+            w if w.starts_with("--resume=") || w.starts_with("--json=") => {}
+            w => kept.push(w),
+        }
+    }
+    kept.join(" ")
+}
+
+impl Progress {
+    /// Reads what is known, prints the header.
+    pub fn new(
+        options: &Options,
+        plan: &Matrix,
+        surroundings: &Surroundings,
+        quiet: bool,
+    ) -> Result<Progress> {
+        let mut progress = Progress {
+            options: options.clone(),
+            quiet,
+            known: Vec::new(),
+            file: None,
+            failed: None,
+        };
+        if let Some(path) = &plan.resume {
+            progress.open(path)?;
+        }
+        progress.show(&matrix::head(options, surroundings));
+        Ok(progress)
+    }
+
+    /// The first line is the command line; each other one is a cell. A last line that was not
+    /// written to its end is cut off.
+    fn open(&mut self, path: &str) -> Result<()> {
+        let about = || format!("--resume {path}");
+        let mut how = File::options();
+        let file = how.read(true).write(true).create(true).truncate(false).open(path);
+        let mut file = file.with_context(about)?;
+        let text = std::fs::read_to_string(path).with_context(about)?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+        let mut lines = whole.lines();
+        let key = key(&self.options);
+        match lines.next() {
+            Some(line) if line != key => {
+                let what = format!("iozone: --resume {path}: it is of another run: {line}");
+                return Err(Usage(what).into());
+            }
+            Some(_) => {}
+            None => writeln!(file, "{key}").with_context(about)?,
+        }
+        for line in lines {
+            self.known.push(serde_json::from_str(line).with_context(about)?);
+        }
+        let end = (whole.len() as u64).max(file.stream_position()?);
+        file.set_len(end).with_context(about)?;
+        file.seek(SeekFrom::Start(end)).with_context(about)?;
+        self.file = Some(file);
+        Ok(())
+    }
+
+    fn show(&mut self, text: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut out = std::io::stdout();
+        if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            self.failed.get_or_insert(e);
+        }
+    }
+
+    /// Whether all could be written.
+    pub fn finish(self) -> Result<()> {
+        self.failed.map_or(Ok(()), |e| Err(e.into()))
+    }
+}
+
+impl Cells for Progress {
+    fn known(&self, file_bytes: u64, record_bytes: u64) -> Option<Cell> {
+        let is = |c: &&Cell| (c.file_bytes, c.record_bytes) == (file_bytes, record_bytes);
+        self.known.iter().find(is).cloned()
+    }
+
+    fn done(&mut self, cell: &Cell, known: bool) {
+        self.show(&matrix::row(&self.options, cell));
+        let Some(file) = self.file.as_mut().filter(|_| !known) else { return };
+        let line = serde_json::to_string(cell).map_err(std::io::Error::other);
+        let written = line.and_then(|line| writeln!(file, "{line}"));
+        if let Err(e) = written {
+            self.failed.get_or_insert(e);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `steadfast iozone` in a folder of this machine, in an image and on a stack.
+
+// What is skipped is said aloud.
+#![allow(clippy::print_stdout)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+fn run(folder: &Path, line: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_steadfast"))
+        .args(line.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+fn good(folder: &Path, line: &str) -> String {
+    let out = run(folder, line);
+    assert!(out.status.success(), "{line}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+/// Command lines of every kind, small: each ends well and leaves no file behind.
+const LINES: [&str; 22] = [
+    "-Raze -+w 1 -q 64k -g 128k",
+    "-Raz -+w 1 -q 64k -g 128k",
+    "-A -n 64k -g 128k",
+    "-s 64k -s 128k -r 4k -r 16k -i 0 -i 1",
+    "-a -y 8k -q 32k -n 64k -g 64k -i 0",
+    "-a -+x 4 -n 64k -g 1m -i 0",
+    "-E -N -s 128k -r 32k",
+    "-O -s 128k -r 32k -i 0 -i 2 -i 5",
+    "-B -s 256k -r 64k",
+    "-D -s 256k -r 64k -i 0 -i 1",
+    "-B -G -Z -s 256k -r 64k",
+    "-H 8 -s 512k -r 64k",
+    "-k 8 -s 512k -r 64k -i 0 -i 1",
+    "-V 85 -s 128k -r 64k -i 0 -i 1",
+    "-+d -W -K -s 128k -r 64k",
+    "-J 1 -s 128k -r 64k -i 0 -i 1",
+    "-+u -R -s 128k -r 64k -i 0 -i 1",
+    "-o -e -c -j 3 -s 128k -r 64k -i 0 -i 5 -i 11 -i 12",
+    "-P 0 -s 128k -i 0",
+    "--drop-caches --repeat 2 -s 128k -r 64k -i 0 -i 1",
+    "-+u -R -t 2 -s 128k -r 64k -i 0 --settle 0",
+    "-V 7 -t 2 -s 128k -r 64k -i 0 -i 1 --settle 0",
+];
+
+#[test]
+fn twenty_lines_run_on_this_machine() {
+    let folder = TempDir::new().unwrap();
+    for line in LINES {
+        let text = good(folder.path(), &format!("iozone {line}"));
+        assert!(text.contains("\niozone test complete.\n"), "{line}: {text}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{line}");
+    }
+}
+
+#[test]
+fn a_spreadsheet_opens_in_libreoffice() {
+    let folder = TempDir::new().unwrap();
+    let text = good(folder.path(), "iozone -a -b out.xls -n 64k -g 128k -i 0 -i 1");
+    assert!(text.contains("\n\"Re-Reader report\"\n"), "{text}");
+    let office = Command::new("soffice")
+        .args(["--headless", "--convert-to", "csv", "out.xls"])
+        .env("HOME", folder.path())
+        .current_dir(folder.path())
+        .output();
+    if !office.is_ok_and(|o| o.status.success()) {
+        println!("SKIPPED: no LibreOffice");
+        return;
+    }
+    let csv = std::fs::read_to_string(folder.path().join("out.csv")).unwrap();
+    let lines: Vec<&str> = csv.lines().collect();
+    let at = lines.iter().position(|l| l.starts_with("Writer report")).unwrap();
+    assert!(lines[at + 1].starts_with(",4,8,16,32,64,128,"), "{csv}");
+    assert!(lines[at + 2].starts_with("64,") && lines[at + 3].starts_with("128,"), "{csv}");
+}
+
+#[test]
+fn a_run_that_was_broken_off_goes_on() {
+    let folder = TempDir::new().unwrap();
+    let line = "iozone -a -g 64k -i 0 --resume cells --json out.json";
+    let first = good(folder.path(), line);
+    let kept = folder.path().join("cells");
+    let text = std::fs::read_to_string(&kept).unwrap();
+    assert_eq!(text.lines().count(), 6);
+    // As if the power had gone in the middle of the third cell's line.
+    let third = text.match_indices('\n').nth(2).unwrap().0 + 20;
+    std::fs::write(&kept, &text[..third]).unwrap();
+    let second = good(folder.path(), line);
+    let rows = |text: &str| -> Vec<String> {
+        let rows = text.lines().filter(|l| l.starts_with("              64"));
+        rows.map(str::to_owned).collect()
+    };
+    assert_eq!(rows(&first)[..2], rows(&second)[..2]);
+    assert_eq!(
+        (rows(&second).len(), std::fs::read_to_string(&kept).unwrap().lines().count()),
+        (5, 6)
+    );
+    let json = std::fs::read_to_string(folder.path().join("out.json")).unwrap();
+    assert!(json.contains("\"p99_ns\"") && json.contains("\"only_the_cache\": true"));
+    let other = run(folder.path(), "iozone -a -g 64k -i 1 --resume cells");
+    assert_eq!(other.status.code(), Some(2));
+}
+
+#[test]
+fn latency_files_and_telemetry() {
+    let folder = TempDir::new().unwrap();
+    good(folder.path(), "iozone -Q -s 256k -r 64k -i 0 -i 1");
+    let text = std::fs::read_to_string(folder.path().join("rol.dat")).unwrap();
+    assert_eq!(text.lines().count(), 5);
+    assert!(text.lines().nth(2).unwrap().trim_start().starts_with("64 "), "{text}");
+    std::fs::write(folder.path().join("w"), "0 65536 0\n131072 4096 2\n").unwrap();
+    let json = good(folder.path(), "iozone -X w -s 256k -r 64k -i 0 -+n --json -");
+    assert!(json.contains("\"bytes\": 69632"), "{json}");
+    std::fs::write(folder.path().join("w"), "0 65536\n").unwrap();
+    let wrong = run(folder.path(), "iozone -X w -s 256k -r 64k -i 0");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("line 1"));
+}
+
+#[test]
+fn images_and_stacks_have_it_too() {
+    let folder = TempDir::new().unwrap();
+    good(folder.path(), "mkfs -q disk.img --size 16m");
+    let text = good(folder.path(), "iozone --image disk.img -Re -s 1m -r 64k");
+    assert!(text.contains("\n            1024      64"), "{text}");
+    let stack = "iozone --stack nvram-journal --variant external -e -s 1m -r 64k --json -";
+    let figures = |text: &str| text.split("\"cells\"").nth(1).map(str::to_owned);
+    let (a, b) = (good(folder.path(), stack), good(folder.path(), stack));
+    assert!(figures(&a).is_some() && figures(&a) == figures(&b));
+    for (line, what) in [
+        ("iozone --image disk.img -B -s 64k -r 4k -i 0", "no mappings"),
+        ("iozone --stack nvram-journal --variant external -+u -R -s 64k", "-+u"),
+        ("iozone --image disk.img --drop-caches -s 64k -r 4k -i 0 -i 1", "--drop-caches"),
+    ] {
+        let refused = run(folder.path(), line);
+        assert!(!refused.status.success(), "{line}");
+        let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(text.contains(what), "{line}: {text}");
+    }
+}

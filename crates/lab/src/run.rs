@@ -147,6 +147,9 @@ pub fn run_seeds(
     let first = Cell::new(0.0);
     for (done, seed) in seeds.iter().enumerate() {
         let mut setting = Setting::new(scenario, &RunOptions { seed: *seed, ..options.clone() })?;
+        if let Some(what) = setting.refused() {
+            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+        }
         setting.reals = real::run_all(
             &setting,
             &Watch {
@@ -181,6 +184,14 @@ pub fn run_seeds(
 const REAL_SHARE: f64 = 0.5;
 
 impl Setting {
+    /// Why a model refuses its parameters at the size of the run, if one does.
+    fn refused(&self) -> Option<String> {
+        self.measured.devices.iter().find_map(|(name, device)| {
+            let why = device.check().err()?;
+            Some(format!("device '{name}', as large as this run has it: {why}"))
+        })
+    }
+
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
         let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
         if let Some(n) = options.cuts.filter(|n| *n > CUTS_MAX) {
@@ -279,7 +290,10 @@ impl Setting {
 /// What [`run`] would refuse.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     for full in [false, true] {
-        Setting::new(scenario, &RunOptions { full, ..RunOptions::default() })?;
+        let setting = Setting::new(scenario, &RunOptions { full, ..RunOptions::default() })?;
+        if let Some(what) = setting.refused() {
+            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+        }
     }
     Ok(())
 }

@@ -483,7 +483,7 @@ Examples:
 Examples:
   steadfast lab run nvram-journal --seeds 8 --json result.json
   steadfast lab show result.json --wide
-  steadfast lab show result.json --format markdown --table over --column external")]
+  steadfast lab show result.json --format markdown --table over")]
     Show(LabShow),
     /// Change each parameter of a scenario alone and show which figures move
     #[command(after_help = "\
@@ -604,6 +604,12 @@ pub struct LabShow {
     /// Only columns that are called NAME, or NAME and more after a comma; several times
     #[arg(long = "column", value_name = "NAME")]
     pub columns: Vec<String>,
+    /// Write an HTML report to FILE
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the speed chart as SVG to FILE
+    #[arg(long, value_name = "FILE")]
+    pub chart: Option<PathBuf>,
 }
 
 /// How tables are printed.

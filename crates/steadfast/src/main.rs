@@ -145,7 +145,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Lab(Lab::Check { scenario }) => lab::check(&scenario, out)?,
         Command::Lab(Lab::Run(args)) => return lab::run(&args, out),
         Command::Lab(Lab::Show(args)) => lab::show_again(&args, out)?,
-        Command::Lab(Lab::Sensitivity(args)) => sensitivity::run(&args, out)?,
+        Command::Lab(Lab::Sensitivity(args)) => return sensitivity::run(&args, out),
         Command::Lab(Lab::Drives) => sensitivity::drives(out)?,
         Command::Iozone { options } => return iozone::run(&options, out),
         Command::Dd(args) => return dd::run(&args),

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -180,6 +181,64 @@ fn files_of_images_are_read_and_written() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&extents.stdout).contains("\"extents\": []"));
+}
+
+/// What an interrupted copy says that it has copied is in the image, whether it was copying or
+/// waited for its input.
+#[test]
+fn an_interrupted_copy_leaves_what_it_tells() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = ["mkfs", "a.img", "--size", "256m", "-q"];
+    assert!(Command::new(STEADFAST).args(image).current_dir(&folder).status().unwrap().success());
+    for (signal, number, waits) in [("INT", 2, false), ("TERM", 15, false), ("INT", 2, true)] {
+        let line = "dd --image a.img of=/file bs=64k";
+        let input = if waits { Stdio::piped() } else { Stdio::null() };
+        let mut child = Command::new(STEADFAST)
+            .args(line.split(' '))
+            .args((!waits).then_some("if=/dev/zero"))
+            .current_dir(&folder)
+            .stdin(input)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take().map(|mut stdin| {
+            stdin.write_all(&[7; 1 << 16]).unwrap();
+            stdin
+        });
+        // Long enough to copy something, and far from all that there is room for.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let out = child.wait_with_output().unwrap();
+        drop(stdin);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.signal(), Some(number), "{said}");
+        let told =
+            said.lines().rfind(|l| l.contains(" copied")).unwrap_or_else(|| panic!("{said}"));
+        let bytes: u64 = told.split(' ').next().unwrap().parse().unwrap();
+        assert!(bytes > 0, "{said}");
+        let mut cat = Command::new(STEADFAST);
+        let cat = cat.args(["cat", "a.img", "/file"]).current_dir(&folder).output().unwrap();
+        let left = cat.stdout.len() as u64;
+        assert_eq!(left, bytes, "{said}");
+        let check = Command::new(STEADFAST).args(["check", "a.img"]).current_dir(&folder).output();
+        assert!(check.unwrap().status.success());
+    }
+}
+
+#[test]
+fn the_image_in_use_is_no_file_to_copy_to() {
+    let folder = tempfile::tempdir().unwrap();
+    good(folder.path(), &["mkfs", "a.img", "--size", "16m", "-q"]);
+    std::os::unix::fs::symlink("a.img", folder.path().join("link")).unwrap();
+    let before = std::fs::read(folder.path().join("a.img")).unwrap();
+    for line in ["if=/lost+found of=host:link conv=notrunc", "if=host:a.img of=/copy"] {
+        let line = format!("dd --image a.img {line}");
+        let out = run(&[STEADFAST], &line, folder.path());
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(out.status.code() == Some(2) && said.contains("is the image"), "{said}");
+    }
+    assert!(before == std::fs::read(folder.path().join("a.img")).unwrap());
 }
 
 #[test]

@@ -305,6 +305,9 @@ impl Copy<'_> {
         };
         loop {
             self.progress();
+            if self.tally.is_stopped() {
+                return Ok(None);
+            }
             let Some(len) = self.next_len() else { return Ok(None) };
             if conv.contains(Conv::SYNC | Conv::NOERROR) {
                 block.bytes().fill(filling);

@@ -1,6 +1,6 @@
 //! The counts, and the lines that tell them.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::words::Status;
@@ -16,6 +16,8 @@ pub struct Tally {
     pub(super) bytes: AtomicU64,
     /// Nanoseconds since the start at the last block; the clock may be a simulation's.
     pub(super) elapsed_ns: AtomicU64,
+    /// Somebody wants the run to end before its end.
+    stopped: AtomicBool,
 }
 
 /// The counts at one moment.
@@ -38,6 +40,16 @@ pub struct Counts {
 }
 
 impl Tally {
+    /// Ends the run behind the block that it is at, as if the input had no more.
+    pub fn stop(&self) {
+        self.stopped.store(true, Relaxed);
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
     /// The counts now.
     pub fn counts(&self) -> Counts {
         Counts {

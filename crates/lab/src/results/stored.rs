@@ -26,12 +26,26 @@ impl Results {
         if head.version != VERSION {
             return Err(format!("version {} of the layout; read is {VERSION}", head.version));
         }
+        if has_controls(json) {
+            return Err("it has control characters in a text: no such document has".into());
+        }
         let results: Results = serde_json::from_str(json).map_err(|e| e.to_string())?;
         match results.runs.is_empty() {
             true => Err("it has no run".into()),
             false => Ok(results),
         }
     }
+}
+
+/// Whether texts of a JSON document hold what a terminal would obey: escape sequences and the like,
+/// which JSON writes as `\\u00XX`, or as they are from U+007F on.
+fn has_controls(json: &str) -> bool {
+    let escaped = json.match_indices("\\u00").any(|(at, _)| {
+        let before = json[..at].bytes().rev().take_while(|b| *b == b'\\').count();
+        let code = json.get(at + 4..at + 6).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        before % 2 == 0 && code.is_some_and(|code| char::from(code).is_control())
+    });
+    escaped || json.chars().any(|c| c.is_control() && !c.is_ascii_whitespace())
 }
 
 /// The ratios at the published size, as they come with the program: to stand beside those of a
@@ -120,6 +134,16 @@ mod tests {
         let options = RunOptions { cuts: Some(2), ..RunOptions::default() };
         let watch = Watch { progress: &|_, _| (), stop: &false.into() };
         run_seeds(scenario, &options, &[1, 2], &watch).unwrap()
+    }
+
+    #[test]
+    fn control_characters_are_seen() {
+        for text in [r#""\u001b[2J""#, r#""\\\u0007""#, "\"\u{9b}2J\"", r#""\u007f""#] {
+            assert!(has_controls(text), "{text}");
+        }
+        for text in [r#""\\u001b""#, r#""a\nb\u00e9""#, "{\n \"a\": 1\n}\n"] {
+            assert!(!has_controls(text), "{text}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) fn measure_each(
             return Err(LabError::Scenario { origin: scenario.name.clone(), what });
         }
         let setting = Setting::new(scenario, &options)?;
-        let can_be = setting.measured.devices.values().all(|device| device.check().is_ok());
+        let can_be = setting.refused().is_none();
         settings.push(Arc::new(setting));
         refused.push(!can_be);
         if can_be {

@@ -14,7 +14,9 @@ pub(super) fn of(found: &Sensitivity) -> Vec<String> {
         list.extend(sign(found, &every, variant));
     }
     let journals: Vec<&Effect> = every.iter().copied().filter(|e| e.change.of_journal).collect();
-    list.extend(journal_device(found, &journals));
+    for variant in variants(found) {
+        list.extend(journal_device(found, &journals, variant));
+    }
     let drives: Vec<&Effect> =
         every.iter().copied().filter(|e| e.change.parameter == "drive").collect();
     if !drives.is_empty() {
@@ -68,40 +70,53 @@ fn sign(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<Strin
     })
 }
 
-/// Whether it matters what the journal's device costs.
-fn journal_device(found: &Sensitivity, effects: &[&Effect]) -> Option<String> {
+/// Whether it matters which device has the journal: what changes of its parameters, and others in
+/// its place, move of a variant.
+fn journal_device(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<String> {
     let part = &effects.first()?.change.part;
-    let moved = |e: &&&Effect| e.most(&found.ratios).is_some_and(|(_, m)| m.abs() > UNMOVED);
-    let (moving, still): (Vec<&&Effect>, Vec<&&Effect>) = effects.iter().partition(moved);
-    let most = |list: &[&&Effect]| {
-        let all = list.iter().filter_map(|e| e.most(&found.ratios)).map(|(_, m)| m.abs());
-        all.fold(0.0, f64::max) * 100.0
-    };
-    let whole = |list: &[&&Effect]| -> Vec<String> {
-        let devices = list.iter().filter(|e| e.change.parameter == "device");
-        devices.map(|e| e.change.to.clone()).collect()
-    };
-    let mut text = format!(
-        "Of {} changes of '{part}', the journal's device, {} move no ratio by more than {:.0} % \
-         (at most {:.1} %)",
-        effects.len(),
-        still.len(),
-        UNMOVED * 100.0,
-        most(&still)
-    );
-    if !whole(&still).is_empty() {
-        text += &format!(", among them: {}", whole(&still).join(", "));
+    let of: Vec<&Ratio> = found.ratios.iter().filter(|r| r.variant == variant).collect();
+    let (others, parameters): (Vec<&Effect>, Vec<&Effect>) =
+        effects.iter().partition(|e| e.change.parameter == "device");
+    let percent = UNMOVED * 100.0;
+    let mut text = String::new();
+    if !parameters.is_empty() {
+        let moved: Vec<String> = of
+            .iter()
+            .map(|r| (r, range(r, &parameters)))
+            .filter(|(r, (low, high))| {
+                *low < r.ratio * (1.0 - UNMOVED) || *high > r.ratio * (1.0 + UNMOVED)
+            })
+            .map(|(r, (low, high))| format!("{} ({low:.2} to {high:.2})", r.test))
+            .collect();
+        let n = parameters.len();
+        text += &format!("{n} changes of parameters of '{part}', the journal's device, move of ");
+        text += &match moved.is_empty() {
+            true => format!("{variant} nothing by more than {percent:.0} %."),
+            false => {
+                format!("{variant} {}, nothing else by more than {percent:.0} %.", moved.join(", "))
+            }
+        };
     }
-    text += ".";
-    for e in moving {
-        if let Some((r, m)) = e.most(&found.ratios) {
-            let percent = m * 100.0;
-            let (name, to) = (&e.change.parameter, &e.change.to);
-            let (test, variant) = (&r.test, &r.variant);
-            text += &format!(" {name} = {to}: {test} of {variant} {percent:+.1} %.");
-        }
+    for other in others {
+        let moved: Vec<String> = of
+            .iter()
+            .filter_map(|r| Some((r, other.ratio(&r.test, variant)?)))
+            .filter(|(r, now)| (now / r.ratio - 1.0).abs() > UNMOVED)
+            .map(|(r, now)| format!("{} {now:.2} for {:.2}", r.test, r.ratio))
+            .collect();
+        let moved = match moved.is_empty() {
+            true => format!("{variant} moves by {percent:.0} % at most"),
+            false => format!("{variant} has {}", moved.join(", ")),
+        };
+        let gap = if text.is_empty() { "" } else { " " };
+        text += &format!("{gap}With '{part}' {}, {moved}.", instead(&other.change.to));
     }
     Some(text)
+}
+
+/// How another device is told of.
+fn instead(to: &str) -> String {
+    if to.ends_with("slower") { to.to_owned() } else { format!("replaced by {to}") }
 }
 
 fn over_drives(found: &Sensitivity, effects: &[&Effect], variant: &str) -> Option<String> {

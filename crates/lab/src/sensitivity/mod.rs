@@ -139,7 +139,10 @@ pub fn run(
         |share: f64, _: &str| (watch.progress)(share, &format!("{count} values of parameters"));
     let mut rows =
         measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?.into_iter();
-    let base = rows.next().flatten().unwrap_or_default();
+    let Some(base) = rows.next().flatten() else {
+        let what = "the models refuse the scenario as it is at this size; take a larger one".into();
+        return Err(LabError::Option { option: "--size", what });
+    };
     let baseline = scenario.baseline().to_owned();
     let whole = |rows: &[Row], number: usize| {
         let tests = base.iter().filter(|r| r.variant == baseline).count();

@@ -55,7 +55,10 @@ fn a_slow_disk_is_seen_and_a_card_is_not() {
     // The internal journal is not concerned by the card: its figures are those without.
     assert_eq!(second.ratios.len(), found.ratios.len());
     assert!(effect("drive", "savvio-15k2").most(&found.ratios).is_some());
-    assert!(found.conclusions.iter().any(|c| c.contains("'card', the journal's device")));
+    let of_card = |c: &&String| c.contains("'card', the journal's device");
+    let card = found.conclusions.iter().find(of_card).unwrap();
+    assert!(card.contains("move of external nothing by more than 1 %"), "{card}");
+    assert!(card.contains("'card' replaced by a second disk, external has"), "{card}");
     assert!(found.conclusions.iter().any(|c| c.starts_with("Over 2 drives")));
 }
 
@@ -79,6 +82,15 @@ fn it_repeats_itself_and_fits_eighty_columns() {
     assert!(text.contains("rewrite of 'external'"), "{text}");
     assert!(svg(&found, None).unwrap().ends_with("</svg>"));
     assert_eq!(svg(&found, Some(("rewrite", "nobody"))), None);
+}
+
+#[test]
+fn a_size_that_no_model_can_have_is_an_error() {
+    let scenario = Scenario::find("nvram-journal").unwrap();
+    let options = Options { full: false, size: Some("1m".into()), seed: 1, only: None };
+    let watch = Watch { progress: &|_, _| {}, stop: &AtomicBool::new(false) };
+    let said = run(&scenario, &options, &watch).unwrap_err().to_string();
+    assert!(said.starts_with("--size: the models refuse"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `steadfast lab`: runs scenarios and shows what came out.
 
 pub(crate) mod outputs;
-mod run;
+pub mod run;
 
 use std::io::Write;
 

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use steadfast_lab::scenario::Scenario;
@@ -10,12 +9,13 @@ use steadfast_lab::sensitivity::{self, Options};
 use steadfast_lab::{LabError, Watch};
 
 use super::lab::outputs;
-use crate::Usage;
+use super::lab::run::{INTERRUPTED, stop_on_signals};
 use crate::cli::LabSensitivity;
 use crate::terminal::Progress;
+use crate::{Outcome, Usage};
 
 /// Measures, and prints tables or JSON.
-pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
+pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<Outcome> {
     let scenario = Scenario::find(&args.scenario).map_err(|e| Usage(e.to_string()))?;
     let figure = args.figure.as_deref().map(figure_of).transpose()?;
     check_figure(&scenario, figure)?;
@@ -27,8 +27,8 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
         [("--json", outputs::unless_stdout(args.json.as_ref())), ("--svg", args.svg.as_deref())];
     let [json_file, svg_file] = outputs::tried(wanted, &args.scenario)?;
     let progress = Progress::start();
-    let watch =
-        Watch { progress: &|share, what| progress.set(share, what), stop: &AtomicBool::new(false) };
+    let stop = stop_on_signals()?;
+    let watch = Watch { progress: &|share, what| progress.set(share, what), stop: &stop };
     let found = sensitivity::run(&scenario, &options, &watch);
     progress.finish();
     let found = found.map_err(|e| match e {
@@ -47,7 +47,7 @@ pub fn run(args: &LabSensitivity, out: &mut dyn Write) -> Result<()> {
     if let (Some(file), Some(svg)) = (svg_file, sensitivity::svg(&found, figure)) {
         file.write(&svg)?;
     }
-    Ok(())
+    Ok(if found.partial { Outcome::Told(INTERRUPTED) } else { Outcome::Good })
 }
 
 /// A test and a variant.

@@ -2,7 +2,8 @@
 //! variant that is made for it, in virtual or in real time.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
@@ -112,12 +113,12 @@ struct Stack {
 /// A place that is open. Its file system is mounted when it is first asked for.
 pub struct Site {
     what: What,
-    mounted: Mutex<Option<Arc<Ext4>>>,
+    mounted: Arc<Mutex<Option<Arc<Ext4>>>>,
 }
 
 impl Site {
     fn new(what: What) -> Site {
-        Site { what, mounted: Mutex::default() }
+        Site { what, mounted: Arc::default() }
     }
 
     fn finish<T>(self, work: impl FnOnce(&Site) -> Result<T>) -> Result<T> {
@@ -150,6 +151,32 @@ impl Site {
         };
         *self.mounted() = Some(Arc::clone(&fs));
         Ok(fs)
+    }
+
+    /// Makes all durable that was written to an image so far, from whatever thread; `None` where
+    /// there is no image.
+    pub fn rescue(&self) -> Option<Box<dyn Fn() -> Result<()> + Send>> {
+        let mounted = Arc::clone(&self.mounted);
+        matches!(self.what, What::Image(..)).then(|| {
+            let rescue = move || -> Result<()> {
+                let fs = mounted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                fs.map_or(Ok(()), |fs| Ok(fs.sync()?))
+            };
+            Box::new(rescue) as Box<dyn Fn() -> Result<()> + Send>
+        })
+    }
+
+    /// Refuses a path of this machine that is the image itself, which is in use.
+    pub fn refuse_own_image(&self, path: Option<&Path>) -> Result<()> {
+        let (What::Image(image, _), Some(path)) = (&self.what, path) else { return Ok(()) };
+        let identity = |path: &Path| path.metadata().ok().map(|m| (m.dev(), m.ino()));
+        let own = [Some(&image.image), image.journal.as_ref()];
+        let is_own = own.into_iter().flatten().any(|o| identity(o) == identity(path));
+        if is_own && path.exists() {
+            let shown = path.display();
+            return Err(Usage(format!("host:{shown}: is the image, which is in use")).into());
+        }
+        Ok(())
     }
 
     /// Whether paths are this machine's.

@@ -79,6 +79,16 @@ const CACHE_BYTES: u64 = 512 << 20;
 
 /// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
+    let (wanted, words) = each(lists)?;
+    // Of a remount, together with those of the mount that is there.
+    if !wanted.remount {
+        ext4::check_together(&wanted.ext4, &words).map_err(told)?;
+    }
+    Ok(wanted)
+}
+
+/// Reads them one by one; also the words.
+fn each(lists: &[String]) -> Result<(Wanted, Vec<String>), Usage> {
     let mut wanted = Wanted { text: lists.join(","), ..Wanted::default() };
     // `sync` is a transaction point's word, and an option: it is the first where it follows one.
     let is_other = |word: &str| {
@@ -91,7 +101,6 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
             wanted.without_effect.push(word.clone());
         }
     }
-    ext4::check_together(&wanted.ext4, &words).map_err(told)?;
     if wanted.fuse.sync && wanted.fuse.writeback_cache {
         return Err(Usage(
             "mount options sync and writeback_cache exclude each other: with writeback_cache the \
@@ -106,7 +115,7 @@ pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {
     pages.dirty_expire_ms = commit_ms;
     pages.writeback_interval_ms = (commit_ms / 2).max(500);
     wanted.as_fuse_has_it();
-    Ok(wanted)
+    Ok((wanted, words))
 }
 
 fn told(e: WrongOption) -> Usage {

@@ -172,7 +172,10 @@ mod tests {
         let had = "data=transact,transact=fsync,create,timed=9000ms";
         let given = |text: &str| refuse_lasting(had, &[text.to_owned()]);
         assert!(given("remount,ro,transact=create:fsync,timed=9s").is_ok());
-        assert!(given("remount,ro,transact=create").is_err());
+        for lasting in ["remount,ro,transact=create", "remount,data=journal"] {
+            let said = given(lasting).unwrap_err().0;
+            assert!(said.contains("cannot be changed by a remount"), "{said}");
+        }
     }
 
     #[test]

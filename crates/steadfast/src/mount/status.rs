@@ -23,7 +23,10 @@ pub fn of(served: &Served) -> Value {
     let bytes = if options.cache_bytes.is_some() { fs.memory_bytes() } else { pages.memory_bytes };
     let kept = served.kept_read_only.load(Ordering::Acquire);
     let why = fs.read_only_because().or_else(|| kept.then(|| "remounted read-only".to_owned()));
-    let in_force = served.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let mut in_force = served.in_force.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(policy) = transact::mask(served).as_str().and_then(|mask| mask.parse().ok()) {
+        in_force.ext4.transact = policy;
+    }
     let down = served.down.load(Ordering::Acquire);
     let no_points = fs.points_fail_because().map(|e| e.to_string());
     let block_size = fs.volume().layout.block_size;

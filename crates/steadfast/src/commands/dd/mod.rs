@@ -7,6 +7,7 @@ mod told;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -42,18 +43,21 @@ pub fn run(args: &Dd) -> Result<Outcome> {
         writes: before.iter().chain([&operands]).any(|o| is_file(&o.output)),
         noatime: operands.iflags.contains(Flags::NOATIME),
     };
-    args.site.at(wants, move |site| {
+    let done = args.site.at(wants, move |site| {
         self::before(site, &first)?;
         let tally = Arc::new(Tally::default());
         let teller = Stderr::default();
         operands.warnings.iter().for_each(|w| teller.says(w));
         let simulated = steadfast_runtime::is_simulated();
-        told::on_signals(Arc::clone(&tally), operands.status, teller.clone(), simulated)?;
+        let status = operands.status;
+        told::on_signals(Arc::clone(&tally), status, teller.clone(), simulated, site.rescue())?;
         match copy(site, &operands, &tally, &teller)? {
             Ok(()) => Ok(Outcome::Good),
             Err(Failed) => Ok(FAILED),
         }
-    })
+    });
+    told::end_as_signalled();
+    done
 }
 
 /// The operands of a run before.
@@ -126,6 +130,14 @@ fn named(path: &OsStr) -> Named<'_> {
     }
 }
 
+/// The path of this machine that a path means elsewhere, if it means one.
+fn on_host(path: &OsStr) -> Option<&Path> {
+    match named(path) {
+        Named::Host(path) => Some(Path::new(path)),
+        _ => None,
+    }
+}
+
 /// What could be opened, or why not in dd's words.
 type Opened<T> = std::result::Result<T, String>;
 
@@ -140,6 +152,7 @@ fn named_at<'a>(site: &Site, path: &'a OsStr) -> Named<'a> {
 
 fn source(site: &Site, o: &Operands) -> Result<Opened<Box<dyn Source>>> {
     let host = |path| host::input(path, o.iflags).map(|end| Box::new(end) as Box<dyn Source>);
+    site.refuse_own_image(o.input.as_deref().and_then(on_host))?;
     let Some(path) = o.input.as_deref() else { return Ok(host(None)) };
     Ok(match named_at(site, path) {
         Named::Host(path) => host(Some(path)),
@@ -156,6 +169,7 @@ fn source(site: &Site, o: &Operands) -> Result<Opened<Box<dyn Source>>> {
 
 /// The sink, and whether all went well with it.
 fn sink(site: &Site, o: &Operands, teller: &dyn Teller) -> Result<Opened<(Box<dyn Sink>, bool)>> {
+    site.refuse_own_image(o.output.as_deref().and_then(on_host))?;
     let says = |text: &str| teller.says(text);
     let boxed = |(end, whole): (host::HostEnd, bool)| (Box::new(end) as Box<dyn Sink>, whole);
     let Some(path) = o.output.as_deref() else { return Ok(host::output(o, &says).map(boxed)) };

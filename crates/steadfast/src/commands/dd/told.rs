@@ -2,11 +2,11 @@
 
 use std::io::{IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 use steadfast_bench::dd::{Status, Tally, Teller, WrongOperand};
 
@@ -73,28 +73,70 @@ impl Teller for Nobody {
     fn line(&self, _line: &str) {}
 }
 
+/// How long a copy has to end by itself.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// From now on SIGUSR1 tells the counts, and so does SIGINT before it ends the program. In a
 /// simulation the time is that of the last block.
+///
+/// `rescue` writes out what this process holds of an image: then SIGINT, SIGTERM and SIGHUP end
+/// the copy in order, and where it waits for its input it is done from here. What the counts tell
+/// is there. Who ignores a signal goes on doing so.
 pub fn on_signals(
     tally: Arc<Tally>,
     status: Status,
     teller: Stderr,
     simulated: bool,
+    rescue: Option<Box<dyn Fn() -> Result<()> + Send>>,
 ) -> Result<()> {
-    let mut signals = Signals::new([SIGUSR1, SIGINT]).context("watching for signals")?;
+    let asked = match rescue {
+        Some(_) => &[SIGUSR1, SIGINT, SIGTERM, SIGHUP][..],
+        None => &[SIGUSR1, SIGINT],
+    };
+    let ignored = ignored_signals();
+    let asked = asked.iter().filter(|signal| ignored & (1 << (**signal - 1)) == 0);
+    let mut signals = Signals::new(asked).context("watching for signals")?;
     let began = Instant::now();
     let watch = move || {
         for signal in signals.forever() {
+            let ends = signal != SIGUSR1;
+            if let (true, Some(rescue)) = (ends, &rescue) {
+                ENDED_BY.store(signal, Relaxed);
+                tally.stop();
+                std::thread::sleep(PATIENCE);
+                // Still here: the input does not come, or there is much to write.
+                if let Err(e) = rescue() {
+                    teller.says(&format!("what was copied could not be written: {e:#}"));
+                }
+            }
             let mut counts = tally.counts();
             if !simulated {
                 counts.elapsed = began.elapsed();
             }
             counts.lines(status).iter().for_each(|line| teller.line(line));
-            if signal == SIGINT {
-                let _ = signal_hook::low_level::emulate_default_handler(SIGINT);
+            if ends {
+                let _ = signal_hook::low_level::emulate_default_handler(signal);
             }
         }
     };
     std::thread::Builder::new().name("signals".into()).spawn(watch).context("a thread")?;
     Ok(())
+}
+
+/// The signal that has ended the copy; 0: none.
+static ENDED_BY: AtomicI32 = AtomicI32::new(0);
+
+/// Ends the program as the signal does that has ended the copy, if one has.
+pub fn end_as_signalled() {
+    let signal = ENDED_BY.load(Relaxed);
+    if signal != 0 {
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+    }
+}
+
+/// The signals that this process was told to ignore, a bit each (proc_pid_status(5)).
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

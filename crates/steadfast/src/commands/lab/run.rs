@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use steadfast_lab::results::{Results, RiskRow, summary};
+use steadfast_lab::scenario::read_bounded;
 use steadfast_lab::table::{self, Choice, Layout};
 use steadfast_lab::{LabError, RunOptions, Watch, report, run_seeds};
 
@@ -21,7 +22,9 @@ use crate::{Outcome, Usage};
 const SEEDS_MOST: u64 = 1000;
 /// The exit status of a run that was interrupted and has told what there was: as of a program that
 /// SIGINT has ended.
-const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
+/// Bytes of a document of results that is shown, at most.
+const RESULTS_MAX: u64 = 64 << 20;
 
 /// Runs one scenario: tables to `out`, and the files that were asked for.
 pub fn run(args: &LabRun, out: &mut dyn Write) -> Result<Outcome> {
@@ -79,7 +82,7 @@ fn seeds(args: &LabRun) -> Result<Vec<u64>> {
 }
 
 /// The first signal asks to stop, with what there is; the second ends the program.
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let second = i32::from(INTERRUPTED);
@@ -104,7 +107,8 @@ fn show(results: &Results, looks: &TableLooks, choice: &Choice, out: &mut dyn Wr
 /// Shows results again that `lab run --json` has written.
 pub fn show_again(args: &LabShow, out: &mut dyn Write) -> Result<()> {
     let file = args.file.display();
-    let json = std::fs::read_to_string(&args.file).map_err(|e| Usage(format!("{file}: {e}")))?;
+    let json = read_bounded(&args.file, RESULTS_MAX);
+    let json = json.map_err(|e| Usage(format!("{file}: {e}")))?;
     let results = Results::read(&json).map_err(|what| Usage(format!("{file}: {what}")))?;
     let choice = Choice { tables: args.tables.clone(), columns: args.columns.clone() };
     if choice.of(table::grids(&results)).is_empty() {
@@ -113,7 +117,10 @@ pub fn show_again(args: &LabShow, out: &mut dyn Write) -> Result<()> {
         let what = format!("{file}: nothing is called so; the tables are {known}");
         return Err(Usage(what).into());
     }
-    show(&results, &args.looks, &choice, out)
+    let wanted = [("--report", args.report.as_deref()), ("--chart", args.chart.as_deref())];
+    let [report, chart] = outputs::tried(wanted, &file.to_string())?;
+    show(&results, &args.looks, &choice, out)?;
+    write(&[None, report, chart], &results)
 }
 
 /// For the terminal, or 80 columns of ASCII for whatever else reads.

@@ -10,6 +10,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -183,46 +186,67 @@ fn files_of_images_are_read_and_written() {
     assert!(String::from_utf8_lossy(&extents.stdout).contains("\"extents\": []"));
 }
 
-/// What an interrupted copy says that it has copied is in the image, whether it was copying or
-/// waited for its input.
+/// Feeds a program blocks of 64 KiB: `at_once` of them as fast as it takes them, then a few more
+/// now and then until it is gone, or none, and the pipe stays open. How many it has taken so far.
+fn fed(mut stdin: std::process::ChildStdin, at_once: u64, goes_on: bool) -> Arc<AtomicU64> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&taken);
+    std::thread::spawn(move || {
+        let block = [7; 1 << 16];
+        loop {
+            let n = counter.load(Ordering::Relaxed);
+            if n >= at_once {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            if n < at_once || goes_on {
+                if stdin.write_all(&block).is_err() {
+                    return;
+                }
+                counter.store(n + 1, Ordering::Relaxed);
+            }
+        }
+    });
+    taken
+}
+
+/// What an interrupted copy says that it has copied is in the image, whether it was copying, had
+/// much to write, or waited for its input.
 #[test]
 fn an_interrupted_copy_leaves_what_it_tells() {
-    let folder = tempfile::tempdir().unwrap();
-    let image = ["mkfs", "a.img", "--size", "256m", "-q"];
-    assert!(Command::new(STEADFAST).args(image).current_dir(&folder).status().unwrap().success());
-    for (signal, number, waits) in [("INT", 2, false), ("TERM", 15, false), ("INT", 2, true)] {
-        let line = "dd --image a.img of=/file bs=64k";
-        let input = if waits { Stdio::piped() } else { Stdio::null() };
+    for (signal, number, blocks, goes_on) in
+        [("INT", 2, 40, true), ("INT", 2, 2000, true), ("TERM", 15, 40, true), ("INT", 2, 9, false)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        good(folder.path(), &["mkfs", "a.img", "--size", "256m", "-q"]);
         let mut child = Command::new(STEADFAST)
-            .args(line.split(' '))
-            .args((!waits).then_some("if=/dev/zero"))
+            .args("dd --image a.img of=/file bs=64k iflag=fullblock".split(' '))
             .current_dir(&folder)
-            .stdin(input)
+            .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stdin = child.stdin.take().map(|mut stdin| {
-            stdin.write_all(&[7; 1 << 16]).unwrap();
-            stdin
-        });
-        // Long enough to copy something, and far from all that there is room for.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        let taken = fed(child.stdin.take().unwrap(), blocks, goes_on);
+        // The pipe holds one block.
+        while taken.load(Ordering::Relaxed) < blocks {
+            assert!(child.try_wait().unwrap().is_none(), "it has ended by itself");
+            std::thread::sleep(Duration::from_millis(2));
+        }
         let id = child.id().to_string();
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
         let out = child.wait_with_output().unwrap();
-        drop(stdin);
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.signal(), Some(number), "{said}");
-        let told =
-            said.lines().rfind(|l| l.contains(" copied")).unwrap_or_else(|| panic!("{said}"));
+        let told: Vec<&str> = said.lines().filter(|l| l.contains(" copied")).collect();
+        let [told] = told[..] else { panic!("it is told once: {said}") };
         let bytes: u64 = told.split(' ').next().unwrap().parse().unwrap();
-        assert!(bytes > 0, "{said}");
-        let mut cat = Command::new(STEADFAST);
-        let cat = cat.args(["cat", "a.img", "/file"]).current_dir(&folder).output().unwrap();
-        let left = cat.stdout.len() as u64;
-        assert_eq!(left, bytes, "{said}");
-        let check = Command::new(STEADFAST).args(["check", "a.img"]).current_dir(&folder).output();
-        assert!(check.unwrap().status.success());
+        assert!(bytes >= (blocks - 2) << 16, "{said}");
+        let run = |words: &[&str]| {
+            Command::new(STEADFAST).args(words).current_dir(&folder).output().unwrap()
+        };
+        // A block that was on its way when it was told may be there too.
+        let left = run(&["cat", "a.img", "/file"]).stdout.len() as u64;
+        assert!(left >= bytes && left - bytes <= 1 << 16, "{left}: {said}");
+        assert!(run(&["check", "a.img"]).status.success());
     }
 }
 

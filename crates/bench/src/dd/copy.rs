@@ -79,7 +79,9 @@ pub fn run(job: Job<'_>) -> Result<(), Failed> {
         copy.forget();
     }
     copy.clock();
-    copy.tally.counts().lines(operands.status).iter().for_each(|l| copy.teller.line(l));
+    if copy.tally.takes_last_word() {
+        copy.tally.counts().lines(operands.status).iter().for_each(|l| copy.teller.line(l));
+    }
     if ended.is_err() || copy.failed { Err(Failed) } else { Ok(()) }
 }
 

@@ -18,6 +18,8 @@ pub struct Tally {
     pub(super) elapsed_ns: AtomicU64,
     /// Somebody wants the run to end before its end.
     stopped: AtomicBool,
+    /// The counts have been told at the end.
+    told: AtomicBool,
 }
 
 /// The counts at one moment.
@@ -48,6 +50,11 @@ impl Tally {
     /// Whether [`stop`](Self::stop) was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Relaxed)
+    }
+
+    /// Takes the right to tell the counts at the end, which is done once; whether it was there.
+    pub fn takes_last_word(&self) -> bool {
+        !self.told.swap(true, Relaxed)
     }
 
     /// The counts now.

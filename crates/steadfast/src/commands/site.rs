@@ -135,7 +135,9 @@ impl Site {
     /// Writes everything back and forgets what was kept of it: what is read next is read from the
     /// devices.
     pub fn unmount(&self) -> Result<()> {
-        let fs = self.mounted().take();
+        // Held until all is written: whoever rescues meanwhile waits for it.
+        let mut mounted = self.mounted();
+        let fs = mounted.take();
         fs.map_or(Ok(()), |fs| fs.unmount().context("unmounting"))
     }
 

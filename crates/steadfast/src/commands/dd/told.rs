@@ -100,20 +100,25 @@ pub fn on_signals(
     let watch = move || {
         for signal in signals.forever() {
             let ends = signal != SIGUSR1;
-            if let (true, Some(rescue)) = (ends, &rescue) {
+            if let (true, Some(_)) = (ends, &rescue) {
                 ENDED_BY.store(signal, Relaxed);
                 tally.stop();
                 std::thread::sleep(PATIENCE);
-                // Still here: the input does not come, or there is much to write.
-                if let Err(e) = rescue() {
-                    teller.says(&format!("what was copied could not be written: {e:#}"));
-                }
             }
+            // Before the rest is written out: what is counted then is there afterwards.
             let mut counts = tally.counts();
             if !simulated {
                 counts.elapsed = began.elapsed();
             }
-            counts.lines(status).iter().for_each(|line| teller.line(line));
+            if let (true, Some(rescue)) = (ends, &rescue) {
+                // Still here: the input does not come, or there is much to write: this waits for it.
+                if let Err(e) = rescue() {
+                    teller.says(&format!("what was copied could not be written: {e:#}"));
+                }
+            }
+            if !ends || tally.takes_last_word() {
+                counts.lines(status).iter().for_each(|line| teller.line(line));
+            }
             if ends {
                 let _ = signal_hook::low_level::emulate_default_handler(signal);
             }

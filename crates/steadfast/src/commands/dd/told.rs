@@ -111,7 +111,7 @@ pub fn on_signals(
                 counts.elapsed = began.elapsed();
             }
             if let (true, Some(rescue)) = (ends, &rescue) {
-                // Still here: the input does not come, or there is much to write: this waits for it.
+                // Still here: the input does not come, or much is being written; this waits for it.
                 if let Err(e) = rescue() {
                     teller.says(&format!("what was copied could not be written: {e:#}"));
                 }

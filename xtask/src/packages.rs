@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 19] = [
+const NEEDED: [(&str, &str); 20] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -26,6 +26,8 @@ const NEEDED: [(&str, &str); 19] = [
     ("tar", "tar"),
     ("time", "time"),
     ("python3", "python3"),
+    // Without its window: a third of what the whole browser brings.
+    ("chromium-headless-shell", "chromium-headless-shell"),
 ];
 
 /// Installs what is missing, as root; else says how. False: something is still missing.

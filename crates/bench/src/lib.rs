@@ -6,6 +6,7 @@
 //! writes. Nothing here prints: results are values, reports are strings.
 
 pub mod dd;
+pub mod distribution;
 pub mod hdparm;
 pub mod iozone;
 pub mod operations;

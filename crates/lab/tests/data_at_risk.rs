@@ -78,7 +78,8 @@ fn known_truths_show_up() {
         assert!(text.is_ascii() && text.lines().all(|line| line.len() <= 80), "{text}");
     }
     let html = steadfast_lab::report::html(&results);
-    assert!(html.matches("<circle").count() == 4 && html.contains("empty after rename"));
+    assert!(html.contains("speed against exposure") && html.contains("empty after rename"));
+    assert!(html.contains("steadfast lab run data-at-risk.toml --cuts"), "{html}");
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::distribution::Distribution;
+
 /// Three significant digits: percentiles are within 0.1 %.
 const DIGITS: u8 = 3;
 
@@ -52,6 +54,9 @@ pub struct Latency {
     pub p99_9_ns: u64,
     /// The longest.
     pub max_ns: u64,
+    /// All of them, in coarse steps: to be drawn.
+    #[serde(skip)]
+    pub distribution: Distribution,
 }
 
 fn histogram() -> Histogram<u64> {
@@ -92,6 +97,10 @@ impl Latencies {
                 p99_ns: h.value_at_quantile(0.99),
                 p99_9_ns: h.value_at_quantile(0.999),
                 max_ns: h.max(),
+                distribution: Distribution::counted(
+                    h.iter_recorded()
+                        .map(|v| (v.value_iterated_to() as f64 / 1e3, v.count_at_value())),
+                ),
             })
             .collect()
     }
@@ -110,6 +119,7 @@ mod tests {
         all.add(&other);
         let [write, fsync] = &all.percentiles()[..] else { panic!() };
         assert_eq!((write.operation, write.count), (Operation::Write, 1000));
+        assert_eq!(write.distribution.count(), 1000);
         assert!((500_000..501_000).contains(&write.p50_ns), "{}", write.p50_ns);
         assert!((990_000..992_000).contains(&write.p99_ns), "{}", write.p99_ns);
         assert_eq!((fsync.operation, fsync.count), (Operation::Fsync, 1));

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use super::scale::nice_step;
+pub(super) use super::svg::escape;
+
 /// One series of bars: its name and colour class (0..=5).
 #[derive(Debug, Clone)]
 pub struct Series {
@@ -125,15 +128,6 @@ impl Axis {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `rough`.
-fn nice_step(rough: f64) -> f64 {
-    if rough.is_nan() || rough <= 0.0 {
-        return 1.0;
-    }
-    let power = 10f64.powf(rough.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|s| *s >= rough).unwrap_or(rough)
-}
-
 fn grid(s: &mut String, chart: &Bars, axis: &Axis) {
     for tick in &axis.ticks {
         let y = TOP + PLOT_HEIGHT - axis.height(*tick);
@@ -211,20 +205,9 @@ pub(super) fn compact(v: f64) -> String {
     }
 }
 
-pub(crate) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn steps_are_round() {
-        assert_eq!(nice_step(0.7), 1.0);
-        assert_eq!(nice_step(12.0), 20.0);
-        assert_eq!(nice_step(0.0), 1.0);
-    }
 
     #[test]
     fn text_is_escaped_and_gaps_are_left() {

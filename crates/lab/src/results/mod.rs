@@ -18,6 +18,7 @@ pub use rows::{
     SteadyLoss, Took, VariantInfo, place,
 };
 pub use statistics::{Percentiles, Rate, Spread, Tail};
+pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize};
 
 use crate::scenario::Source;
@@ -56,6 +57,9 @@ pub struct Results {
     pub command: String,
     /// The command line of the recorded run that was cut, if any.
     pub risk_command: Option<String>,
+    /// Steadfast's command line that gives these results again, the scenario's file by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
     /// The variants compared.
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.
@@ -125,6 +129,17 @@ impl Results {
     pub fn only(&self) -> &Run {
         // OK to index: see above.
         &self.runs[0]
+    }
+
+    /// The ways in which calls of the workload of files were made, each once.
+    pub fn ways(&self) -> Vec<String> {
+        let mut ways: Vec<String> = Vec::new();
+        for way in self.runs.iter().flat_map(|run| &run.files).map(FilesRow::way) {
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        ways
     }
 
     /// What a variant is.
@@ -203,6 +218,7 @@ mod tests {
             children_kb_per_s: kb,
             parent_kb_per_s: kb,
             latency_us: None,
+            distribution: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The rows of a run's results: one a test and variant, or one a variant.
 
 use serde::{Deserialize, Serialize};
+use steadfast_bench::distribution::Distribution;
 
 use super::statistics::{Percentiles, Rate, Spread, places};
 
@@ -49,6 +50,9 @@ pub struct Row {
     pub parent_kb_per_s: f64,
     /// Latency of one record, microseconds: p50, p99, max.
     pub latency_us: Option<Percentiles>,
+    /// The same of all records, in steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<Distribution>,
 }
 
 /// Which of IOzone's sums a figure is.
@@ -240,6 +244,16 @@ pub struct FilesRow {
     pub fsyncs: u64,
     /// How long these took, in milliseconds.
     pub fsync_ms: Percentiles,
+    /// The same of all of them, in steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fsync_distribution: Option<Distribution>,
+}
+
+impl FilesRow {
+    /// How its calls were made and timed, in words: `by system calls, wall clock`.
+    pub fn way(&self) -> String {
+        format!("{}, {} clock", self.path.name(), self.clock.name())
+    }
 }
 
 /// How calls reach a file system.
@@ -336,6 +350,7 @@ mod tests {
             elapsed_seconds: 1.0,
             fsyncs: 0,
             fsync_ms: Percentiles::default(),
+            fsync_distribution: None,
         }
     }
 

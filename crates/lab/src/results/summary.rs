@@ -41,6 +41,9 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
     Ok(merged)
 }
 
+/// What is each run's own: words about single cuts, counts of single calls.
+const OF_ONE_RUN: [&str; 3] = ["findings", "distribution", "fsync_distribution"];
+
 /// What several runs have in one place, as one.
 fn merge(values: &[&Value]) -> Value {
     let there: Vec<&Value> = values.iter().copied().filter(|v| !v.is_null()).collect();
@@ -86,8 +89,7 @@ fn object(values: &[&Value], members: &Map<String, Value>) -> Value {
         let of_name: Vec<&Value> = values.iter().filter_map(|v| v.get(name)).collect();
         (name.clone(), merge(&of_name))
     });
-    // Words about single cuts are each run's own.
-    Value::Object(merged.filter(|(name, _)| name != "findings").collect())
+    Value::Object(merged.filter(|(name, _)| !OF_ONE_RUN.contains(&name.as_str())).collect())
 }
 
 /// Rows of the same test and variant belong together.

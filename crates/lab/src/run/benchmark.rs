@@ -165,6 +165,7 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
         published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
         children_kb_per_s: children,
         parent_kb_per_s: parent,
+        distribution: latency.map(|l| l.distribution.clone()),
         latency_us: latency.map(|l| {
             let us = |ns: u64| ns as f64 / 1e3;
             Percentiles::known(l.count, us(l.p50_ns), us(l.p99_ns), us(l.max_ns))

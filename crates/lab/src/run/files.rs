@@ -14,7 +14,7 @@ use super::controls::{Explorer, cut_with_controls};
 use super::machine::Modelled;
 use super::power::plan;
 use super::{Outcome, Report, Setting};
-use crate::results::{Clock, FilesRow, Path, Percentiles, Spread};
+use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, Spread};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
@@ -101,6 +101,8 @@ pub(super) fn files_row(
     let each: Vec<f64> = runs.iter().map(Speed::operations_per_second).collect();
     let syncs: Vec<f64> =
         runs.iter().flat_map(|run| &run.syncs).map(|took| took.as_secs_f64() * 1e3).collect();
+    let distribution =
+        (!syncs.is_empty()).then(|| Distribution::of_us(syncs.iter().map(|ms| ms * 1e3)));
     let elapsed: Vec<f64> = runs.iter().map(|run| run.elapsed.as_secs_f64()).collect();
     (!runs.is_empty()).then(|| FilesRow {
         variant: variant.name.clone(),
@@ -113,6 +115,7 @@ pub(super) fn files_row(
         in_calls_seconds: runs.iter().map(|run| run.in_calls.as_secs_f64()).sum(),
         elapsed_seconds: Spread::of(&elapsed).median(),
         fsyncs: syncs.len() as u64,
+        fsync_distribution: distribution,
         fsync_ms: Percentiles::of(syncs),
     })
 }

@@ -10,7 +10,7 @@ use crate::results::{
     Clock, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo,
     place, points, ratios,
 };
-use crate::scenario::{RunKind, Variant};
+use crate::scenario::{RunKind, Scenario, Variant};
 
 /// Said of results that are not whole.
 const PARTIAL: &str = "PARTIAL: the run was interrupted; what had not ended by then is missing.";
@@ -80,6 +80,7 @@ pub(super) fn results(
             Load::Iozone { risk: cut, .. } if was_cut => Some(cut.command_line.clone()),
             _ => None,
         },
+        again: Some(first.again(settings)),
         variants: first.variants(),
         runs,
         peers: peers.rows,
@@ -152,6 +153,25 @@ impl Gathered {
 }
 
 impl Setting {
+    /// The command line that runs it again.
+    fn again(&self, settings: &[Arc<Setting>]) -> String {
+        let Setting { scenario, options, .. } = self;
+        let own = Scenario::find_own(&scenario.name).is_some_and(|own| own == *scenario);
+        let mut command = format!("steadfast lab run {}", scenario.name);
+        // Where the file is, is nobody's business.
+        command += if own { "" } else { ".toml" };
+        command += if options.full { " --full" } else { "" };
+        command += if options.peers { " --peers" } else { "" };
+        if let Some(cuts) = options.cuts {
+            command += &format!(" --cuts {cuts}");
+        }
+        command += &format!(" --seed {}", options.seed);
+        match settings.len() {
+            1 => command,
+            n => command + &format!(" --seeds {n}"),
+        }
+    }
+
     fn variants(&self) -> Vec<VariantInfo> {
         let info = |v: &Variant| VariantInfo {
             name: v.name.clone(),

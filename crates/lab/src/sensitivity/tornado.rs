@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::Sensitivity;
 use super::text::{chosen, widest};
-use crate::report::chart::escape;
+use crate::report::escape;
 
 const BARS: usize = 24;
 const LEFT: f64 = 250.0;

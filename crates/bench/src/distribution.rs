@@ -1,0 +1,84 @@
+//! How long many calls took, counted in steps of time that grow with it: what is drawn and added
+//! up. Percentiles are found elsewhere, of finer counts.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Steps to ten times the time: a step is 12 % wide.
+const STEPS: f64 = 20.0;
+/// A nanosecond; whatever took less counts here.
+const FIRST: i32 = -60;
+
+/// Counts of calls by how long they took.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Distribution {
+    /// A step and how many calls are in it: step k is from 10^(k/20) microseconds on, up to where
+    /// step k + 1 begins.
+    steps: Vec<(i32, u64)>,
+}
+
+impl Distribution {
+    /// Of the times of calls, in microseconds.
+    pub fn of_us(times: impl Iterator<Item = f64>) -> Distribution {
+        Distribution::counted(times.map(|us| (us, 1)))
+    }
+
+    /// Of times in microseconds that each happened so often.
+    pub fn counted(times: impl Iterator<Item = (f64, u64)>) -> Distribution {
+        let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
+        for (us, count) in times {
+            // OK to cast: the logarithm of a number is small; of none it is the first step.
+            let step = (us.log10() * STEPS + 1e-9).floor().max(f64::from(FIRST)) as i32;
+            *steps.entry(step).or_default() += count;
+        }
+        Distribution { steps: steps.into_iter().collect() }
+    }
+
+    /// Several as one; `None` of none.
+    pub fn sum<'a>(all: impl Iterator<Item = &'a Distribution>) -> Option<Distribution> {
+        let mut steps: BTreeMap<i32, u64> = BTreeMap::new();
+        for (step, count) in all.flat_map(|d| &d.steps) {
+            *steps.entry(*step).or_default() += count;
+        }
+        (!steps.is_empty()).then(|| Distribution { steps: steps.into_iter().collect() })
+    }
+
+    /// How many calls.
+    pub fn count(&self) -> u64 {
+        self.steps.iter().map(|(_, count)| count).sum()
+    }
+
+    /// For each step that has calls: where it begins, in microseconds, and the share of all calls
+    /// that took as long or longer.
+    pub fn as_long(&self) -> Vec<(f64, f64)> {
+        let (all, mut left) = (self.count() as f64, self.count());
+        let share = |(step, count): &(i32, u64)| {
+            let from = left;
+            left = left.saturating_sub(*count);
+            (10f64.powf(f64::from(*step) / STEPS), from as f64 / all)
+        };
+        self.steps.iter().map(share).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_a_twentieth_of_a_decade() {
+        let d = Distribution::of_us([1.0, 1.1, 1.2, 1000.0, 0.0, f64::NAN].into_iter());
+        assert_eq!(d.steps, [(-60, 2), (0, 2), (1, 1), (60, 1)]);
+        let long = d.as_long();
+        assert_eq!(long[1], (1.0, 4.0 / 6.0));
+        assert!((long[3].0 - 1000.0).abs() < 1e-9 && long[3].1 == 1.0 / 6.0, "{long:?}");
+        let both = Distribution::sum([&d, &d].into_iter()).unwrap();
+        assert_eq!((both.count(), both.as_long()), (12, long));
+        assert_eq!(Distribution::sum(std::iter::empty()), None);
+        let json = serde_json::to_string(&d).unwrap();
+        assert_eq!(json, "[[-60,2],[0,2],[1,1],[60,1]]");
+        assert_eq!(serde_json::from_str::<Distribution>(&json).unwrap(), d);
+    }
+}

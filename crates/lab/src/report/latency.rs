@@ -1,0 +1,104 @@
+//! How long calls took: the share of them that took as long or longer, on two logarithmic axes, so
+//! that the few slow ones can be seen.
+
+use super::lines::{Axis, Lines, Series, svg};
+use crate::results::{Distribution, Percentiles, Results};
+use crate::table;
+
+const SIZE: (f64, f64) = (500.0, 320.0);
+
+/// A chart a test: a line a variant. Calls of all seeds are taken together.
+pub(super) fn panels(results: &Results) -> Vec<String> {
+    let of_tests = table::tests(results).into_iter().filter_map(|test| {
+        let lines = table::measured(results).into_iter().enumerate().map(|(number, name)| {
+            let rows = table::find(results, test, name);
+            let whole = Distribution::sum(rows.iter().filter_map(|r| r.distribution.as_ref()));
+            let few = rows.iter().find_map(|r| r.latency_us.as_ref());
+            (name, number, points(whole.as_ref(), few, 1e-3))
+        });
+        chart(test, "milliseconds of a record (virtual clock)", lines)
+    });
+    of_tests.chain(fsyncs(results)).collect()
+}
+
+/// The fsyncs of the workload of files; of several ways to a file system a chart each.
+fn fsyncs(results: &Results) -> Vec<String> {
+    let rows = || results.runs.iter().flat_map(|run| &run.files);
+    let of_way = |way: &String| {
+        let variants = results.variants.iter().enumerate();
+        let lines = variants.map(|(number, variant)| {
+            let own = || {
+                let of_variant = rows().filter(|r| r.variant == variant.name);
+                of_variant.filter(|r| r.way() == *way)
+            };
+            let whole = Distribution::sum(own().filter_map(|r| r.fsync_distribution.as_ref()));
+            let few = own().map(|r| &r.fsync_ms).next();
+            (variant.name.as_str(), number, points(whole.as_ref(), few, 1.0))
+        });
+        chart(&format!("fsync, {way}"), "milliseconds of an fsync", lines)
+    };
+    results.ways().iter().filter_map(of_way).collect()
+}
+
+/// Pairs of a time in milliseconds and the share of calls that took as long or longer. Where only
+/// percentiles were kept, these; `unit`: milliseconds of one of theirs.
+fn points(whole: Option<&Distribution>, few: Option<&Percentiles>, unit: f64) -> Vec<(f64, f64)> {
+    if let Some(whole) = whole {
+        return whole.as_long().into_iter().map(|(us, share)| (us / 1e3, share)).collect();
+    }
+    let Some(p) = few.filter(|p| p.n() > 0) else { return Vec::new() };
+    let max = (p.max(), 1.0 / p.n() as f64);
+    let known = [Some((p.p50(), 0.5)), p.p99().map(|v| (v, 0.01)), Some(max)];
+    known.into_iter().flatten().map(|(v, share)| (v * unit, share)).collect()
+}
+
+fn chart<'a>(
+    title: &str,
+    x: &str,
+    lines: impl Iterator<Item = (&'a str, usize, Vec<(f64, f64)>)>,
+) -> Option<String> {
+    let series: Vec<Series> = lines
+        .filter(|(_, _, points)| !points.is_empty())
+        .map(|(name, number, points)| Series {
+            name: name.into(),
+            number,
+            marked: points.len() <= 6,
+            points,
+        })
+        .collect();
+    let told = |s: &Series| {
+        let most = s.points.last().map_or(0.0, |(ms, _)| *ms);
+        format!("{}: the slowest took {most:.2} ms", s.name)
+    };
+    let description = series.iter().map(told).collect::<Vec<_>>().join("; ");
+    (!series.is_empty()).then(|| {
+        svg(&Lines {
+            title: title.into(),
+            description,
+            x: Axis::logarithmic(x),
+            y: Axis::logarithmic("share of calls that took as long or longer"),
+            series,
+            levels: vec![],
+            instants: vec![],
+            at_least: (0.0, 0.0),
+            size: SIZE,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_percentiles_there_are_three_points_and_of_all_calls_all() {
+        let p = Percentiles::of((1..=1000).map(f64::from).collect());
+        assert_eq!(points(None, Some(&p), 0.001), [(0.5, 0.5), (0.99, 0.01), (1.0, 0.001)]);
+        let whole = Distribution::of_us([1000.0, 1000.0, 2000.0, 5000.0].into_iter());
+        let found = points(Some(&whole), Some(&p), 0.001);
+        assert_eq!(found.len(), 3);
+        assert!(found.is_sorted_by(|a, b| a.0 < b.0 && a.1 > b.1), "{found:?}");
+        assert!(points(None, None, 1.0).is_empty());
+        assert!(points(None, Some(&Percentiles::default()), 1.0).is_empty());
+    }
+}

@@ -1,0 +1,177 @@
+//! The page: what was run first, then what came out, then all figures, and the command again.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{latency, risk, speed, style, tables};
+use crate::results::{Results, VariantInfo};
+
+/// A part of the page: its place for links, its heading, and what it holds.
+struct Section {
+    id: &'static str,
+    heading: &'static str,
+    body: Markup,
+}
+
+/// The whole page.
+pub(super) fn page(results: &Results) -> String {
+    let sections = sections(results);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content=(style::POLICY);
+                meta name="color-scheme" content="light dark";
+                title { (results.title) }
+                style { (PreEscaped(style::sheet())) }
+            }
+            body {
+                header {
+                    h1 { (results.title) }
+                    p { (what_it_is(results)) }
+                    nav aria-label="Contents" { ul {
+                        @for s in &sections { li { a href={ "#" (s.id) } { (s.heading) } } }
+                    } }
+                }
+                main {
+                    @for note in &results.notes {
+                        p.note.bad[note.alarm] {
+                            @if note.alarm { strong { "Warning: " } }
+                            (note.text)
+                        }
+                    }
+                    @for s in &sections { section id=(s.id) { h2 { (s.heading) } (s.body) } }
+                }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn what_it_is(results: &Results) -> String {
+    let seeds = match &results.seeds[..] {
+        [one] => format!("One run, seed {one}"),
+        [first, .., last] => format!(
+            "{} runs, seeds {first} to {last}: each figure is their median, the range stands with \
+             it",
+            results.seeds.len()
+        ),
+        [] => String::new(),
+    };
+    let benchmark = results.runs.iter().any(|run| !run.rows.is_empty());
+    let size = match (benchmark, results.full) {
+        (false, _) => "",
+        (true, true) => " At the published size.",
+        (true, false) => " At a reduced size (--full runs the published one).",
+    };
+    let day = results.day.as_ref().map_or(String::new(), |day| format!(", on {day}"));
+    format!("{seeds}.{size} By steadfast {}{day}.", results.program)
+}
+
+/// The parts that the results have figures for.
+fn sections(results: &Results) -> Vec<Section> {
+    let mut sections = vec![Section { id: "run", heading: "What was run", body: setup(results) }];
+    let mut add = |id, heading, charts: Vec<String>, class: &str, caption: &str| {
+        if !charts.is_empty() {
+            let body = figures(&charts, class, caption);
+            sections.push(Section { id, heading, body });
+        }
+    };
+    let (heading, caption) = match speed::has_published(results) {
+        true => ("Speed, and the published figures", PUBLISHED),
+        false => ("Speed", MEASURED),
+    };
+    add("speed", heading, speed::panels(results), "panels", caption);
+    add("files", "Speed", speed::of_files(results), "panels", FILES);
+    add("peers", "Beside the kernel's file systems", speed::of_peers(results), "panels", PEERS);
+    add("latency", "How long calls took", latency::panels(results), "panels", LATENCY);
+    let risk = risk::against_speed(results).into_iter().chain(risk::exposure(results));
+    add("risk", "Speed and data at risk", risk.collect(), "", RISK);
+    sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
+    if results.runs.iter().flat_map(|run| &run.risk).any(|r| !r.findings.is_empty()) {
+        let body = findings(results);
+        sections.push(Section { id: "findings", heading: "What cuts left", body });
+    }
+    sections.push(Section { id: "again", heading: "To run it again", body: again(results) });
+    sections
+}
+
+const PUBLISHED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
+    over the seeds. The upright mark and the second figure: published.";
+const MEASURED: &str = "Bars: measured, virtual clock; the line across a bar's end is the range \
+    over the seeds.";
+const FILES: &str = "Bars: the median of the runs; the line across a bar's end is their range. \
+    Ranges that overlap are not told apart. By system calls: as a program has it.";
+const PEERS: &str = "Real time (wall clock) on the same modelled devices, by turns; the line \
+    across a bar's end is the range of the runs. Sizes are smaller than above: compare bars with each \
+    other only.";
+const LATENCY: &str = "Both axes are logarithmic. A line that ends further right has slower worst \
+    cases. Lines of three points are drawn through the median, the 99th percentile and the \
+    slowest: of these runs nothing else was kept.";
+const RISK: &str = "Upper left is better: fast, and little at risk. Acknowledged work is what \
+    calls had returned from; what was promised (fsync, O_SYNC) is counted elsewhere and must never be \
+    lost (cuts with broken promises, below).";
+
+/// Charts with what is to be known of them.
+fn figures(charts: &[String], class: &str, caption: &str) -> Markup {
+    html! {
+        p.caption { (caption) }
+        div class=(class) { @for chart in charts { figure { (PreEscaped(chart)) } } }
+    }
+}
+
+fn setup(results: &Results) -> Markup {
+    html! {
+        p { "Workload: " code { (results.command) } }
+        @if let Some(cut) = &results.risk_command {
+            p { "Power cuts during: " code { (cut) } }
+        }
+        @if let Some(source) = &results.source { p { "Published figures: " (source) "." } }
+        div.wide { table.words {
+            thead { tr { th { "variant" } th { "what it is" } th { "devices" } th { "mount" }
+                         th { "time of the run" } } }
+            tbody { @for v in &results.variants { tr {
+                th scope="row" { (v.name) }
+                td { (v.label) }
+                td { @for d in &v.devices { (d) br; } }
+                td { @if let Some(kernel) = &v.kernel { "Linux " (kernel) " " }
+                     @if !v.mount.is_empty() { code { (v.mount) } } }
+                td { (time_of(results, v)) }
+            } } }
+        } }
+    }
+}
+
+/// How long a variant's run was, by which clock; of several, the first seed's.
+fn time_of(results: &Results, variant: &VariantInfo) -> String {
+    let run = results.only();
+    if let Some(took) = run.took.iter().find(|t| t.variant == variant.name) {
+        return format!("{:.1} s, virtual clock", took.virtual_seconds);
+    }
+    match run.files.iter().find(|f| f.variant == variant.name) {
+        Some(f) => format!("{:.1} s, {} clock", f.elapsed_seconds, f.clock.name()),
+        None if results.peers.iter().any(|p| p.variant == variant.name) => "wall clock".into(),
+        None if variant.kernel.is_some() => "left out".into(),
+        None => "cut only".into(),
+    }
+}
+
+fn findings(results: &Results) -> Markup {
+    html! {
+        @for run in &results.runs {
+            @for r in run.risk.iter().filter(|r| !r.findings.is_empty()) {
+                p { strong { (r.variant) } ", seed " (run.seed) ": first findings" }
+                ul { @for f in &r.findings { li { (f) } } }
+            }
+        }
+    }
+}
+
+fn again(results: &Results) -> Markup {
+    html! {
+        pre { code { (super::again(results)) } }
+        p { "The same command with the same seeds gives the same figures, but for those of the \
+             wall clock." }
+    }
+}

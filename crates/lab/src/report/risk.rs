@@ -1,0 +1,57 @@
+//! What power cuts take, beside the speed.
+
+use super::marks::{self, Mark, Marks};
+use super::scatter::{self, Scatter};
+use super::svg::Shape;
+use crate::results::{Percentiles, Point, Results, RiskRow, Spread};
+
+/// What a cut takes of acknowledged work; of several seeds the median.
+pub(super) fn exposure(results: &Results) -> Option<String> {
+    let risk = || results.runs.iter().flat_map(|run| &run.risk);
+    let few = risk().all(|r| r.exposure_bytes.p99().is_none());
+    let of = |variant: &str, value: fn(&Percentiles) -> Option<f64>| {
+        let rows = risk().filter(|r| r.variant == variant);
+        let values: Vec<f64> = rows.filter_map(|r: &RiskRow| value(&r.exposure_bytes)).collect();
+        (!values.is_empty()).then(|| Spread::of(&values).median() / 1024.0)
+    };
+    let names = results.variants.iter().map(|v| v.name.as_str());
+    let row = |name: &str| {
+        let p50 = of(name, |p| Some(p.p50()))?;
+        Some((name.to_owned(), vec![Some(p50), of(name, Percentiles::p99), of(name, max)]))
+    };
+    let mark = |name: &str, shape| Mark { name: name.into(), shape };
+    let chart = Marks {
+        title: "acknowledged work lost at power failure".into(),
+        unit: "KiB, logarithmic; at the left end: nothing".into(),
+        marks: vec![
+            mark("p50", Shape::Circle),
+            mark(if few { "p99: too few cuts" } else { "p99" }, Shape::Diamond),
+            mark("most", Shape::Down),
+        ],
+        rows: names.filter_map(row).collect(),
+    };
+    (!chart.rows.is_empty()).then(|| marks::svg(&chart))
+}
+
+fn max(p: &Percentiles) -> Option<f64> {
+    Some(p.max())
+}
+
+/// One point a variant: what it does in a second, and what a cut takes; the medians of the seeds.
+pub(super) fn against_speed(results: &Results) -> Option<String> {
+    let all = || results.runs.iter().flat_map(|run| &run.speed_and_exposure);
+    let first = all().next()?;
+    let of = |name: &str| {
+        let own = || all().filter(|p| p.variant == name);
+        own().next()?;
+        let median = |f: fn(&Point) -> f64| Spread::of(&own().map(f).collect::<Vec<_>>()).median();
+        let (lost, speed) = (median(|p| p.exposure_bytes / 1024.0), median(|p| p.speed.median()));
+        Some((name.to_owned(), lost, speed))
+    };
+    Some(scatter::svg(&Scatter {
+        title: "speed against exposure".into(),
+        x: format!("KiB of acknowledged work lost at power failure, {}", first.exposure_is),
+        y: first.speed_unit.clone(),
+        points: results.variants.iter().filter_map(|v| of(&v.name)).collect(),
+    }))
+}

@@ -11,10 +11,12 @@ mod files;
 mod gather;
 mod jobs;
 mod kernel;
+mod load;
 mod loss;
 mod machine;
 mod peers;
 mod power;
+mod reads;
 mod real;
 mod record;
 
@@ -24,17 +26,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 pub use again::cut_again;
-pub(crate) use benchmark::test_names;
 pub use controls::Control;
 pub(crate) use each::measure_each;
 use steadfast_bench::iozone;
-use steadfast_crash::risk::FilesWorkload;
 
 use crate::LabError;
-use crate::results::{FilesRow, LossRow, Results, RiskRow, Row};
-use crate::scenario::{CUTS_MAX, RunKind, Scenario, Variant, WorkloadKind};
+use crate::results::Results;
+use crate::scenario::{CUTS_MAX, Place, Scenario, Variant};
 use crate::size;
-use real::{Real, Reals};
+use load::{Load, Outcome};
+use real::Reals;
 
 /// How to run a scenario.
 #[derive(Debug, Clone)]
@@ -67,24 +68,8 @@ pub struct Watch<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// What one job brought.
-enum Outcome {
-    Speed {
-        rows: Vec<Row>,
-        virtual_seconds: f64,
-        notes: Vec<String>,
-        /// What cuts took from that very run.
-        loss: Option<Box<LossRow>>,
-    },
-    Risk(Box<RiskRow>),
-    /// Speed and power cuts of one and the same run.
-    Files(Vec<FilesRow>, Box<RiskRow>),
-    /// This machine cannot run it, and why.
-    LeftOut(String),
-}
-
 /// A variant's benchmark or its power cuts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     Speed,
     Risk,
@@ -96,20 +81,12 @@ struct Setting {
     /// The scenario with the devices of the benchmark: scale models, at a reduced size.
     measured: Scenario,
     options: RunOptions,
-    load: Load,
+    loads: Vec<Box<dyn Load>>,
     cuts: u64,
     /// Cuts of the measured run itself.
     loss_cuts: u64,
     /// What was run in real time before.
     reals: Reals,
-}
-
-/// The workload, ready to be run.
-enum Load {
-    /// IOzone: the run that is measured, and the one that is cut.
-    Iozone { speed: Box<iozone::Options>, risk: Box<iozone::Options> },
-    /// The workload of files, and its description.
-    Files(FilesWorkload, String),
 }
 
 /// Reports how far a job is, 0 to 1.
@@ -199,30 +176,12 @@ impl Setting {
             return Err(LabError::Option { option: "--cuts", what });
         }
         let mut measured = scenario.clone();
-        let load = match scenario.workload.kind().map_err(wrong)? {
-            WorkloadKind::Files(spec) => {
-                Load::Files(spec.workload(options.seed), spec.description())
-            }
-            WorkloadKind::Iozone { line, quick_size, risk_size } => {
-                let with_size = |size| iozone_options(line, size).map_err(wrong);
-                let quick = Some(quick_size).filter(|_| !options.full);
-                let (speed, whole) = (with_size(quick)?, with_size(None)?.file_bytes);
-                if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
-                    for device in measured.devices.values_mut() {
-                        *device = device.scaled(speed.file_bytes, whole);
-                    }
-                }
-                files_fit(&measured, &speed, RunKind::speed).map_err(wrong)?;
-                let risk = Box::new(with_size(Some(risk_size))?);
-                files_fit(scenario, &risk, RunKind::risk).map_err(wrong)?;
-                Load::Iozone { speed: Box::new(speed), risk }
-            }
-        };
-        let is_quick = matches!(load, Load::Iozone { .. }) && !options.full;
+        let loads = load::loads(scenario, &mut measured, options).map_err(wrong)?;
+        let is_quick = !options.full && loads.iter().any(|l| l.is_reduced_by_default());
         let quick_cuts = scenario.workload.quick_cuts.filter(|_| is_quick);
         Ok(Setting {
             measured,
-            load,
+            loads,
             cuts: options.cuts.or(quick_cuts).unwrap_or(scenario.workload.cuts),
             loss_cuts: quick_cuts
                 .map_or(u64::MAX, |n| n.div_ceil(4))
@@ -233,39 +192,25 @@ impl Setting {
         })
     }
 
-    /// All parts, in the order of the results: benchmarks first, they are the longest. Of the
-    /// workload of files one run is measured and cut.
-    fn parts(&self) -> Vec<(usize, Part)> {
-        let variants = || self.scenario.variants.iter().enumerate();
-        if let Load::Files(..) = self.load {
-            return variants().map(|(i, _)| (i, Part::Risk)).collect();
-        }
-        let speed = variants().filter(|(_, v)| v.run.speed()).map(|(i, _)| (i, Part::Speed));
-        let risk =
-            variants().filter(|(_, v)| v.run.risk() && self.cuts > 0).map(|(i, _)| (i, Part::Risk));
-        speed.chain(risk).collect()
+    /// All parts (variant, workload, part), in the order of the results: what is measured first, it
+    /// takes longest.
+    fn parts(&self) -> Vec<(usize, usize, Part)> {
+        let variants = self.scenario.variants.iter().enumerate();
+        let mut parts: Vec<_> = variants
+            .flat_map(|(v, variant)| {
+                let loads = self.loads.iter().enumerate();
+                loads.flat_map(move |(l, load)| {
+                    load.parts(self, variant).into_iter().map(move |part| (v, l, part))
+                })
+            })
+            .collect();
+        parts.sort_by_key(|(v, l, part)| (*part, *l, *v));
+        parts
     }
 
-    fn job(&self, variant: usize, part: Part, report: Report) -> Result<Outcome, LabError> {
-        let variant = &self.scenario.variants[variant];
-        let done = match (&self.load, part) {
-            (Load::Files(workload, _), _) => match self.reals.take(variant) {
-                Some(Real::LeftOut(why)) => Ok(Outcome::LeftOut(why)),
-                Some(Real::Kernel(speeds, peer, ran)) => {
-                    kernel::run(self, variant, (&speeds, &peer, *ran), &report)
-                }
-                Some(Real::Ours { in_process, mounted }) => {
-                    files::run(self, workload, variant, Some([in_process, mounted]), &report)
-                }
-                None => files::run(self, workload, variant, None, &report),
-            },
-            (Load::Iozone { speed, .. }, Part::Speed) => {
-                benchmark::run(self, speed, variant, report)
-            }
-            (Load::Iozone { risk, .. }, Part::Risk) => {
-                power::run(self, risk, variant, &report).map(|r| Outcome::Risk(Box::new(r)))
-            }
-        };
+    fn job(&self, job: jobs::Job, report: Report) -> Result<Outcome, LabError> {
+        let variant = &self.scenario.variants[job.variant];
+        let done = self.loads[job.load].run(self, variant, job.part, report);
         done.map_err(|what| LabError::Variant { variant: variant.name.clone(), what })
     }
 
@@ -275,11 +220,20 @@ impl Setting {
         self.options.cuts.or(kernels).unwrap_or(self.cuts)
     }
 
-    /// The page cache of the simulated machine, for a run of `iozone`.
-    fn page_cache_bytes(&self, iozone: &iozone::Options) -> u64 {
+    /// The page cache of a variant's machine, where the scenario says it.
+    fn memory_of(&self, variant: &Variant) -> Option<u64> {
+        self.scenario.machine_of(variant).memory_mb.map(|mb| mb << 20)
+    }
+
+    /// The page cache of a variant's machine, for a run of `iozone`.
+    fn page_cache_bytes(&self, iozone: &iozone::Options, variant: &Variant) -> u64 {
+        if let Some(bytes) = self.memory_of(variant) {
+            return bytes;
+        }
         let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
         let data = files * iozone.file_bytes;
-        ((data as f64 * self.scenario.machine.page_cache_per_data) as u64).max(4 << 20)
+        let share = self.scenario.machine_of(variant).page_cache_per_data;
+        ((data as f64 * share) as u64).max(4 << 20)
     }
 }
 
@@ -298,28 +252,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Whether the files of a benchmark have room on the disk of each variant that takes part.
-fn files_fit(
-    scenario: &Scenario,
-    iozone: &iozone::Options,
-    takes_part: fn(RunKind) -> bool,
-) -> Result<(), String> {
-    let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
-    let bytes = files.saturating_mul(iozone.file_bytes);
-    for v in scenario.variants.iter().filter(|v| takes_part(v.run)) {
-        // OK to index: the scenario's check found every device described.
-        let disk = &scenario.devices[&v.disk];
-        if bytes >= disk.bytes() {
-            return Err(format!(
-                "'{}': {files} files of {} bytes do not fit on device '{}' of {} bytes",
-                v.name,
-                iozone.file_bytes,
-                v.disk,
-                disk.bytes()
-            ));
-        }
-    }
-    Ok(())
+/// The names of all tests, of whatever workload.
+pub(crate) fn test_names() -> Vec<&'static str> {
+    let reads = Place::ALL.map(Place::test);
+    benchmark::test_names().into_iter().chain(reads).collect()
 }
 
 /// IOzone's options of a command line, with another size if there is one.

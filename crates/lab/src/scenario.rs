@@ -10,6 +10,7 @@ use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
 
 use crate::LabError;
@@ -17,11 +18,15 @@ use crate::results::Figure;
 
 mod fields;
 pub mod keys;
+mod machine;
 mod read;
+mod read_workload;
+mod scheduler;
 mod workload;
 mod wrong;
 
-pub use workload::{FilesSpec, Workload, WorkloadKind};
+pub use machine::Machine;
+pub use workload::{FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload, WorkloadKind};
 pub(crate) use wrong::did_you_mean;
 pub use wrong::{Wrong, WrongFile};
 
@@ -69,6 +74,8 @@ pub struct Scenario {
     pub workload: Workload,
     /// Devices by name.
     pub devices: BTreeMap<String, ModelParams>,
+    /// Request schedulers by name.
+    pub schedulers: BTreeMap<String, schedule::Settings>,
     /// Variants to compare; the first that is measured is the baseline.
     pub variants: Vec<Variant>,
     /// Published figures.
@@ -85,26 +92,6 @@ pub struct Band {
     pub device: String,
     /// The drives' names (see `lab drives`).
     pub drives: Vec<String>,
-}
-
-/// The simulated machine.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Machine {
-    /// Processors.
-    pub cpus: usize,
-    /// Page cache as a share of the benchmark's data (all children's files together), so that a
-    /// run at a smaller size sees the same relation of memory to data.
-    pub page_cache_per_data: f64,
-    /// Free space kept behind a growing file, in MiB at most
-    /// ([`window_max`](steadfast_ext4::mount::MountOptions::window_max)).
-    pub file_window_mb: u64,
-}
-
-impl Machine {
-    /// [`file_window_mb`](Self::file_window_mb) in bytes.
-    pub fn file_window_bytes(&self) -> u64 {
-        self.file_window_mb << 20
-    }
 }
 
 /// Where published figures come from. All but the title is known of files of version 2.
@@ -141,6 +128,10 @@ pub struct Variant {
     pub disk: String,
     /// The device that holds the journal; absent: the journal is on `disk`.
     pub journal: Option<String>,
+    /// The request scheduler before the disk; absent: requests go to it as they come.
+    pub scheduler: Option<String>,
+    /// The machine, where it is another than the scenario's.
+    pub machine: Option<Machine>,
     /// The kernel's file system of this name instead of Steadfast's ext4: a peer, in real time.
     pub kernel: Option<String>,
     /// mkfs options.
@@ -149,6 +140,19 @@ pub struct Variant {
     pub mount: String,
     /// `both` (default), `speed` or `risk`.
     pub run: RunKind,
+    /// What a cut is.
+    pub cut: CutKind,
+}
+
+/// What happens at a cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutKind {
+    /// The power fails.
+    #[default]
+    Power,
+    /// The machine is reset, and the drives keep their power.
+    Reset,
 }
 
 /// Which parts of a run a variant takes part in.
@@ -179,6 +183,13 @@ impl RunKind {
     }
 }
 
+impl Variant {
+    /// Whether a cut takes what is in the volatile cache of a device.
+    pub fn loses_cache(&self, device: &ModelParams) -> bool {
+        self.cut == CutKind::Power || device.forgets_at_reset()
+    }
+}
+
 /// Published speeds of one test.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Published {
@@ -188,6 +199,8 @@ pub struct Published {
     pub figure: Figure,
     /// kB/s by variant name.
     pub kb_per_s: BTreeMap<String, f64>,
+    /// Or seconds, by variant name.
+    pub seconds: BTreeMap<String, f64>,
 }
 
 impl Scenario {
@@ -237,10 +250,21 @@ impl Scenario {
         self.variants.iter().find(|v| v.run.speed()).map_or("", |v| &v.name)
     }
 
+    /// The machine of a variant.
+    pub fn machine_of<'s>(&'s self, variant: &'s Variant) -> &'s Machine {
+        variant.machine.as_ref().unwrap_or(&self.machine)
+    }
+
+    /// The request scheduler of a variant's disk.
+    pub fn scheduler_of(&self, variant: &Variant) -> Option<&schedule::Settings> {
+        variant.scheduler.as_ref().and_then(|name| self.schedulers.get(name))
+    }
+
     /// Whether a variant stands on a device that breaks its promises: the control.
     pub fn lies(&self, variant: &Variant) -> bool {
         std::iter::once(&variant.disk)
             .chain(&variant.journal)
-            .any(|name| self.devices.get(name).is_some_and(|d| d.lying_cache_bytes().is_some()))
+            .filter_map(|name| self.devices.get(name))
+            .any(|d| d.lying_cache_bytes().is_some() && variant.loses_cache(d))
     }
 }

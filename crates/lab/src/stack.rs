@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::{Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::option_table::apply_line;
@@ -24,6 +25,19 @@ pub struct Devices {
     pub disk: Arc<dyn Model>,
     /// Holds an external journal.
     pub journal: Option<Arc<dyn Model>>,
+    /// How requests to the disk are scheduled, if they are.
+    pub scheduler: Option<schedule::Settings>,
+}
+
+/// A variant's devices as the file system sees them.
+#[derive(Clone)]
+pub struct Blocks {
+    /// The disk, behind its scheduler where it has one.
+    pub disk: Arc<dyn BlockDevice>,
+    /// The journal's device.
+    pub journal: Option<Arc<dyn BlockDevice>>,
+    /// That scheduler.
+    pub queue: Option<Arc<Schedule>>,
 }
 
 impl Devices {
@@ -32,7 +46,8 @@ impl Devices {
         // OK to index: the scenario's check found every device described.
         let device = |name: &String| scenario.devices[name].build(name).map_err(|e| e.to_string());
         let journal = variant.journal.as_ref().map(device).transpose()?;
-        Ok(Devices { disk: device(&variant.disk)?, journal })
+        let scheduler = scenario.scheduler_of(variant).cloned();
+        Ok(Devices { disk: device(&variant.disk)?, journal, scheduler })
     }
 
     /// Disk first, then the journal's device.
@@ -40,14 +55,38 @@ impl Devices {
         std::iter::once(&self.disk).chain(&self.journal)
     }
 
-    /// The disk as blocks.
-    pub fn disk_blocks(&self) -> Arc<dyn BlockDevice> {
-        Arc::clone(&self.disk) as Arc<dyn BlockDevice>
+    /// As the file system sees them.
+    pub fn blocks(&self) -> Blocks {
+        let journal = self.journal.as_ref().map(|j| Arc::clone(j) as Arc<dyn BlockDevice>);
+        Blocks::new(
+            Arc::clone(&self.disk) as Arc<dyn BlockDevice>,
+            journal,
+            self.scheduler.as_ref(),
+        )
+    }
+}
+
+impl Blocks {
+    /// Puts the scheduler, if there is one, before the disk.
+    pub fn new(
+        disk: Arc<dyn BlockDevice>,
+        journal: Option<Arc<dyn BlockDevice>>,
+        scheduler: Option<&schedule::Settings>,
+    ) -> Blocks {
+        let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
+        let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
+        Blocks { disk, journal, queue }
     }
 
-    /// The journal's device as blocks.
-    pub fn journal_blocks(&self) -> Option<Arc<dyn BlockDevice>> {
-        self.journal.as_ref().map(|j| Arc::clone(j) as Arc<dyn BlockDevice>)
+    /// Waits until everything written is durable.
+    ///
+    /// # Errors
+    /// The first device that fails.
+    pub fn flush(&self) -> Result<(), String> {
+        std::iter::once(&self.disk)
+            .chain(&self.journal)
+            .try_for_each(|d| d.flush())
+            .map_err(|e| e.to_string())
     }
 }
 
@@ -105,7 +144,7 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
     let (scenario, v) = (scenario.clone(), variant.clone());
     let tried = Sim::new(1).run(move || -> Result<(), String> {
         let devices = Devices::build(&scenario, &v)?;
-        let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
+        let Blocks { disk, journal, .. } = devices.blocks();
         make(&disk, journal.as_ref(), &v, Contents::Zeros)?;
         let mut options = mount_options(&v.mount)?;
         options.journal_device = journal;

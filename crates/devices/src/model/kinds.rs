@@ -92,6 +92,11 @@ macro_rules! kinds {
             pub fn lying_cache_bytes(&self) -> Option<u64> {
                 match self { $(ModelParams::$variant(p) => p.lying_cache_bytes(),)* }
             }
+
+            /// Whether a reset of the machine, in which it keeps its power, takes its cache.
+            pub fn forgets_at_reset(&self) -> bool {
+                match self { $(ModelParams::$variant(p) => p.forgets_at_reset(),)* }
+            }
         }
     };
 }

@@ -126,6 +126,11 @@ pub trait Describe: Default {
     fn lying_cache_bytes(&self) -> Option<u64> {
         None
     }
+
+    /// Whether a reset of the machine, in which it keeps its power, takes its cache.
+    fn forgets_at_reset(&self) -> bool {
+        false
+    }
 }
 
 /// Declares a model's parameters: a structure with serde's traits and its default, and the table

@@ -9,6 +9,7 @@
 //! risk      what cuts take                   (scatter, marks)
 //! svg, scale, theme   drawing, axes, colours
 //! chart     grouped bars as a picture by itself
+//! queues    the request scheduler's queue over time
 //! ```
 
 mod bars;
@@ -17,6 +18,7 @@ mod latency;
 mod lines;
 mod marks;
 mod page;
+pub mod queues;
 mod risk;
 mod scale;
 mod scatter;
@@ -29,6 +31,7 @@ mod theme;
 use crate::results::{Results, Row, Spread};
 use crate::table;
 use chart::{Bars, Series};
+use queues::Queues;
 
 pub(crate) use svg::escape;
 
@@ -37,9 +40,19 @@ pub fn html(results: &Results) -> String {
     page::page(results)
 }
 
-/// The chart of the speeds as a picture by itself: bars of every test, or the points of the
-/// variants.
+/// The queue over time, if the run has looked at one: of several seeds the first's.
+pub fn queue_chart(results: &Results) -> Option<String> {
+    let series: Vec<_> = results.only().queues.iter().collect();
+    let title = format!("{}: the request scheduler's queue", results.title);
+    (!series.is_empty()).then(|| queues::svg(&Queues { title, series }))
+}
+
+/// As a picture by itself the queue over time, or the chart of the speeds: bars of every test, or
+/// the points of the variants.
 pub fn chart_svg(results: &Results) -> String {
+    if let Some(chart) = queue_chart(results) {
+        return chart;
+    }
     if results.only().rows.is_empty() {
         risk::against_speed(results).map(|chart| svg::alone(&chart)).unwrap_or_default()
     } else {

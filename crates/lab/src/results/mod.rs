@@ -4,6 +4,7 @@
 //! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
+mod reads;
 mod rows;
 pub mod statistics;
 mod stored;
@@ -13,6 +14,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
     Clock, ControlRow, Figure, FilesRow, LossRow, Path, PeerRow, Point, Ratio, RiskRow, Row,
     SteadyLoss, Took, VariantInfo, place,
@@ -90,6 +92,12 @@ pub struct Run {
     pub loss: Vec<LossRow>,
     /// Speed beside exposure, for the variants that have both.
     pub speed_and_exposure: Vec<Point>,
+    /// How long reads took beside a writer, a row a test and variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reads: Vec<ReadRow>,
+    /// The request scheduler's queue over time, one a variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueSeries>,
 }
 
 impl Run {

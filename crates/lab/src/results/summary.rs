@@ -42,7 +42,7 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
 }
 
 /// What is each run's own: words about single cuts, counts of single calls.
-const OF_ONE_RUN: [&str; 3] = ["findings", "distribution", "fsync_distribution"];
+const OF_ONE_RUN: [&str; 4] = ["findings", "distribution", "fsync_distribution", "queues"];
 
 /// What several runs have in one place, as one.
 fn merge(values: &[&Value]) -> Value {

@@ -3,7 +3,8 @@
 use steadfast_crash::again::{Again, again};
 
 use super::controls::{Control, control_plan};
-use super::{Load, RunOptions, Setting, files, power};
+use super::load::Cuttable;
+use super::{RunOptions, Setting};
 use crate::LabError;
 use crate::scenario::Scenario;
 
@@ -34,16 +35,11 @@ pub fn cut_again(
         )));
     }
     let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
-    let (machine, recorded, honest) = match &setting.load {
-        Load::Files(workload, _) => {
-            let (machine, ran) = files::recorded(&setting, workload, variant).map_err(failed)?;
-            (machine, ran.recorded, files::honest_plan(&setting, variant))
-        }
-        Load::Iozone { risk, .. } => {
-            let (machine, recorded) = power::recorded(&setting, risk, variant).map_err(failed)?;
-            (machine, recorded, power::plan(setting.cuts, setting.options.seed))
-        }
+    let cut = setting.loads.iter().find_map(|load| load.recorded(&setting, variant));
+    let Some(cut) = cut else {
+        return Err(wrong(format!("'{}' runs nothing that is cut", variant.name)));
     };
+    let Cuttable { machine, recorded, plan: honest } = cut.map_err(failed)?;
     let (recorded, plan) = match control {
         None => (recorded, honest),
         Some(control) => match control.of(&recorded) {

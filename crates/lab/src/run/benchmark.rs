@@ -10,21 +10,119 @@ use steadfast_ext4::mkfs::Contents;
 use steadfast_runtime::{Nanos, Sim, now};
 use steadfast_vfs::FileSystem;
 
+use super::load::{Cuttable, Load, Outcome};
 use super::loss::{self, Recording};
-use super::machine::{Modelled, RecordedDevices};
-use super::{Outcome, Report, Setting};
+use super::machine::Modelled;
+use super::{Part, Report, Setting, iozone_options, power};
 use crate::results::{Figure, Percentiles, Row};
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{RunKind, Scenario, Variant};
 use crate::stack::{Devices, make};
 
+/// IOzone in throughput mode: the run that is measured, and the one that is cut.
+pub(super) struct Throughput {
+    speed: Box<iozone::Options>,
+    risk: Box<iozone::Options>,
+}
+
+impl Throughput {
+    /// Without `full` at the first of the sizes, where also the devices may shrink; the second is
+    /// that of the run that is cut.
+    pub fn new(
+        scenario: &Scenario,
+        measured: &mut Scenario,
+        line: &str,
+        (quick, risk): (&str, &str),
+        full: bool,
+    ) -> Result<Throughput, String> {
+        let quick = Some(quick).filter(|_| !full);
+        let (speed, whole) = (iozone_options(line, quick)?, iozone_options(line, None)?.file_bytes);
+        if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
+            for device in measured.devices.values_mut() {
+                *device = device.scaled(speed.file_bytes, whole);
+            }
+        }
+        files_fit(measured, &speed, RunKind::speed)?;
+        let risk = Box::new(iozone_options(line, Some(risk))?);
+        files_fit(scenario, &risk, RunKind::risk)?;
+        Ok(Throughput { speed: Box::new(speed), risk })
+    }
+}
+
+impl Load for Throughput {
+    fn command(&self) -> Option<String> {
+        Some(self.speed.command_line.clone())
+    }
+
+    fn risk_command(&self) -> Option<String> {
+        Some(self.risk.command_line.clone())
+    }
+
+    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
+        let speed = variant.run.speed().then_some(Part::Speed);
+        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
+        speed.into_iter().chain(risk).collect()
+    }
+
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        part: Part,
+        report: Report,
+    ) -> Result<Outcome, String> {
+        match part {
+            Part::Speed => run(setting, &self.speed, variant, report),
+            Part::Risk => {
+                let risk = power::run(setting, &self.risk, variant, &report)?;
+                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
+            }
+        }
+    }
+
+    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+        let plan = power::plan(setting.cuts, setting.options.seed);
+        let ran = power::recorded(setting, &self.risk, variant);
+        Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
+    }
+
+    /// What data=journal writes, it writes twice.
+    fn weight(&self, variant: &Variant) -> u64 {
+        if variant.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
+    }
+}
+
+/// Whether the files of a benchmark have room on the disk of each variant that takes part.
+fn files_fit(
+    scenario: &Scenario,
+    iozone: &iozone::Options,
+    takes_part: fn(RunKind) -> bool,
+) -> Result<(), String> {
+    let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
+    let bytes = files.saturating_mul(iozone.file_bytes);
+    for v in scenario.variants.iter().filter(|v| takes_part(v.run)) {
+        // OK to index: the scenario's check found every device described.
+        let disk = &scenario.devices[&v.disk];
+        if bytes >= disk.bytes() {
+            return Err(format!(
+                "'{}': {files} files of {} bytes do not fit on device '{}' of {} bytes",
+                v.name,
+                iozone.file_bytes,
+                v.disk,
+                disk.bytes()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Runs it and turns the results into rows.
-pub(super) fn run(
+fn run(
     setting: &Setting,
     iozone: &iozone::Options,
     variant: &Variant,
     report: Report,
 ) -> Result<Outcome, String> {
-    let memory = setting.page_cache_bytes(iozone);
+    let memory = setting.page_cache_bytes(iozone, variant);
     let machine =
         || Modelled { scenario: setting.measured.clone(), variant: variant.clone(), memory };
     let is_cut = variant.run.risk() && setting.cuts > 0 && setting.loss_cuts > 0;
@@ -33,7 +131,7 @@ pub(super) fn run(
         let report = Arc::clone(&report);
         Arc::new(move |share| report(if is_cut { share * 0.7 } else { share }))
     };
-    let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine.cpus);
+    let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine_of(variant).cpus);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
     let (results, virtual_seconds, recorded) = ran.map_err(|e| e.to_string())??;
     let loss = recorded.map(|recorded| {
@@ -47,7 +145,13 @@ pub(super) fn run(
         .flat_map(|r| &r.tests)
         .filter_map(|t| row(&setting.scenario, variant, t))
         .collect();
-    Ok(Outcome::Speed { rows, virtual_seconds, notes: results.notes, loss: loss.map(Box::new) })
+    Ok(Outcome {
+        rows,
+        virtual_seconds: Some(virtual_seconds),
+        notes: results.notes,
+        loss,
+        ..Outcome::default()
+    })
 }
 
 /// The benchmark in the caller's simulation: what it measured, the virtual seconds it took, and
@@ -64,10 +168,7 @@ fn simulated(
             let (log, devices) = Recording::devices(machine, &devices);
             (Some(log), devices)
         }
-        false => {
-            let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
-            (None, RecordedDevices { disk, journal })
-        }
+        false => (None, devices.blocks()),
     };
     make(&wrapped.disk, wrapped.journal.as_ref(), &machine.variant, Contents::Zeros)?;
     let recording = log.map(|log| Recording::begin(log, &devices));
@@ -119,7 +220,7 @@ impl Observer for Counter {
 }
 
 /// The names of all tests.
-pub(crate) fn test_names() -> [&'static str; 15] {
+pub(super) fn test_names() -> [&'static str; 15] {
     Test::ALL.map(test_name)
 }
 
@@ -176,7 +277,6 @@ pub(super) fn row(scenario: &Scenario, variant: &Variant, t: &TestResult) -> Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::iozone_options;
 
     /// A measured run repeats its data, for speed; that must not show in any figure.
     #[test]

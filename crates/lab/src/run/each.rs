@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Outcome, Part, RunOptions, Setting, Watch, jobs};
+use super::{Part, RunOptions, Setting, Watch, jobs};
 use crate::LabError;
 use crate::results::Row;
-use crate::scenario::{Scenario, WorkloadKind};
+use crate::scenario::Scenario;
 
 /// Runs the benchmark of the named variants (by their places) of each scenario. Rows by scenario;
 /// those of a variant that had not ended when somebody wanted to stop are missing. `None`: a model
@@ -23,27 +23,32 @@ pub(crate) fn measure_each(
     let mut list = Vec::new();
     let mut refused = Vec::new();
     for (number, (scenario, variants)) in scenarios.iter().enumerate() {
-        if !matches!(scenario.workload.kind(), Ok(WorkloadKind::Iozone { .. })) {
-            let what = "a sensitivity needs a benchmark: workload.iozone".into();
+        let setting = Setting::new(scenario, &options)?;
+        let parts = setting.parts();
+        let of_speed = |(_, _, part): &&(usize, usize, Part)| *part == Part::Speed;
+        if !parts.iter().any(|part| of_speed(&part)) {
+            let what = "a sensitivity needs something that is measured: a benchmark".into();
             return Err(LabError::Scenario { origin: scenario.name.clone(), what });
         }
-        let setting = Setting::new(scenario, &options)?;
         let can_be = setting.refused().is_none();
         settings.push(Arc::new(setting));
         refused.push(!can_be);
         if can_be {
-            let part = Part::Speed;
-            list.extend(variants.iter().map(|v| jobs::Job { seed: number, variant: *v, part }));
+            let wanted = parts.iter().filter(of_speed).filter(|(v, ..)| variants.contains(v));
+            list.extend(wanted.map(|(v, load, part)| jobs::Job {
+                seed: number,
+                variant: *v,
+                load: *load,
+                part: *part,
+            }));
         }
     }
     let outcomes = jobs::run(&settings, &list, watch)?;
     let none = |refused: &bool| (!refused).then(Vec::new);
     let mut rows: Vec<Option<Vec<Row>>> = refused.iter().map(none).collect();
     for (job, outcome) in list.iter().zip(outcomes) {
-        if let (Some(Outcome::Speed { rows: found, .. }), Some(rows)) =
-            (outcome, &mut rows[job.seed])
-        {
-            rows.extend(found);
+        if let (Some(outcome), Some(rows)) = (outcome, &mut rows[job.seed]) {
+            rows.extend(outcome.rows);
         }
     }
     Ok(rows)

@@ -11,11 +11,13 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
 
 use super::controls::{Explorer, cut_with_controls};
+use super::load::{Cuttable, Load, Outcome};
 use super::machine::Modelled;
 use super::power::plan;
-use super::{Outcome, Report, Setting};
+use super::real::Real;
+use super::{Part, Report, Setting, kernel};
 use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, Spread};
-use crate::scenario::Variant;
+use crate::scenario::{FilesSpec, Variant};
 use crate::stack::{Devices, make};
 
 /// The simulated machine's page cache: more than the workload's files.
@@ -23,10 +25,79 @@ pub(super) const MEMORY: u64 = 64 << 20;
 /// After so many cuts in a hundred the power goes a second time. (Not for the kernel's.)
 const AGAIN_PERCENT: u64 = 20;
 
+/// The workload of files: one run is measured and cut.
+pub(super) struct Files {
+    workload: FilesWorkload,
+    description: String,
+    /// It is all that the scenario runs. Beside a benchmark it is what is cut.
+    is_alone: bool,
+}
+
+impl Files {
+    pub fn new(spec: &FilesSpec, seed: u64, is_alone: bool) -> Files {
+        Files { workload: spec.workload(seed), description: spec.description(), is_alone }
+    }
+}
+
+impl Load for Files {
+    fn command(&self) -> Option<String> {
+        self.is_alone.then(|| self.description.clone())
+    }
+
+    fn risk_command(&self) -> Option<String> {
+        (!self.is_alone).then(|| self.description.clone())
+    }
+
+    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
+        let takes_part = self.is_alone || (variant.run.risk() && setting.cuts > 0);
+        takes_part.then_some(Part::Risk).into_iter().collect()
+    }
+
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        _: Part,
+        report: Report,
+    ) -> Result<Outcome, String> {
+        let workload = &self.workload;
+        let mut outcome = match setting.reals.take(variant) {
+            Some(Real::LeftOut(why)) => {
+                return Ok(Outcome { left_out: Some(why), ..Outcome::default() });
+            }
+            Some(Real::Kernel(speeds, peer, ran)) => {
+                kernel::run(setting, variant, (&speeds, &peer, *ran), &report)?
+            }
+            Some(Real::Ours { in_process, mounted }) => {
+                run(setting, workload, variant, Some([in_process, mounted]), &report)?
+            }
+            None => run(setting, workload, variant, None, &report)?,
+        };
+        if !self.is_alone {
+            (outcome.files, outcome.virtual_seconds) = (Vec::new(), None);
+        }
+        Ok(outcome)
+    }
+
+    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+        let plan = honest_plan(setting, variant);
+        let ran = recorded(setting, &self.workload, variant);
+        Some(ran.map(|(machine, ran)| Cuttable { machine, recorded: ran.recorded, plan }))
+    }
+
+    fn in_real_time(&self) -> Option<&FilesWorkload> {
+        self.is_alone.then_some(&self.workload)
+    }
+
+    fn is_reduced_by_default(&self) -> bool {
+        false
+    }
+}
+
 /// Runs the workload on Steadfast's own file system in virtual time, cuts it, and counts what the
 /// cuts take. The speeds told are those of the runs in real time, if there were some (`real`): in
 /// process, and mounted.
-pub(super) fn run(
+fn run(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
@@ -51,7 +122,7 @@ pub(super) fn run(
 }
 
 /// Runs the workload; the machine, and what it did.
-pub(super) fn recorded(
+fn recorded(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
@@ -59,17 +130,17 @@ pub(super) fn recorded(
     let machine = Arc::new(Modelled {
         scenario: setting.scenario.clone(),
         variant: variant.clone(),
-        memory: MEMORY,
+        memory: setting.memory_of(variant).unwrap_or(MEMORY),
     });
     let (inner, workload) = (Arc::clone(&machine), workload.clone());
-    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
+    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
     let ran = sim.run(move || record(&inner, &workload)).map_err(|e| e.to_string())??;
     Ok((machine, ran))
 }
 
 /// The plan of the cuts. After some of them the power goes again while the machine recovers, or
 /// just after it has.
-pub(super) fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
+fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
     Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts_of(variant), setting.options.seed) }
 }
 
@@ -87,7 +158,13 @@ pub(super) fn cut(
     if variant.kernel.is_some() {
         (risk.run_clock, risk.recovery_clock) = (Clock::Wall, Clock::Wall);
     }
-    Ok(Outcome::Files(rows, Box::new(risk)))
+    let simulated = rows.iter().find(|row| row.clock == Clock::Virtual);
+    Ok(Outcome {
+        virtual_seconds: simulated.map(|row| row.elapsed_seconds),
+        files: rows,
+        risk: Some(risk),
+        ..Outcome::default()
+    })
 }
 
 /// What some runs of a variant were like; `None` without one.

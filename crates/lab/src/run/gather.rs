@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::Job;
 use super::peers::Peers;
-use super::{Load, Outcome, Setting};
+use super::{Outcome, Setting};
 use crate::results::{
     Clock, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo,
     place, points, ratios,
@@ -72,14 +72,8 @@ pub(super) fn results(
         full: first.options.full,
         full_size: (!first.options.full).then(|| FullSize::of(&first.scenario)).flatten(),
         partial,
-        command: match &first.load {
-            Load::Iozone { speed, .. } => speed.command_line.clone(),
-            Load::Files(_, description) => description.clone(),
-        },
-        risk_command: match &first.load {
-            Load::Iozone { risk: cut, .. } if was_cut => Some(cut.command_line.clone()),
-            _ => None,
-        },
+        command: first.loads.iter().filter_map(|l| l.command()).collect::<Vec<_>>().join("; "),
+        risk_command: first.loads.iter().find_map(|l| l.risk_command()).filter(|_| was_cut),
         again: Some(first.again(settings)),
         variants: first.variants(),
         runs,
@@ -107,6 +101,8 @@ impl Gathered {
             risk: Vec::new(),
             loss: Vec::new(),
             speed_and_exposure: Vec::new(),
+            reads: Vec::new(),
+            queues: Vec::new(),
         };
         Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
     }
@@ -114,24 +110,17 @@ impl Gathered {
     fn add(&mut self, variant: &Variant, outcome: Outcome) {
         let name = || variant.name.clone();
         let run = &mut self.run;
-        match outcome {
-            Outcome::Speed { rows, virtual_seconds, notes, loss } => {
-                run.loss.extend(loss.map(|row| *row));
-                run.rows.extend(rows);
-                run.took.push(Took { variant: name(), virtual_seconds });
-                self.notes.extend(notes.into_iter().map(Note::remark));
-            }
-            Outcome::Risk(row) => run.risk.push(*row),
-            Outcome::Files(files, row) => {
-                let simulated = files.iter().filter(|f| f.clock == Clock::Virtual);
-                run.took.extend(simulated.map(|f| {
-                    let virtual_seconds = f.elapsed_seconds;
-                    Took { variant: name(), virtual_seconds }
-                }));
-                run.files.extend(files);
-                run.risk.push(*row);
-            }
-            Outcome::LeftOut(why) => self.left_out.entry(why).or_default().push(name()),
+        run.took
+            .extend(outcome.virtual_seconds.map(|s| Took { variant: name(), virtual_seconds: s }));
+        run.rows.extend(outcome.rows);
+        run.loss.extend(outcome.loss);
+        run.files.extend(outcome.files);
+        run.reads.extend(outcome.reads);
+        run.queues.extend(outcome.queues);
+        run.risk.extend(outcome.risk);
+        self.notes.extend(outcome.notes.into_iter().map(Note::remark));
+        if let Some(why) = outcome.left_out {
+            self.left_out.entry(why).or_default().push(name());
         }
     }
 

@@ -13,11 +13,12 @@ use steadfast_runtime::spawn;
 use super::{Outcome, Part, Report, Setting, Watch};
 use crate::LabError;
 
-/// A job: a seed, by its place, a variant, and what of it.
+/// A job: a seed, a variant and a workload, each by its place, and what of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     pub seed: usize,
     pub variant: usize,
+    pub load: usize,
     pub part: Part,
 }
 
@@ -25,7 +26,7 @@ pub(super) struct Job {
 enum Message {
     Begun { job: usize },
     Progress { job: usize, share: f64 },
-    Done { job: usize, outcome: Result<Outcome, LabError> },
+    Done { job: usize, outcome: Box<Result<Outcome, LabError>> },
 }
 
 /// How often somebody who wants to stop is asked for.
@@ -35,18 +36,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(super) fn of(settings: &[Arc<Setting>]) -> Vec<Job> {
     let jobs = settings.iter().enumerate().flat_map(|(seed, setting)| {
         let parts = setting.parts().into_iter();
-        parts.map(move |(variant, part)| Job { seed, variant, part })
+        parts.map(move |(variant, load, part)| Job { seed, variant, load, part })
     });
     jobs.collect()
 }
 
 /// The order in which jobs are begun: of each seed what takes longest first, so that no processor
-/// is idle while another has the last one to itself. What data=journal writes, it writes twice.
+/// is idle while another has the last one to itself.
 fn order(settings: &[Arc<Setting>], jobs: &[Job]) -> Vec<usize> {
     let takes = |job: &Job| match job.part {
         Part::Speed => {
-            let variant = &settings[job.seed].scenario.variants[job.variant];
-            if variant.mount.split(',').any(|option| option == "data=journal") { 2 } else { 1 }
+            let setting = &settings[job.seed];
+            setting.loads[job.load].weight(&setting.scenario.variants[job.variant])
         }
         Part::Risk => 0,
     };
@@ -119,14 +120,14 @@ fn work(
 ) {
     loop {
         let Some(&job) = order.get(next.fetch_add(1, Ordering::Relaxed)) else { return };
-        let Job { seed, variant, part } = jobs[job];
+        let what = jobs[job];
         // OK to ignore failed sends: if nobody listens any more, nobody wants to know.
         drop(tx.send(Message::Begun { job }));
         let progress = tx.clone();
         let report: Report = Arc::new(move |share| {
             drop(progress.send(Message::Progress { job, share }));
         });
-        let outcome = settings[seed].job(variant, part, report);
+        let outcome = Box::new(settings[what.seed].job(what, report));
         drop(tx.send(Message::Done { job, outcome }));
     }
 }
@@ -167,7 +168,7 @@ impl<'a> State<'a> {
             Message::Done { job, outcome } => {
                 self.shares[job] = 1.0;
                 self.running[job] = false;
-                match outcome {
+                match *outcome {
                     Ok(outcome) => self.outcomes[job] = Some(outcome),
                     Err(e) => self.failed = self.failed.take().or(Some(e)),
                 }
@@ -182,7 +183,7 @@ impl<'a> State<'a> {
 
     /// What a job is, in words.
     fn words(&self, job: usize) -> String {
-        let Job { seed, variant, part } = self.jobs[job];
+        let Job { seed, variant, part, .. } = self.jobs[job];
         let setting = &self.settings[seed];
         let what = match part {
             Part::Speed => "benchmark",

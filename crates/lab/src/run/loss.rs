@@ -18,12 +18,12 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 use steadfast_runtime::Nanos;
 
-use super::machine::{Modelled, RecordedDevices};
+use super::machine::Modelled;
 use super::power::{Account, plan};
 use super::{Report, Setting};
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
 use crate::scenario::Variant;
-use crate::stack::Devices;
+use crate::stack::{Blocks, Devices};
 
 /// Label of the note that the journal has wrapped.
 const WRAPPED: u64 = 0x77_7261_7070;
@@ -37,7 +37,7 @@ pub(super) struct Recording {
 
 impl Recording {
     /// Puts a recording over the devices.
-    pub fn devices(machine: &Modelled, devices: &Devices) -> (RecordLog, RecordedDevices) {
+    pub fn devices(machine: &Modelled, devices: &Devices) -> (RecordLog, Blocks) {
         let log = RecordLog::new();
         log.pause(true);
         let recorded = machine.recorded(devices, &log);

@@ -10,10 +10,9 @@ use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
-use steadfast_pagecache::Settings;
 
 use crate::scenario::{Scenario, Variant};
-use crate::stack::{Devices, mount_options};
+use crate::stack::{Blocks, Devices, mount_options};
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
@@ -26,33 +25,20 @@ pub(super) struct Modelled {
     pub memory: u64,
 }
 
-/// The devices of a variant as the file system sees them: with the recording between.
-pub(super) struct RecordedDevices {
-    pub disk: Arc<dyn BlockDevice>,
-    pub journal: Option<Arc<dyn BlockDevice>>,
-}
-
-impl RecordedDevices {
-    /// Waits until everything written is durable.
-    pub fn flush(&self) -> Result<(), String> {
-        std::iter::once(&self.disk)
-            .chain(&self.journal)
-            .try_for_each(|d| d.flush())
-            .map_err(|e| e.to_string())
-    }
-}
-
 impl Modelled {
-    pub fn mount(&self, devices: &RecordedDevices) -> Result<Arc<Ext4>, String> {
+    pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, String> {
         let mut options = mount_options(&self.variant.mount)?;
         options.journal_device = devices.journal.clone();
-        options.page_cache = Settings { memory_bytes: self.memory, ..options.page_cache };
-        options.window_max = self.scenario.machine.file_window_bytes();
+        self.scenario.machine_of(&self.variant).apply(self.memory, &mut options);
         Ext4::mount(Arc::clone(&devices.disk), options).map_err(|e| e.to_string())
     }
 
     fn durability(&self, name: &str, device: &dyn Model) -> Durability {
-        match self.scenario.devices[name].lying_cache_bytes() {
+        let params = &self.scenario.devices[name];
+        if !self.variant.loses_cache(params) {
+            return Durability::OnCompletion;
+        }
+        match params.lying_cache_bytes() {
             Some(cache_bytes) => {
                 Durability::Lying { cache_bytes, drains_within: LYING_DRAINS_WITHIN }
             }
@@ -60,17 +46,18 @@ impl Modelled {
         }
     }
 
-    /// Puts a recording over each device.
-    pub fn recorded(&self, devices: &Devices, log: &RecordLog) -> RecordedDevices {
+    /// Puts a recording over each device, below the scheduler: what waits there when the power
+    /// goes has not reached the device.
+    pub fn recorded(&self, devices: &Devices, log: &RecordLog) -> Blocks {
         let filter = |name: &str, d: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
             let durability = self.durability(name, &**d);
             Arc::new(Record::with_durability(Arc::clone(d) as Arc<_>, log, durability))
         };
         let names = devices.journal.as_ref().zip(self.variant.journal.as_ref());
-        RecordedDevices {
-            disk: filter(&self.variant.disk, &devices.disk),
-            journal: names.map(|(d, name)| filter(name, d)),
-        }
+        // In the order of `Devices::all`: the recording numbers them so.
+        let disk = filter(&self.variant.disk, &devices.disk);
+        let journal = names.map(|(d, name)| filter(name, d));
+        Blocks::new(disk, journal, devices.scheduler.as_ref())
     }
 }
 
@@ -82,9 +69,7 @@ impl Machine for Modelled {
         }
         let recorded = match log {
             Some(log) => self.recorded(&devices, log),
-            None => {
-                RecordedDevices { disk: devices.disk_blocks(), journal: devices.journal_blocks() }
-            }
+            None => devices.blocks(),
         };
         let fs = self.mount(&recorded)?;
         let mounted = Arc::clone(&fs);

@@ -134,7 +134,7 @@ fn one(
     match variant.kernel {
         Some(_) => peer(scenario, variant, Used::Zeros)?.record(&run).map(drop)?,
         None => {
-            let memory = setting.page_cache_bytes(iozone);
+            let memory = setting.page_cache_bytes(iozone, variant);
             ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros)).map(drop)?;
         }
     }

@@ -43,11 +43,11 @@ pub(super) fn recorded(
     iozone: &iozone::Options,
     variant: &Variant,
 ) -> Result<(Arc<dyn Machine>, Recorded), String> {
-    let memory = setting.page_cache_bytes(iozone);
+    let memory = setting.page_cache_bytes(iozone, variant);
     let machine =
         Arc::new(Modelled { scenario: setting.scenario.clone(), variant: variant.clone(), memory });
     let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
-    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine.cpus);
+    let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
     let recorded = sim.run(move || record(&inner, &iozone)).map_err(|e| e.to_string())??;
     Ok((machine, recorded))
 }

@@ -20,16 +20,15 @@ use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
-use steadfast_pagecache::Settings;
 use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
 use steadfast_vfs::{FileSystem, HostFs};
 
 use super::files::MEMORY;
-use super::{Load, Setting, Watch};
+use super::{Setting, Watch};
 use crate::LabError;
 use crate::results::Path;
 use crate::scenario::{Scenario, Variant};
-use crate::stack::{make, mount_options};
+use crate::stack::{Blocks, make, mount_options};
 
 /// What the runs in real time of a variant brought.
 pub(super) enum Real {
@@ -63,7 +62,8 @@ impl Reals {
 /// Makes the runs in real time that the scenario asks for: none without file systems of the kernel.
 /// Whoever watches may stop it between two of them.
 pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, LabError> {
-    let Load::Files(workload, _) = &setting.load else { return Ok(Reals::default()) };
+    let files = setting.loads.iter().find_map(|load| load.in_real_time());
+    let Some(workload) = files else { return Ok(Reals::default()) };
     let variants = &setting.scenario.variants;
     let mut reals = BTreeMap::new();
     for v in variants {
@@ -254,12 +254,14 @@ pub(super) fn ours(
     let disk = behind(&variant.disk)?;
     let journal = variant.journal.as_ref().map(behind).transpose()?;
     let journal_device = journal.as_ref().map(|j| Arc::clone(&j.device));
-    make(&disk.device, journal_device.as_ref(), variant, Contents::UnknownZeroTables)?;
+    let scheduler = scenario.scheduler_of(variant);
+    let blocks = Blocks::new(Arc::clone(&disk.device), journal_device, scheduler);
+    make(&blocks.disk, blocks.journal.as_ref(), variant, Contents::UnknownZeroTables)?;
     let mut options = mount_options(&variant.mount)?;
-    options.journal_device = journal_device;
-    options.page_cache = Settings { memory_bytes, ..options.page_cache };
-    options.window_max = scenario.machine.file_window_bytes();
-    let fs = Ext4::mount(Arc::clone(&disk.device), options).map_err(|e| e.to_string())?;
+    options.journal_device = blocks.journal;
+    scenario.machine_of(variant).apply(memory_bytes, &mut options);
+    drop(blocks.queue);
+    let fs = Ext4::mount(blocks.disk, options).map_err(|e| e.to_string())?;
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(|e| e.to_string());
     let ran = match path {

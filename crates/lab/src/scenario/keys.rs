@@ -20,25 +20,33 @@ pub enum Table {
     Workload,
     /// `workload.files`.
     Files,
+    /// `workload.read_under_write`.
+    ReadUnderWrite,
     /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
     Device,
+    /// `[scheduler.NAME]`.
+    Scheduler,
     /// `[[variant]]`.
     Variant,
     /// `[[published]]`.
     Published,
     /// `[band]`.
     Band,
+    /// `machine` of a `[[variant]]`: the keys of `[machine]`.
+    VariantMachine,
 }
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 9] = [
+    pub const ALL: [Table; 11] = [
         Table::Top,
         Table::Source,
         Table::Machine,
         Table::Workload,
         Table::Files,
+        Table::ReadUnderWrite,
         Table::Device,
+        Table::Scheduler,
         Table::Variant,
         Table::Published,
         Table::Band,
@@ -52,10 +60,13 @@ impl Table {
             Table::Machine => "[machine]",
             Table::Workload => "[workload]",
             Table::Files => "workload.files",
+            Table::ReadUnderWrite => "workload.read_under_write",
             Table::Device => "[device.NAME]",
+            Table::Scheduler => "[scheduler.NAME]",
             Table::Variant => "[[variant]]",
             Table::Published => "[[published]]",
             Table::Band => "[band]",
+            Table::VariantMachine => "machine of [[variant]]",
         }
     }
 }
@@ -105,6 +116,7 @@ pub const KEYS: &[Key] = &[
     key(Table::Top, "machine", Optional("its defaults"), "Table: the simulated machine."),
     key(Table::Top, "workload", Required, "Table: what is run."),
     key(Table::Top, "device", Required, "Tables: the devices, by name."),
+    key(Table::Top, "scheduler", Optional("none"), "Tables: request schedulers, by name."),
     key(
         Table::Top,
         "variant",
@@ -131,16 +143,67 @@ pub const KEYS: &[Key] = &[
         "Free space kept behind a growing file, in MiB at most: 1 to 128.",
     ),
     key(
+        Table::Machine,
+        "memory_mb",
+        Optional("`page_cache_per_data`"),
+        "Page cache in MiB: 4 to 1048576.",
+    ),
+    key(
+        Table::Machine,
+        "read_ahead_kb",
+        Default("128"),
+        "Largest window that is read ahead of a sequential reader, in KiB: to 65536; 0 for none.",
+    ),
+    key(
+        Table::Machine,
+        "request_kb",
+        Default("1024"),
+        "Largest request of write-back, a commit and a checkpoint, in KiB: 4 to 65536.",
+    ),
+    key(
+        Table::Machine,
+        "bdflush",
+        Optional("today's `vm.dirty_*`"),
+        "The nine numbers of Linux 2.4's `/proc/sys/vm/bdflush`, in quotes: of them the first, \
+         fifth, sixth and seventh count; what is on its way is bounded by the scheduler only.",
+    ),
+    key(
+        Table::Machine,
+        "checkpoint_kb",
+        Default("32768"),
+        "Home writes of a checkpoint that are on their way at once, in KiB: 4 to 1048576.",
+    ),
+    key(
+        Table::Machine,
+        "checkpoint_from_percent",
+        Default("50.0"),
+        "A checkpoint begins by itself when more than so much of the log is in use: 0 to 100; at \
+         100 when somebody waits for room.",
+    ),
+    key(
+        Table::Machine,
+        "checkpoint_to_percent",
+        Default("0.0"),
+        "It ends when at most so much is.",
+    ),
+    key(
         Table::Workload,
         "iozone",
-        Optional("`files` is run"),
+        Optional("another workload is run"),
         "IOzone's command line, as published, without the program's name.",
     ),
     key(
         Table::Workload,
         "files",
-        Optional("`iozone` is run"),
-        "Table: the workload of files with names (docs/risk.md); `{}` for its defaults.",
+        Optional("another workload is run"),
+        "Table: the workload of files with names (docs/risk.md); `{}` for its defaults. Beside \
+         `read_under_write` it is what is cut.",
+    ),
+    key(
+        Table::Workload,
+        "read_under_write",
+        Optional("another workload is run"),
+        "Table: a file is read while another is written flat out.",
     ),
     key(
         Table::Workload,
@@ -225,11 +288,114 @@ pub const KEYS: &[Key] = &[
     key(Table::Files, "table_kb", Default("1024"), "The table, in KiB: 16 to 65536."),
     key(Table::Files, "configs", Default("4"), "Configurations: 1 to 1000."),
     key(
+        Table::ReadUnderWrite,
+        "storm",
+        Required,
+        "The writer, which is run again and again: `dd if=/dev/zero of=NAME bs=BYTES count=N`.",
+    ),
+    key(Table::ReadUnderWrite, "file_mb", Default("16"), "File that is read, in MiB: 1 to 4096."),
+    key(
+        Table::ReadUnderWrite,
+        "read_kb",
+        Default("4"),
+        "What a read(2) asks for, in KiB: 4 to 16384; how far is read ahead is the machine's.",
+    ),
+    key(
+        Table::ReadUnderWrite,
+        "places",
+        Default("['other']"),
+        "Where that file is: `other`, an ext2 on the other half of the disk, `same`, the file \
+         system that is written to, or both.",
+    ),
+    key(
+        Table::ReadUnderWrite,
+        "trials",
+        Default("20"),
+        "Reads in each place under the writer, each of a file that nobody has read.",
+    ),
+    key(Table::ReadUnderWrite, "quick_trials", Optional("`trials`"), "As many without `--full`."),
+    key(Table::ReadUnderWrite, "idle_trials", Default("3"), "Reads before there is a writer."),
+    key(
+        Table::ReadUnderWrite,
+        "settle_s",
+        Default("10.0"),
+        "Seconds of writing before the first read.",
+    ),
+    key(
+        Table::ReadUnderWrite,
+        "pause_s",
+        Default("1.0"),
+        "Mean pause before each read, in seconds.",
+    ),
+    key(
         Table::Device,
         "kind",
         Required,
         "Kind of device, as `steadfast lab devices` lists them. Beside it any of the kind's \
          parameters that differ from its defaults.",
+    ),
+    key(
+        Table::Scheduler,
+        "policy",
+        Default("'fifo'"),
+        "`fifo`, as they come, or `deadline`, by Linux's mq-deadline.",
+    ),
+    key(
+        Table::Scheduler,
+        "depth",
+        Default("32"),
+        "Requests that the device has at once: 1 to 1048576.",
+    ),
+    key(
+        Table::Scheduler,
+        "queue_kb",
+        Default("32768"),
+        "What may wait or be with the device in each direction before who asks must wait, in KiB: \
+         4 to 1073741824.",
+    ),
+    key(
+        Table::Scheduler,
+        "read_expire_ms",
+        Default("500.0"),
+        "With `deadline`: a read that has waited so long is served first.",
+    ),
+    key(
+        Table::Scheduler,
+        "write_expire_ms",
+        Default("5000.0"),
+        "With `deadline`: the same of a write.",
+    ),
+    key(
+        Table::Scheduler,
+        "writes_starved",
+        Default("2"),
+        "With `deadline`: batches of reads that may go before waiting writes.",
+    ),
+    key(
+        Table::Scheduler,
+        "fifo_batch",
+        Default("16"),
+        "With `deadline`: requests of one direction that are served one after the other.",
+    ),
+    key(
+        Table::Scheduler,
+        "anticipation_ms",
+        Default("0.0"),
+        "With `deadline`: how long after a read no write is begun, as the next read may follow; at \
+         most `writes_starved` times in a row. Linux 2.6's anticipatory scheduler: 6 to 7.",
+    ),
+    key(
+        Table::Scheduler,
+        "wbt_lat_ms",
+        Optional("no throttling"),
+        "Writeback throttling: in how many milliseconds reads are to be answered; fewer writes are \
+         let in while they are not. Linux: 75 where seeks cost time, else 2.",
+    ),
+    key(
+        Table::Scheduler,
+        "wbt_window_ms",
+        Default("100.0"),
+        "With `wbt_lat_ms`: how long is looked before the number of writes is changed.",
     ),
     key(Table::Variant, "name", Required, "Short name, different from the others'."),
     key(Table::Variant, "label", Required, "One line for people."),
@@ -239,6 +405,18 @@ pub const KEYS: &[Key] = &[
         "journal",
         Optional("on the disk"),
         "The device that holds an external journal.",
+    ),
+    key(
+        Table::Variant,
+        "scheduler",
+        Optional("none"),
+        "The request scheduler before the disk, a `[scheduler.NAME]`.",
+    ),
+    key(
+        Table::Variant,
+        "machine",
+        Optional("`[machine]`"),
+        "Table: keys of `[machine]` that are others for this variant.",
     ),
     key(
         Table::Variant,
@@ -264,16 +442,41 @@ pub const KEYS: &[Key] = &[
         Table::Variant,
         "run",
         Default("'both'"),
-        "With `iozone`: `both`, `speed` or `risk`: the benchmark, the power cuts, or both.",
+        "`both`, `speed` or `risk`: what is measured, the power cuts, or both; not with `files` \
+         alone.",
     ),
-    key(Table::Published, "test", Required, "IOzone's test: `initial write`, `rewrite` ..."),
+    key(
+        Table::Variant,
+        "cut",
+        Default("'power'"),
+        "What its cuts are: `power`, or `reset`: the machine is reset and its drives keep their \
+         power, which takes the caches only of those with `cache_at_reset = \"lost\"`.",
+    ),
+    key(
+        Table::Published,
+        "test",
+        Required,
+        "The test: of IOzone `initial write`, `rewrite` ...; with `read_under_write` `read, other \
+         file system` and `read, same file system`.",
+    ),
     key(
         Table::Published,
         "figure",
         Default("'children'"),
         "Which of IOzone's two sums is quoted: `children` or `parent`.",
     ),
-    key(Table::Published, "kb_per_s", Required, "Table: speed in kB/s (of 1024 bytes) by variant."),
+    key(
+        Table::Published,
+        "kb_per_s",
+        Optional("`seconds` is there"),
+        "Table: speed in kB/s (of 1024 bytes) by variant.",
+    ),
+    key(
+        Table::Published,
+        "seconds",
+        Optional("`kb_per_s` is there"),
+        "Table: how long it took, in seconds, by variant: with `read_under_write`.",
+    ),
     key(Table::Band, "device", Required, "The device of which the source names no model."),
     key(
         Table::Band,
@@ -286,7 +489,8 @@ pub const KEYS: &[Key] = &[
 
 /// The keys of a table.
 pub fn of(table: Table) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(move |key| key.table == table)
+    let listed = if table == Table::VariantMachine { Table::Machine } else { table };
+    KEYS.iter().filter(move |key| key.table == listed)
 }
 
 /// One key; the reader asks only for those that are in the list.

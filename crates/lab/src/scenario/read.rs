@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_devices::filter::schedule;
 use steadfast_devices::model::parameters::Kind;
 use steadfast_devices::model::{ModelError, ModelParams};
 use steadfast_peers::KernelFs;
@@ -10,9 +11,11 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::fields::{Fields, Wrongs, note};
 use super::keys::{self, Table};
+use super::read_workload::workload;
+use super::scheduler::scheduler;
 use super::wrong::{Wrong, did_you_mean};
-use super::{Band, FilesSpec, Machine, Published, RunKind, Scenario, Source, Variant, Workload};
-use crate::run::{iozone_options, test_names};
+use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
+use crate::run::test_names;
 use crate::sensitivity::{drive, drives};
 use crate::size;
 use crate::stack;
@@ -61,9 +64,21 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         .into_iter()
         .map(|(name, fields)| (name, device(&fields)))
         .collect();
+    let schedulers: BTreeMap<String, Option<schedule::Settings>> = top
+        .tables_by_name("scheduler", Table::Scheduler)
+        .into_iter()
+        .map(|(name, fields)| (name, scheduler(&fields)))
+        .collect();
     let workload = top.table("workload", Table::Workload, "[workload]").and_then(|w| workload(&w));
-    let with_files = top.value("workload").and_then(|w| w.get_ref().get("files")).is_some();
-    let (names, variants) = variants(top, &devices, with_files);
+    let named = |kind: &str| top.value("workload").is_some_and(|w| w.get_ref().get(kind).is_some());
+    let around = Around {
+        devices: &devices,
+        schedulers: schedulers.keys().map(String::as_str).collect(),
+        machine: machine.as_ref(),
+        with_files: named("files"),
+        only_files: named("files") && !named("read_under_write"),
+    };
+    let (names, variants) = variants(top, &around);
     if let (Some(workload), Some(variants)) = (&workload, &variants)
         && workload.peers_size.is_none()
         && variants.iter().any(|v| v.run == RunKind::Peer)
@@ -85,6 +100,7 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         source,
         machine: machine?,
         workload: workload?,
+        schedulers: schedulers.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
         devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
         variants: variants?,
         published: published?,
@@ -108,9 +124,6 @@ fn band(top: &Fields<'_, '_>, devices: &BTreeMap<String, Option<ModelParams>>) -
     }
     Some(Band { device: device?, drives: names? })
 }
-
-/// The sizes of a benchmark's runs.
-const SIZES: [&str; 3] = ["quick_size", "risk_size", "peers_size"];
 
 /// More cuts than anybody waits for, and fewer than memory holds.
 pub(super) const CUTS_MAX: u64 = 1_000_000;
@@ -145,32 +158,82 @@ fn machine(top: &Fields<'_, '_>) -> Option<Machine> {
         Some(_) => top.table("machine", Table::Machine, "[machine]")?,
         None => Fields::new(Table::Machine, "[machine]".into(), &none, 0..0, top.wrongs()),
     };
-    let cpus: Option<usize> = fields.take("cpus");
-    within(&fields, "cpus", cpus.map(|n| n as f64), 1.0, 1024.0);
-    let share: Option<f64> = fields.take("page_cache_per_data");
+    machine_over(&fields, None)
+}
+
+/// A machine: what the table says, and for the rest another's or the defaults.
+fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machine> {
+    // The base's, where the table has no such key.
+    let base = |name: &str| base.filter(|_| fields.value(name).is_none());
+    let whole = |name: &str, least: u64, most: u64, of: fn(&Machine) -> u64| match base(name) {
+        Some(base) => Some(of(base)),
+        None => count(fields, name, least, most),
+    };
+    let real = |name: &str, least: f64, most: f64, of: fn(&Machine) -> f64| match base(name) {
+        Some(base) => Some(of(base)),
+        None => number(fields, name, least, most),
+    };
+    let share =
+        real("page_cache_per_data", f64::NEG_INFINITY, f64::INFINITY, |m| m.page_cache_per_data);
     if share.is_some_and(|share| !(share > 0.0 && share <= 100.0)) {
         fields.wrong("page_cache_per_data", "it must be above 0 and at most 100", "");
     }
-    let window = count(&fields, "file_window_mb", 1, 128);
-    Some(Machine { cpus: cpus?, page_cache_per_data: share?, file_window_mb: window? })
+    let memory_mb = match base("memory_mb") {
+        Some(base) => base.memory_mb,
+        None => fields.value("memory_mb").and_then(|_| count(fields, "memory_mb", 4, 1 << 20)),
+    };
+    let bdflush = match base("bdflush") {
+        Some(base) => base.bdflush,
+        None => fields.value("bdflush").and_then(|_| {
+            let text: String = fields.take("bdflush")?;
+            let read = machine::bdflush(&text);
+            let told = |e| fields.wrong("bdflush", e, "as /proc/sys/vm/bdflush has them");
+            read.map_err(told).ok().flatten()
+        }),
+    };
+    let cpus = whole("cpus", 1, 1024, |m| m.cpus as u64);
+    let window = whole("file_window_mb", 1, 128, |m| m.file_window_mb);
+    let read_ahead = whole("read_ahead_kb", 0, 65_536, |m| m.read_ahead_kb);
+    let request = whole("request_kb", 4, 65_536, |m| m.request_kb);
+    let checkpoint = whole("checkpoint_kb", 4, 1 << 20, |m| m.checkpoint_kb);
+    let from = real("checkpoint_from_percent", 0.0, 100.0, |m| m.checkpoint_from_percent);
+    let to = real("checkpoint_to_percent", 0.0, 100.0, |m| m.checkpoint_to_percent);
+    Some(Machine {
+        cpus: cpus? as usize,
+        page_cache_per_data: share?,
+        memory_mb,
+        file_window_mb: window?,
+        read_ahead_kb: read_ahead?,
+        request_kb: request?,
+        bdflush,
+        checkpoint_kb: checkpoint?,
+        checkpoint_from_percent: from?,
+        checkpoint_to_percent: to?,
+    })
 }
 
 /// Notes a number that is not within these bounds.
-fn within(fields: &Fields<'_, '_>, name: &str, value: Option<f64>, least: f64, most: f64) {
+pub(super) fn within(
+    fields: &Fields<'_, '_>,
+    name: &str,
+    value: Option<f64>,
+    least: f64,
+    most: f64,
+) {
     if let Some(value) = value.filter(|v| !(least..=most).contains(v)) {
         fields.wrong(name, format!("`{name}` must be from {least} to {most}, not {value}"), "");
     }
 }
 
 /// A whole number within these bounds.
-fn count(fields: &Fields<'_, '_>, name: &str, least: u64, most: u64) -> Option<u64> {
+pub(super) fn count(fields: &Fields<'_, '_>, name: &str, least: u64, most: u64) -> Option<u64> {
     let value: Option<u64> = fields.take(name);
     within(fields, name, value.map(|n| n as f64), least as f64, most as f64);
     value
 }
 
 /// A number within these bounds.
-fn number(fields: &Fields<'_, '_>, name: &str, least: f64, most: f64) -> Option<f64> {
+pub(super) fn number(fields: &Fields<'_, '_>, name: &str, least: f64, most: f64) -> Option<f64> {
     let value: Option<f64> = fields.take(name);
     within(fields, name, value, least, most);
     value
@@ -229,89 +292,8 @@ fn params_make_sense(fields: &Fields<'_, '_>, mut params: ModelParams) -> bool {
     sensible
 }
 
-fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
-    let line: Option<String> = fields.take("iozone");
-    let files = fields.table("files", Table::Files, "workload.files").map(|f| files_spec(&f));
-    match (fields.value("iozone"), fields.value("files")) {
-        (None, None) => {
-            fields.wrong("", "[workload] has neither `iozone` nor `files`", "a scenario runs one");
-        }
-        (Some(_), Some(_)) => {
-            fields.wrong(
-                "files",
-                "[workload] has both `iozone` and `files`",
-                "a scenario runs one",
-            );
-        }
-        (Some(_), None) => {
-            for name in
-                ["quick_size", "risk_size"].into_iter().filter(|n| fields.value(n).is_none())
-            {
-                let what = format!("`{name}` is missing in [workload]");
-                let text = keys::find(Table::Workload, name).map_or("", |k| k.text);
-                fields.wrong("iozone", what, format!("`iozone` needs it: {text}"));
-            }
-        }
-        (None, Some(_)) => {
-            let not_for_files =
-                ["quick_size", "risk_size", "quick_scales_disks", "peers_size", "peers_scale"];
-            for name in not_for_files.into_iter().filter(|n| fields.value(n).is_some()) {
-                fields.wrong(name, format!("`{name}` belongs to `iozone`, not to `files`"), "");
-            }
-        }
-    }
-    let sizes = SIZES.map(|name| size_of(fields, name));
-    if let Some(line) = &line {
-        match iozone_options(line, None) {
-            Err(e) => fields.wrong("iozone", e, "IOzone's options: steadfast iozone -h"),
-            // A good line may be none with a smaller size: a record no longer fits.
-            Ok(_) => sizes_suit(fields, line, &sizes),
-        }
-    }
-    let [quick_size, risk_size, peers_size] = sizes;
-    let peers_scale = count(fields, "peers_scale", 1, 4096);
-    let quick_scales_disks = fields.take("quick_scales_disks");
-    let cuts = |name| count(fields, name, 0, CUTS_MAX);
-    let optional = |name| fields.value(name).and_then(|_| cuts(name));
-    let (quick_cuts, kernel_cuts) = (optional("quick_cuts"), optional("kernel_cuts"));
-    let (cuts, loss_cuts) = (cuts("cuts"), cuts("loss_cuts"));
-    let lying_cuts_per_4 = count(fields, "lying_cuts_per_4", 0, 1000);
-    let speed_runs = count(fields, "speed_runs", 1, 1000);
-    let speed_seconds = number(fields, "speed_seconds", 0.01, 3600.0);
-    Some(Workload {
-        iozone: line,
-        quick_size,
-        quick_scales_disks: quick_scales_disks?,
-        risk_size,
-        peers_size,
-        peers_scale: peers_scale?,
-        files: match files {
-            Some(spec) => Some(spec?),
-            None => None,
-        },
-        cuts: cuts?,
-        quick_cuts,
-        kernel_cuts,
-        loss_cuts: loss_cuts?,
-        speed_runs: speed_runs?,
-        speed_seconds: speed_seconds?,
-        lying_cuts_per_4: lying_cuts_per_4?,
-    })
-}
-
-/// Notes the sizes with which the command line is none.
-fn sizes_suit(fields: &Fields<'_, '_>, line: &str, sizes: &[Option<String>; 3]) {
-    for (name, size) in SIZES.into_iter().zip(sizes) {
-        if let Some(text) = size.as_ref().filter(|text| size::parse(text).is_ok())
-            && let Err(e) = iozone_options(line, Some(text))
-        {
-            fields.wrong(name, e, "with the options of `iozone`");
-        }
-    }
-}
-
 /// A size in k, m, g, as IOzone takes it.
-fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
+pub(super) fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     let text: String = fields.take(name)?;
     if let Err(e) = size::parse(&text) {
         fields.wrong(name, e, "");
@@ -319,32 +301,19 @@ fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     Some(text)
 }
 
-fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
-    let seconds = number(fields, "seconds", 0.1, 3600.0);
-    let rounds_least = count(fields, "rounds_least", 0, 1_000_000);
-    let pause_ms = number(fields, "pause_ms", 0.0, 10_000.0);
-    let log_kb = count(fields, "log_kb", 8, 65_536);
-    let logs_kept = count(fields, "logs_kept", 1, 1000);
-    let table_kb = count(fields, "table_kb", 16, 65_536);
-    let configs = count(fields, "configs", 1, 1000);
-    Some(FilesSpec {
-        seconds: seconds?,
-        rounds_least: rounds_least?,
-        pause_ms: pause_ms?,
-        log_kb: log_kb?,
-        logs_kept: logs_kept? as usize,
-        table_kb: table_kb?,
-        configs: configs?,
-    })
-}
-
 type Devices = BTreeMap<String, Option<ModelParams>>;
 
-fn variants(
-    top: &Fields<'_, '_>,
-    devices: &Devices,
+/// What a variant can name, and what the scenario runs.
+struct Around<'a> {
+    devices: &'a Devices,
+    schedulers: Vec<&'a str>,
+    machine: Option<&'a Machine>,
     with_files: bool,
-) -> (Vec<String>, Option<Vec<Variant>>) {
+    /// One run is measured and cut.
+    only_files: bool,
+}
+
+fn variants(top: &Fields<'_, '_>, around: &Around<'_>) -> (Vec<String>, Option<Vec<Variant>>) {
     let tables = top.tables("variant", Table::Variant);
     if tables.is_empty() && top.value("variant").is_some() {
         top.wrong("variant", "there is no [[variant]] to run", "");
@@ -366,18 +335,14 @@ fn variants(
                 }
                 names.push(name.clone());
             }
-            variant(fields, name, devices, with_files)
+            variant(fields, name, around)
         })
         .collect();
     (names, read.into_iter().collect())
 }
 
-fn variant(
-    fields: &Fields<'_, '_>,
-    name: Option<String>,
-    devices: &Devices,
-    with_files: bool,
-) -> Option<Variant> {
+fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -> Option<Variant> {
+    let Around { devices, with_files, .. } = *around;
     let disk = device_name(fields, "disk", devices);
     let journal = device_name(fields, "journal", devices);
     if disk.is_some() && journal == disk {
@@ -385,7 +350,7 @@ fn variant(
         fields.wrong("journal", "journal and disk are the same device", help);
     }
     let run: Option<RunKind> = fields.take("run");
-    if with_files && fields.value("run").is_some() && run != Some(RunKind::Both) {
+    if around.only_files && fields.value("run").is_some() && run != Some(RunKind::Both) {
         let what = "workload.files measures and cuts one and the same run";
         fields.wrong("run", what, "leave `run` out");
     }
@@ -403,15 +368,36 @@ fn variant(
         check_options(fields, mkfs.as_deref(), mount.as_deref());
     }
     let label = fields.take("label");
+    let cut = fields.take("cut");
+    let scheduler: Option<String> = fields.take("scheduler");
+    if let Some(name) = scheduler.as_ref().filter(|n| !around.schedulers.contains(&n.as_str())) {
+        let help = did_you_mean(name, around.schedulers.iter().copied());
+        fields.wrong("scheduler", format!("there is no [scheduler.{name}]"), help);
+    }
+    if kernel.is_some() {
+        let ours =
+            ["scheduler", "machine", "cut"].into_iter().filter(|k| fields.value(k).is_some());
+        for key in ours {
+            let what = format!("`{key}` is not for a variant with `kernel`");
+            fields.wrong(key, what, "the kernel has its own");
+        }
+    }
+    let machine = match fields.table("machine", Table::VariantMachine, "machine of [[variant]]") {
+        Some(table) => Some(machine_over(&table, around.machine)?),
+        None => None,
+    };
     Some(Variant {
         name: name?,
         label: label?,
         disk: disk?,
         journal,
+        scheduler,
+        machine,
         kernel,
         mkfs: mkfs?,
         mount: mount?,
         run: if is_peer { RunKind::Peer } else { run? },
+        cut: cut?,
     })
 }
 
@@ -478,7 +464,8 @@ fn one_published(fields: &Fields<'_, '_>, variants: &[String]) -> Option<Publish
             did_you_mean(test, test_names()),
         );
     }
-    if let Some(DeValue::Table(map)) = fields.value("kb_per_s").map(Spanned::get_ref) {
+    for key in ["kb_per_s", "seconds"] {
+        let Some(DeValue::Table(map)) = fields.value(key).map(Spanned::get_ref) else { continue };
         let known = || variants.iter().map(String::as_str);
         for key in map.keys().filter(|key| !known().any(|name| name == key.get_ref())) {
             let help = did_you_mean(key.get_ref(), known());
@@ -486,6 +473,18 @@ fn one_published(fields: &Fields<'_, '_>, variants: &[String]) -> Option<Publish
             fields.wrongs().add(key.span(), what, help);
         }
     }
-    let (figure, kb_per_s) = (fields.take("figure"), fields.take("kb_per_s"));
-    Some(Published { test: test?, figure: figure?, kb_per_s: kb_per_s? })
+    let figures = |key| match fields.value(key) {
+        Some(_) => fields.take::<BTreeMap<String, f64>>(key),
+        None => Some(BTreeMap::new()),
+    };
+    if ["kb_per_s", "seconds"].into_iter().filter(|k| fields.value(k).is_some()).count() != 1 {
+        fields.wrong("test", "it needs one of `kb_per_s` and `seconds`", "");
+    }
+    let (figure, kb_per_s, seconds) =
+        (fields.take("figure"), figures("kb_per_s"), figures("seconds"));
+    let seconds = seconds?;
+    if seconds.values().any(|s| !(*s > 0.0 && s.is_finite())) {
+        fields.wrong("seconds", "a time is above 0", "");
+    }
+    Some(Published { test: test?, figure: figure?, kb_per_s: kb_per_s?, seconds })
 }

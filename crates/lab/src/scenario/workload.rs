@@ -1,10 +1,12 @@
-//! What a scenario runs: IOzone, or the workload of files.
+//! What a scenario runs: IOzone, the workload of files ...
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use steadfast_crash::risk::FilesWorkload;
 
-/// What is run, as written in the file: either `iozone` or `files`.
+/// What is run, as written in the file; which keys may stand beside each other is known where it is
+/// read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// IOzone's command line, as published (without the program's name).
@@ -22,6 +24,8 @@ pub struct Workload {
     pub peers_scale: u64,
     /// The workload of files.
     pub files: Option<FilesSpec>,
+    /// A file is read while another is written.
+    pub read_under_write: Option<ReadUnderWriteSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
     /// With `iozone`: as many without `--full`, and a quarter of it of the measured run itself.
@@ -85,7 +89,124 @@ impl FilesSpec {
     }
 }
 
-/// The workload's kind.
+/// A file is read while another is written flat out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadUnderWriteSpec {
+    /// The writer.
+    pub storm: Storm,
+    /// The file that is read, in MiB.
+    pub file_mb: u64,
+    /// What a read(2) asks for, in KiB.
+    pub read_kb: u64,
+    /// Where that file is.
+    pub places: Vec<Place>,
+    /// Reads under the writer, of each place.
+    pub trials: u64,
+    /// As many without `--full`.
+    pub quick_trials: Option<u64>,
+    /// Reads before there is a writer.
+    pub idle_trials: u64,
+    /// Seconds of writing before the first read.
+    pub settle_s: f64,
+    /// Mean pause before each read, in seconds.
+    pub pause_s: f64,
+}
+
+impl ReadUnderWriteSpec {
+    /// [`file_mb`](Self::file_mb) in bytes.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_mb << 20
+    }
+
+    /// [`read_kb`](Self::read_kb) in bytes.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_kb << 10
+    }
+}
+
+/// Where the file is that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// In another file system on the same disk.
+    Other,
+    /// In the one that is written to.
+    Same,
+}
+
+impl Place {
+    /// Both.
+    pub const ALL: [Place; 2] = [Place::Other, Place::Same];
+
+    /// The name of its test.
+    pub fn test(self) -> &'static str {
+        match self {
+            Place::Other => "read, other file system",
+            Place::Same => "read, same file system",
+        }
+    }
+}
+
+/// A dd(1) that is run again and again: zeros into one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Storm {
+    /// The command, as published.
+    pub line: String,
+    /// `of=`.
+    pub file: String,
+    /// `bs=`, in bytes.
+    pub block_bytes: u64,
+    /// `count=`.
+    pub count: u64,
+}
+
+impl Storm {
+    /// Reads the command; zeros from /dev/zero into a file, `bs=` at a time, `count=` times.
+    ///
+    /// # Errors
+    /// What of it is something else, in words.
+    pub fn parse(line: &str) -> Result<Storm, String> {
+        let mut words = line.split_whitespace();
+        if words.next() != Some("dd") {
+            return Err("the command is dd".into());
+        }
+        let (mut file, mut block_bytes, mut count) = (None, None, None);
+        for word in words {
+            let number = |v: &str| v.parse::<u64>().map_err(|_| format!("{word}: no whole number"));
+            match word.split_once('=') {
+                Some(("if", "/dev/zero")) => {}
+                Some(("of", name)) if !name.is_empty() && !name.contains('/') => file = Some(name),
+                Some(("bs", n)) => block_bytes = Some(number(n)?),
+                Some(("count", n)) => count = Some(number(n)?),
+                _ => return Err(format!("{word}: it is if=/dev/zero of=NAME bs=BYTES count=N")),
+            }
+        }
+        let missing = |name: &str| format!("{name} is missing");
+        let storm = Storm {
+            line: line.split_whitespace().collect::<Vec<_>>().join(" "),
+            file: file.ok_or_else(|| missing("of="))?.to_owned(),
+            block_bytes: block_bytes.ok_or_else(|| missing("bs="))?,
+            count: count.ok_or_else(|| missing("count="))?,
+        };
+        let fits = storm.block_bytes.is_multiple_of(512)
+            && (512..=16 << 20).contains(&storm.block_bytes)
+            && (4 << 20) % storm.block_bytes == 0;
+        if !fits {
+            return Err("bs= is a power of two from 512 to 4194304".into());
+        }
+        if storm.count == 0 {
+            return Err("count=0 writes nothing".into());
+        }
+        Ok(storm)
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.block_bytes.saturating_mul(self.count)
+    }
+}
+
+/// A kind of workload, with what it needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WorkloadKind<'a> {
     /// IOzone: command line, size of a quick run, size of the run that is cut.
@@ -99,20 +220,48 @@ pub enum WorkloadKind<'a> {
     },
     /// The workload of files.
     Files(&'a FilesSpec),
+    /// A file is read while another is written.
+    ReadUnderWrite(&'a ReadUnderWriteSpec),
 }
 
 impl Workload {
-    /// Which of the two it is.
+    /// All that it is: what is measured first.
     ///
     /// # Errors
-    /// Neither or both, or a size that IOzone needs is not there: no file is read so.
-    pub fn kind(&self) -> Result<WorkloadKind<'_>, String> {
-        match (&self.iozone, &self.files, &self.quick_size, &self.risk_size) {
-            (Some(line), None, Some(quick_size), Some(risk_size)) => {
-                Ok(WorkloadKind::Iozone { line, quick_size, risk_size })
-            }
-            (None, Some(files), ..) => Ok(WorkloadKind::Files(files)),
-            _ => Err("[workload] is neither IOzone with its sizes nor the files".into()),
+    /// Nothing, or a size that IOzone needs is not there: no file is read so.
+    pub fn kinds(&self) -> Result<Vec<WorkloadKind<'_>>, String> {
+        let mut kinds = Vec::new();
+        if let Some(line) = &self.iozone {
+            let (Some(quick_size), Some(risk_size)) = (&self.quick_size, &self.risk_size) else {
+                return Err("[workload] has IOzone without its sizes".into());
+            };
+            kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
         }
+        kinds.extend(self.read_under_write.as_ref().map(WorkloadKind::ReadUnderWrite));
+        kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
+        if kinds.is_empty() {
+            return Err("[workload] names nothing that is run".into());
+        }
+        Ok(kinds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_writer_is_read_and_others_are_refused() {
+        let line = "dd if=/dev/zero of=largefile bs=16384 count=131072";
+        let storm = Storm::parse(line).unwrap();
+        assert_eq!((storm.bytes(), storm.file.as_str()), (2 << 30, "largefile"));
+        let refused = |from: &str, to: &str| Storm::parse(&line.replace(from, to)).unwrap_err();
+        assert!(refused("/dev/zero", "/dev/sda").contains("if=/dev/sda"));
+        assert!(refused("largefile", "a/b").contains("of=a/b"));
+        assert!(refused("bs=16384", "").contains("bs= is missing"));
+        assert!(refused("16384", "1000").contains("power of two"));
+        assert!(refused("131072", "0").contains("nothing"));
+        assert!(refused("131072", "1x").contains("count=1x"));
+        assert!(refused("dd ", "cp ").contains("dd"));
     }
 }

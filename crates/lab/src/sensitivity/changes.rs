@@ -7,15 +7,22 @@ use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
 
 use super::Change;
 use super::drives::drive;
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{Machine, Scenario, Variant};
 
 /// Names that say what a device is or how it fails, not how fast it is.
-const NOT_SPEED: [&str; 5] =
-    ["description", "write_cache", "batteries", "batteries_needed", "initialised"];
+const NOT_SPEED: [&str; 6] = [
+    "description",
+    "write_cache",
+    "cache_at_reset",
+    "batteries",
+    "batteries_needed",
+    "initialised",
+];
 
 /// All changes of a scenario, with the changed scenario.
 pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     let mut list = machine(scenario, full);
+    list.extend(schedulers(scenario));
     for name in measured_devices(scenario) {
         list.extend(device(scenario, name));
     }
@@ -65,6 +72,10 @@ fn journals(scenario: &Scenario) -> Vec<&str> {
 
 /// Whether a variant uses a device.
 pub(super) fn uses(variant: &Variant, device: &str) -> bool {
+    let scheduler = variant.scheduler.as_deref();
+    if device.strip_prefix("scheduler ").is_some_and(|name| scheduler == Some(name)) {
+        return true;
+    }
     variant.disk == device || variant.journal.as_deref() == Some(device)
 }
 
@@ -97,23 +108,83 @@ fn machine(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
         let (part, parameter) = ("machine".into(), parameter.into());
         list.push((Change { part, parameter, from, to, of_journal: false }, changed));
     };
-    for n in thirds(m.cpus as u64) {
-        let edit = |s: &mut Scenario| s.machine.cpus = n as usize;
-        add("cpus", m.cpus.to_string(), n.to_string(), &edit);
-    }
-    for factor in [2.0 / 3.0, 4.0 / 3.0] {
-        let share = round(m.page_cache_per_data * factor);
-        let edit = |s: &mut Scenario| s.machine.page_cache_per_data = share;
-        add("page_cache_per_data", m.page_cache_per_data.to_string(), share.to_string(), &edit);
-    }
-    for window in [1, 2, 8, 32, 128].into_iter().filter(|w| *w != m.file_window_mb) {
-        let edit = |s: &mut Scenario| s.machine.file_window_mb = window;
-        add("file_window_mb", m.file_window_mb.to_string(), window.to_string(), &edit);
+    for (name, get, set) in WHOLE {
+        let Some(now) = get(m) else { continue };
+        let others: Vec<u64> = match name {
+            "file_window_mb" => WINDOWS.into_iter().filter(|w| *w != now).collect(),
+            _ => thirds(now).collect(),
+        };
+        // What is the default everywhere has been settled elsewhere, and is no assumption here.
+        let matters = ["cpus", "file_window_mb"].contains(&name) || is_for_reads(scenario);
+        for n in others.into_iter().filter(|_| matters) {
+            let edit = |s: &mut Scenario| {
+                for machine in machines(s).filter(|machine| get(machine) == Some(now)) {
+                    set(machine, n);
+                }
+            };
+            add(name, now.to_string(), n.to_string(), &edit);
+        }
+        if name == "cpus" && m.memory_mb.is_none() {
+            for factor in [2.0 / 3.0, 4.0 / 3.0] {
+                let (now, share) = (m.page_cache_per_data, round(m.page_cache_per_data * factor));
+                let edit = |s: &mut Scenario| {
+                    machines(s).for_each(|machine| machine.page_cache_per_data = share);
+                };
+                add("page_cache_per_data", now.to_string(), share.to_string(), &edit);
+            }
+        }
     }
     let scales = scenario.workload.quick_scales_disks;
-    if !full {
+    if !full && scenario.workload.iozone.is_some() {
         let edit = |s: &mut Scenario| s.workload.quick_scales_disks = !scales;
         add("quick_scales_disks", scales.to_string(), (!scales).to_string(), &edit);
+    }
+    list
+}
+
+/// A whole number of a machine: its key, and how it is read and set.
+type Whole = (&'static str, fn(&Machine) -> Option<u64>, fn(&mut Machine, u64));
+
+/// Those that are changed.
+const WHOLE: [Whole; 6] = [
+    ("cpus", |m| Some(m.cpus as u64), |m, n| m.cpus = n as usize),
+    ("file_window_mb", |m| Some(m.file_window_mb), |m, n| m.file_window_mb = n),
+    ("memory_mb", |m| m.memory_mb, |m, n| m.memory_mb = Some(n)),
+    ("read_ahead_kb", |m| Some(m.read_ahead_kb), |m, n| m.read_ahead_kb = n),
+    ("request_kb", |m| Some(m.request_kb), |m, n| m.request_kb = n),
+    ("checkpoint_kb", |m| Some(m.checkpoint_kb), |m, n| m.checkpoint_kb = n),
+];
+const WINDOWS: [u64; 5] = [1, 2, 8, 32, 128];
+
+/// Whether the scenario is about reading beside a writer, where the machine's queues decide.
+fn is_for_reads(scenario: &Scenario) -> bool {
+    scenario.workload.read_under_write.is_some()
+}
+
+/// The scenario's machine and those of its variants.
+fn machines(scenario: &mut Scenario) -> impl Iterator<Item = &mut Machine> {
+    let own = scenario.variants.iter_mut().filter_map(|v| v.machine.as_mut());
+    std::iter::once(&mut scenario.machine).chain(own)
+}
+
+/// The queue of each request scheduler, by a third less and more.
+fn schedulers(scenario: &Scenario) -> Vec<(Change, Scenario)> {
+    let mut list = Vec::new();
+    for (name, settings) in &scenario.schedulers {
+        for kb in thirds(settings.queue_bytes >> 10) {
+            let mut changed = scenario.clone();
+            if let Some(settings) = changed.schedulers.get_mut(name) {
+                settings.queue_bytes = kb << 10;
+            }
+            let change = Change {
+                part: format!("scheduler {name}"),
+                parameter: "queue_kb".into(),
+                from: (settings.queue_bytes >> 10).to_string(),
+                to: kb.to_string(),
+                of_journal: false,
+            };
+            list.push((change, changed));
+        }
     }
     list
 }

@@ -4,7 +4,7 @@
 
 use super::cell::{Cell, Unit, bytes};
 use crate::results::{
-    ControlRow, FilesRow, LossRow, Path, Percentiles, Point, RiskRow, SteadyLoss,
+    ControlRow, FilesRow, LossRow, Path, Percentiles, Point, ReadRow, RiskRow, SteadyLoss,
 };
 
 /// A column's figure in one row.
@@ -162,6 +162,25 @@ pub fn files(f: &FilesRow) -> Vec<Column> {
     columns.extend([Column { wide: !f.path.is_system_call(), ..p50 }, only_wide(tail), max]);
     columns.push(wide(format!("run s {how}"), Cell::plain(f.elapsed_seconds, 1)));
     columns
+}
+
+/// How long a read took beside a writer.
+pub fn reads(r: &ReadRow) -> Vec<Column> {
+    let [p50, tail, max] = percentiles("s", &r.seconds, Unit::Plain(1));
+    let [call_p50, call_tail, call_max] = percentiles("read(2) ms", &r.call_ms, Unit::Plain(2));
+    vec![
+        Column { wide: false, ..p50 },
+        always("s, published", Cell::maybe(r.published_seconds, Unit::Plain(0))),
+        tail,
+        max,
+        wide("trials", Cell::count(r.seconds.n())),
+        always("idle s p50", Cell::plain(r.idle_seconds.p50(), 2)),
+        always("times idle", Cell::of(r.times_idle, Unit::Times)),
+        only_wide(call_p50),
+        only_wide(call_tail),
+        call_max,
+        always("writer, MB/s", Cell::plain(r.written_kb_per_s / 1024.0, 1)),
+    ]
 }
 
 /// The chart's data.

@@ -5,7 +5,7 @@ mod columns;
 mod layout;
 mod plain;
 
-use crate::results::{Figure, PeerRow, Results, Row, Run, Spread};
+use crate::results::{Figure, PeerRow, ReadRow, Results, Row, Run, Spread};
 
 pub use cell::{Cell, Unit};
 pub use columns::Column;
@@ -101,30 +101,68 @@ impl Choice {
 
 /// The tables of a run, in the order in which they are told: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
+    let reads = reads(results);
     let all = [
         ratios(results),
         speeds(results),
         peer_speeds(results),
         peer_ratios(results),
-        by_variant("speed", results, |run| &run.files, |f| &f.variant, columns::files),
+        by_variant("speed", results, |run| all_of(&run.files), |f| &f.variant, columns::files),
         by_variant(
             "loss of the measured run",
             results,
-            |run| &run.loss,
+            |run| all_of(&run.loss),
             |r| &r.variant,
             columns::loss,
         ),
-        by_variant("data loss", results, |run| &run.risk, |r| &r.variant, columns::exposure),
-        by_variant("after recovery", results, |run| &run.risk, |r| &r.variant, columns::found),
+        by_variant(
+            "data loss",
+            results,
+            |run| all_of(&run.risk),
+            |r| &r.variant,
+            columns::exposure,
+        ),
+        by_variant(
+            "after recovery",
+            results,
+            |run| all_of(&run.risk),
+            |r| &r.variant,
+            columns::found,
+        ),
         by_variant(
             "speed and exposure",
             results,
-            |run| &run.speed_and_exposure,
+            |run| all_of(&run.speed_and_exposure),
             |p| &p.variant,
             columns::point,
         ),
     ];
-    all.into_iter().flatten().filter(|grid| !grid.lines.is_empty()).collect()
+    reads
+        .into_iter()
+        .chain(all.into_iter().flatten())
+        .filter(|grid| !grid.lines.is_empty())
+        .collect()
+}
+
+fn all_of<R>(rows: &[R]) -> Vec<&R> {
+    rows.iter().collect()
+}
+
+/// A table for each place of the file that is read beside a writer.
+fn reads(results: &Results) -> Vec<Grid> {
+    let all = || results.runs.iter().flat_map(|run| &run.reads);
+    let of_test = |test: &&str| {
+        let mib = all().find(|r| r.test == *test).map_or(0, |r| r.bytes >> 20);
+        let title = format!("{test}: {mib} MiB beside a writer, virtual clock");
+        by_variant(
+            &title,
+            results,
+            |run| run.reads.iter().filter(|r| r.test == *test).collect(),
+            |r: &ReadRow| &r.variant,
+            columns::reads,
+        )
+    };
+    tests(results).iter().filter_map(of_test).collect()
 }
 
 /// Test names in the order in which they first appear.
@@ -321,7 +359,7 @@ fn full_size<'a>(results: &'a Results, variant: &'a str) -> Option<OfTest<'a>> {
 fn by_variant<R>(
     title: &str,
     results: &Results,
-    rows: impl Fn(&Run) -> &Vec<R>,
+    rows: impl for<'r> Fn(&'r Run) -> Vec<&'r R>,
     name: impl Fn(&R) -> &str,
     cells: impl Fn(&R) -> Vec<Column>,
 ) -> Option<Grid> {

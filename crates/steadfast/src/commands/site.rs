@@ -13,7 +13,7 @@ use steadfast_devices::model::Model;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
-use steadfast_lab::stack;
+use steadfast_lab::stack::{self, Blocks};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, size};
 
@@ -226,12 +226,13 @@ impl Stack {
         let disk = self.device(&variant.disk)? as Arc<dyn BlockDevice>;
         let journal = variant.journal.as_ref().map(|name| self.device(name)).transpose()?;
         let journal = journal.map(|j| j as Arc<dyn BlockDevice>);
+        let scheduler = self.scenario.scheduler_of(variant);
+        let Blocks { disk, journal, .. } = Blocks::new(disk, journal, scheduler);
         let mut options = stack::mount_options(&variant.mount).map_err(|e| anyhow!(e))?;
         options.journal_device = journal.clone();
-        options.window_max = self.scenario.machine.file_window_bytes();
-        if let Some(memory) = self.memory {
-            options.page_cache.memory_bytes = memory;
-        }
+        let machine = self.scenario.machine_of(variant);
+        let memory = self.memory.or(machine.memory_mb.map(|mb| mb << 20));
+        machine.apply(memory.unwrap_or(options.page_cache.memory_bytes), &mut options);
         if steadfast_ext4::check::info(&disk).is_err() {
             stack::make(&disk, journal.as_ref(), variant, Contents::Zeros)
                 .map_err(|e| anyhow!(e))?;

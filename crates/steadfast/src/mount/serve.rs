@@ -11,6 +11,7 @@ use anyhow::{Context, Result};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steadfast_devices::filter::Schedule;
 use steadfast_ext4::fs::Ext4;
 use steadfast_fuse::{ErrorLog, Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
@@ -33,6 +34,8 @@ pub struct Served {
     pub fs: Arc<Ext4>,
     /// What is mounted, for people.
     pub source: String,
+    /// The request scheduler before the disk, of a stack that has one.
+    pub queue: Option<Arc<Schedule>>,
     /// Where.
     pub mountpoint: PathBuf,
     /// The mount's device number.
@@ -105,7 +108,7 @@ fn serve(
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
-    let (fs, source) = open(args, &mut wanted)?;
+    let Opened { fs, source, queue } = open(args, &mut wanted)?;
     let errors = trouble::log(&fs, &source);
     let mounted = at_mount_point(&fs, args.mountpoint()?, &wanted);
     let mounted = match mounted {
@@ -123,6 +126,7 @@ fn serve(
     let served = Arc::new(Served {
         fs,
         source,
+        queue,
         mountpoint: mounted.mountpoint().to_path_buf(),
         device: mounted.device().map(ToOwned::to_owned),
         in_force: Mutex::new(wanted.clone()),
@@ -170,13 +174,21 @@ fn at_mount_point(
     Mounted::new(fs, mountpoint, &wanted.fuse)
 }
 
-/// Opens what is to be mounted: the file system and its name.
-fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
+/// What is to be mounted.
+struct Opened {
+    fs: Arc<Ext4>,
+    /// Its name.
+    source: String,
+    queue: Option<Arc<Schedule>>,
+}
+
+/// Opens what is to be mounted.
+fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     if let Some(file) = &args.stack {
         let stack = stack::build(file, args.variant.as_deref(), wanted)?;
         wanted.fuse.source.clone_from(&stack.name);
         let fs = Ext4::mount(stack.disk, wanted.ext4.clone()).context(stack.name.clone())?;
-        return Ok((fs, stack.name));
+        return Ok(Opened { fs, source: stack.name, queue: stack.queue });
     }
     let path = &args.device;
     if !wanted.ext4.read_only && is_write_protected(path) {
@@ -193,7 +205,7 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<(Arc<Ext4>, String)> {
     let fs = fs.with_context(|| path.display().to_string())?;
     let source = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     wanted.fuse.source.clone_from(&source);
-    Ok((fs, source))
+    Ok(Opened { fs, source, queue: None })
 }
 
 /// Whether an image or device is there and cannot be written to. A block device says so itself:

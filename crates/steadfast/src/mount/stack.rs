@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::Schedule;
 use steadfast_ext4::mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
-use steadfast_lab::stack::{self, Devices};
+use steadfast_lab::stack::{self, Blocks, Devices};
 
 use super::options::Wanted;
 use crate::Usage;
@@ -14,8 +15,10 @@ use crate::commands::mkfs;
 
 /// What is to be mounted.
 pub struct Stack {
-    /// Holds the file system.
+    /// Holds the file system; behind its request scheduler, if it has one.
     pub disk: Arc<dyn BlockDevice>,
+    /// That scheduler.
+    pub queue: Option<Arc<Schedule>>,
     /// SCENARIO/VARIANT.
     pub name: String,
 }
@@ -33,7 +36,7 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
         return Err(Usage(why).into());
     }
     let devices = Devices::build(&scenario, variant).map_err(Usage)?;
-    let (disk, journal) = (devices.disk_blocks(), devices.journal_blocks());
+    let Blocks { disk, journal, queue } = devices.blocks();
     let owner = mkfs::root_owner();
     let made = stack::make_owned(&disk, journal.as_ref(), variant, Contents::Zeros, owner);
     made.map_err(|e| anyhow!(e))?;
@@ -41,7 +44,7 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
     let both = [variant.mount.clone(), given];
     *wanted = super::options::parse(&both)?;
     wanted.ext4.journal_device = journal;
-    Ok(Stack { disk, name: format!("{}/{}", scenario.name, variant.name) })
+    Ok(Stack { disk, queue, name: format!("{}/{}", scenario.name, variant.name) })
 }
 
 /// The variant of this name, or the only one.

@@ -7,6 +7,8 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use steadfast_devices::filter::Schedule;
+use steadfast_devices::filter::schedule::Policy;
 use steadfast_fuse::{is_dead, mounts};
 
 use super::control::Running;
@@ -60,6 +62,7 @@ pub fn of(served: &Served) -> Value {
         "read_only_because": why,
         "points_fail_because": no_points,
         "journal": journal,
+        "queue": served.queue.as_deref().map(queue),
         "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
         "cache": {
             "bytes_max": options.cache_bytes.unwrap_or(options.page_cache.memory_bytes),
@@ -73,6 +76,46 @@ pub fn of(served: &Served) -> Value {
         "unwritten": trouble::unwritten(fs),
         "log": served.log.as_ref().map(|l| l.display().to_string()),
     })
+}
+
+/// The request scheduler's settings, and what waits there now.
+fn queue(schedule: &Schedule) -> Value {
+    let (settings, now) = (schedule.settings(), schedule.queue());
+    let policy = match settings.policy {
+        Policy::Fifo => "fifo",
+        Policy::Deadline(_) => "deadline",
+    };
+    let waiting = |requests, bytes| json!({ "requests": requests, "bytes": bytes });
+    json!({
+        "policy": policy,
+        "depth": settings.depth,
+        "bytes_max": settings.queue_bytes,
+        "reads": waiting(now.reads, now.read_bytes),
+        "writes": waiting(now.writes, now.write_bytes),
+        "with_device": now.with_device,
+        "write_bytes_most": now.write_bytes_max,
+        "read_wait_ms_most": now.read_wait_max.as_secs_f64() * 1e3,
+        "wbt_lat_ms": settings.throttle.as_ref().map(|t| t.target.as_secs_f64() * 1e3),
+        "writes_let_in": now.write_limit,
+        "writers_wait": now.writers_wait,
+    })
+}
+
+/// The same in words.
+fn queue_told(q: &Value) -> String {
+    let number = |v: &Value| v.as_u64().unwrap_or(0);
+    let waits =
+        |of: &Value| format!("{} ({})", number(&of["requests"]), sized(number(&of["bytes"])));
+    let throttled = match q["writes_let_in"].as_u64() {
+        None => String::new(),
+        Some(n) => format!(", throttled to {n} {}", if n == 1 { "write" } else { "writes" }),
+    };
+    format!(
+        "{}: reads {}, writes {} wait{throttled}",
+        q["policy"].as_str().unwrap_or_default(),
+        waits(&q["reads"]),
+        waits(&q["writes"])
+    )
 }
 
 fn state(down: bool, read_only: bool, no_points: bool) -> &'static str {
@@ -165,6 +208,10 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
             n => format!(", {n} fast commits"),
         };
         row("journal", format!("{place}, {used} of {all} blocks in use, {commits} commits{fast}"))?;
+    }
+    let q = &s["queue"];
+    if !q.is_null() {
+        row("queue", queue_told(q))?;
     }
     row("dirty", sized(number(&s["dirty_bytes"])))?;
     let cache = &s["cache"];

@@ -124,3 +124,45 @@ fn a_scenario_is_mounted_in_real_time() {
     assert_eq!(b.status()["journal"]["external"], true);
     b.good("umount m");
 }
+
+/// What waits before the disk is told: a slow disk with writeback throttling, and a writer.
+#[test]
+fn the_queue_of_a_scheduler_is_in_the_status() {
+    let Some(b) = Bench::new() else { return };
+    let scenario = r#"
+        version = 2
+        name = "queued"
+        title = "A disk with a scheduler"
+        [workload]
+        files = {}
+        cuts = 0
+        [device.disk]
+        kind = "hdd"
+        sectors = 1048576
+        [scheduler.s]
+        policy = "deadline"
+        depth = 1
+        queue_kb = 4096
+        wbt_lat_ms = 75
+        [[variant]]
+        name = "v"
+        label = "deadline and throttling"
+        disk = "disk"
+        scheduler = "s"
+    "#;
+    fs::write(b.path("s.toml"), scenario).unwrap();
+    b.good("mount --stack s.toml m");
+    fs::write(b.at().join("f"), vec![1; 8 << 20]).unwrap();
+    fs::File::open(b.at().join("f")).unwrap().sync_all().unwrap();
+    let status = b.status();
+    let queue = &status["queue"];
+    assert_eq!((&queue["policy"], &queue["bytes_max"]), (&"deadline".into(), &(4 << 20).into()));
+    // All that was written has gone through it, and what waits now is nothing.
+    assert!(queue["write_bytes_most"].as_u64().unwrap() > 0, "{queue}");
+    assert_eq!(queue["writes"]["bytes"], 0, "{queue}");
+    assert!(queue["writes_let_in"].as_u64().unwrap() >= 1, "{queue}");
+    let said = b.good("status");
+    assert!(said.contains("queue") && said.contains("throttled to"), "{said}");
+    assert!(said.lines().all(|l| l.chars().count() <= 80 || l.contains('/')), "{said}");
+    b.good("umount m");
+}

@@ -21,7 +21,7 @@ use std::time::Duration;
 use steadfast_block::{
     BlockDevice, BlockError, Completer, Completion, DeviceInfo, Request, Result, check,
 };
-use steadfast_runtime::{Condvar, Mutex, MutexGuard, Nanos, now, spawn};
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, Nanos, is_simulated, now, spawn};
 
 pub use order::{DeadlineSettings, Direction, Waiting};
 pub use throttle::ThrottleSettings;
@@ -79,6 +79,8 @@ pub struct QueueState {
     pub read_wait_max: Duration,
     /// Writes that are let in at once, where they are throttled.
     pub write_limit: Option<u64>,
+    /// Tasks that wait for a place for a write.
+    pub writers_wait: u64,
 }
 
 /// A request with who waits for its answer.
@@ -96,6 +98,8 @@ struct State {
     next_id: u64,
     /// Reads that are not answered yet, by number: since when.
     reads: BTreeMap<u64, Nanos>,
+    /// When the last read was answered.
+    read_answered: Option<Nanos>,
     /// Bytes that are not answered yet, of reads and of writes.
     bytes: [u64; 2],
     /// Writes that are not answered yet.
@@ -117,6 +121,7 @@ pub struct Schedule {
     next: Arc<dyn BlockDevice>,
     shared: Arc<Shared>,
     settings: Settings,
+    task: Option<JoinHandle<()>>,
 }
 
 impl Schedule {
@@ -133,6 +138,7 @@ impl Schedule {
             flushes: VecDeque::new(),
             next_id: 0,
             reads: BTreeMap::new(),
+            read_answered: None,
             bytes: [0; 2],
             writes: 0,
             queue: QueueState::default(),
@@ -145,8 +151,8 @@ impl Schedule {
         });
         let name = format!("{} (scheduler)", next.info().name);
         let (serving, device, depth) = (Arc::clone(&shared), Arc::clone(&next), settings.depth);
-        spawn(name, move || serve(&serving, &device, depth.max(1)));
-        Schedule { next, shared, settings }
+        let task = spawn(name, move || serve(&serving, &device, depth.max(1)));
+        Schedule { next, shared, settings, task: Some(task) }
     }
 
     /// How it schedules.
@@ -171,7 +177,10 @@ impl Schedule {
             if (fits && let_in) || state.stopped {
                 return state;
             }
+            let waits = u64::from(direction == Direction::Write);
+            state.queue.writers_wait += waits;
             state = self.shared.room.wait(state);
+            state.queue.writers_wait -= waits;
         }
     }
 }
@@ -209,6 +218,11 @@ impl Drop for Schedule {
         self.shared.state.lock().stopped = true;
         self.shared.work.notify_all();
         self.shared.room.notify_all();
+        // Whoever drops a device may want to have what is below to himself.
+        if let Some(task) = self.task.take().filter(|_| !is_simulated()) {
+            // OK to ignore: a panic there has been told, and whoever waited has been answered.
+            let _ = task.join();
+        }
     }
 }
 
@@ -260,6 +274,7 @@ impl State {
         match waiting.direction {
             Direction::Read => {
                 self.reads.remove(&waiting.id);
+                self.read_answered = Some(at);
                 if let Some(throttle) = &mut self.throttle {
                     throttle.read_took(time);
                 }
@@ -271,6 +286,11 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Until when nothing is handed to the device, as a read may come.
+    fn held_until(&self, present: Nanos) -> Option<Nanos> {
+        self.order.anticipates(self.read_answered?).filter(|until| *until > present)
     }
 
     /// Lets the throttle look at what happened; whether there may be more room.
@@ -298,14 +318,17 @@ fn serve(shared: &Arc<Shared>, device: &Arc<dyn BlockDevice>, depth: u64) {
             state = shared.state.lock();
             continue;
         }
-        let next = (state.queue.with_device < depth).then(|| state.next(present)).flatten();
+        let held_until = state.held_until(present);
+        let may_go = held_until.is_none() && state.queue.with_device < depth;
+        let next = may_go.then(|| state.next(present)).flatten();
         if let Some(held) = next {
             drop(state);
             hand_over(shared, device, held);
             state = shared.state.lock();
             continue;
         }
-        let until = state.throttle.as_ref().and_then(Throttle::window_ends);
+        let window_ends = state.throttle.as_ref().and_then(Throttle::window_ends);
+        let until = window_ends.into_iter().chain(held_until).min();
         state = match until {
             Some(until) => shared.work.wait_timeout(state, until.since(present)).0,
             None => shared.work.wait(state),

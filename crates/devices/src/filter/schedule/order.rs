@@ -36,6 +36,12 @@ pub(super) trait Order: Send {
 
     /// Takes the next; `None` if none waits.
     fn take(&mut self, now: Nanos) -> Option<Waiting>;
+
+    /// Until when nothing is to be taken, if a read was answered at `read_answered`: another may
+    /// follow it, which would come too late if a write were begun now.
+    fn anticipates(&self, _read_answered: Nanos) -> Option<Nanos> {
+        None
+    }
 }
 
 /// First come, first served.
@@ -63,6 +69,10 @@ pub struct DeadlineSettings {
     pub writes_starved: u64,
     /// Requests of one direction, in ascending order of place, that are served one after the other.
     pub fifo_batch: u64,
+    /// How long after a read was answered no write is begun while no read waits: whoever reads may
+    /// ask for the next piece. `writes_starved` bounds this too. mq-deadline has no such thing;
+    /// Linux 2.6's anticipatory scheduler had (`antic_expire`, 6 to 7 ms). Zero: it is not done.
+    pub anticipation: Duration,
 }
 
 impl Default for DeadlineSettings {
@@ -72,6 +82,7 @@ impl Default for DeadlineSettings {
             write_expire: Duration::from_secs(5),
             writes_starved: 2,
             fifo_batch: 16,
+            anticipation: Duration::ZERO,
         }
     }
 }
@@ -196,6 +207,16 @@ impl Order for Deadline {
         (self.batch, self.batched) = (direction, 1);
         Some(next)
     }
+
+    fn anticipates(&self, read_answered: Nanos) -> Option<Nanos> {
+        let settings = &self.settings;
+        let last_was_read = self.batch == Direction::Read && self.batched <= settings.fifo_batch;
+        let waits = last_was_read
+            && self.reads.is_empty()
+            && self.starved < settings.writes_starved
+            && !settings.anticipation.is_zero();
+        waits.then(|| read_answered + settings.anticipation)
+    }
 }
 
 #[cfg(test)]
@@ -204,6 +225,25 @@ mod tests {
 
     fn waiting(id: u64, direction: Direction, offset: u64) -> Waiting {
         Waiting { id, since: Nanos(id), direction, offset, len: 4096 }
+    }
+
+    #[test]
+    fn a_read_is_anticipated_for_a_while_and_not_for_ever() {
+        let anticipation = Duration::from_millis(6);
+        let settings = DeadlineSettings { anticipation, writes_starved: 2, ..Default::default() };
+        let mut order = Deadline::new(settings);
+        assert_eq!(order.anticipates(Nanos(0)), None, "nothing was read");
+        let next = |id, order: &mut Deadline| {
+            order.add(waiting(id, Direction::Read, id << 20));
+            order.take(Nanos(id)).map(|w| w.id)
+        };
+        order.add(waiting(0, Direction::Write, 9 << 20));
+        assert_eq!(next(1, &mut order), Some(1));
+        assert_eq!(order.anticipates(Nanos(7)), Some(Nanos(7) + anticipation));
+        assert_eq!(next(2, &mut order), Some(2));
+        assert_eq!(order.anticipates(Nanos(8)), None, "a write has waited for two reads");
+        assert_eq!(next(3, &mut order), Some(0));
+        assert_eq!(order.anticipates(Nanos(9)), None, "a read waits");
     }
 
     fn all(order: &mut dyn Order, now: Nanos) -> Vec<u64> {

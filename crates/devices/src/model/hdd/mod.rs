@@ -48,7 +48,7 @@ use super::parameters::{Describe, Kind, describe_parameters};
 use super::{Model, ModelError, ModelParams, Promise};
 use crate::store::Store;
 use drive::Drive;
-pub use params::{HddParams, QueuePolicy, WriteCache};
+pub use params::{CacheAtReset, HddParams, QueuePolicy, WriteCache};
 
 /// A modelled disk.
 pub struct Hdd {
@@ -122,7 +122,11 @@ impl Describe for HddParams {
             WriteCache::On => "write cache on",
             WriteCache::Lying => "write cache on, flushes ignored",
         };
-        format!("{}, {cache}", self.description)
+        let reset = match self.cache_at_reset {
+            CacheAtReset::Kept => "",
+            CacheAtReset::Lost => ", forgets its cache at a reset",
+        };
+        format!("{}, {cache}{reset}", self.description)
     }
 
     fn check(&self) -> Result<(), ModelError> {
@@ -150,6 +154,10 @@ impl Describe for HddParams {
         // OK to cast: at most what it was.
         let sectors = (sectors as u64 / 8 * 8).clamp(8, self.sectors.max(8));
         HddParams { sectors, ..self.clone() }
+    }
+
+    fn forgets_at_reset(&self) -> bool {
+        self.cache_at_reset == CacheAtReset::Lost
     }
 
     fn lying_cache_bytes(&self) -> Option<u64> {

@@ -37,6 +37,17 @@ pub enum WriteCache {
     Lying,
 }
 
+/// What becomes of the write cache when the machine is reset and the drive keeps its power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheAtReset {
+    /// The drive writes it out.
+    #[default]
+    Kept,
+    /// The drive throws it away: a reset takes what a power failure would.
+    Lost,
+}
+
 const MANUAL: Source =
     Source::Sheet("Seagate, Cheetah 15K.6 SAS Product Manual, 100466193 rev. B, 2008");
 const SIBLINGS: Source = Source::Follows("twice the average, as of Savvio 10K.4");
@@ -105,6 +116,8 @@ parameters! {
         look_ahead: bool = true, "", Source::Assumed("not published");
         /// What completes a write.
         write_cache: WriteCache = WriteCache::Off, "", Source::Choice;
+        /// What becomes of completed writes when the machine is reset.
+        cache_at_reset: CacheAtReset = CacheAtReset::Kept, "", Source::Choice;
         /// Buffer for completed writes in KiB.
         write_buffer_kb: u32 = 8 * 1024, "KiB", SPLIT;
     }

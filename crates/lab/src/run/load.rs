@@ -1,0 +1,115 @@
+//! What a scenario's variants run: one implementation a kind of workload.
+//!
+//! A new kind is a file with a [`Load`], an arm in [`loads`], and what `scenario::read_workload`
+//! says of reading it.
+
+use std::sync::Arc;
+
+use steadfast_crash::explore::{Machine, Plan, Recorded};
+use steadfast_crash::risk::FilesWorkload;
+
+use super::benchmark::Throughput;
+use super::files::Files;
+use super::reads::Reads;
+use super::{Part, Report, Setting};
+use crate::results::{FilesRow, LossRow, QueueSeries, ReadRow, RiskRow, Row};
+use crate::scenario::{Scenario, Variant, WorkloadKind};
+
+/// A workload of a scenario, ready to be run on its variants.
+pub(super) trait Load: Send + Sync {
+    /// What is measured, in words or as a command line; `None`: nothing, it is only cut.
+    fn command(&self) -> Option<String>;
+
+    /// What is cut, where that is something else than what is measured.
+    fn risk_command(&self) -> Option<String> {
+        None
+    }
+
+    /// Which parts of it a variant takes part in; each is a job.
+    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part>;
+
+    /// Runs a part on a variant.
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        part: Part,
+        report: Report,
+    ) -> Result<Outcome, String>;
+
+    /// The run whose power is cut, made again; `None`: it has none.
+    fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, String>> {
+        None
+    }
+
+    /// About how long a variant's measurement takes, beside the others': the longest is begun
+    /// first.
+    fn weight(&self, _variant: &Variant) -> u64 {
+        1
+    }
+
+    /// The workload of files, where it is also run in real time beside the kernel's file systems.
+    fn in_real_time(&self) -> Option<&FilesWorkload> {
+        None
+    }
+
+    /// Whether a run without `--full` is a reduced one.
+    fn is_reduced_by_default(&self) -> bool {
+        true
+    }
+}
+
+/// A recorded run, the machine that it is of, and how it is cut.
+pub(super) struct Cuttable {
+    pub machine: Arc<dyn Machine>,
+    pub recorded: Recorded,
+    pub plan: Plan,
+}
+
+/// What one job brought: whatever its workload has.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// Speeds, a row a test.
+    pub rows: Vec<Row>,
+    /// How long the measurement took.
+    pub virtual_seconds: Option<f64>,
+    /// Speeds under the workload of files.
+    pub files: Vec<FilesRow>,
+    /// What power cuts took.
+    pub risk: Option<RiskRow>,
+    /// What cuts took from the measured run itself.
+    pub loss: Option<LossRow>,
+    /// How long reads took beside a writer.
+    pub reads: Vec<ReadRow>,
+    /// The request scheduler's queue over time.
+    pub queues: Vec<QueueSeries>,
+    /// Said of the run.
+    pub notes: Vec<String>,
+    /// This machine cannot run it, and why.
+    pub left_out: Option<String>,
+}
+
+/// The workloads of a scenario; `measured`: with the devices as the measurement has them, which a
+/// workload at a reduced size may scale.
+pub(super) fn loads(
+    scenario: &Scenario,
+    measured: &mut Scenario,
+    options: &super::RunOptions,
+) -> Result<Vec<Box<dyn Load>>, String> {
+    let kinds = scenario.workload.kinds()?;
+    let is_alone = kinds.len() == 1;
+    let mut loads: Vec<Box<dyn Load>> = Vec::with_capacity(kinds.len());
+    for kind in kinds {
+        loads.push(match kind {
+            WorkloadKind::Iozone { line, quick_size, risk_size } => {
+                let sizes = (quick_size, risk_size);
+                Box::new(Throughput::new(scenario, measured, line, sizes, options.full)?)
+            }
+            WorkloadKind::ReadUnderWrite(spec) => {
+                Box::new(Reads::new(scenario, spec, options.full)?)
+            }
+            WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
+        });
+    }
+    Ok(loads)
+}

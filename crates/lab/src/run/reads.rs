@@ -1,0 +1,405 @@
+//! A file is read while another is written flat out: how long a reader waits behind a writer.
+//!
+//! The disk has two partitions of the same size. On the first is the variant's file system, which
+//! a writer fills with one file again and again; on the second an ext2 with files that nothing has
+//! read since it was mounted. Each read takes a file of its own, so all are cold, and goes from its
+//! beginning to its end, a call after the other, as cat(1) does: what is read ahead of it is the
+//! machine's (`read_ahead_kb`). The same is done before there is a writer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use steadfast_block::{BlockDevice, pattern};
+use steadfast_devices::filter::{Schedule, Window};
+use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mkfs::Contents;
+use steadfast_runtime::{Sim, cpu, now, random_u64, sleep, spawn};
+use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, path};
+
+use super::load::{Load, Outcome};
+use super::machine::Modelled;
+use super::{Part, Report, Setting};
+use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, Row};
+use crate::scenario::{Place, ReadUnderWriteSpec, Scenario, Variant};
+use crate::stack::{Blocks, Devices, make};
+
+/// Processor time of a system call apart from what the file system does.
+const SYSCALL: Duration = Duration::from_micros(1);
+/// Tag of all that is written.
+const TAG: u64 = 1;
+/// What the writer writes repeats itself after so many bytes: nobody looks at it.
+const REPEATS: u64 = 4 << 20;
+/// How often the queue is looked at for the chart, and how many times.
+const QUEUE_EVERY: Duration = Duration::from_millis(100);
+const QUEUE_POINTS: usize = 300;
+
+/// The workload, ready to be run.
+pub(super) struct Reads {
+    spec: ReadUnderWriteSpec,
+    trials: u64,
+}
+
+impl Reads {
+    pub fn new(
+        scenario: &Scenario,
+        spec: &ReadUnderWriteSpec,
+        full: bool,
+    ) -> Result<Reads, String> {
+        let trials = if full { spec.trials } else { spec.quick_trials.unwrap_or(spec.trials) };
+        let reads = Reads { spec: spec.clone(), trials };
+        let files = reads.files() * spec.file_bytes();
+        let needed = files.saturating_add(spec.storm.bytes());
+        for v in scenario.variants.iter().filter(|v| v.run.speed()) {
+            // OK to index: the scenario's check found every device described.
+            let half = scenario.devices[&v.disk].bytes() / 2;
+            // A part for metadata and the journal.
+            if needed > half / 10 * 9 {
+                return Err(format!(
+                    "'{}': {needed} bytes of files have no room on half of device '{}', {half} \
+                     bytes",
+                    v.name, v.disk
+                ));
+            }
+        }
+        Ok(reads)
+    }
+
+    /// Files to be read in a place.
+    fn files(&self) -> u64 {
+        self.spec.idle_trials + self.trials
+    }
+}
+
+impl Load for Reads {
+    fn command(&self) -> Option<String> {
+        let Reads { spec, trials } = self;
+        Some(format!(
+            "cat of {} MiB, {trials} times, while true; do {}; done",
+            spec.file_mb, spec.storm.line
+        ))
+    }
+
+    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
+        variant.run.speed().then_some(Part::Speed).into_iter().collect()
+    }
+
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        _: Part,
+        report: Report,
+    ) -> Result<Outcome, String> {
+        let machine = Modelled {
+            scenario: setting.measured.clone(),
+            variant: variant.clone(),
+            memory: setting.memory_of(variant).unwrap_or(512 << 20),
+        };
+        let (spec, trials) = (self.spec.clone(), self.trials);
+        let cpus = machine.scenario.machine_of(variant).cpus;
+        let sim = Sim::new(setting.options.seed).cpus(cpus);
+        let ran = sim.run(move || Experiment::prepare(machine, spec, trials)?.run(&report));
+        let found = ran.map_err(|e| e.to_string())??;
+        Ok(found.outcome(setting, variant, &self.spec))
+    }
+}
+
+/// Both file systems, mounted, with files that nobody has read.
+struct Experiment {
+    spec: ReadUnderWriteSpec,
+    trials: u64,
+    written_to: Arc<Ext4>,
+    beside: Option<Arc<Ext4>>,
+    queue: Option<Arc<Schedule>>,
+}
+
+/// What was found.
+struct Found {
+    places: Vec<OfPlace>,
+    virtual_seconds: f64,
+    /// What the writer wrote a second while files were read.
+    written_kb_per_s: f64,
+    queue: Option<QueueSeries>,
+}
+
+/// How long the reads of one place took.
+struct OfPlace {
+    place: Place,
+    idle: Vec<f64>,
+    under_write: Vec<f64>,
+    calls_ms: Vec<f64>,
+}
+
+impl Experiment {
+    fn prepare(
+        machine: Modelled,
+        spec: ReadUnderWriteSpec,
+        trials: u64,
+    ) -> Result<Experiment, String> {
+        let devices = Devices::build(&machine.scenario, &machine.variant)?;
+        let Blocks { disk, journal, queue } = devices.blocks();
+        let [first, second] = halves(&disk)?;
+        let count = spec.idle_trials + trials;
+        let own = Blocks { disk: first, journal, queue: None };
+        make(&own.disk, own.journal.as_ref(), &machine.variant, Contents::Zeros)?;
+        let files = if spec.places.contains(&Place::Same) { count } else { 0 };
+        let written_to = with_files(&machine, &own, &spec, files)?;
+        let beside = if spec.places.contains(&Place::Other) {
+            let variant = Variant {
+                mkfs: "-t ext2".into(),
+                mount: String::new(),
+                journal: None,
+                ..machine.variant.clone()
+            };
+            let reader = Modelled { variant, ..machine };
+            let blocks = Blocks { disk: second, journal: None, queue: None };
+            make(&blocks.disk, None, &reader.variant, Contents::Zeros)?;
+            Some(with_files(&reader, &blocks, &spec, count)?)
+        } else {
+            None
+        };
+        Ok(Experiment { spec, trials, written_to, beside, queue })
+    }
+
+    fn fs(&self, place: Place) -> &Arc<Ext4> {
+        match (&self.beside, place) {
+            (Some(beside), Place::Other) => beside,
+            _ => &self.written_to,
+        }
+    }
+
+    fn run(self, report: &Report) -> Result<Found, String> {
+        let began = now();
+        let mut places: Vec<OfPlace> = Vec::new();
+        for place in self.spec.places.clone() {
+            let mut of = OfPlace { place, idle: vec![], under_write: vec![], calls_ms: vec![] };
+            for number in 0..self.spec.idle_trials {
+                of.idle.push(self.read(place, number, &mut Vec::new())?);
+            }
+            places.push(of);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let written = Arc::new(AtomicU64::new(0));
+        let writer = {
+            let (fs, spec) = (Arc::clone(&self.written_to), self.spec.clone());
+            let (stop, written) = (Arc::clone(&stop), Arc::clone(&written));
+            spawn("writer", move || write_flat_out(&fs, &spec, &stop, &written))
+        };
+        let watched = self.queue.clone().map(|queue| {
+            let stop = Arc::clone(&stop);
+            spawn("queue", move || watch(&queue, &stop))
+        });
+        sleep(Duration::from_secs_f64(self.spec.settle_s));
+        let (from, before) = (now(), written.load(Ordering::Relaxed));
+        let done = self.trials_under_write(&mut places, report);
+        let (to, after) = (now(), written.load(Ordering::Relaxed));
+        stop.store(true, Ordering::Relaxed);
+        let wrote = writer.join().unwrap_or_else(|panicked| panicked.resume());
+        let series = watched.map(|task| task.join().unwrap_or_else(|p| p.resume()));
+        done?;
+        wrote?;
+        let virtual_seconds = (now() - began).as_secs_f64();
+        let seconds = to.since(from).as_secs_f64();
+        let written_kb_per_s = (after - before) as f64 / 1024.0 / seconds.max(1e-9);
+        let reads_from_s = self.spec.settle_s;
+        self.unmount()?;
+        let queue = series.map(|points| QueueSeries {
+            variant: String::new(),
+            every_ms: QUEUE_EVERY.as_secs_f64() * 1e3,
+            reads_from_s,
+            write_kb: points.iter().map(|p| p.0).collect(),
+            read_kb: points.iter().map(|p| p.1).collect(),
+        });
+        Ok(Found { places, virtual_seconds, written_kb_per_s, queue })
+    }
+
+    fn trials_under_write(&self, places: &mut [OfPlace], report: &Report) -> Result<(), String> {
+        for trial in 0..self.trials {
+            for of in &mut *places {
+                // At no fixed distance, or all trials might meet the writer at the same point.
+                let share = random_u64() as f64 / u64::MAX as f64;
+                sleep(Duration::from_secs_f64(2.0 * share * self.spec.pause_s));
+                let number = self.spec.idle_trials + trial;
+                let took = self.read(of.place, number, &mut of.calls_ms)?;
+                of.under_write.push(took);
+            }
+            report((trial + 1) as f64 / self.trials as f64);
+        }
+        Ok(())
+    }
+
+    /// Reads a file from its beginning to its end; seconds.
+    fn read(&self, place: Place, number: u64, calls_ms: &mut Vec<f64>) -> Result<f64, String> {
+        let fs = self.fs(place);
+        let failed = |e: FsError| format!("reading: {e}");
+        let began = now();
+        let file = path::resolve(&**fs, name(number).as_bytes(), true).map_err(failed)?;
+        let fh = fs.open(file.ino, OpenFlags::READ).map_err(failed)?;
+        let mut at = 0;
+        loop {
+            let asked = now();
+            cpu(SYSCALL);
+            let part = fs.read(fh, at, self.spec.read_bytes() as usize).map_err(failed)?;
+            if part.is_empty() {
+                break;
+            }
+            calls_ms.push(now().since(asked).as_secs_f64() * 1e3);
+            at += part.len() as u64;
+        }
+        fs.release(fh).map_err(failed)?;
+        match at == self.spec.file_bytes() {
+            true => Ok(now().since(began).as_secs_f64()),
+            false => Err(format!("a file of {} bytes ended at {at}", self.spec.file_bytes())),
+        }
+    }
+
+    fn unmount(self) -> Result<(), String> {
+        let all = [Some(self.written_to), self.beside];
+        let each = |fs: Arc<Ext4>| fs.unmount().map_err(|e| format!("unmounting: {e}"));
+        all.into_iter().flatten().try_for_each(each)
+    }
+}
+
+impl Found {
+    fn outcome(self, setting: &Setting, variant: &Variant, spec: &ReadUnderWriteSpec) -> Outcome {
+        let kb = spec.file_bytes() as f64 / 1024.0;
+        let mut outcome =
+            Outcome { virtual_seconds: Some(self.virtual_seconds), ..Outcome::default() };
+        for of in self.places {
+            let test = of.place.test();
+            let published = setting.scenario.published.iter().find(|p| p.test == test);
+            let published = published.and_then(|p| p.seconds.get(&variant.name).copied());
+            let under_write = Percentiles::of(of.under_write);
+            let idle = Percentiles::of(of.idle);
+            let calls = Percentiles::of(of.calls_ms);
+            let us = |ms: f64| ms * 1e3;
+            let kb_per_s = kb / under_write.p50();
+            outcome.rows.push(Row {
+                test: test.into(),
+                variant: variant.name.clone(),
+                figure: Figure::Children,
+                kb_per_s,
+                published_kb_per_s: published.map(|seconds| kb / seconds),
+                children_kb_per_s: kb_per_s,
+                parent_kb_per_s: kb_per_s,
+                latency_us: Some(Percentiles::known(
+                    calls.n(),
+                    us(calls.p50()),
+                    us(calls.p99().unwrap_or(calls.max())),
+                    us(calls.max()),
+                )),
+                distribution: None,
+            });
+            outcome.reads.push(ReadRow {
+                test: test.into(),
+                variant: variant.name.clone(),
+                bytes: spec.file_bytes(),
+                idle_seconds: idle,
+                seconds: under_write,
+                times_idle: under_write.p50() / idle.p50(),
+                published_seconds: published,
+                call_ms: calls,
+                written_kb_per_s: self.written_kb_per_s,
+            });
+        }
+        let named = |queue: QueueSeries| QueueSeries { variant: variant.name.clone(), ..queue };
+        outcome.queues.extend(self.queue.map(named));
+        outcome
+    }
+}
+
+/// Two partitions of the same size, whole MiB each.
+fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2], String> {
+    let info = disk.info();
+    let half = (info.size / 2) >> 20 << 20;
+    let part = |number: u64| -> Result<Arc<dyn BlockDevice>, String> {
+        let name = format!("{}{}", info.name, number + 1);
+        let window = Window::new(name, Arc::clone(disk), number * half, half);
+        Ok(Arc::new(window.map_err(|e| e.to_string())?))
+    };
+    Ok([part(0)?, part(1)?])
+}
+
+/// Mounts a new file system and puts so many files there; mounted again, none of them is in memory.
+fn with_files(
+    machine: &Modelled,
+    blocks: &Blocks,
+    spec: &ReadUnderWriteSpec,
+    files: u64,
+) -> Result<Arc<Ext4>, String> {
+    let failed = |e: FsError| format!("writing the files to be read: {e}");
+    let fs = machine.mount(blocks)?;
+    if files == 0 {
+        return Ok(fs);
+    }
+    for number in 0..files {
+        let node = NewNode { mode: 0o644, ..NewNode::default() };
+        let name = name(number);
+        let made = fs.create(fs.root(), name.as_bytes(), node, OpenFlags::WRITE);
+        let (_, fh) = made.map_err(failed)?;
+        let mut at = 0;
+        while at < spec.file_bytes() {
+            let data =
+                pattern::lasting(TAG, at % REPEATS, (1 << 20).min(spec.file_bytes() - at) as usize);
+            at += fs.write(fh, at, data).map_err(failed)? as u64;
+        }
+        fs.release(fh).map_err(failed)?;
+    }
+    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    drop(fs);
+    machine.mount(blocks)
+}
+
+/// The name of a file that is read.
+fn name(number: u64) -> String {
+    format!("16-meg-file.{number}")
+}
+
+/// `while true; do dd ...; done`, until somebody stops it.
+fn write_flat_out(
+    fs: &Ext4,
+    spec: &ReadUnderWriteSpec,
+    stop: &AtomicBool,
+    written: &AtomicU64,
+) -> Result<(), String> {
+    let storm = &spec.storm;
+    let failed = |e: FsError| format!("{}: {e}", storm.line);
+    let mut ino = None;
+    loop {
+        let fh = match ino {
+            None => {
+                let node = NewNode { mode: 0o644, ..NewNode::default() };
+                let flags = OpenFlags::WRITE;
+                let (attr, fh) =
+                    fs.create(fs.root(), storm.file.as_bytes(), node, flags).map_err(failed)?;
+                ino = Some(attr.ino);
+                fh
+            }
+            Some(ino) => fs.open(ino, OpenFlags::WRITE | OpenFlags::TRUNCATE).map_err(failed)?,
+        };
+        for block in 0..storm.count {
+            if stop.load(Ordering::Relaxed) {
+                return fs.release(fh).map_err(failed);
+            }
+            // Reading /dev/zero, and writing.
+            cpu(2 * SYSCALL);
+            let at = block * storm.block_bytes;
+            let data = pattern::lasting(TAG, at % REPEATS, storm.block_bytes as usize);
+            let done = fs.write(fh, at, data).map_err(failed)?;
+            written.fetch_add(done as u64, Ordering::Relaxed);
+        }
+        fs.release(fh).map_err(failed)?;
+    }
+}
+
+/// How many KiB of writes and of reads the queue has, looked at again and again.
+fn watch(queue: &Schedule, stop: &AtomicBool) -> Vec<(f64, f64)> {
+    let mut points = Vec::with_capacity(QUEUE_POINTS);
+    while points.len() < QUEUE_POINTS && !stop.load(Ordering::Relaxed) {
+        let now = queue.queue();
+        points.push((now.write_bytes as f64 / 1024.0, now.read_bytes as f64 / 1024.0));
+        sleep(QUEUE_EVERY);
+    }
+    points
+}

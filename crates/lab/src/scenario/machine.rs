@@ -1,0 +1,97 @@
+//! The simulated machine: processors, memory, and how the operating system above the disk writes
+//! and reads ahead.
+
+use steadfast_ext4::mount::MountOptions;
+use steadfast_pagecache::Settings;
+
+/// The simulated machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Processors.
+    pub cpus: usize,
+    /// Page cache as a share of the benchmark's data (all children's files together), so that a
+    /// run at a smaller size sees the same relation of memory to data.
+    pub page_cache_per_data: f64,
+    /// Page cache in MiB, instead of that share.
+    pub memory_mb: Option<u64>,
+    /// Free space kept behind a growing file, in MiB at most
+    /// ([`window_max`](MountOptions::window_max)).
+    pub file_window_mb: u64,
+    /// The largest window that is read ahead, in KiB.
+    pub read_ahead_kb: u64,
+    /// The largest request that write-back, a commit or a checkpoint makes, in KiB.
+    pub request_kb: u64,
+    /// What `/proc/sys/vm/bdflush` of Linux 2.4 holds; without it, today's `vm.dirty_*`.
+    pub bdflush: Option<[u32; 9]>,
+    /// Home writes of a checkpoint that are on their way at once, in KiB.
+    pub checkpoint_kb: u64,
+    /// A checkpoint begins when more than this of the log is in use, in per cent ...
+    pub checkpoint_from_percent: f64,
+    /// ... and ends when at most this is.
+    pub checkpoint_to_percent: f64,
+}
+
+impl Machine {
+    /// [`file_window_mb`](Self::file_window_mb) in bytes.
+    pub fn file_window_bytes(&self) -> u64 {
+        self.file_window_mb << 20
+    }
+
+    /// The mount options that the machine decides, with so much page cache.
+    pub fn apply(&self, memory_bytes: u64, to: &mut MountOptions) {
+        let request = self.request_kb << 10;
+        let pages = match &self.bdflush {
+            // Nothing bounded what 2.4 had on its way but the queue.
+            Some(nine) => Settings {
+                writeback_inflight_bytes: memory_bytes,
+                writeback_chunk_bytes: memory_bytes,
+                ..Settings::from_bdflush(nine)
+            },
+            None => to.page_cache.clone(),
+        };
+        to.page_cache = Settings {
+            memory_bytes,
+            read_ahead_max_bytes: self.read_ahead_kb << 10,
+            writeback_batch_bytes: request,
+            ..pages
+        };
+        to.window_max = self.file_window_bytes();
+        let journal = &mut to.journal;
+        // OK to cast: bounded by the reader.
+        journal.max_request_bytes = request.min(self.checkpoint_kb << 10) as usize;
+        journal.checkpoint_in_flight =
+            ((self.checkpoint_kb << 10) as usize / journal.max_request_bytes).max(1);
+        journal.checkpoint_start_fraction = self.checkpoint_from_percent / 100.0;
+        journal.checkpoint_stop_fraction = self.checkpoint_to_percent / 100.0;
+    }
+}
+
+/// The nine numbers of `/proc/sys/vm/bdflush`; an empty text: none, today's settings.
+///
+/// # Errors
+/// They are not nine whole numbers, in words.
+pub fn bdflush(text: &str) -> Result<Option<[u32; 9]>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let numbers: Result<Vec<u32>, _> = words.iter().map(|w| w.parse::<u32>()).collect();
+    let numbers = numbers.map_err(|_| format!("`{text}` is not nine whole numbers"))?;
+    let n = numbers.len();
+    numbers.try_into().map(Some).map_err(|_| format!("bdflush has nine numbers, not {n}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bdflush_has_nine_numbers() {
+        let line = "40 0 0 0 60 300 60 0 0";
+        assert_eq!(bdflush(line).unwrap(), Some([40, 0, 0, 0, 60, 300, 60, 0, 0]));
+        assert_eq!(bdflush("").unwrap(), None);
+        assert!(bdflush("40 0").unwrap_err().contains("not 2"));
+        assert!(bdflush("40 0 0 0 60 300 60 0 x").unwrap_err().contains("whole numbers"));
+        assert!(bdflush("-1 0 0 0 60 300 60 0 0").is_err());
+    }
+}

@@ -1,8 +1,9 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
-//! `cargo xtask bench crash` is in [`crash`], `cargo xtask bench sim` in [`sim`].
+//! `cargo xtask bench crash` is in [`crash`], `sim` in [`sim`], `iozone` in [`iozone`].
 
 mod crash;
 mod goals;
+mod iozone;
 mod sim;
 mod spread;
 
@@ -29,7 +30,10 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         Some(("fs", rest)) => rest,
         Some(("crash", rest)) => return crash::run(root, rest),
         Some(("sim", rest)) => return sim::run(root, rest),
-        _ => anyhow::bail!("bench needs to know what: fs, crash or sim; see cargo xtask help"),
+        Some(("iozone", rest)) => return iozone::run(root, rest),
+        _ => anyhow::bail!(
+            "bench needs to know what: fs, crash, sim or iozone; see cargo xtask help"
+        ),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());
     let (mut on, mut mounted_only) = (Vec::new(), false);

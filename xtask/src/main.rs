@@ -70,6 +70,13 @@ Usage: cargo xtask COMMAND
               --against P  another build of steadfast, whose figures must be the same
               --quick      the reduced size
               --json       each run instead of a table
+  bench iozone
+            IOzone's -i0 -i1 -i2 -e on a folder of this machine: ours, by turns with the
+            program itself where it is there (Debian: non-free) and with fio's jobs
+              --folder D   where the file is (default: target/bench)
+              --iozone P   the program, if it is not in PATH
+              --rounds N   runs of each (default 7)
+              --json       each run instead of a table
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does

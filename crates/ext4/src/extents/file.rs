@@ -1,5 +1,7 @@
 //! A file's blocks in a transaction: finding, mapping, unmapping.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use steadfast_vfs::FileType;
 
@@ -53,6 +55,15 @@ impl NodeRead for Reader<'_, '_> {
     fn place(&self) -> String {
         format!("inode {}", self.no)
     }
+
+    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+        self.txn.meta.extent_nodes.borrow().get(block, contents)
+    }
+
+    fn decoded(&self, block: u64, contents: &Bytes, node: &Arc<Node>) {
+        let mut nodes = self.txn.meta.extent_nodes.borrow_mut();
+        nodes.put(block, contents.clone(), node.clone());
+    }
 }
 
 impl NodeRead for Writer<'_, '_> {
@@ -67,6 +78,15 @@ impl NodeRead for Writer<'_, '_> {
     fn place(&self) -> String {
         format!("inode {}", self.no)
     }
+
+    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+        self.txn.meta.extent_nodes.borrow().get(block, contents)
+    }
+
+    fn decoded(&self, block: u64, contents: &Bytes, node: &Arc<Node>) {
+        let mut nodes = self.txn.meta.extent_nodes.borrow_mut();
+        nodes.put(block, contents.clone(), node.clone());
+    }
 }
 
 impl NodeStore for Writer<'_, '_> {
@@ -78,7 +98,9 @@ impl NodeStore for Writer<'_, '_> {
         let mut bytes = vec![0; self.block_size()];
         node.encode(&mut bytes);
         self.txn.volume.layout.checksums.set_extent_block(self.seed, &mut bytes);
-        self.txn.create(block, bytes);
+        let contents = Bytes::from(bytes);
+        self.decoded(block, &contents, &Arc::new(node.clone()));
+        self.txn.create(block, contents);
         Ok(())
     }
 

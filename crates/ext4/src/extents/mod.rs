@@ -13,15 +13,19 @@
 
 mod clusters;
 pub(crate) mod file;
+mod known;
 mod node;
 mod remove;
 mod shift;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 pub(crate) use clusters::Placed;
+pub(crate) use known::KnownNodes;
 pub(crate) use node::Node;
 use node::{Child, Entries, child_for};
 
@@ -39,6 +43,12 @@ pub(crate) trait NodeRead {
     fn valid(&self, start: u64, len: u64) -> bool;
     /// Names the tree in messages.
     fn place(&self) -> String;
+    /// A node that was decoded from this very buffer, or none; see [`KnownNodes`].
+    fn known(&self, _block: u64, _contents: &Bytes) -> Option<Arc<Node>> {
+        None
+    }
+    /// A node has been decoded.
+    fn decoded(&self, _block: u64, _contents: &Bytes, _node: &Arc<Node>) {}
 }
 
 /// The blocks that hold a tree's nodes, to be changed.
@@ -77,7 +87,7 @@ impl<S: NodeRead> Tree<S> {
     /// The tree whose root is `root`.
     pub fn open(root: &[u8], store: S) -> Result<Self> {
         let valid = |start, len| store.valid(start, len);
-        let root = Node::decode(root, None, &valid, &store.place())?;
+        let root = Node::decode(root, None, &valid, &|| store.place())?;
         Ok(Tree { root, store })
     }
 
@@ -88,19 +98,33 @@ impl<S: NodeRead> Tree<S> {
         bytes
     }
 
-    fn child(&self, parent: &Node, children: &[Child], i: usize, end: u64) -> Result<(Node, u64)> {
+    fn child(
+        &self,
+        parent: &Node,
+        children: &[Child],
+        i: usize,
+        end: u64,
+    ) -> Result<(Arc<Node>, u64)> {
         let Child { logical, block } = children[i];
         let end = children.get(i + 1).map_or(end, |next| u64::from(next.logical));
-        let place = format!("{}, extent block {block}", self.store.place());
+        let place = || format!("{}, extent block {block}", self.store.place());
         let bytes = self.store.read(block)?;
-        let valid = |start, len| self.store.valid(start, len);
-        let node = Node::decode(&bytes, Some(parent.depth - 1), &valid, &place)?;
+        let depth = parent.depth - 1;
+        let node = match self.store.known(block, &bytes).filter(|node| node.depth == depth) {
+            Some(node) => node,
+            None => {
+                let valid = |start, len| self.store.valid(start, len);
+                let node = Arc::new(Node::decode(&bytes, Some(depth), &valid, &place)?);
+                self.store.decoded(block, &bytes, &node);
+                node
+            }
+        };
         let last = match &node.entries {
             Entries::Leaf(extents) => extents.last().map(Extent::end),
             Entries::Index(children) => children.last().map(|c| u64::from(c.logical) + 1),
         };
         if node.first_logical().is_none_or(|f| f < logical) || last.is_none_or(|l| l > end) {
-            return Err(Ext4Error::corrupt("extent node outside its parent's range", place));
+            return Err(Ext4Error::corrupt("extent node outside its parent's range", place()));
         }
         Ok((node, end))
     }
@@ -108,9 +132,9 @@ impl<S: NodeRead> Tree<S> {
     /// What is at file block `logical`.
     pub fn lookup(&self, logical: u32) -> Result<Lookup> {
         let at = u64::from(logical);
-        let (mut node, mut end) = (None, FILE_END);
+        let (mut node, mut end) = (None::<Arc<Node>>, FILE_END);
         loop {
-            let this = node.as_ref().unwrap_or(&self.root);
+            let this = node.as_deref().unwrap_or(&self.root);
             match &this.entries {
                 Entries::Index(children) => {
                     let i = child_for(children, at);
@@ -145,9 +169,9 @@ impl<S: NodeRead> Tree<S> {
 
     /// First file block of the last extents, at most `count`; `None` if nothing is mapped.
     pub fn last_extents(&self, count: usize) -> Result<Option<u32>> {
-        let (mut node, mut end) = (None, FILE_END);
+        let (mut node, mut end) = (None::<Arc<Node>>, FILE_END);
         loop {
-            let this = node.as_ref().unwrap_or(&self.root);
+            let this = node.as_deref().unwrap_or(&self.root);
             match &this.entries {
                 Entries::Leaf(extents) => {
                     let first = extents.len().saturating_sub(count);
@@ -163,9 +187,9 @@ impl<S: NodeRead> Tree<S> {
 
     /// The last extent that begins at or before `logical`, in the leaf that covers it.
     pub fn at_or_before(&self, logical: u32) -> Result<Option<Extent>> {
-        let (mut node, mut end) = (None, FILE_END);
+        let (mut node, mut end) = (None::<Arc<Node>>, FILE_END);
         loop {
-            let this = node.as_ref().unwrap_or(&self.root);
+            let this = node.as_deref().unwrap_or(&self.root);
             match &this.entries {
                 Entries::Index(children) => {
                     let i = child_for(children, logical.into());
@@ -209,7 +233,8 @@ impl<S: NodeStore> Tree<S> {
         };
         let i = child_for(&children, extent.logical.into());
         let block = children[i].block;
-        let (mut child, child_end) = self.child(node, &children, i, end)?;
+        let (child, child_end) = self.child(node, &children, i, end)?;
+        let mut child = Arc::unwrap_or_clone(child);
         self.insert_below(&mut child, extent, child_end)?;
         let full = child.count() > child.max;
         let split = if full { Some(self.split(&mut child, extent.logical)?) } else { None };

@@ -81,9 +81,9 @@ impl Node {
         bytes: &[u8],
         depth: Option<u16>,
         valid: &dyn Fn(u64, u64) -> bool,
-        place: &str,
+        place: &dyn Fn() -> String,
     ) -> Result<Node> {
-        let header = ExtentHeader::parse(bytes, depth, || place.to_string())?;
+        let header = ExtentHeader::parse(bytes, depth, place)?;
         let depth = header.depth.get();
         let raw = bytes[HEADER..].chunks_exact(ENTRY).take(header.entries.get().into());
         // OK to unwrap: the chunks have the size of an entry, and entries need no alignment.
@@ -96,7 +96,7 @@ impl Node {
         };
         let generation = header.generation.get();
         let node = Node { depth, max: header.max.get().into(), generation, entries };
-        node.check(valid).map_err(|what| Ext4Error::corrupt(what, place))?;
+        node.check(valid).map_err(|what| Ext4Error::corrupt(what, place()))?;
         Ok(node)
     }
 
@@ -182,7 +182,9 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8]) -> Result<Node> {
-        Node::decode(bytes, None, &|start, len| start > 0 && start + len < 1 << 40, "test")
+        Node::decode(bytes, None, &|start, len| start > 0 && start + len < 1 << 40, &|| {
+            "test".into()
+        })
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Unmapping a range of file blocks.
 
+use std::sync::Arc;
+
 use super::{Child, Entries, FILE_END, Node, NodeStore, ROOT_BYTES, Tree};
 use crate::error::Result;
 use crate::ondisk::Extent;
@@ -50,7 +52,8 @@ impl<S: NodeStore> Tree<S> {
                 kept.push(*c);
                 continue;
             }
-            let (mut child, child_end) = self.child(node, &children, i, end)?;
+            let (child, child_end) = self.child(node, &children, i, end)?;
+            let mut child = Arc::unwrap_or_clone(child);
             if !self.remove_below(&mut child, from, to, child_end, removal)? {
                 kept.push(*c);
                 continue;
@@ -81,7 +84,7 @@ impl<S: NodeStore> Tree<S> {
                         return Ok(());
                     }
                     self.store.free(block)?;
-                    self.root = Node { max: self.root.max, ..child };
+                    self.root = Node { max: self.root.max, ..Arc::unwrap_or_clone(child) };
                 }
                 _ => return Ok(()),
             }

@@ -14,6 +14,7 @@ use super::fetch::Fetches;
 use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::Result;
+use crate::extents::KnownNodes;
 use crate::fastcommit::Track;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
 use crate::mount::{HomeMark, Protection};
@@ -73,6 +74,7 @@ pub(crate) struct MetaState {
     pub orphans: Orphans,
     pub fetches: Fetches,
     pub xattr_blocks: KnownBlocks,
+    pub extent_nodes: RefCell<KnownNodes>,
 }
 
 /// Counts of free space, as of the finished transactions. Never locked across a wait.

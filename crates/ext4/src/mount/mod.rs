@@ -46,6 +46,7 @@ pub use replay::{delete_orphans, replay, replayed_blocks};
 
 use crate::alloc::{AllocState, RangeSet};
 use crate::error::{Ext4Error, Result};
+use crate::extents::KnownNodes;
 use crate::fastcommit::Track;
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
@@ -294,6 +295,7 @@ fn assemble(
         orphans: Orphans::default(),
         fetches: Default::default(),
         xattr_blocks: KnownBlocks::default(),
+        extent_nodes: RefCell::new(KnownNodes::new(layout.block_size as usize)),
     };
     Volume {
         device,

@@ -50,46 +50,63 @@ impl FromStr for TransactPolicy {
     type Err = String;
 
     /// `none`, `default`, `all` or names of operations, and `timed=5s` (also ms, m; `timed=0`
-    /// for no time), with commas or colons between. Names add up. Unmounting is one of them unless
-    /// the list says `no-umount`.
+    /// for no time), with commas or colons between. Names add up, in any order. Unmounting is one
+    /// of them unless the list says `no-umount`.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut policy = TransactPolicy { mask: TransactMask::UMOUNT, timed: None };
-        for word in text.split([',', ':']).map(str::trim) {
+        let mut mask = TransactMask::empty();
+        let (mut none, mut discards, mut timed) = (false, false, None);
+        let words = || text.split([',', ':']).map(str::trim);
+        for word in words() {
             match word {
-                "none" => {}
-                NO_UMOUNT => policy.mask -= TransactMask::UMOUNT,
-                "default" => policy.mask |= TransactPolicy::default().mask,
-                "all" => policy.mask = TransactMask::all(),
+                "" if text.trim().is_empty() => return Err(format!("no word; {}", known())),
+                "none" => none = true,
+                NO_UMOUNT => discards = true,
+                "default" => mask |= TransactPolicy::default().mask,
+                "all" => mask = TransactMask::all(),
                 _ => match word.strip_prefix("timed=") {
-                    Some(time) => policy.timed = duration(time)?,
-                    None => policy.mask |= bit(word)?,
+                    Some(_) if timed.is_some() => return Err("timed= is there twice".into()),
+                    Some(time) => timed = Some(duration(time)?),
+                    None => mask |= bit(word)?,
                 },
             }
         }
-        Ok(policy)
+        if let Some(other) = words().find(|word| none && names_operations(word)) {
+            return Err(format!("none and {other} contradict each other: take one of them away"));
+        }
+        mask.set(TransactMask::UMOUNT, !discards);
+        Ok(TransactPolicy { mask, timed: timed.flatten() })
     }
 }
 
+/// Whether a word makes points after operations, which `none` says are not to be made. That of
+/// unmounting is made in any case.
+fn names_operations(word: &str) -> bool {
+    matches!(word, "default" | "all") || WORDS[1..].iter().any(|(w, _)| *w == word)
+}
+
 fn bit(word: &str) -> Result<TransactMask, String> {
-    WORDS.iter().find(|(w, _)| *w == word).map(|(_, bit)| *bit).ok_or_else(|| {
-        let known: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
-        format!(
-            "'{word}' is not a word of transact=; known: none, default, all, {}, {NO_UMOUNT}, \
-             timed=SECONDS",
-            known.join(", ")
-        )
-    })
+    let found = WORDS.iter().find(|(w, _)| *w == word).map(|(_, bit)| *bit);
+    found.ok_or_else(|| format!("'{word}' is not a word of transact=; {}", known()))
+}
+
+fn known() -> String {
+    let words: Vec<&str> = WORDS.iter().map(|(w, _)| *w).collect();
+    format!("known: none, default, all, {}, {NO_UMOUNT}, timed=5s", words.join(", "))
 }
 
 fn duration(text: &str) -> Result<Option<Duration>, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
+    let needed = || format!("timed={text}: a whole number with ms, s or m is needed, as timed=5s");
+    let number = number.ok_or_else(needed)?;
     let unit_ms = match &text[digits.len()..] {
-        "" | "s" => 1000,
+        "s" => 1000,
         "ms" => 1,
         "m" | "min" => 60_000,
+        "" if number == 0 => 1,
+        "" => return Err(format!("timed={text}: of which unit? {text}ms, {text}s or {text}m")),
         unit => return Err(format!("timed={text}: unit '{unit}' is not known; known: ms, s, m")),
     };
-    let number: u64 = digits.parse().map_err(|e| format!("timed={text}: {e}"))?;
     let ms = number.checked_mul(unit_ms).ok_or_else(|| format!("timed={text}: too long"))?;
     Ok((ms > 0).then_some(Duration::from_millis(ms)))
 }
@@ -134,7 +151,24 @@ mod tests {
         assert!(!parse("default").unwrap().mask.contains(TransactMask::WRITE));
         assert!(parse("creat").unwrap_err().contains("'creat'"));
         assert!(parse("timed=5h").unwrap_err().contains("'h'"));
-        assert!(parse("timed=").is_err());
+        for (text, told) in [
+            ("timed=", "a whole number"),
+            ("timed=-1", "a whole number"),
+            ("timed=+1s", "a whole number"),
+            ("timed=1.5s", "a whole number"),
+            ("timed=5", "5ms, 5s or 5m"),
+            ("timed=1s:timed=2s", "twice"),
+            ("all:none", "none and all contradict"),
+            ("none,sync", "none and sync contradict"),
+            ("", "no word"),
+            ("sync,,fsync", "'' is not a word"),
+        ] {
+            assert!(parse(text).unwrap_err().contains(told), "{text}: {:?}", parse(text));
+        }
+        // The order says nothing.
+        assert_eq!(parse("no-umount,all"), parse("all,no-umount"));
+        assert_eq!(parse("none,timed=0").unwrap().timed, None);
+        assert_eq!(parse("none,umount,timed=1m").unwrap().timed, Some(Duration::from_secs(60)));
         assert!(TransactPolicy::is_word("timed=1") && !TransactPolicy::is_word("data=ordered"));
     }
 }

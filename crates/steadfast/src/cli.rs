@@ -14,7 +14,7 @@ pub use lab::{Lab, LabRun, LabSensitivity, LabShow, ListFormat, TableFormat, Tab
     name = "steadfast",
     version,
     about,
-    max_term_width = 100,
+    max_term_width = 80,
     after_help = "\
 Examples:
   steadfast lab run nvram-journal         compare journal variants, on models

@@ -21,12 +21,11 @@ impl Output {
             let what = format!("{option} -: it is written to a file only; name one");
             return Err(Usage(what));
         }
-        let is_new = fs::symlink_metadata(path).is_err();
+        // What a link that leads nowhere would make is new, too.
+        let new = fs::metadata(path).is_err().then(|| place(path)).flatten();
         let cannot = |e| Usage(format!("{option}: cannot write {}: {e}", path.display()));
         OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(cannot)?;
-        if is_new {
-            fs::remove_file(path).map_err(cannot)?;
-        }
+        new.map_or(Ok(()), fs::remove_file).map_err(cannot)?;
         Ok(Output { path: path.into() })
     }
 
@@ -66,14 +65,29 @@ pub fn tried<const N: usize>(
     Ok(outputs)
 }
 
+/// As many links to a file that is not there are followed: as many as the kernel follows.
+const LINKS: usize = 40;
+
+/// Where a file is or would be made, links followed. `None`: nowhere.
+fn place(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        if let Ok(there) = path.canonicalize() {
+            return Some(there);
+        }
+        let parent = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
+        let folder = parent.canonicalize().ok()?;
+        match fs::read_link(&path) {
+            // It would be made where the link leads.
+            Ok(target) => path = folder.join(target),
+            Err(_) => return Some(folder.join(path.file_name()?)),
+        }
+    }
+    None
+}
+
 /// Whether two paths lead to one file, which need not be there.
 fn is_same(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| -> Option<PathBuf> {
-        path.canonicalize().ok().or_else(|| {
-            let parent = path.parent().filter(|p| *p != Path::new("")).unwrap_or(Path::new("."));
-            Some(parent.canonicalize().ok()?.join(path.file_name()?))
-        })
-    };
     let inode = |path: &Path| {
         use std::os::unix::fs::MetadataExt;
         fs::metadata(path).ok().map(|m| (m.dev(), m.ino()))

@@ -4,6 +4,8 @@
 //! and takes off what moving the position back costs by itself. `-t` reads in order for at least
 //! three seconds or to the end of what there is. 1 MB is 2^20 bytes, as hdparm has it.
 
+pub mod line;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,6 +6,7 @@
 mod again;
 mod benchmark;
 mod controls;
+mod copies;
 mod each;
 mod files;
 mod gather;
@@ -15,10 +16,12 @@ mod load;
 mod loss;
 mod machine;
 mod peers;
+mod place;
 mod power;
 mod reads;
 mod real;
 mod record;
+mod timings;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -28,6 +31,7 @@ use std::sync::atomic::AtomicBool;
 pub use again::cut_again;
 pub use controls::Control;
 pub(crate) use each::measure_each;
+pub(crate) use place::parsed as operands;
 use steadfast_bench::iozone;
 
 use crate::LabError;

@@ -16,15 +16,19 @@ use steadfast_devices::model::ModelParams;
 use crate::LabError;
 use crate::results::Figure;
 
+mod copies;
 mod fields;
 pub mod keys;
 mod machine;
 mod read;
+mod read_copies;
 mod read_workload;
 mod scheduler;
 mod workload;
 mod wrong;
 
+pub(crate) use copies::is_file;
+pub use copies::{DdSpec, HdparmSpec};
 pub use machine::Machine;
 pub use workload::{FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload, WorkloadKind};
 pub(crate) use wrong::did_you_mean;
@@ -197,7 +201,7 @@ pub struct Published {
     pub test: String,
     /// Which of IOzone's sums is quoted.
     pub figure: Figure,
-    /// kB/s by variant name.
+    /// kB/s by variant name; of hdparm on devices by their names.
     pub kb_per_s: BTreeMap<String, f64>,
     /// Or seconds, by variant name.
     pub seconds: BTreeMap<String, f64>,

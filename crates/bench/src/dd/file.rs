@@ -180,3 +180,52 @@ impl Sink for FileSink {
         Ok(self.0.fs.fsync(self.0.fh, data_only)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use steadfast_devices::filter::stat::Stat;
+    use steadfast_devices::source::ram::Ram;
+    use steadfast_ext4::fs::Ext4;
+    use steadfast_ext4::mkfs;
+    use steadfast_ext4::mount::MountOptions;
+    use steadfast_runtime::Sim;
+
+    use super::*;
+    use crate::dd::DeviceEnd;
+
+    /// Flushes and durable writes that four blocks of 4 KiB cost.
+    fn promises(oflag: &'static str) -> [u64; 2] {
+        let run = move || {
+            let words = ["of=/f", &format!("oflag={oflag}")[..]].map(Into::into);
+            let operands = crate::dd::parse(&words[..1 + usize::from(!oflag.is_empty())]).unwrap();
+            let ram = Arc::new(Ram::new("ram", 32 << 20).with_volatile_cache());
+            let stat = Arc::new(Stat::new(ram));
+            let device: Arc<dyn steadfast_block::BlockDevice> = Arc::clone(&stat) as _;
+            mkfs::make(&device, &mkfs::Options::random(1)).unwrap();
+            let fs = Ext4::mount(device, MountOptions::default()).unwrap();
+            let new = NewNode { mode: 0o600, uid: 0, gid: 0, umask: 0 };
+            let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as _;
+            let mut sink = FileSink::open(shared, b"/f", &operands, new).unwrap();
+            let kept = || stat.counters().flush.done + stat.counters().fua_writes;
+            let before = kept();
+            (0..4).for_each(|_| assert_eq!(sink.write(&[7; 4096]), Ok(4096)));
+            let file = kept() - before;
+            drop(sink);
+            fs.unmount().unwrap();
+            let mut end = DeviceEnd::new(Arc::clone(&stat) as _, operands.oflags);
+            let before = stat.counters().fua_writes;
+            (0..4).for_each(|_| assert_eq!(end.write(&[7; 4096]), Ok(4096)));
+            [file, stat.counters().fua_writes - before]
+        };
+        Sim::new(1).run(run).unwrap()
+    }
+
+    #[test]
+    fn dsync_and_sync_make_each_block_durable_before_the_next() {
+        assert_eq!(promises(""), [0, 0]);
+        for oflag in ["dsync", "sync"] {
+            let [file, device] = promises(oflag);
+            assert!(file >= 4 && device == 4, "{oflag}: {file} and {device}");
+        }
+    }
+}

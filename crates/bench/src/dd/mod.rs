@@ -7,6 +7,7 @@
 //! ends      what a source and a sink can do; zeros, nothing, random bytes
 //! file      a file of a file system as source or sink
 //! device    a block device as source or sink
+//! place     what a path means on a stack
 //! convert   the conversions
 //! tables    ASCII and EBCDIC
 //! output    gathers what is written into blocks
@@ -27,6 +28,7 @@ mod file;
 mod number;
 mod operands;
 mod output;
+pub mod place;
 mod tables;
 mod tally;
 mod words;

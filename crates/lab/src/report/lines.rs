@@ -40,7 +40,6 @@ pub(super) struct Axis {
 
 impl Axis {
     /// A linear one.
-    #[cfg(test)]
     pub(super) fn linear(name: &str) -> Axis {
         Axis { name: name.into(), logarithmic: false, steps: None }
     }

@@ -9,7 +9,7 @@
 //! risk      what cuts take                   (scatter, marks)
 //! svg, scale, theme   drawing, axes, colours
 //! chart     grouped bars as a picture by itself
-//! queues    the request scheduler's queue over time
+//! waiting   the request scheduler's queue   (lines); queues: as a picture by itself
 //! ```
 
 mod bars;
@@ -27,6 +27,7 @@ mod style;
 mod svg;
 mod tables;
 mod theme;
+mod waiting;
 
 use crate::results::{Results, Row, Spread};
 use crate::table;

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{latency, risk, speed, style, tables};
+use super::{latency, risk, speed, style, tables, waiting};
 use crate::results::{Results, VariantInfo};
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -86,6 +86,7 @@ fn sections(results: &Results) -> Vec<Section> {
     add("files", "Speed", speed::of_files(results), "panels", FILES);
     add("peers", "Beside the kernel's file systems", speed::of_peers(results), "panels", PEERS);
     add("latency", "How long calls took", latency::panels(results), "panels", LATENCY);
+    add("queue", "What waited in the queue", waiting::panels(results), "panels", QUEUE);
     let risk = risk::against_speed(results).into_iter().chain(risk::exposure(results));
     add("risk", "Speed and data at risk", risk.collect(), "", RISK);
     sections.push(Section { id: "tables", heading: "All figures", body: tables::all(results) });
@@ -104,14 +105,16 @@ const MEASURED: &str = "Bars: measured, virtual clock; the line across a bar's e
 const FILES: &str = "Bars: the median of the runs; the line across a bar's end is their range. \
     Ranges that overlap are not told apart. By system calls: as a program has it.";
 const PEERS: &str = "Real time (wall clock) on the same modelled devices, by turns; the line \
-    across a bar's end is the range of the runs. Sizes are smaller than above: compare bars with each \
-    other only.";
+    across a bar's end is the range of the runs. Sizes are smaller than above: compare bars with \
+    each other only.";
 const LATENCY: &str = "Both axes are logarithmic. A line that ends further right has slower worst \
     cases. Lines of three points are drawn through the median, the 99th percentile and the \
     slowest: of these runs nothing else was kept.";
+const QUEUE: &str = "Requests in the scheduler's queue, of the first seed, all charts on one \
+    scale: a reader waits behind what waits here.";
 const RISK: &str = "Upper left is better: fast, and little at risk. Acknowledged work is what \
-    calls had returned from; what was promised (fsync, O_SYNC) is counted elsewhere and must never be \
-    lost (cuts with broken promises, below).";
+    calls had returned from; what was promised (fsync, O_SYNC) is counted elsewhere and must never \
+    be lost (cuts with broken promises, below).";
 
 /// Charts with what is to be known of them.
 fn figures(charts: &[String], class: &str, caption: &str) -> Markup {

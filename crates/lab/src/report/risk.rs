@@ -41,6 +41,8 @@ fn max(p: &Percentiles) -> Option<f64> {
 pub(super) fn against_speed(results: &Results) -> Option<String> {
     let all = || results.runs.iter().flat_map(|run| &run.speed_and_exposure);
     let first = all().next()?;
+    let same = all().all(|p| p.exposure_is == first.exposure_is);
+    let which = if same { &first.exposure_is } else { "p99, of few cuts the greatest" };
     let of = |name: &str| {
         let own = || all().filter(|p| p.variant == name);
         own().next()?;
@@ -50,7 +52,7 @@ pub(super) fn against_speed(results: &Results) -> Option<String> {
     };
     Some(scatter::svg(&Scatter {
         title: "speed against exposure".into(),
-        x: format!("KiB of acknowledged work lost at power failure, {}", first.exposure_is),
+        x: format!("KiB of acknowledged work lost at power failure, {which}"),
         y: first.speed_unit.clone(),
         points: results.variants.iter().filter_map(|v| of(&v.name)).collect(),
     }))

@@ -9,6 +9,7 @@ mod rows;
 pub mod statistics;
 mod stored;
 pub mod summary;
+mod timings;
 
 use std::borrow::Cow;
 
@@ -22,6 +23,7 @@ pub use rows::{
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize};
+pub use timings::TimingRow;
 
 use crate::scenario::Source;
 
@@ -98,6 +100,9 @@ pub struct Run {
     /// The request scheduler's queue over time, one a variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueSeries>,
+    /// Timings by hdparm.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timings: Vec<TimingRow>,
 }
 
 impl Run {

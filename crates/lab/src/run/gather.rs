@@ -103,6 +103,7 @@ impl Gathered {
             speed_and_exposure: Vec::new(),
             reads: Vec::new(),
             queues: Vec::new(),
+            timings: Vec::new(),
         };
         Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
     }
@@ -117,6 +118,7 @@ impl Gathered {
         run.files.extend(outcome.files);
         run.reads.extend(outcome.reads);
         run.queues.extend(outcome.queues);
+        run.timings.extend(outcome.timings);
         run.risk.extend(outcome.risk);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));
         if let Some(why) = outcome.left_out {

@@ -9,10 +9,12 @@ use steadfast_crash::explore::{Machine, Plan, Recorded};
 use steadfast_crash::risk::FilesWorkload;
 
 use super::benchmark::Throughput;
+use super::copies::Copies;
 use super::files::Files;
 use super::reads::Reads;
+use super::timings::Timings;
 use super::{Part, Report, Setting};
-use crate::results::{FilesRow, LossRow, QueueSeries, ReadRow, RiskRow, Row};
+use crate::results::{FilesRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow};
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 
 /// A workload of a scenario, ready to be run on its variants.
@@ -83,6 +85,8 @@ pub(super) struct Outcome {
     pub reads: Vec<ReadRow>,
     /// The request scheduler's queue over time.
     pub queues: Vec<QueueSeries>,
+    /// Timings by hdparm.
+    pub timings: Vec<TimingRow>,
     /// Said of the run.
     pub notes: Vec<String>,
     /// This machine cannot run it, and why.
@@ -108,6 +112,8 @@ pub(super) fn loads(
             WorkloadKind::ReadUnderWrite(spec) => {
                 Box::new(Reads::new(scenario, spec, options.full)?)
             }
+            WorkloadKind::Dd(copies) => Box::new(Copies(copies.to_vec())),
+            WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });
     }

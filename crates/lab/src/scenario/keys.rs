@@ -20,6 +20,10 @@ pub enum Table {
     Workload,
     /// `workload.files`.
     Files,
+    /// `[[workload.dd]]`.
+    Dd,
+    /// `[[workload.hdparm]]`.
+    Hdparm,
     /// `workload.read_under_write`.
     ReadUnderWrite,
     /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
@@ -38,12 +42,14 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 11] = [
+    pub const ALL: [Table; 13] = [
         Table::Top,
         Table::Source,
         Table::Machine,
         Table::Workload,
         Table::Files,
+        Table::Dd,
+        Table::Hdparm,
         Table::ReadUnderWrite,
         Table::Device,
         Table::Scheduler,
@@ -60,6 +66,8 @@ impl Table {
             Table::Machine => "[machine]",
             Table::Workload => "[workload]",
             Table::Files => "workload.files",
+            Table::Dd => "[[workload.dd]]",
+            Table::Hdparm => "[[workload.hdparm]]",
             Table::ReadUnderWrite => "workload.read_under_write",
             Table::Device => "[device.NAME]",
             Table::Scheduler => "[scheduler.NAME]",
@@ -207,6 +215,18 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "dd",
+        Optional("none"),
+        "Tables: copies by dd, timed; beside any other kind. The power is not cut in them.",
+    ),
+    key(
+        Table::Workload,
+        "hdparm",
+        Optional("none"),
+        "Tables: timings by hdparm; beside any other kind.",
+    ),
+    key(
+        Table::Workload,
         "quick_size",
         Optional("needed with `iozone`"),
         "IOzone's `-s` of a run without `--full`.",
@@ -326,6 +346,30 @@ pub const KEYS: &[Key] = &[
         "pause_s",
         Default("1.0"),
         "Mean pause before each read, in seconds.",
+    ),
+    key(Table::Dd, "test", Required, "What its row is called: `write`, `read` ..."),
+    key(Table::Dd, "operands", Required, "dd's operands; `device:NAME` is a device by itself."),
+    key(Table::Dd, "quick", Optional("`operands`"), "Others, without `--full`."),
+    key(
+        Table::Dd,
+        "before",
+        Default("[]"),
+        "Operands of copies that are made before and not timed. Those of a variant run one after \
+         the other on one file system.",
+    ),
+    key(Table::Dd, "cold", Default("true"), "The page cache is let go of before the copy."),
+    key(
+        Table::Hdparm,
+        "line",
+        Required,
+        "Command line without the program's name: devices by name, each timed by itself, or files \
+         (`/f`) of every variant.",
+    ),
+    key(
+        Table::Hdparm,
+        "before",
+        Default("[]"),
+        "dd's operands: copies that are made before files are timed.",
     ),
     key(
         Table::Device,

@@ -15,6 +15,7 @@ use super::read_workload::workload;
 use super::scheduler::scheduler;
 use super::wrong::{Wrong, did_you_mean};
 use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
+use super::{Workload, read_copies};
 use crate::run::test_names;
 use crate::sensitivity::{drive, drives};
 use crate::size;
@@ -86,7 +87,16 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         let help = "of the runs with --peers: in real time, so take a small one";
         top.wrong("workload", "`peers_size` is missing: a variant has `kernel`", help);
     }
-    let published = published(top, &names);
+    let known = Known {
+        tests: tests(workload.as_ref()),
+        variants: names.iter().map(String::as_str).collect(),
+        devices: devices.keys().map(String::as_str).collect(),
+    };
+    if let Some(workload) = &workload {
+        let named = (&workload.dd[..], &workload.hdparm[..]);
+        read_copies::devices_are_there(top, named, &known.devices);
+    }
+    let published = published(top, &known);
     let band = band(top, &devices);
     if source.is_none() && top.value("published").is_some() && top.value("source").is_none() {
         let help = "add [source] with title, author, year and address";
@@ -449,24 +459,41 @@ fn check_options(fields: &Fields<'_, '_>, mkfs: Option<&str>, mount: Option<&str
     }
 }
 
-fn published(top: &Fields<'_, '_>, variants: &[String]) -> Option<Vec<Published>> {
+/// What published figures can be of.
+struct Known<'a> {
+    tests: Vec<String>,
+    variants: Vec<&'a str>,
+    devices: Vec<&'a str>,
+}
+
+/// The names of all tests, those that the scenario gives too.
+fn tests(workload: Option<&Workload>) -> Vec<String> {
+    let mut tests: Vec<String> = test_names().into_iter().map(str::to_owned).collect();
+    let Some(workload) = workload else { return tests };
+    tests.extend(workload.dd.iter().map(|spec| spec.test.clone()));
+    let hdparm = workload.hdparm.iter();
+    tests.extend(hdparm.flat_map(|spec| spec.targets.iter().flat_map(|t| spec.tests(t))));
+    tests
+}
+
+fn published(top: &Fields<'_, '_>, known: &Known<'_>) -> Option<Vec<Published>> {
     let tables = top.tables("published", Table::Published);
-    let read: Vec<_> = tables.iter().map(|fields| one_published(fields, variants)).collect();
+    let read: Vec<_> = tables.iter().map(|fields| one_published(fields, known)).collect();
     read.into_iter().collect()
 }
 
-fn one_published(fields: &Fields<'_, '_>, variants: &[String]) -> Option<Published> {
+fn one_published(fields: &Fields<'_, '_>, names: &Known<'_>) -> Option<Published> {
     let test: Option<String> = fields.take("test");
-    if let Some(test) = test.as_ref().filter(|t| !test_names().contains(&t.as_str())) {
-        fields.wrong(
-            "test",
-            format!("there is no test `{test}`"),
-            did_you_mean(test, test_names()),
-        );
+    if let Some(test) = test.as_ref().filter(|t| !names.tests.contains(t)) {
+        let help = did_you_mean(test, names.tests.iter().map(String::as_str));
+        fields.wrong("test", format!("there is no test `{test}`"), help);
     }
+    // A device is timed by itself, whatever stands on it.
+    let of_devices = test.as_ref().is_some_and(|test| test.starts_with("hdparm "));
     for key in ["kb_per_s", "seconds"] {
         let Some(DeValue::Table(map)) = fields.value(key).map(Spanned::get_ref) else { continue };
-        let known = || variants.iter().map(String::as_str);
+        let devices = names.devices.iter().filter(|_| of_devices);
+        let known = || names.variants.iter().chain(devices.clone()).copied();
         for key in map.keys().filter(|key| !known().any(|name| name == key.get_ref())) {
             let help = did_you_mean(key.get_ref(), known());
             let what = format!("there is no variant `{}`", key.get_ref());

@@ -4,6 +4,7 @@
 use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
+use super::read_copies;
 use super::{FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload};
 use crate::run::iozone_options;
 use crate::size;
@@ -18,11 +19,14 @@ struct Kind {
 }
 
 /// All kinds.
-const KINDS: [Kind; 3] = [
+const KINDS: [Kind; 5] = [
     Kind { key: "iozone", needs: &["quick_size", "risk_size"], beside: &[] },
     Kind { key: "files", needs: &[], beside: &[] },
     // What is cut is then the workload of files.
     Kind { key: "read_under_write", needs: &[], beside: &["files"] },
+    // Small measurements, beside whatever else there is.
+    Kind { key: "dd", needs: &[], beside: &["iozone", "files", "read_under_write", "hdparm"] },
+    Kind { key: "hdparm", needs: &[], beside: &["iozone", "files", "read_under_write"] },
 ];
 
 /// Keys of [workload] that belong to some kinds only, and these.
@@ -44,6 +48,7 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let reads = fields
         .table("read_under_write", Table::ReadUnderWrite, "workload.read_under_write")
         .map(|f| read_under_write(&f));
+    let (dd, hdparm) = (read_copies::dd(fields), read_copies::hdparm(fields));
     kinds_go_together(fields);
     let sizes = SIZES.map(|name| size_of(fields, name));
     if let Some(line) = &line {
@@ -78,6 +83,8 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
             Some(spec) => Some(spec?),
             None => None,
         },
+        dd: dd?,
+        hdparm: hdparm?,
         cuts: cuts?,
         quick_cuts,
         kernel_cuts,

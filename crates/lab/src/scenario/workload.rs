@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use steadfast_crash::risk::FilesWorkload;
 
+use super::{DdSpec, HdparmSpec};
+
 /// What is run, as written in the file; which keys may stand beside each other is known where it is
 /// read.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +28,10 @@ pub struct Workload {
     pub files: Option<FilesSpec>,
     /// A file is read while another is written.
     pub read_under_write: Option<ReadUnderWriteSpec>,
+    /// Copies by dd.
+    pub dd: Vec<DdSpec>,
+    /// Timings by hdparm.
+    pub hdparm: Vec<HdparmSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
     /// With `iozone`: as many without `--full`, and a quarter of it of the measured run itself.
@@ -222,6 +228,10 @@ pub enum WorkloadKind<'a> {
     Files(&'a FilesSpec),
     /// A file is read while another is written.
     ReadUnderWrite(&'a ReadUnderWriteSpec),
+    /// Copies by dd.
+    Dd(&'a [DdSpec]),
+    /// Timings by hdparm.
+    Hdparm(&'a [HdparmSpec]),
 }
 
 impl Workload {
@@ -238,6 +248,8 @@ impl Workload {
             kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
         }
         kinds.extend(self.read_under_write.as_ref().map(WorkloadKind::ReadUnderWrite));
+        kinds.extend((!self.dd.is_empty()).then_some(WorkloadKind::Dd(&self.dd)));
+        kinds.extend((!self.hdparm.is_empty()).then_some(WorkloadKind::Hdparm(&self.hdparm)));
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
         if kinds.is_empty() {
             return Err("[workload] names nothing that is run".into());

@@ -5,7 +5,7 @@ mod columns;
 mod layout;
 mod plain;
 
-use crate::results::{Figure, PeerRow, ReadRow, Results, Row, Run, Spread};
+use crate::results::{Figure, PeerRow, ReadRow, Results, Row, Run, Spread, TimingRow};
 
 pub use cell::{Cell, Unit};
 pub use columns::Column;
@@ -105,6 +105,7 @@ pub fn grids(results: &Results) -> Vec<Grid> {
     let all = [
         ratios(results),
         speeds(results),
+        timings(results),
         peer_speeds(results),
         peer_ratios(results),
         by_variant("speed", results, |run| all_of(&run.files), |f| &f.variant, columns::files),
@@ -163,6 +164,47 @@ fn reads(results: &Results) -> Vec<Grid> {
         )
     };
     tests(results).iter().filter_map(of_test).collect()
+}
+
+/// hdparm's timings, a line each.
+fn timings(results: &Results) -> Option<Grid> {
+    let rows = || results.runs.iter().flat_map(|run| &run.timings);
+    type OfTiming = fn(&TimingRow) -> Cell;
+    let columns: [(&str, bool, OfTiming); 5] = [
+        ("MB read", true, |r| Cell::plain((r.bytes >> 20) as f64, 0)),
+        ("seconds", true, |r| Cell::plain(r.seconds, 2)),
+        ("MB/s", false, |r| Cell::plain(r.kb_per_s / 1024.0, 2)),
+        ("published", false, |r| {
+            Cell::maybe(r.published_kb_per_s.map(|kb| kb / 1024.0), Unit::Plain(2))
+        }),
+        ("difference", false, |r| {
+            let percent = r.published_kb_per_s.map(|kb| (r.kb_per_s / kb - 1.0) * 100.0);
+            Cell::maybe(percent, Unit::Difference)
+        }),
+    ];
+    let mut lines: Vec<(&String, &Option<String>)> = Vec::new();
+    for row in rows() {
+        if !lines.contains(&(&row.test, &row.variant)) {
+            lines.push((&row.test, &row.variant));
+        }
+    }
+    let line = |(test, variant): &(&String, &Option<String>)| {
+        let own = || rows().filter(|r| r.test == **test && r.variant == **variant);
+        let cell = |of: &OfTiming| {
+            let cells: Vec<Cell> = own().map(of).collect();
+            (Cell::merged(&cells.iter().collect::<Vec<_>>()), false)
+        };
+        let variant = variant.as_ref().map_or(String::new(), |v| format!("{v}: "));
+        Line {
+            name: format!("{variant}{test}"),
+            cells: columns.iter().map(|c| cell(&c.2)).collect(),
+        }
+    };
+    let lines: Vec<Line> = lines.iter().map(line).collect();
+    let heading =
+        |(text, wide, _): &(&str, bool, OfTiming)| Heading { text: (*text).into(), wide: *wide };
+    let headings = columns.iter().map(heading).collect();
+    (!lines.is_empty()).then(|| Grid { title: "hdparm, virtual clock".into(), headings, lines })
 }
 
 /// Test names in the order in which they first appear.

@@ -6,16 +6,14 @@ mod host;
 mod told;
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use steadfast_bench::dd::{
-    self, DeviceEnd, Errno, Failed, FileSink, FileSource, Flags, Job, Null, Operands, Random, Sink,
-    Source, Tally, Teller, WrongOperand, Zeros, always_quoted,
-};
-use steadfast_vfs::NewNode;
+use steadfast_bench::dd::place::{self, Named, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::{self, Failed, Flags, Job, Operands, Tally, Teller, WrongOperand};
+use steadfast_block::BlockDevice;
+use steadfast_vfs::{FileSystem, NewNode};
 
 use self::cli::Dd;
 use self::told::{Nobody, Stderr};
@@ -104,32 +102,6 @@ fn copy(
     Ok(dd::run(job))
 }
 
-/// What a path means elsewhere than on this machine.
-enum Named<'a> {
-    Host(&'a OsStr),
-    Device(&'a str),
-    Zero,
-    Null,
-    Random,
-    File(&'a [u8]),
-}
-
-fn named(path: &OsStr) -> Named<'_> {
-    let bytes = path.as_bytes();
-    if let Some(host) = bytes.strip_prefix(b"host:") {
-        return Named::Host(OsStr::from_bytes(host));
-    }
-    if let Some(name) = path.to_str().and_then(|p| p.strip_prefix("device:")) {
-        return Named::Device(name);
-    }
-    match bytes {
-        b"/dev/zero" => Named::Zero,
-        b"/dev/null" => Named::Null,
-        b"/dev/urandom" | b"/dev/random" => Named::Random,
-        path => Named::File(path),
-    }
-}
-
 /// The path of this machine that a path means elsewhere, if it means one.
 fn on_host(path: &OsStr) -> Option<&Path> {
     match named(path) {
@@ -138,83 +110,64 @@ fn on_host(path: &OsStr) -> Option<&Path> {
     }
 }
 
-/// What could be opened, or why not in dd's words.
-type Opened<T> = std::result::Result<T, String>;
-
-fn failed_to_open(path: &[u8], e: Errno) -> String {
-    format!("failed to open {}: {e}", always_quoted(path))
-}
-
 /// What a path means there.
 fn named_at<'a>(site: &Site, path: &'a OsStr) -> Named<'a> {
     if site.is_here() { Named::Host(path) } else { named(path) }
 }
 
-fn source(site: &Site, o: &Operands) -> Result<Opened<Box<dyn Source>>> {
-    let host = |path| host::input(path, o.iflags).map(|end| Box::new(end) as Box<dyn Source>);
+impl Place for Site {
+    type Error = anyhow::Error;
+
+    fn fs(&self) -> Result<Arc<dyn FileSystem>> {
+        Site::fs(self)
+    }
+
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
+        Site::device(self, name)
+    }
+
+    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<Opened<Src>> {
+        Ok(host::input(Some(path), o.iflags).map(|end| Box::new(end) as Src))
+    }
+
+    fn host_sink(
+        &self,
+        path: &OsStr,
+        o: &Operands,
+        teller: &dyn Teller,
+    ) -> Result<Opened<(Snk, bool)>> {
+        Ok(host::open_output(path, o, &|text| teller.says(text)).map(boxed))
+    }
+
+    fn new_node(&self) -> NewNode {
+        NewNode {
+            mode: 0o666,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            umask: umask(),
+        }
+    }
+}
+
+fn boxed((end, whole): (host::HostEnd, bool)) -> (Snk, bool) {
+    (Box::new(end), whole)
+}
+
+fn source(site: &Site, o: &Operands) -> Result<Opened<Src>> {
     site.refuse_own_image(o.input.as_deref().and_then(on_host))?;
-    let Some(path) = o.input.as_deref() else { return Ok(host(None)) };
-    Ok(match named_at(site, path) {
-        Named::Host(path) => host(Some(path)),
-        Named::Device(name) => Ok(Box::new(DeviceEnd::new(site.device(name)?, o.iflags))),
-        Named::Zero => Ok(Box::new(Zeros)),
-        Named::Null => Ok(Box::new(Null)),
-        Named::Random => Ok(Box::new(Random::default())),
-        Named::File(name) => match FileSource::open(site.fs()?, name, o.iflags) {
-            Ok(source) => Ok(Box::new(source)),
-            Err(e) => Err(failed_to_open(name, e)),
-        },
-    })
+    match o.input.as_deref() {
+        Some(path) => place::source(site, named_at(site, path), o),
+        None => Ok(host::input(None, o.iflags).map(|end| Box::new(end) as Src)),
+    }
 }
 
 /// The sink, and whether all went well with it.
-fn sink(site: &Site, o: &Operands, teller: &dyn Teller) -> Result<Opened<(Box<dyn Sink>, bool)>> {
+fn sink(site: &Site, o: &Operands, teller: &dyn Teller) -> Result<Opened<(Snk, bool)>> {
     site.refuse_own_image(o.output.as_deref().and_then(on_host))?;
-    let says = |text: &str| teller.says(text);
-    let boxed = |(end, whole): (host::HostEnd, bool)| (Box::new(end) as Box<dyn Sink>, whole);
-    let Some(path) = o.output.as_deref() else { return Ok(host::output(o, &says).map(boxed)) };
-    Ok(match named_at(site, path) {
-        Named::Host(path) => host::open_output(path, o, &says).map(boxed),
-        Named::Device(name) => {
-            Ok((Box::new(DeviceEnd::new(site.device(name)?, o.oflags)) as _, true))
-        }
-        // As the kernel's devices are: /dev/zero takes all, /dev/urandom too.
-        Named::Zero | Named::Null | Named::Random => Ok((Box::new(Null) as _, true)),
-        Named::File(name) => file_sink(site, name, o, teller)?,
-    })
-}
-
-fn file_sink(
-    site: &Site,
-    name: &[u8],
-    o: &Operands,
-    teller: &dyn Teller,
-) -> Result<Opened<(Box<dyn Sink>, bool)>> {
-    if o.seek_offset().is_none() && o.truncates() {
-        return Ok(Err(format!(
-            "offset too large: cannot truncate to a length of seek={} ({}-byte) blocks",
-            o.seek_blocks, o.obs
-        )));
+    match o.output.as_deref() {
+        Some(path) => place::sink(site, named_at(site, path), o, teller),
+        None => Ok(host::output(o, &|text| teller.says(text)).map(boxed)),
     }
-    let new = NewNode {
-        mode: 0o666,
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
-        umask: umask(),
-    };
-    let mut sink = match FileSink::open(site.fs()?, name, o, new) {
-        Ok(sink) => sink,
-        Err(e) => return Ok(Err(failed_to_open(name, e))),
-    };
-    let cut = match o.seek_offset().filter(|_| o.seeks() && o.truncates()) {
-        Some(size) => sink.truncate(size).map_err(|e| (size, e)),
-        None => Ok(()),
-    };
-    if let Err((size, e)) = &cut {
-        let name = always_quoted(name);
-        teller.says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
-    }
-    Ok(Ok((Box::new(sink), cut.is_ok())))
 }
 
 /// The process's umask, which can only be seen by setting it.

@@ -1,0 +1,164 @@
+//! What a path means on a stack: a file of its file system, a device of it, or one of the kernel's
+//! devices that are no device.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_vfs::{FileSystem, NewNode};
+
+use super::copy::Teller;
+use super::device::DeviceEnd;
+use super::ends::{Null, Random, Sink, Source, Zeros};
+use super::errno::{Errno, always_quoted};
+use super::file::{FileSink, FileSource};
+use super::operands::Operands;
+
+/// What a path means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Named<'a> {
+    /// `host:PATH`: a file of this machine.
+    Host(&'a OsStr),
+    /// `device:NAME`.
+    Device(&'a str),
+    /// /dev/zero.
+    Zero,
+    /// /dev/null.
+    Null,
+    /// /dev/urandom, /dev/random.
+    Random,
+    /// A file of the file system there.
+    File(&'a [u8]),
+}
+
+/// What a path means.
+pub fn named(path: &OsStr) -> Named<'_> {
+    let bytes = path.as_bytes();
+    if let Some(host) = bytes.strip_prefix(b"host:") {
+        return Named::Host(OsStr::from_bytes(host));
+    }
+    if let Some(name) = path.to_str().and_then(|p| p.strip_prefix("device:")) {
+        return Named::Device(name);
+    }
+    match bytes {
+        b"/dev/zero" => Named::Zero,
+        b"/dev/null" => Named::Null,
+        b"/dev/urandom" | b"/dev/random" => Named::Random,
+        path => Named::File(path),
+    }
+}
+
+/// A stack that is there.
+pub trait Place {
+    /// Why something of it cannot be had at all, other than as open(2) says it.
+    type Error;
+
+    /// Its file system.
+    ///
+    /// # Errors
+    /// It has none, or cannot be mounted.
+    fn fs(&self) -> Result<Arc<dyn FileSystem>, Self::Error>;
+
+    /// A device by its name.
+    ///
+    /// # Errors
+    /// There is none.
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, Self::Error>;
+
+    /// A file of this machine as input.
+    ///
+    /// # Errors
+    /// There are none for this stack.
+    fn host_source(&self, path: &OsStr, o: &Operands) -> Result<Opened<Src>, Self::Error>;
+
+    /// A file of this machine as output, and whether all went well with it.
+    ///
+    /// # Errors
+    /// As [`Self::host_source`].
+    fn host_sink(
+        &self,
+        path: &OsStr,
+        o: &Operands,
+        teller: &dyn Teller,
+    ) -> Result<Opened<(Snk, bool)>, Self::Error>;
+
+    /// Mode and owner of a file that is made.
+    fn new_node(&self) -> NewNode;
+}
+
+/// An input.
+pub type Src = Box<dyn Source>;
+/// An output.
+pub type Snk = Box<dyn Sink>;
+/// What could be opened, or why not in dd's words.
+pub type Opened<T> = Result<T, String>;
+
+fn failed_to_open(path: &[u8], e: Errno) -> String {
+    format!("failed to open {}: {e}", always_quoted(path))
+}
+
+/// Opens what is read.
+///
+/// # Errors
+/// As the place has it.
+pub fn source<P: Place>(at: &P, what: Named<'_>, o: &Operands) -> Result<Opened<Src>, P::Error> {
+    Ok(match what {
+        Named::Host(path) => return at.host_source(path, o),
+        Named::Device(name) => Ok(Box::new(DeviceEnd::new(at.device(name)?, o.iflags))),
+        Named::Zero => Ok(Box::new(Zeros)),
+        Named::Null => Ok(Box::new(Null)),
+        Named::Random => Ok(Box::new(Random::default())),
+        Named::File(name) => match FileSource::open(at.fs()?, name, o.iflags) {
+            Ok(source) => Ok(Box::new(source)),
+            Err(e) => Err(failed_to_open(name, e)),
+        },
+    })
+}
+
+/// Opens what is written, makes and cuts it as the operands say; and whether all went well with
+/// it.
+///
+/// # Errors
+/// As the place has it.
+pub fn sink<P: Place>(
+    at: &P,
+    what: Named<'_>,
+    o: &Operands,
+    teller: &dyn Teller,
+) -> Result<Opened<(Snk, bool)>, P::Error> {
+    Ok(match what {
+        Named::Host(path) => return at.host_sink(path, o, teller),
+        Named::Device(name) => Ok((Box::new(DeviceEnd::new(at.device(name)?, o.oflags)), true)),
+        // As the kernel's devices are: /dev/zero takes all, /dev/urandom too.
+        Named::Zero | Named::Null | Named::Random => Ok((Box::new(Null), true)),
+        Named::File(name) => file_sink(at, name, o, teller)?,
+    })
+}
+
+fn file_sink<P: Place>(
+    at: &P,
+    name: &[u8],
+    o: &Operands,
+    teller: &dyn Teller,
+) -> Result<Opened<(Snk, bool)>, P::Error> {
+    if o.seek_offset().is_none() && o.truncates() {
+        return Ok(Err(format!(
+            "offset too large: cannot truncate to a length of seek={} ({}-byte) blocks",
+            o.seek_blocks, o.obs
+        )));
+    }
+    let mut sink = match FileSink::open(at.fs()?, name, o, at.new_node()) {
+        Ok(sink) => sink,
+        Err(e) => return Ok(Err(failed_to_open(name, e))),
+    };
+    let cut = match o.seek_offset().filter(|_| o.seeks() && o.truncates()) {
+        Some(size) => sink.truncate(size).map_err(|e| (size, e)),
+        None => Ok(()),
+    };
+    if let Err((size, e)) = &cut {
+        let name = always_quoted(name);
+        teller.says(&format!("failed to truncate to {size} bytes in output file {name}: {e}"));
+    }
+    Ok(Ok((Box::new(sink), cut.is_ok())))
+}

@@ -1,0 +1,78 @@
+//! hdparm's command line, as far as it is about timings.
+
+/// What is to be timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// `-T`: reads from the cache.
+    pub cached: bool,
+    /// `-t`: reads from the device.
+    pub disk: bool,
+    /// `--direct`: past the page cache.
+    pub direct: bool,
+    /// `--offset`: with `-t`, so many GiB from the start.
+    pub offset_gib: Option<u64>,
+}
+
+/// Reads a command line without the program's name: the options, and the devices or files.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), String> {
+    let (mut wanted, mut targets) = (Wanted::default(), Vec::new());
+    let mut words = line.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "--direct" => wanted.direct = true,
+            "--offset" => {
+                let gib = words.next().and_then(|n| n.parse().ok());
+                wanted.offset_gib = Some(gib.ok_or("--offset needs a whole number of GiB")?);
+            }
+            _ if word.starts_with("--") => return Err(unknown(word)),
+            _ => match word.strip_prefix('-') {
+                Some(letters) if !letters.is_empty() => {
+                    for letter in letters.chars() {
+                        match letter {
+                            'T' => wanted.cached = true,
+                            't' => wanted.disk = true,
+                            _ => return Err(unknown(&format!("-{letter}"))),
+                        }
+                    }
+                }
+                _ => targets.push(word.to_owned()),
+            },
+        }
+    }
+    match (wanted.cached || wanted.disk, targets.is_empty()) {
+        (false, _) => Err("it does not say what to time: -T, -t or both".into()),
+        (_, true) => Err("it names no device or file".into()),
+        _ => Ok((wanted, targets)),
+    }
+}
+
+fn unknown(option: &str) -> String {
+    format!("{option}: hdparm's options here are -T, -t, --direct and --offset GIB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_or_refused() {
+        let all = Wanted { cached: true, disk: true, ..Wanted::default() };
+        assert_eq!(parse("-Tt card disk"), Ok((all, vec!["card".into(), "disk".into()])));
+        assert_eq!(parse("-T -t card").unwrap().0, all);
+        let (wanted, targets) = parse("--direct -t --offset 3 /file").unwrap();
+        assert_eq!((wanted.direct, wanted.disk, wanted.offset_gib), (true, true, Some(3)));
+        assert_eq!(targets, ["/file"]);
+        for (line, told) in [
+            ("card", "what to time"),
+            ("-T", "names no device"),
+            ("-Tz card", "-z"),
+            ("--security card", "--security"),
+            ("-t --offset x card", "whole number"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(told), "{line}");
+        }
+    }
+}

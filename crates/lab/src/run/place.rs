@@ -1,0 +1,162 @@
+//! A variant's file system for dd and hdparm: mounted when it is first asked for, and again after
+//! it has been unmounted, so that nothing is kept of what was written.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
+
+use steadfast_bench::dd::place::{self, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::{self, Counts, Failed, Job, Operands, Tally, Teller};
+use steadfast_block::BlockDevice;
+use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::mkfs::Contents;
+use steadfast_runtime::Mutex;
+use steadfast_vfs::{FileSystem, NewNode};
+
+use super::Setting;
+use super::machine::Modelled;
+use crate::scenario::Variant;
+use crate::stack::{Blocks, Devices, make};
+
+/// The page cache of a machine of which the scenario does not say how much memory it has.
+const MEMORY: u64 = 64 << 20;
+
+/// A variant's stack, in a simulation.
+pub(super) struct Stack {
+    machine: Modelled,
+    devices: Blocks,
+    mounted: Mutex<Option<Arc<Ext4>>>,
+    /// Devices that dd names: each new, and used by nobody else.
+    named: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
+}
+
+impl Stack {
+    /// What a variant is built of.
+    pub fn machine(setting: &Setting, variant: &Variant) -> Modelled {
+        Modelled {
+            scenario: setting.scenario.clone(),
+            variant: variant.clone(),
+            memory: setting.memory_of(variant).unwrap_or(MEMORY),
+        }
+    }
+
+    /// Builds the devices and makes the file system.
+    pub fn build(machine: Modelled) -> Result<Stack, String> {
+        let built = Devices::build(&machine.scenario, &machine.variant)?;
+        let devices = built.blocks();
+        let journal = devices.journal.as_ref();
+        make(&devices.disk, journal, &machine.variant, Contents::Zeros)?;
+        Ok(Stack { machine, devices, mounted: Mutex::default(), named: Mutex::default() })
+    }
+
+    /// The file system.
+    pub fn mounted(&self) -> Result<Arc<Ext4>, String> {
+        let mut mounted = self.mounted.lock();
+        if let Some(fs) = &*mounted {
+            return Ok(Arc::clone(fs));
+        }
+        let fs = self.machine.mount(&self.devices)?;
+        *mounted = Some(Arc::clone(&fs));
+        Ok(fs)
+    }
+
+    /// Writes everything back and forgets what was kept of it.
+    pub fn unmount(&self) -> Result<(), String> {
+        let mounted = self.mounted.lock().take();
+        mounted.map_or(Ok(()), |fs| fs.unmount().map_err(|e| format!("unmounting: {e}")))
+    }
+
+    /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
+    pub fn copy(&self, line: &str) -> Result<(Counts, Said), String> {
+        let operands = parsed(line)?;
+        let (said, tally) = (Said::default(), Tally::default());
+        let failed = |what: String| format!("dd {line}: {what}");
+        let (Some(from), Some(to)) = (&operands.input, &operands.output) else {
+            return Err(failed("if= and of= are needed".into()));
+        };
+        let mut source = place::source(self, named(from), &operands)?.map_err(failed)?;
+        let opened = place::sink(self, named(to), &operands, &said)?.map_err(failed)?;
+        let (mut sink, whole) = opened;
+        let (source, sink) = (&mut *source, &mut *sink);
+        let operands = &operands;
+        let (tally, teller) = (&tally, &said);
+        let done = dd::run(Job { operands, source, sink, tally, teller, failed: !whole });
+        if done == Err(Failed) && tally.counts().bytes == 0 {
+            return Err(failed(said.words()));
+        }
+        Ok((tally.counts(), said))
+    }
+
+    /// Runs dd, all of which must go well.
+    pub fn copy_silently(&self, line: &str) -> Result<(), String> {
+        match self.copy(line)?.1.words() {
+            none if none.is_empty() => Ok(()),
+            said => Err(format!("dd {line}: {said}")),
+        }
+    }
+}
+
+/// dd's operands.
+pub(crate) fn parsed(line: &str) -> Result<Operands, String> {
+    let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+    dd::parse(&words).map_err(|e| e.to_string())
+}
+
+/// What dd says beside its counts.
+#[derive(Default)]
+pub(super) struct Said(Mutex<Vec<String>>);
+
+impl Said {
+    /// All of it.
+    pub fn words(&self) -> String {
+        self.0.lock().join("; ")
+    }
+}
+
+impl Teller for Said {
+    fn says(&self, message: &str) {
+        self.0.lock().push(message.to_owned());
+    }
+
+    fn line(&self, _line: &str) {}
+}
+
+/// A scenario is the same on every machine, so it knows no files of this one.
+const NO_HOST: &str = "a scenario has no files of this machine";
+
+impl Place for Stack {
+    type Error = String;
+
+    fn fs(&self) -> Result<Arc<dyn FileSystem>, String> {
+        Ok(self.mounted()?)
+    }
+
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+        let mut named = self.named.lock();
+        if let Some(device) = named.get(name) {
+            return Ok(Arc::clone(device));
+        }
+        let params = self.machine.scenario.devices.get(name);
+        let params = params.ok_or_else(|| format!("there is no device '{name}'"))?;
+        let device: Arc<dyn BlockDevice> = params.build(name).map_err(|e| e.to_string())?;
+        named.insert(name.to_owned(), Arc::clone(&device));
+        Ok(device)
+    }
+
+    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<Opened<Src>, String> {
+        Err(NO_HOST.into())
+    }
+
+    fn host_sink(
+        &self,
+        _: &OsStr,
+        _: &Operands,
+        _: &dyn Teller,
+    ) -> Result<Opened<(Snk, bool)>, String> {
+        Err(NO_HOST.into())
+    }
+
+    fn new_node(&self) -> NewNode {
+        NewNode { mode: 0o644, uid: 0, gid: 0, umask: 0 }
+    }
+}

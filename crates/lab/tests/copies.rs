@@ -1,0 +1,155 @@
+//! dd and hdparm in scenarios: devices, files on variants, figures beside published ones.
+
+use steadfast_lab::results::{Results, summary};
+use steadfast_lab::scenario::Scenario;
+use steadfast_lab::table::{self, Layout};
+use steadfast_lab::{RunOptions, report, run};
+
+const SCENARIO: &str = r#"
+version = 2
+name = "copies"
+title = "dd and hdparm"
+
+[source]
+title = "t"
+author = "a"
+year = 2001
+address = "x"
+
+[workload]
+cuts = 0
+
+[[workload.dd]]
+test = "write"
+operands = "if=/dev/zero of=/f bs=64k count=64 conv=fsync"
+quick = "if=/dev/zero of=/f bs=64k count=32 conv=fsync"
+
+[[workload.dd]]
+test = "cold read"
+operands = "if=/f of=/dev/null bs=64k"
+
+[[workload.dd]]
+test = "warm read"
+operands = "if=/f of=/dev/null bs=64k"
+cold = false
+
+[[workload.dd]]
+test = "full"
+operands = "if=/dev/zero of=/full bs=512"
+before = ["if=/dev/zero of=/most bs=1M count=20"]
+
+[[workload.dd]]
+test = "raw"
+operands = "if=device:card of=/dev/null bs=64k count=64"
+
+[[workload.hdparm]]
+line = "-Tt card"
+
+[[workload.hdparm]]
+line = "-t /g"
+before = ["if=/dev/zero of=/g bs=1M count=8"]
+
+[device.disk]
+kind = "ssd"
+sectors = 65536
+
+[device.card]
+kind = "nvram"
+
+[[variant]]
+name = "internal"
+label = "on the disk"
+disk = "disk"
+
+[[variant]]
+name = "external"
+label = "on the card"
+disk = "disk"
+journal = "card"
+
+[[published]]
+test = "hdparm -t card"
+kb_per_s = { card = 318351.36 }
+
+[[published]]
+test = "write"
+kb_per_s = { external = 1000.0 }
+"#;
+
+fn results() -> Results {
+    let scenario = Scenario::parse(SCENARIO, "copies").unwrap();
+    run(&scenario, &RunOptions::default(), &|_, _| ()).unwrap()
+}
+
+#[test]
+fn copies_and_timings_have_their_rows() {
+    let results = results();
+    let run = results.only();
+    let mb = |test: &str, variant: &str| {
+        let row = run.rows.iter().find(|r| r.test == test && r.variant == variant);
+        row.unwrap_or_else(|| panic!("{test}, {variant}")).kb_per_s / 1024.0
+    };
+    assert_eq!(run.rows.len(), 10);
+    for variant in ["internal", "external"] {
+        let (cold, warm) = (mb("cold read", variant), mb("warm read", variant));
+        assert!(warm > 2.0 * cold && cold > 1.0, "{variant}: {cold} and {warm}");
+        assert!(mb("full", variant) > 1.0);
+        let ended = |n: &&steadfast_lab::results::Note| {
+            n.text.starts_with(&format!("{variant}: full: dd: error writing '/full'"))
+        };
+        assert_eq!(results.notes.iter().filter(ended).count(), 1, "{:?}", results.notes);
+    }
+    // The card by itself: as fast whatever stands on it.
+    assert_eq!(mb("raw", "internal"), mb("raw", "external"));
+    let published = run.rows.iter().find(|r| r.published_kb_per_s.is_some()).unwrap();
+    assert_eq!((published.test.as_str(), published.variant.as_str()), ("write", "external"));
+    // The card once, the file on each variant.
+    let timings: Vec<(&str, Option<&str>)> =
+        run.timings.iter().map(|t| (t.test.as_str(), t.variant.as_deref())).collect();
+    let expected = [
+        ("hdparm -t /g", Some("internal")),
+        ("hdparm -T card", None),
+        ("hdparm -t card", None),
+        ("hdparm -t /g", Some("external")),
+    ];
+    assert_eq!(timings, expected);
+    let card = &run.timings[2];
+    assert_eq!((card.bytes, card.published_kb_per_s), (256 << 20, Some(318_351.36)));
+    assert!(run.timings[0].bytes == 8 << 20 && run.timings.iter().all(|t| t.kb_per_s > 1024.0));
+    let command = &results.command;
+    assert!(command.contains("dd if=/dev/zero of=/f") && command.contains("hdparm -Tt card"));
+}
+
+#[test]
+fn they_are_told_everywhere_and_the_same_again() {
+    let results = results();
+    let json = summary::json(&results).unwrap();
+    assert_eq!(json, summary::json(&self::results()).unwrap());
+    assert_eq!(Results::read(&json).unwrap(), results);
+    let text = table::text(&results, Layout::default());
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+    for part in ["hdparm -t card", "310.89", "cold read", "internal: hdparm -t /g"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(report::html(&results).contains("hdparm -t card"));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place() {
+    for (from, to, told) in [
+        ("-Tt card", "-Tz card", "-z: hdparm's options here"),
+        ("-Tt card", "-Tt crad", "there is no device `crad`"),
+        ("device:card", "device:crad", "there is no device `crad`"),
+        ("if=/f of=/dev/null", "if=/f", "of= is missing"),
+        ("bs=64k\"\ncold = false", "bs=0\"\ncold = false", "invalid number"),
+        ("if=/dev/zero of=/most", "if=host:/etc/passwd of=/most", "no files of this machine"),
+        ("test = \"hdparm -t card\"", "test = \"hdparm -t disk\"", "no test `hdparm -t disk`"),
+        ("{ card = ", "{ disc = ", "there is no variant `disc`"),
+        ("cold = false", "warm = true", "no key `warm`"),
+    ] {
+        let text = SCENARIO.replacen(from, to, 1);
+        assert_ne!(text, SCENARIO, "{from}");
+        let wrong = Scenario::parse(&text, "copies").unwrap_err().to_string();
+        assert!(wrong.contains(told), "{told}: {wrong}");
+    }
+}

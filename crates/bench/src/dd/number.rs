@@ -1,4 +1,5 @@
-//! Sizes and counts: digits, a suffix, and products (`2x80K`).
+//! Sizes and counts: digits, a suffix, and products of two of them (`2x80K`): of more dd 9.1 says
+//! that they are no numbers.
 
 use super::errno::Errno;
 
@@ -29,35 +30,27 @@ impl NoNumber {
 /// Numbers are offsets: 63 bits.
 const MAX: u64 = i64::MAX as u64;
 
-/// Reads a number: a product of factors, each digits with a suffix.
+/// Reads a number: digits with a suffix, or a product of two such.
 pub(super) fn read(text: &str) -> Result<Number, NoNumber> {
-    let mut rest = text;
-    let (mut product, mut too_large) = (Some(1_u64), false);
-    loop {
-        let (factor, behind) = factor(rest)?;
-        // What is too large stays so, unless it is multiplied by zero.
-        too_large |= factor.is_none();
-        product = match (product, factor.unwrap_or(MAX)) {
-            (_, 0) | (Some(0), _) => Some(0),
-            (Some(p), f) => p.checked_mul(f).filter(|p| *p <= MAX),
-            (None, _) => None,
-        };
-        match behind.strip_prefix('x') {
-            Some(more) => rest = more,
-            None if behind.is_empty() => break,
-            None => return Err(NoNumber::Invalid),
-        }
+    let (first, behind) = factor(text, true)?;
+    let second = match behind.strip_prefix('x') {
+        Some(more) => factor(more, false)?,
+        None => (Some(1), behind),
+    };
+    if !second.1.is_empty() {
+        return Err(NoNumber::Invalid);
     }
-    match product {
-        Some(value) if value == 0 || !too_large => {
-            Ok(Number { value, zero_product: value == 0 && text.starts_with("0x") })
-        }
-        _ => Err(NoNumber::TooLarge),
-    }
+    // What is too large stays so, unless it is multiplied by zero.
+    let value = match (first, second.0) {
+        (Some(0), _) | (_, Some(0)) => 0,
+        (Some(a), Some(b)) => a.checked_mul(b).filter(|p| *p <= MAX).ok_or(NoNumber::TooLarge)?,
+        _ => return Err(NoNumber::TooLarge),
+    };
+    Ok(Number { value, zero_product: value == 0 && text.starts_with("0x") })
 }
 
-/// The first factor (`None`: too large) and what follows it.
-fn factor(text: &str) -> Result<(Option<u64>, &str), NoNumber> {
+/// The first factor (`None`: too large) and what follows it. With `bytes` a B may stand behind it.
+fn factor(text: &str, bytes: bool) -> Result<(Option<u64>, &str), NoNumber> {
     let text = text.trim_start_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
     let digits_from = text.strip_prefix('+').unwrap_or(text);
     let end = digits_from.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits_from.len());
@@ -74,7 +67,7 @@ fn factor(text: &str) -> Result<(Option<u64>, &str), NoNumber> {
     let Some((unit, behind)) = suffix(behind) else { return Err(NoNumber::Invalid) };
     // A B behind it says that bytes are meant; the caller looks for it.
     let behind = match behind.strip_prefix('B') {
-        Some(more) if !text[..text.len() - behind.len()].ends_with('B') => more,
+        Some(more) if bytes && !text[..text.len() - behind.len()].ends_with('B') => more,
         _ => behind,
     };
     let value = count.and_then(|c| c.checked_mul(unit?)).filter(|v| *v <= MAX);
@@ -131,7 +124,8 @@ mod tests {
             ("10B", 10),
             ("k", 1024),
             ("2x80K", 163_840),
-            ("2x3x4", 24),
+            ("2Bx3", 6),
+            ("2x3kB", 6000),
             ("0", 0),
             (" +7", 7),
             ("0x99999999999999999999", 0),
@@ -144,7 +138,10 @@ mod tests {
 
     #[test]
     fn what_is_no_number() {
-        for text in ["", "-1", "x", "4q", "1.5M", "4kk", "10BB", "2x", "m", "5xx5"] {
+        for text in [
+            "", "-1", "x", "4q", "1.5M", "4kk", "10BB", "2x", "m", "5xx5", "2x3x4", "0x1x2",
+            "2x3B", "2x3bB",
+        ] {
             assert_eq!(read(text), Err(NoNumber::Invalid), "{text}");
         }
         for text in ["99999999999999999999", "9E", "1Z", "4Gx4G"] {

@@ -23,12 +23,13 @@ use anyhow::{Context, bail};
 use crate::{step, value};
 
 /// Results that are kept: the file in docs/results, and the command that writes it.
-const RESULTS: [(&str, &str); 2] = [
+const RESULTS: [(&str, &str); 3] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
     ),
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
+    ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

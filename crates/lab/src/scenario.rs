@@ -54,9 +54,10 @@ pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
 }
 
 /// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 2] = [
+const EMBEDDED: [(&str, &str); 3] = [
     ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
     ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
+    ("ext3-data-modes", include_str!("../scenarios/ext3-data-modes.toml")),
 ];
 
 /// A scenario as written in its file, checked.

@@ -27,7 +27,9 @@ pub(crate) fn measure_each(
         let parts = setting.parts();
         let of_speed = |(_, _, part): &&(usize, usize, Part)| *part == Part::Speed;
         if !parts.iter().any(|part| of_speed(&part)) {
-            let what = "a sensitivity needs something that is measured: a benchmark".into();
+            let what = "a sensitivity needs what is measured in virtual time: workload.iozone or \
+                        workload.read_under_write"
+                .into();
             return Err(LabError::Scenario { origin: scenario.name.clone(), what });
         }
         let can_be = setting.refused().is_none();

@@ -230,7 +230,12 @@ mod tests {
     #[test]
     fn a_read_is_anticipated_for_a_while_and_not_for_ever() {
         let anticipation = Duration::from_millis(6);
-        let settings = DeadlineSettings { anticipation, writes_starved: 2, ..Default::default() };
+        let settings = DeadlineSettings {
+            anticipation,
+            writes_starved: 2,
+            fifo_batch: 1,
+            ..DeadlineSettings::default()
+        };
         let mut order = Deadline::new(settings);
         assert_eq!(order.anticipates(Nanos(0)), None, "nothing was read");
         let next = |id, order: &mut Deadline| {
@@ -241,9 +246,9 @@ mod tests {
         assert_eq!(next(1, &mut order), Some(1));
         assert_eq!(order.anticipates(Nanos(7)), Some(Nanos(7) + anticipation));
         assert_eq!(next(2, &mut order), Some(2));
-        assert_eq!(order.anticipates(Nanos(8)), None, "a write has waited for two reads");
+        assert_eq!(order.anticipates(Nanos(8)), None, "a write has waited for two batches");
         assert_eq!(next(3, &mut order), Some(0));
-        assert_eq!(order.anticipates(Nanos(9)), None, "a read waits");
+        assert_eq!(order.anticipates(Nanos(9)), None, "a write was served");
     }
 
     fn all(order: &mut dyn Order, now: Nanos) -> Vec<u64> {

@@ -50,16 +50,21 @@ impl Distribution {
         self.steps.iter().map(|(_, count)| count).sum()
     }
 
-    /// For each step that has calls: where it begins, in microseconds, and the share of all calls
-    /// that took as long or longer.
+    /// The corners of the line that tells, for each time in microseconds, the share of all calls
+    /// that took as long or longer: where each step that has calls begins, and, where calls are
+    /// missing behind it, where it ends.
     pub fn as_long(&self) -> Vec<(f64, f64)> {
         let (all, mut left) = (self.count() as f64, self.count());
-        let share = |(step, count): &(i32, u64)| {
-            let from = left;
+        let begin = |step: i32| 10f64.powf(f64::from(step) / STEPS);
+        let mut corners = Vec::new();
+        for (i, (step, count)) in self.steps.iter().enumerate() {
+            corners.push((begin(*step), left as f64 / all));
             left = left.saturating_sub(*count);
-            (10f64.powf(f64::from(*step) / STEPS), from as f64 / all)
-        };
-        self.steps.iter().map(share).collect()
+            if self.steps.get(i + 1).is_some_and(|(next, _)| *next > step + 1) {
+                corners.push((begin(step + 1), left as f64 / all));
+            }
+        }
+        corners
     }
 }
 
@@ -72,8 +77,11 @@ mod tests {
         let d = Distribution::of_us([1.0, 1.1, 1.2, 1000.0, 0.0, f64::NAN].into_iter());
         assert_eq!(d.steps, [(-60, 2), (0, 2), (1, 1), (60, 1)]);
         let long = d.as_long();
-        assert_eq!(long[1], (1.0, 4.0 / 6.0));
-        assert!((long[3].0 - 1000.0).abs() < 1e-9 && long[3].1 == 1.0 / 6.0, "{long:?}");
+        let shares: Vec<f64> = long.iter().map(|(_, share)| share * 6.0).collect();
+        assert_eq!(shares, [6.0, 4.0, 4.0, 2.0, 1.0, 1.0]);
+        // Between them nothing falls where no call was.
+        assert_eq!(long[2].0, 1.0);
+        assert!((long[4].0 - 1.2589).abs() < 1e-4 && (long[5].0 - 1000.0).abs() < 1e-9, "{long:?}");
         let both = Distribution::sum([&d, &d].into_iter()).unwrap();
         assert_eq!((both.count(), both.as_long()), (12, long));
         assert_eq!(Distribution::sum(std::iter::empty()), None);

@@ -53,7 +53,16 @@ const NOTE: u64 = 0x6c65_6467_6572;
 /// The operations on all files.
 pub struct Ledger {
     log: RecordLog,
-    files: Mutex<BTreeMap<FileName, Vec<Operation>>>,
+    accounts: Mutex<Accounts>,
+}
+
+/// What is known of each file.
+#[derive(Default)]
+struct Accounts {
+    files: BTreeMap<FileName, Vec<Operation>>,
+    /// So many operations of a file, from its first one on, are promised: a sync need not look at
+    /// them again.
+    promised: BTreeMap<FileName, usize>,
 }
 
 /// Names an operation that has started: pass it to [`Ledger::acknowledge`].
@@ -66,7 +75,7 @@ pub struct Started {
 impl Ledger {
     /// A ledger whose moments are in the order of `log`.
     pub fn new(log: &RecordLog) -> Self {
-        Ledger { log: log.clone(), files: Mutex::default() }
+        Ledger { log: log.clone(), accounts: Mutex::default() }
     }
 
     fn now(&self) -> Moment {
@@ -76,8 +85,8 @@ impl Ledger {
     /// Notes that an operation starts.
     pub fn start(&self, file: &str, action: Action) -> Started {
         let started = self.now();
-        let mut files = self.files.lock();
-        let ops = files.entry(file.to_owned()).or_default();
+        let mut accounts = self.accounts.lock();
+        let ops = accounts.files.entry(file.to_owned()).or_default();
         ops.push(Operation { action, started, acknowledged: None, durable: None });
         Started { file: file.to_owned(), index: ops.len() - 1 }
     }
@@ -85,9 +94,9 @@ impl Ledger {
     /// Notes that it has returned; `durable` if that promised durability.
     pub fn acknowledge(&self, op: &Started, durable: bool) {
         let now = self.now();
-        let mut files = self.files.lock();
+        let mut accounts = self.accounts.lock();
         // OK to index: `Started` is only made by `start`, and nothing is ever removed.
-        let op = files.get_mut(&op.file).map(|ops| &mut ops[op.index]);
+        let op = accounts.files.get_mut(&op.file).map(|ops| &mut ops[op.index]);
         if let Some(op) = op {
             op.acknowledged = Some(now);
             op.durable = durable.then_some(now);
@@ -98,27 +107,31 @@ impl Ledger {
     /// `started`, has returned: all that was acknowledged before it began is durable.
     pub fn synced(&self, file: Option<&str>, started: Nanos) {
         let now = self.now();
-        let mut files = self.files.lock();
-        for (name, ops) in files.iter_mut() {
-            if file.is_some_and(|f| f != name) {
-                continue;
-            }
-            for op in ops {
+        let mut accounts = self.accounts.lock();
+        let Accounts { files, promised } = &mut *accounts;
+        for (name, ops) in files.iter_mut().filter(|(name, _)| file.is_none_or(|f| f == *name)) {
+            let known = promised.get(name).copied().unwrap_or(0);
+            let mut all_before = true;
+            let mut count = known;
+            for op in &mut ops[known..] {
                 if op.durable.is_none() && op.acknowledged.is_some_and(|a| a.at <= started) {
                     op.durable = Some(now);
                 }
+                all_before &= op.durable.is_some();
+                count += usize::from(all_before);
             }
+            promised.insert(name.clone(), count);
         }
     }
 
     /// Looks at everything noted so far, without a copy of it.
     pub fn with_files<T>(&self, look: impl FnOnce(&BTreeMap<FileName, Vec<Operation>>) -> T) -> T {
-        look(&self.files.lock())
+        look(&self.accounts.lock().files)
     }
 
     /// Everything noted so far.
     pub fn files(&self) -> BTreeMap<FileName, Vec<Operation>> {
-        self.files.lock().clone()
+        self.accounts.lock().files.clone()
     }
 }
 
@@ -147,5 +160,33 @@ mod tests {
         });
         let ops = &files.unwrap()["f"];
         assert!(ops[0].durable.is_some() && ops[1].durable.is_none());
+    }
+
+    #[test]
+    fn what_one_sync_leaves_out_the_next_covers() {
+        let files = Sim::new(0).run(|| {
+            let ledger = Ledger::new(&RecordLog::new());
+            let write = |tag| ledger.start("f", Action::Write { offset: 0, len: 512, tag });
+            let step = || sleep(Duration::from_nanos(1));
+            let early = write(1);
+            ledger.acknowledge(&early, false);
+            let late = write(2);
+            let synchronous = write(3);
+            ledger.acknowledge(&synchronous, true);
+            step();
+            let first = now();
+            step();
+            ledger.synced(Some("f"), first);
+            ledger.acknowledge(&late, false);
+            step();
+            let second = now();
+            step();
+            ledger.synced(None, second);
+            (ledger.files(), first, second)
+        });
+        let (files, first, second) = files.unwrap();
+        let durable: Vec<_> = files["f"].iter().map(|op| op.durable.unwrap().at).collect();
+        assert!(durable[0] > first && durable[0] < second, "{durable:?}");
+        assert!(durable[1] > second && durable[2] < first, "{durable:?}");
     }
 }

@@ -10,6 +10,7 @@ use steadfast_block::pattern::{self, SECTOR};
 use steadfast_block::rng::Rng;
 
 use super::options::Options;
+use super::results::Surroundings;
 
 /// Memory for direct I/O begins on a page.
 const ALIGN: usize = 4096;
@@ -48,7 +49,12 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) fn of(options: &Options) -> Shape {
+    /// What a command line asks for, where nobody is to read back which write a sector is from,
+    /// and the bytes matter to somebody.
+    pub(super) fn of(options: &Options, around: &Surroundings) -> Shape {
+        if around.judged || (around.repeat_data && options.pattern.is_none()) {
+            return Shape::Stamped;
+        }
         match (options.pattern, options.dedup_percent) {
             (Some(byte), _) => Shape::Pattern(byte),
             (None, 0) => Shape::Stamped,
@@ -238,6 +244,20 @@ mod tests {
     fn data_is_aligned() {
         let data = stamped(1 << 48 | 1, 0, 8192);
         assert_eq!((data.len(), data.as_ptr().align_offset(ALIGN)), (8192, 0));
+    }
+
+    #[test]
+    fn what_is_judged_is_stamped_whatever_was_asked_for() {
+        let options = Options { dedup_percent: 1, ..Options::default() };
+        let around = Surroundings::default();
+        assert_ne!(Shape::of(&options, &around), Shape::Stamped);
+        let judged = Surroundings { judged: true, ..around.clone() };
+        assert_eq!(Shape::of(&options, &judged), Shape::Stamped);
+        let pattern = Options { pattern: Some(7), ..options };
+        assert_eq!(Shape::of(&pattern, &judged), Shape::Stamped);
+        // What is read back is compared with the pattern, also where data repeat.
+        let repeated = Surroundings { repeat_data: true, ..around };
+        assert_eq!(Shape::of(&pattern, &repeated), Shape::Pattern(7));
     }
 
     #[test]

@@ -104,9 +104,8 @@ pub fn run(
         notes: Vec::new(),
     };
     let observer = observer.unwrap_or_else(|| Arc::new(Nobody));
-    let repeat = surroundings.repeat_data;
     for &children in &options.children {
-        let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children, repeat));
+        let bench = Arc::new(Bench::new(&fs, folder, options, &observer, children, surroundings));
         let tests = plan::tests(options).into_iter().map(|test| bench.test(test, children));
         let tests = tests.collect::<Result<Vec<_>, _>>();
         let removed = if options.keep_files { Ok(()) } else { bench.remove_files(children) };
@@ -124,7 +123,7 @@ impl Bench {
         options: &Options,
         observer: &Arc<dyn Observer>,
         children: usize,
-        repeat_data: bool,
+        surroundings: &Surroundings,
     ) -> Bench {
         let records = options.records();
         let file = |child| {
@@ -137,8 +136,8 @@ impl Bench {
         };
         let data = |child| {
             let data = FileData::new(child, records, options.record_bytes, options.verify);
-            let data = data.shaped(Shape::of(options));
-            Mutex::new(if repeat_data { data.repeating() } else { data })
+            let data = data.shaped(Shape::of(options, surroundings));
+            Mutex::new(if surroundings.repeat_data { data.repeating() } else { data })
         };
         let random = plan::tests(options)
             .iter()

@@ -24,6 +24,9 @@ pub struct Surroundings {
     /// write they are from. For simulations whose data nobody looks at: no model's time depends
     /// on what is written, and making the bytes is half of what such a run costs. Not with -+d.
     pub repeat_data: bool,
+    /// Every sector that is written says which write it is from, whatever -V, -+w, -+y and -+C ask
+    /// for: somebody reads it back after a power cut.
+    pub judged: bool,
 }
 
 /// Everything that a command line gave.

@@ -1,12 +1,13 @@
 //! What the children do, in virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 use steadfast_bench::iozone::{
-    Action, Call, Observer, Options, Results, RunError, Surroundings, Test, TestResult, report, run,
+    Action, Call, Observer, Options, Results, RunError, Surroundings, Test, TestResult, matrix,
+    report, run,
 };
 use steadfast_block::pattern;
 use steadfast_runtime::{Mutex, Nanos, Sim};
@@ -176,6 +177,8 @@ struct AccountState {
     /// Of each file: offset -> tag, as the calls say.
     contents: BTreeMap<String, BTreeMap<u64, u64>>,
     running: BTreeMap<String, Nanos>,
+    /// Of all writes: no two have the same.
+    tags: BTreeSet<u64>,
     durable: u32,
     undurable: u32,
     syncs: u32,
@@ -185,6 +188,9 @@ struct AccountState {
 
 impl Observer for Account {
     fn started(&self, call: &Call<'_>) {
+        if let Action::Write { tag, .. } = call.action {
+            assert!(self.0.lock().tags.insert(tag), "{tag:#x} twice: {call:?}");
+        }
         let before = self.0.lock().running.insert(call.file.into(), call.started);
         assert_eq!(before, None, "one call at a time for each file");
     }
@@ -237,12 +243,17 @@ fn the_observer_knows_every_byte_and_promise() {
     assert_eq!(state.undurable, 16);
     assert!(state.durable > 60 && state.syncs >= 24, "{} {}", state.durable, state.syncs);
     assert_eq!(state.removed, 0);
+    holds_what_was_told(&state, &fs);
+}
+
+/// Whether every sector of every file is from the write that the observer was told of.
+fn holds_what_was_told(state: &AccountState, fs: &Arc<MemoryFs>) {
     for (file, contents) in &state.contents {
-        let attr = path::resolve(&*fs, file.as_bytes(), true).unwrap();
+        let attr = path::resolve(&**fs, file.as_bytes(), true).unwrap();
         assert_eq!(contents.len() as u64 * 512, attr.size);
         let fh = fs.open(attr.ino, OpenFlags::READ).unwrap();
         let data = Sim::new(1).run({
-            let fs = Arc::clone(&fs);
+            let fs = Arc::clone(fs);
             move || fs.read(fh, 0, 1 << 20).unwrap()
         });
         for (i, sector) in data.unwrap().chunks(512).enumerate() {
@@ -251,6 +262,45 @@ fn the_observer_knows_every_byte_and_promise() {
             assert_eq!((stamp.position, Some(&stamp.tag)), (at, contents.get(&at)));
         }
     }
+}
+
+/// As [`account`], of single and auto mode; the data is to be judged.
+fn account_of_matrix(line: &str) -> (Arc<Account>, Arc<MemoryFs>) {
+    let account = Arc::new(Account::default());
+    let memory = MemoryFs::new(millis(1, 2, 3));
+    let (a, f, o) = (Arc::clone(&account), Arc::clone(&memory), options(line));
+    let run = move || {
+        let judged = Surroundings { judged: true, ..Surroundings::default() };
+        let fs: Arc<dyn FileSystem> = f;
+        let told = (&matrix::NoPlace as &dyn matrix::Place, &*a as &dyn Observer);
+        matrix::run_observed(&fs, "", &o, &judged, told, &mut matrix::Nobody).unwrap();
+    };
+    Sim::new(1).run(run).unwrap();
+    (account, memory)
+}
+
+#[test]
+fn the_observer_knows_every_byte_and_promise_of_auto_mode() {
+    // Seven tests write: 0 and 6 twice, 2, 4 and, with -E, 9 twice.
+    let tests = "-i 0 -i 1 -i 2 -i 4 -i 6 -E -i 9";
+    let (account, fs) = account_of_matrix(&format!("-s 256k -s 512k -r 64k -w -+w 40 -e {tests}"));
+    let state = account.0.lock();
+    assert!(state.running.is_empty());
+    // -e: behind each test, reading ones too.
+    assert_eq!((state.durable, state.undurable, state.syncs), (0, 8 * (4 + 8), 2 * 11));
+    holds_what_was_told(&state, &fs);
+
+    let (account, fs) = account_of_matrix(&format!("-s 512k -r 64k -w -o -V 85 {tests}"));
+    let state = account.0.lock();
+    // Through stdio without O_SYNC; behind the time of each test that writes there is an fsync.
+    assert_eq!((state.durable, state.undurable, state.syncs), (6 * 8, 2 * 8, 8));
+    holds_what_was_told(&state, &fs);
+}
+
+#[test]
+fn the_removal_of_each_cell_is_reported() {
+    let (account, _) = account_of_matrix("-s 256k -s 512k -r 64k -r 128k -i 0");
+    assert_eq!(account.0.lock().removed, 4);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use steadfast_runtime::now;
 use steadfast_vfs::{FileSystem, FsError, path};
 
 use super::column::Column;
@@ -9,15 +10,27 @@ use super::place::Place;
 use super::results::{Cell, Measure, RunOf};
 use crate::iozone::data::{FileData, Shape};
 use crate::iozone::engine::RunError;
+use crate::iozone::observer::{Action, Call, Observer};
 use crate::iozone::options::{Matrix, Options};
 use crate::iozone::random;
+use crate::iozone::results::Surroundings;
+
+/// Who has a part in a run beside the file system.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub place: &'a dyn Place,
+    pub observer: &'a dyn Observer,
+    pub surroundings: &'a Surroundings,
+    /// Of the cell: all cells have one file, and no two writes of a run the same tag.
+    pub number: usize,
+}
 
 /// What all tests of a cell share.
 pub(super) struct Runner<'a> {
     pub(super) fs: &'a Arc<dyn FileSystem>,
     pub(super) options: Options,
     pub(super) matrix: &'a Matrix,
-    pub(super) place: &'a dyn Place,
+    pub(super) around: Around<'a>,
     /// Path from the root.
     pub(super) file: String,
     pub(super) data: FileData,
@@ -31,7 +44,7 @@ impl<'a> Runner<'a> {
         folder: &str,
         options: &Options,
         matrix: &'a Matrix,
-        place: &'a dyn Place,
+        around: Around<'a>,
         (file_bytes, record_bytes): (u64, u64),
     ) -> Runner<'a> {
         let options = Options { file_bytes, record_bytes, ..options.clone() };
@@ -41,20 +54,24 @@ impl<'a> Runner<'a> {
             false => format!("{}/{}", folder.trim_end_matches('/'), options.base),
         };
         let random = Column::of(&options, matrix).iter().any(|(c, runs)| c.number() == 2 && *runs);
-        let data = FileData::new(0, records, record_bytes, options.verify);
+        // What is written again and again is the same in all cells.
+        let number = if around.surroundings.repeat_data { 0 } else { around.number };
+        let data = FileData::new(number, records, record_bytes, options.verify);
+        let data = data.shaped(Shape::of(&options, around.surroundings));
         Runner {
             fs,
             matrix,
-            place,
+            around,
             file,
-            data: data.shaped(Shape::of(&options)),
+            data: if around.surroundings.repeat_data { data.repeating() } else { data },
             shuffled: if random { random::shuffled(records) } else { Vec::new() },
             options,
         }
     }
 
     /// Runs the cell as often as it is to be repeated.
-    pub(super) fn run(mut self, memory: Option<u64>) -> Result<Cell, RunError> {
+    pub(super) fn run(mut self) -> Result<Cell, RunError> {
+        let memory = self.around.surroundings.memory_bytes;
         let mut measures: Vec<Measure> = Vec::new();
         for _ in 0..self.matrix.repeat {
             let ran = self.once();
@@ -94,11 +111,30 @@ impl<'a> Runner<'a> {
     }
 
     fn remove(&self) -> Result<(), RunError> {
-        let found = path::parent_and_name(&**self.fs, self.file.as_bytes());
-        match found.and_then(|(dir, name)| self.fs.unlink(dir, name)) {
+        let found = path::parent_and_name(&**self.fs, self.file.as_bytes())
+            .and_then(|(dir, name)| self.fs.lookup(dir, name).map(|_| (dir, name)));
+        let removed = found
+            .and_then(|(dir, name)| self.told(Action::Remove, false, || self.fs.unlink(dir, name)));
+        match removed {
             Ok(()) | Err(FsError::NotFound) => Ok(()),
             Err(e) => Err(self.failed("removing the file".into(), Some(e))),
         }
+    }
+
+    /// Makes a call that changes the file, and tells the observer of it; `durable`: its return
+    /// promises that the change is.
+    pub(super) fn told<T, E>(
+        &self,
+        action: Action,
+        durable: bool,
+        call: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let observer = self.around.observer;
+        let told = Call { child: 0, file: &self.file, action, started: now() };
+        observer.started(&told);
+        let done = call()?;
+        observer.finished(&told, now(), durable);
+        Ok(done)
     }
 
     pub(super) fn failed(&self, doing: String, source: Option<FsError>) -> RunError {

@@ -89,6 +89,39 @@ impl Column {
         &SHOWN[self as usize]
     }
 
+    /// Every column.
+    pub fn all() -> impl Iterator<Item = Column> {
+        SHOWN.iter().map(|shown| shown.column)
+    }
+
+    /// Its name in words: "random read".
+    pub fn name(self) -> &'static str {
+        use Column::*;
+        match self {
+            Write => "write",
+            Rewrite => "rewrite",
+            Read => "read",
+            Reread => "reread",
+            RandomRead => "random read",
+            RandomWrite => "random write",
+            BackwardRead => "backward read",
+            RecordRewrite => "record rewrite",
+            StrideRead => "stride read",
+            Fwrite => "fwrite",
+            Frewrite => "frewrite",
+            Fread => "fread",
+            Freread => "freread",
+            Pwrite => "pwrite",
+            Repwrite => "repwrite",
+            Pread => "pread",
+            Repread => "repread",
+            Pwritev => "pwritev",
+            Repwritev => "repwritev",
+            Preadv => "preadv",
+            Repreadv => "repreadv",
+        }
+    }
+
     /// The number that -i selects it with.
     pub fn number(self) -> u8 {
         self.shown().number
@@ -197,6 +230,8 @@ mod tests {
         for (i, shown) in SHOWN.iter().enumerate() {
             assert_eq!(shown.column as usize, i);
             assert_eq!((shown.top.len(), shown.name.len()), (shown.width, shown.width), "{i}");
+            let json = serde_json::to_value(shown.column).unwrap();
+            assert_eq!(json.as_str().unwrap().replace('_', " "), shown.column.name());
         }
     }
 }

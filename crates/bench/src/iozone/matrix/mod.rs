@@ -29,6 +29,7 @@ pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
 pub use table::{end, head, row, text};
 
 use super::engine::RunError;
+use super::observer::{self, Observer};
 use super::options::{Matrix, Options};
 use super::results::{Surroundings, VERSION};
 
@@ -60,6 +61,22 @@ pub fn run(
     place: &dyn Place,
     cells: &mut dyn Cells,
 ) -> Result<MatrixResults, RunError> {
+    run_observed(fs, folder, options, surroundings, (place, &observer::Nobody), cells)
+}
+
+/// As [`run()`], with somebody who is told of every change and every promise. With several calls
+/// under way (-H, -k) he is told of none of theirs.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_observed(
+    fs: &Arc<dyn FileSystem>,
+    folder: &str,
+    options: &Options,
+    surroundings: &Surroundings,
+    (place, observer): (&dyn Place, &dyn Observer),
+    cells: &mut dyn Cells,
+) -> Result<MatrixResults, RunError> {
     let matrix = options.matrix.clone().unwrap_or_default();
     let mut results = MatrixResults {
         version: VERSION,
@@ -70,13 +87,16 @@ pub fn run(
         cells: Vec::new(),
         notes: Vec::new(),
     };
-    for (file, record) in matrix.cells(options.file_bytes, options.record_bytes) {
+    let cells_of = matrix.cells(options.file_bytes, options.record_bytes);
+    for (number, (file, record)) in cells_of.into_iter().enumerate() {
         let known = cells.known(file, record);
         let is_known = known.is_some();
         let cell = match known {
             Some(cell) => cell,
-            None => cell::Runner::new(fs, folder, options, &matrix, place, (file, record))
-                .run(surroundings.memory_bytes)?,
+            None => {
+                let around = cell::Around { place, observer, surroundings, number };
+                cell::Runner::new(fs, folder, options, &matrix, around, (file, record)).run()?
+            }
         };
         cells.done(&cell, is_known);
         results.cells.push(cell);

@@ -18,6 +18,7 @@ use super::results::{LatencyLine, RunOf};
 use crate::iozone::child::{MODE, SYSCALL, Stride};
 use crate::iozone::engine::RunError;
 use crate::iozone::latency::{Latencies, Operation};
+use crate::iozone::observer::Action;
 use crate::iozone::options::{Depth, Mapped};
 use crate::iozone::plan::{Opening, Order, Role};
 use crate::operations::cpu_used;
@@ -98,7 +99,7 @@ impl Runner<'_> {
             // fflush(3) of a stream that is read does nothing.
             let syncs = !role.stdio || role.writes;
             if fsync && syncs {
-                let took = self.timed("fsync", || self.fs.fsync(fh, false))?;
+                let took = self.synced(fh)?;
                 kept.latencies.record(Operation::Fsync, took);
             }
             if close {
@@ -108,7 +109,7 @@ impl Runner<'_> {
             let elapsed = now().since(start).saturating_sub(kept.untimed);
             if !close {
                 if syncs && !fsync && role.writes {
-                    self.timed("fsync", || self.fs.fsync(fh, false))?;
+                    self.synced(fh)?;
                 }
                 self.timed("closing", || self.fs.release(fh))?;
             }
@@ -124,6 +125,14 @@ impl Runner<'_> {
         // The first error is the one that is told.
         let _ = self.fs.release(fh);
         Err(e)
+    }
+
+    /// fsync(2), and who is told that all that was written is durable.
+    fn synced(&self, fh: Fh) -> Result<Duration, RunError> {
+        let started = now();
+        let took = self.timed("fsync", || self.fs.fsync(fh, false))?;
+        self.around.observer.synced(Some(&self.file), started, now());
+        Ok(took)
     }
 
     fn timed(
@@ -204,12 +213,12 @@ impl Runner<'_> {
         if !self.matrix.drop_caches || !column.reads() {
             return Ok(None);
         }
-        let how = self.place.drop_caches(&self.file);
+        let how = self.around.place.drop_caches(&self.file);
         how.map(Some).map_err(|e| self.failed(format!("--drop-caches: {e}"), None))
     }
 
     fn lock(&self, writes: bool) -> Result<Box<dyn Send>, RunError> {
-        let lock = self.place.lock(&self.file, writes);
+        let lock = self.around.place.lock(&self.file, writes);
         lock.map_err(|e| self.failed(format!("-W: {e}"), None))
     }
 
@@ -218,7 +227,7 @@ impl Runner<'_> {
             return Ok(None);
         }
         let len = self.options.records() * self.options.record_bytes;
-        let mapped = self.place.map(&self.file, len, role.writes);
+        let mapped = self.around.place.map(&self.file, len, role.writes);
         mapped.map(Some).map_err(|e| self.failed(format!("-B: {e}"), None))
     }
 
@@ -247,17 +256,18 @@ impl Runner<'_> {
         let fs = self.fs;
         let opened = match found {
             Some(attr) => {
+                let truncates = OpenFlags::WRITE | OpenFlags::TRUNCATE;
+                let empty = || fs.open(attr.ino, truncates).and_then(|fh| fs.release(fh));
                 let emptied = match role.opening {
-                    Opening::Empty => fs
-                        .open(attr.ino, OpenFlags::WRITE | OpenFlags::TRUNCATE)
-                        .and_then(|fh| fs.release(fh)),
+                    Opening::Empty => self.told(Action::Truncate, false, empty),
                     _ => Ok(()),
                 };
                 emptied.and_then(|()| fs.open(attr.ino, flags))
             }
             None => path::parent_and_name(&**fs, self.file.as_bytes()).and_then(|(dir, name)| {
                 let node = NewNode { mode: MODE, ..NewNode::default() };
-                fs.create(dir, name, node, flags).map(|(_, fh)| fh)
+                let create = || fs.create(dir, name, node, flags).map(|(_, fh)| fh);
+                self.told(Action::Truncate, false, create)
             }),
         };
         if role.opening == Opening::Empty || found.is_none() {
@@ -274,6 +284,7 @@ impl Runner<'_> {
         mapping: &mut Option<Box<dyn Mapping>>,
         kept: &mut Kept,
     ) -> Result<(), RunError> {
+        let durable = self.flags(role).intersects(OpenFlags::SYNC | OpenFlags::DSYNC);
         for (i, step) in steps.iter().enumerate() {
             let before = now();
             sleep(step.compute);
@@ -286,9 +297,16 @@ impl Runner<'_> {
             let mapped = mapping.as_mut().filter(|_| !(self.matrix.mapped_mixed && i % 2 == 1));
             let read = match (data, mapped) {
                 (Some((tag, data)), mapped) => {
+                    let Step { offset, len, .. } = *step;
+                    let action = Action::Write { offset, len, tag };
                     match mapped {
-                        Some(mapping) => self.store(&mut **mapping, *step, &data)?,
-                        None => self.write(fh, *step, data)?,
+                        Some(mapping) => {
+                            let durable = self.matrix.mapped == Some(Mapped::Sync);
+                            self.told(action, durable, || {
+                                self.store(&mut **mapping, *step, &data)
+                            })?;
+                        }
+                        None => self.told(action, durable, || self.write(fh, *step, data))?,
                     }
                     self.data.wrote(tag, step.offset, step.len);
                     None

@@ -49,8 +49,7 @@ One file at a time
 Many children
   -t N        N children; repeat for several runs
   -l N -u N   from N children up to N
-  -F F1 F2 .. one file for each child; after -t
-  -f FILE     the files are FILE.DUMMY.0, .1 .. (iozone.DUMMY.0, .1 ..)
+  -F F1 F2 .. one file for each child (iozone.DUMMY.0, .1 ..); after -t
   -x          no stonewall: all children count to their end
   -d N        N microseconds between the children's starts
   -+p N       N per cent of the children read in test 8 (every other one)

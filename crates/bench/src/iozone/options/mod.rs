@@ -40,7 +40,7 @@ pub struct Options {
     pub sweep: Option<(usize, usize)>,
     /// Tests selected with -i; `None` means all of IOzone's own.
     pub tests: Option<Vec<u8>>,
-    /// The files' names are this and ".DUMMY.N" (-f).
+    /// The file of single and auto mode (-f); with many children their files' names begin so.
     pub base: String,
     /// One name for each child (-F).
     pub files: Option<Vec<String>>,

@@ -399,12 +399,12 @@ impl Reader {
         if !self.children.is_empty() {
             self.options.children = self.children.clone();
         }
-        if let Some(base) = self.base.take() {
-            if self.options.files.is_some() {
-                let message = "invalid options: -f and -F are mutually exclusive";
-                return Err(UsageError::new(10, message));
-            }
-            self.options.base = base;
+        if self.base.is_some() {
+            let (status, message) = match self.options.files {
+                Some(_) => (10, "invalid options: -f and -F are mutually exclusive"),
+                None => (17, "You must use -F when using multiple threads or processes."),
+            };
+            return Err(UsageError::new(status, message));
         }
         let most = self.options.children.iter().copied().max().unwrap_or(1);
         if self.options.files.as_ref().is_some_and(|files| files.len() < most) {
@@ -470,7 +470,8 @@ mod tests {
         assert_eq!(of("-u 2").unwrap().sweep, Some((1, 2)));
         assert_eq!(of("-l 4").unwrap().children, [4]);
         assert_eq!(of("-t 1 -t 4").unwrap().children, [1, 4]);
-        assert_eq!(of("-t 1 -f dir/x").unwrap().file_of(0), "dir/x.DUMMY.0");
+        let named = of("-s 1m -t 1 -F dir/x").unwrap();
+        assert_eq!(named.file_of(0), "dir/x");
     }
 
     #[test]
@@ -492,6 +493,8 @@ mod tests {
             ("-t 3 -F a b", 13, "not enough"),
             ("-t 2 -F a a", 13, "given twice"),
             ("-t 2 -f x -F a b", 10, "mutually exclusive"),
+            ("-t 2 -f foo -s 1m", 17, "You must use -F when using multiple threads or processes."),
+            ("-l 1 -u 2 -f foo", 17, "You must use -F"),
             ("-t 1 -s 64m -r 32m", 23, "maximum record size"),
             ("-t 1 -s 64k -r 128k", 23, "larger than the file"),
             ("-t 1 -B", 255, "-B is for one file"),

@@ -185,6 +185,6 @@ fn surroundings() -> Surroundings {
             part(uname.machine())
         )),
         memory_bytes: Some(rustix::system::sysinfo().totalram),
-        repeat_data: false,
+        ..Surroundings::default()
     }
 }

@@ -15,6 +15,8 @@ mod kernel;
 mod load;
 mod loss;
 mod machine;
+mod matrix;
+mod measured;
 mod peers;
 mod place;
 mod power;
@@ -31,8 +33,10 @@ use std::sync::atomic::AtomicBool;
 pub use again::cut_again;
 pub use controls::Control;
 pub(crate) use each::measure_each;
+pub(crate) use measured::matrix_options;
 pub(crate) use place::parsed as operands;
 use steadfast_bench::iozone;
+use steadfast_bench::iozone::matrix::Column;
 
 use crate::LabError;
 use crate::results::Results;
@@ -234,8 +238,7 @@ impl Setting {
         if let Some(bytes) = self.memory_of(variant) {
             return bytes;
         }
-        let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
-        let data = files * iozone.file_bytes;
+        let data = measured::data_bytes(iozone);
         let share = self.scenario.machine_of(variant).page_cache_per_data;
         ((data as f64 * share) as u64).max(4 << 20)
     }
@@ -259,10 +262,29 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
 /// The names of all tests, of whatever workload.
 pub(crate) fn test_names() -> Vec<&'static str> {
     let reads = Place::ALL.map(Place::test);
-    benchmark::test_names().into_iter().chain(reads).collect()
+    let cells = Column::all().map(Column::name);
+    benchmark::test_names().into_iter().chain(reads).chain(cells).collect()
 }
 
-/// IOzone's options of a command line, with another size if there is one.
+/// What a command line of IOzone's runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Many children.
+    Throughput,
+    /// Single and auto mode: a matrix of sizes.
+    Matrix,
+}
+
+/// The mode of a command line; of one that is wrong, throughput mode.
+pub(crate) fn mode_of(line: &str) -> Mode {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    match iozone::parse(&words) {
+        Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => Mode::Matrix,
+        _ => Mode::Throughput,
+    }
+}
+
+/// IOzone's options of a command line of throughput mode, with another size if there is one.
 pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if let Some(text) = size {
@@ -271,7 +293,7 @@ pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::O
     }
     match iozone::parse(&words) {
         Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => {
-            Err("workload.iozone: a scenario runs throughput mode: give -t".into())
+            Err("workload.iozone: this is a matrix of sizes, not one size: give -t".into())
         }
         Ok(iozone::Parsed::Run(options)) => Ok(*options),
         Ok(_) => Err("workload.iozone asks for help instead of a run".into()),

@@ -24,13 +24,18 @@ mod read;
 mod read_copies;
 mod read_workload;
 mod scheduler;
+mod sentence;
 mod workload;
 mod wrong;
 
 pub(crate) use copies::is_file;
 pub use copies::{DdSpec, HdparmSpec};
 pub use machine::Machine;
-pub use workload::{FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload, WorkloadKind};
+pub(crate) use sentence::sized;
+pub use sentence::{Check, Medium, Sentence};
+pub use workload::{
+    Configuration, FilesSpec, Lines, Place, ReadUnderWriteSpec, Storm, Workload, WorkloadKind,
+};
 pub(crate) use wrong::did_you_mean;
 pub use wrong::{Wrong, WrongFile};
 
@@ -54,10 +59,11 @@ pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
 }
 
 /// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 3] = [
+const EMBEDDED: [(&str, &str); 4] = [
     ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
     ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
     ("ext3-data-modes", include_str!("../scenarios/ext3-data-modes.toml")),
+    ("emmc-transactional", include_str!("../scenarios/emmc-transactional.toml")),
 ];
 
 /// A scenario as written in its file, checked.
@@ -85,6 +91,10 @@ pub struct Scenario {
     pub variants: Vec<Variant>,
     /// Published figures.
     pub published: Vec<Published>,
+    /// What the source says that its medium is capable of.
+    pub medium: Option<Medium>,
+    /// Sentences of the source that are checked.
+    pub sentences: Vec<Sentence>,
     /// Drives that a disk of the source may have been.
     pub band: Option<Band>,
 }
@@ -129,6 +139,8 @@ pub struct Variant {
     pub name: String,
     /// For people.
     pub label: String,
+    /// Which of the benchmark's configurations it is run with; absent: there is one.
+    pub configuration: Option<String>,
     /// The device that holds the file system.
     pub disk: String,
     /// The device that holds the journal; absent: the journal is on `disk`.
@@ -253,6 +265,14 @@ impl Scenario {
     /// The first measured variant: what the others are compared with.
     pub fn baseline(&self) -> &str {
         self.variants.iter().find(|v| v.run.speed()).map_or("", |v| &v.name)
+    }
+
+    /// What a variant is compared with: the first measured one of its configuration.
+    pub fn baseline_of(&self, variant: &str) -> &str {
+        let configuration = |v: &Variant| v.configuration.clone();
+        let own = self.variants.iter().find(|v| v.name == variant).and_then(configuration);
+        let mut measured = self.variants.iter().filter(|v| v.run.speed());
+        measured.find(|v| v.configuration == own).map_or("", |v| &v.name)
     }
 
     /// The machine of a variant.

@@ -1,16 +1,16 @@
-//! The headline scenario at a small size, with two seeds: every ratio and every figure of the data
-//! loss stands in pinned.jsonl, a row a line. A change of a figure must be made on purpose:
+//! Scenarios at a small size, with two seeds: every ratio, every cell of a matrix and every figure
+//! of the data loss stands in pinned*.jsonl, a row a line. A change must be made on purpose:
 //! `STEADFAST_PIN=1 cargo test -p steadfast-lab --test pinned` writes the file anew.
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use steadfast_devices::model::ModelParams;
-use steadfast_lab::results::Run;
+use steadfast_lab::results::{Results, Run};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 
-/// The scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks of 3 GB.
+/// The headline scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks of 3 GB.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("nvram-journal").unwrap();
     scenario.workload.quick_size = Some("2m".into());
@@ -30,6 +30,7 @@ fn small() -> Scenario {
 fn rows(run: &Run) -> Vec<String> {
     let mut lines = Vec::new();
     let arrays = [
+        ("grid", serde_json::to_value(&run.grids).unwrap()),
         ("ratio", serde_json::to_value(&run.ratios).unwrap()),
         ("risk", serde_json::to_value(&run.risk).unwrap()),
         ("loss", serde_json::to_value(&run.loss).unwrap()),
@@ -56,25 +57,25 @@ fn rounded(value: &Value) -> Value {
         Value::Object(members) => {
             Value::Object(members.iter().map(|(k, v)| (k.clone(), rounded(v))).collect())
         }
+        Value::Array(all) => Value::Array(all.iter().map(rounded).collect()),
         other => other.clone(),
     }
 }
 
-fn figures() -> Vec<String> {
+fn results(scenario: &Scenario) -> Results {
     let options = RunOptions { cuts: Some(12), ..RunOptions::default() };
     let watch = Watch { progress: &|_, _| (), stop: &false.into() };
-    let results = run_seeds(&small(), &options, &[1, 2], &watch).unwrap();
+    let results = run_seeds(scenario, &options, &[1, 2], &watch).unwrap();
     assert!(!results.partial && results.runs.len() == 2);
     // Another seed is another run: the pin would not see it if nothing depended on the seed.
     assert_ne!(results.runs[0].risk, results.runs[1].risk);
-    assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
-    results.runs.iter().flat_map(rows).collect()
+    results
 }
 
-#[test]
-fn no_figure_changes_by_accident() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pinned.jsonl");
-    let found = figures();
+/// Compares with what is kept, or keeps it.
+fn pinned(file: &str, results: &Results) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let found: Vec<String> = results.runs.iter().flat_map(rows).collect();
     if std::env::var_os("STEADFAST_PIN").is_some() {
         std::fs::write(&path, found.join("\n") + "\n").unwrap();
         return;
@@ -94,4 +95,11 @@ fn no_figure_changes_by_accident() {
         found.len(),
         changed.join("\n")
     );
+}
+
+#[test]
+fn no_figure_changes_by_accident() {
+    let results = results(&small());
+    assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
+    pinned("pinned.jsonl", &results);
 }

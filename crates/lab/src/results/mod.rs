@@ -4,8 +4,10 @@
 //! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
+mod grids;
 mod reads;
 mod rows;
+mod sentences;
 pub mod statistics;
 mod stored;
 pub mod summary;
@@ -15,17 +17,19 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use grids::{GridCell, GridRow};
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
-    Clock, ControlRow, Figure, FilesRow, LossRow, Path, PeerRow, Point, Ratio, RiskRow, Row,
-    SteadyLoss, Took, VariantInfo, place,
+    Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, Path, PeerRow, Point, Ratio,
+    RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
 };
+pub use sentences::{SentenceRow, Verdict, checked};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::Distribution;
 pub use stored::{FullRatio, FullSize};
 pub use timings::TimingRow;
 
-use crate::scenario::Source;
+use crate::scenario::{Medium, Source};
 
 /// Version of the JSON layout.
 pub const VERSION: u32 = 3;
@@ -64,6 +68,15 @@ pub struct Results {
     /// Steadfast's command line that gives these results again, the scenario's file by its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<String>,
+    /// What the configurations of a benchmark run, if it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub configurations: Vec<ConfigurationInfo>,
+    /// What the source says that its medium is capable of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium: Option<Medium>,
+    /// What the source says in words, checked over all seeds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sentences: Vec<SentenceRow>,
     /// The variants compared.
     pub variants: Vec<VariantInfo>,
     /// What each seed brought, in the order of `seeds`.
@@ -76,7 +89,7 @@ pub struct Results {
 }
 
 /// What one seed brought.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// Seed of every random choice.
     pub seed: u64,
@@ -84,6 +97,9 @@ pub struct Run {
     pub took: Vec<Took>,
     /// One speed a test and variant.
     pub rows: Vec<Row>,
+    /// Speeds over a matrix of sizes: one row a test and variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grids: Vec<GridRow>,
     /// Speeds against the baseline's.
     pub ratios: Vec<Ratio>,
     /// How fast the workload of files was, a row a variant.
@@ -194,14 +210,14 @@ pub fn points(rows: &[Row], files: &[FilesRow], risk: &[RiskRow]) -> Vec<Point> 
         .collect()
 }
 
-/// Ratios of every variant that ran a test over `baseline`.
-pub fn ratios(rows: &[Row], baseline: &str) -> Vec<Ratio> {
+/// Ratios of every variant that ran a test over its baseline.
+pub fn ratios<'b>(rows: &[Row], baseline_of: impl Fn(&str) -> &'b str) -> Vec<Ratio> {
     let of =
         |test: &str, variant: &str| rows.iter().find(|r| r.test == test && r.variant == variant);
     rows.iter()
-        .filter(|r| r.variant != baseline)
         .filter_map(|r| {
-            let base = of(&r.test, baseline)?;
+            let baseline = baseline_of(&r.variant);
+            let base = of(&r.test, baseline).filter(|base| base.variant != r.variant)?;
             let ratio = r.kb_per_s / base.kb_per_s;
             let published_ratio =
                 r.published_kb_per_s.zip(base.published_kb_per_s).map(|(a, b)| a / b);
@@ -238,7 +254,7 @@ mod tests {
     #[test]
     fn ratios_compare_with_the_published_ones() {
         let rows = [row("a", 100.0, Some(10.0)), row("b", 220.0, Some(20.0)), row("c", 50.0, None)];
-        let r = ratios(&rows, "a");
+        let r = ratios(&rows, |_| "a");
         assert_eq!(r.len(), 2);
         assert_eq!((r[0].ratio, r[0].published_ratio), (2.2, Some(2.0)));
         assert!((r[0].difference_percent.unwrap() - 10.0).abs() < 1e-9);

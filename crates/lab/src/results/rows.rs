@@ -16,10 +16,26 @@ pub struct VariantInfo {
     pub devices: Vec<String>,
     /// Mount options.
     pub mount: String,
+    /// Of several configurations of the benchmark, the one that it is run with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     /// The kernel's file system that it is, in real time; `null`: Steadfast's own.
     pub kernel: Option<String>,
     /// Its devices lie about flushes, or its flushes are left out: it must break promises.
     pub control: bool,
+}
+
+/// A configuration of the benchmark.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigurationInfo {
+    /// Its name in the scenario.
+    pub name: String,
+    /// For people.
+    pub label: String,
+    /// IOzone's command line, as it was run.
+    pub command: String,
+    /// That of the runs that are cut.
+    pub risk_command: String,
 }
 
 /// How long a variant's benchmark took.

@@ -44,6 +44,9 @@ pub fn of(runs: &[Run]) -> Result<Value, serde_json::Error> {
 /// What is each run's own: words about single cuts, counts of single calls.
 const OF_ONE_RUN: [&str; 4] = ["findings", "distribution", "fsync_distribution", "queues"];
 
+/// Numbers that say where a figure belongs, and are none themselves.
+const PLACES: [&str; 2] = ["file_kb", "record_kb"];
+
 /// What several runs have in one place, as one.
 fn merge(values: &[&Value]) -> Value {
     let there: Vec<&Value> = values.iter().copied().filter(|v| !v.is_null()).collect();
@@ -85,7 +88,10 @@ fn object(values: &[&Value], members: &Map<String, Value>) -> Value {
             values.iter().filter_map(|v| serde_json::from_value((*v).clone()).ok()).collect();
         return serde_json::to_value(Spread::over(&spreads)).unwrap_or_default();
     }
-    let merged = members.keys().map(|name| {
+    let merged = members.iter().map(|(name, first)| {
+        if PLACES.contains(&name.as_str()) {
+            return (name.clone(), first.clone());
+        }
         let of_name: Vec<&Value> = values.iter().filter_map(|v| v.get(name)).collect();
         (name.clone(), merge(&of_name))
     });
@@ -97,8 +103,8 @@ fn rows(values: &[&Value]) -> Value {
     let all = values.iter().filter_map(|v| v.as_array()).flatten();
     let mut groups: Vec<(String, Vec<&Value>)> = Vec::new();
     for row in all {
-        let key = ["test", "variant", "path"].map(|name| row.get(name).and_then(Value::as_str));
-        let key = format!("{key:?}");
+        let words = ["test", "variant", "path"].map(|name| row.get(name).and_then(Value::as_str));
+        let key = format!("{words:?} {:?}", PLACES.map(|name| row.get(name)));
         match groups.iter_mut().find(|(k, _)| *k == key) {
             Some((_, group)) => group.push(row),
             None => groups.push((key, vec![row])),
@@ -131,6 +137,14 @@ mod tests {
         assert_eq!(damage, [&json!(2), &json!(800), &json!(2), &json!(600)]);
         assert_eq!((a.get("findings"), &a["none"]), (None, &Value::Null));
         assert_eq!(merged["rows"][1]["speed"]["median"], json!(5.0));
+        let cells =
+            |kb| json!([{ "file_kb": 64, "kb_per_s": kb }, { "file_kb": 128, "kb_per_s": 1 }]);
+        let merged_cells = merge(&[&cells(1.0), &cells(4.0)]);
+        assert_eq!(
+            (&merged_cells[0]["file_kb"], &merged_cells[1]["file_kb"]),
+            (&json!(64), &json!(128))
+        );
+        assert_eq!(merged_cells[0]["kb_per_s"]["median"], json!(2.5));
         let again = merge(&[&merged, &merged]);
         assert_eq!(again["rows"][0]["speed"]["max"], json!(3.0));
         assert_eq!(again["rows"][0]["speed"]["runs"], json!(4));

@@ -13,6 +13,7 @@ use steadfast_vfs::FileSystem;
 use super::load::{Cuttable, Load, Outcome};
 use super::loss::{self, Recording};
 use super::machine::Modelled;
+use super::measured::{self, Measured, data_bytes};
 use super::{Part, Report, Setting, iozone_options, power};
 use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{RunKind, Scenario, Variant};
@@ -41,9 +42,9 @@ impl Throughput {
                 *device = device.scaled(speed.file_bytes, whole);
             }
         }
-        files_fit(measured, &speed, RunKind::speed)?;
+        files_fit(measured, &measured.variants, &speed, RunKind::speed)?;
         let risk = Box::new(iozone_options(line, Some(risk))?);
-        files_fit(scenario, &risk, RunKind::risk)?;
+        files_fit(scenario, &scenario.variants, &risk, RunKind::risk)?;
         Ok(Throughput { speed: Box::new(speed), risk })
     }
 }
@@ -91,22 +92,22 @@ impl Load for Throughput {
     }
 }
 
-/// Whether the files of a benchmark have room on the disk of each variant that takes part.
-fn files_fit(
+/// Whether the files of a benchmark have room on the disk of each of these variants that takes
+/// part.
+pub(super) fn files_fit(
     scenario: &Scenario,
+    variants: &[Variant],
     iozone: &iozone::Options,
     takes_part: fn(RunKind) -> bool,
 ) -> Result<(), String> {
-    let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
-    let bytes = files.saturating_mul(iozone.file_bytes);
-    for v in scenario.variants.iter().filter(|v| takes_part(v.run)) {
+    let bytes = data_bytes(iozone);
+    for v in variants.iter().filter(|v| takes_part(v.run)) {
         // OK to index: the scenario's check found every device described.
         let disk = &scenario.devices[&v.disk];
         if bytes >= disk.bytes() {
             return Err(format!(
-                "'{}': {files} files of {} bytes do not fit on device '{}' of {} bytes",
+                "'{}': files of {bytes} bytes together do not fit on device '{}' of {} bytes",
                 v.name,
-                iozone.file_bytes,
                 v.disk,
                 disk.bytes()
             ));
@@ -116,7 +117,7 @@ fn files_fit(
 }
 
 /// Runs it and turns the results into rows.
-fn run(
+pub(super) fn run(
     setting: &Setting,
     iozone: &iozone::Options,
     variant: &Variant,
@@ -133,22 +134,16 @@ fn run(
     };
     let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine_of(variant).cpus);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
-    let (results, virtual_seconds, recorded) = ran.map_err(|e| e.to_string())??;
+    let (ran, virtual_seconds, recorded) = ran.map_err(|e| e.to_string())??;
     let loss = recorded.map(|recorded| {
-        let files = iozone.children.iter().max().copied().unwrap_or(1) as u64;
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
-        loss::cut(setting, variant, machine(), recorded, files * iozone.file_bytes, &rest)
+        loss::cut(setting, variant, machine(), recorded, data_bytes(iozone), &rest)
     });
-    let rows = results
-        .runs
-        .iter()
-        .flat_map(|r| &r.tests)
-        .filter_map(|t| row(&setting.scenario, variant, t))
-        .collect();
     Ok(Outcome {
-        rows,
+        rows: ran.rows(&setting.scenario, variant),
+        grids: ran.grids(variant),
         virtual_seconds: Some(virtual_seconds),
-        notes: results.notes,
+        notes: ran.notes(),
         loss,
         ..Outcome::default()
     })
@@ -161,7 +156,7 @@ fn simulated(
     iozone: &iozone::Options,
     record: bool,
     report: Report,
-) -> Result<(iozone::Results, f64, Option<Recorded>), String> {
+) -> Result<(Measured, f64, Option<Recorded>), String> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let (log, wrapped) = match record {
         true => {
@@ -183,15 +178,15 @@ fn simulated(
     let surroundings = Surroundings {
         memory_bytes: Some(machine.memory),
         repeat_data: !record,
+        judged: record,
         ..Surroundings::default()
     };
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    let results = iozone::run(shared, "", iozone, &surroundings, Some(observer))
-        .map_err(|e| e.to_string())?;
+    let ran = measured::iozone(shared, iozone, &surroundings, Some(observer))?;
     let virtual_seconds = (now() - began).as_secs_f64();
     let recorded = recording.map(Recording::end).transpose()?;
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
-    Ok((results, virtual_seconds, recorded))
+    Ok((ran, virtual_seconds, recorded))
 }
 
 /// Counts finished tests and writes, for the progress.
@@ -203,10 +198,7 @@ struct Counter {
 
 impl Counter {
     fn new(iozone: &iozone::Options, report: Report) -> Self {
-        let children = iozone.children.iter().sum::<usize>().max(1) as u64;
-        // Most tests write every record; how far it is need not be exact.
-        let expected = (children * iozone.records() * 5) as f64;
-        Counter { writes: AtomicU64::new(0), expected, report }
+        Counter { writes: AtomicU64::new(0), expected: measured::writes_expected(iozone), report }
     }
 }
 
@@ -295,9 +287,10 @@ mod tests {
                 let report: Report = Arc::new(|_| {});
                 let run = move || {
                     let ran = simulated(&machine, &iozone, record, report);
-                    ran.map(|(results, seconds, _)| (results, seconds))
+                    ran.map(|(ran, seconds, _)| (ran, seconds))
                 };
-                let (results, seconds) = Sim::new(3).run(run).unwrap().unwrap();
+                let (ran, seconds) = Sim::new(3).run(run).unwrap().unwrap();
+                let Measured::Throughput(results) = ran else { panic!("it is throughput mode") };
                 (serde_json::to_string(&results.runs).unwrap(), seconds)
             };
             assert_eq!(ran(true), ran(false), "{}", variant.name);

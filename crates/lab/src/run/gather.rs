@@ -7,8 +7,8 @@ use super::jobs::Job;
 use super::peers::Peers;
 use super::{Outcome, Setting};
 use crate::results::{
-    Clock, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took, VERSION, VariantInfo,
-    place, points, ratios,
+    Clock, ConfigurationInfo, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took,
+    VERSION, VariantInfo, checked, place, points, ratios,
 };
 use crate::scenario::{RunKind, Scenario, Variant};
 
@@ -59,6 +59,7 @@ pub(super) fn results(
     notes.extend(first.control_notes(&runs));
     notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
     notes.extend(cacheless_note(&runs));
+    notes.extend(matrix_note(&runs));
     let was_cut = runs.iter().any(|run| !run.risk.is_empty());
     Some(Results {
         format: "steadfast-lab".into(),
@@ -75,6 +76,9 @@ pub(super) fn results(
         command: first.loads.iter().filter_map(|l| l.command()).collect::<Vec<_>>().join("; "),
         risk_command: first.loads.iter().find_map(|l| l.risk_command()).filter(|_| was_cut),
         again: Some(first.again(settings)),
+        configurations: first.configurations(),
+        medium: first.scenario.medium,
+        sentences: checked(&first.scenario, &runs),
         variants: first.variants(),
         runs,
         peers: peers.rows,
@@ -92,19 +96,7 @@ struct Gathered {
 
 impl Gathered {
     fn new(seed: u64) -> Self {
-        let run = Run {
-            seed,
-            took: Vec::new(),
-            rows: Vec::new(),
-            ratios: Vec::new(),
-            files: Vec::new(),
-            risk: Vec::new(),
-            loss: Vec::new(),
-            speed_and_exposure: Vec::new(),
-            reads: Vec::new(),
-            queues: Vec::new(),
-            timings: Vec::new(),
-        };
+        let run = Run { seed, ..Run::default() };
         Gathered { run, notes: Vec::new(), left_out: BTreeMap::new() }
     }
 
@@ -114,6 +106,7 @@ impl Gathered {
         run.took
             .extend(outcome.virtual_seconds.map(|s| Took { variant: name(), virtual_seconds: s }));
         run.rows.extend(outcome.rows);
+        run.grids.extend(outcome.grids);
         run.loss.extend(outcome.loss);
         run.files.extend(outcome.files);
         run.reads.extend(outcome.reads);
@@ -129,7 +122,7 @@ impl Gathered {
     /// The run with what follows from its rows, and its notes.
     fn end(mut self, setting: &Setting) -> (Run, Vec<Note>) {
         let run = &mut self.run;
-        run.ratios = ratios(&run.rows, setting.scenario.baseline());
+        run.ratios = ratios(&run.rows, |variant| setting.scenario.baseline_of(variant));
         place(&mut run.files);
         run.speed_and_exposure = points(&run.rows, &run.files, &run.risk);
         if run.files.iter().any(|f| f.clock == Clock::Wall) {
@@ -169,11 +162,24 @@ impl Setting {
             label: v.label.clone(),
             devices: self.device_names(v),
             mount: v.mount.clone(),
+            configuration: v.configuration.clone(),
             kernel: v.kernel.clone(),
             control: self.scenario.lies(v),
         };
         let takes_part = |v: &&Variant| v.run != RunKind::Peer || self.options.peers;
         self.scenario.variants.iter().filter(takes_part).map(info).collect()
+    }
+
+    /// What the configurations run.
+    fn configurations(&self) -> Vec<ConfigurationInfo> {
+        let all = self.scenario.workload.configurations.iter();
+        all.map(|(name, c)| ConfigurationInfo {
+            name: name.clone(),
+            label: c.label.clone(),
+            command: if self.options.full { c.iozone.clone() } else { c.quick_iozone.clone() },
+            risk_command: c.risk_iozone.clone(),
+        })
+        .collect()
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {
@@ -246,6 +252,16 @@ fn blind_notes(r: &RiskRow) -> Vec<Note> {
         )))
     };
     named.into_iter().filter_map(blind).collect()
+}
+
+/// Says what stands in the tables for a matrix.
+fn matrix_note(runs: &[Run]) -> Option<Note> {
+    runs.iter().any(|run| !run.grids.is_empty()).then(|| {
+        Note::remark(
+            "A test's speed is the geometric mean over the cells of its matrix; --json has every \
+             cell. Cells in which only the page cache was measured are marked there.",
+        )
+    })
 }
 
 /// Says which variants' zeros cannot show a missing flush.

@@ -11,10 +11,11 @@ use steadfast_crash::risk::FilesWorkload;
 use super::benchmark::Throughput;
 use super::copies::Copies;
 use super::files::Files;
+use super::matrix::Matrices;
 use super::reads::Reads;
 use super::timings::Timings;
 use super::{Part, Report, Setting};
-use crate::results::{FilesRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow};
+use crate::results::{FilesRow, GridRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow};
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 
 /// A workload of a scenario, ready to be run on its variants.
@@ -73,6 +74,8 @@ pub(super) struct Cuttable {
 pub(super) struct Outcome {
     /// Speeds, a row a test.
     pub rows: Vec<Row>,
+    /// Speeds over a matrix of sizes, a row a test.
+    pub grids: Vec<GridRow>,
     /// How long the measurement took.
     pub virtual_seconds: Option<f64>,
     /// Speeds under the workload of files.
@@ -114,6 +117,7 @@ pub(super) fn loads(
             }
             WorkloadKind::Dd(copies) => Box::new(Copies(copies.to_vec())),
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
+            WorkloadKind::Matrix => Box::new(Matrices::new(scenario, options.full)?),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });
     }

@@ -17,8 +17,9 @@ use steadfast_devices::filter::record::RecordLog;
 use steadfast_peers::KernelFs;
 use steadfast_vfs::FileSystem;
 
+use super::measured::{self, Measured, matrix_options};
 use super::real::{Used, failed, load, ours, peer};
-use super::{Setting, Watch, benchmark, iozone_options};
+use super::{Setting, Watch, iozone_options};
 use crate::LabError;
 use crate::results::{Note, Path, PeerRow, Row, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
@@ -60,8 +61,8 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
         return Ok(Peers::default());
     }
     let scenario = scaled(&setting.scenario);
-    let iozone = workload(&setting.scenario)?;
     let sides = sides(&scenario);
+    let lines = sides.iter().map(|v| workload(&scenario, v)).collect::<Result<Vec<_>, _>>()?;
     let before = load();
     let runs = scenario.workload.speed_runs as usize;
     let mut rows: BTreeMap<(usize, usize), Vec<Row>> = BTreeMap::new();
@@ -74,15 +75,17 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
             let v = sides[side];
             let share = (turn * sides.len() + i) as f64 / (runs * sides.len()) as f64;
             (watch.progress)(share, &format!("{}: {} in real time", v.name, path_of(v).name()));
-            let ran = one(setting, &scenario, &iozone, v).map_err(failed(v))?;
+            let ran = one(setting, &scenario, &lines[side], v).map_err(failed(v))?;
             rows.insert((side, turn), ran);
         }
     }
+    let mut commands: Vec<&str> = lines.iter().map(|o| o.command_line.as_str()).collect();
+    commands.dedup();
     let note = format!(
         "Peers: {runs} runs of each by turns, in real time, all mounted: `{}` with a rest of \
          {SETTLE_MS} ms after each test, on disks of 1/{} of their capacity. The machine's load \
          (tasks that wanted to run, over a minute) was {before} before and {} after.",
-        iozone.command_line,
+        commands.join("` and `"),
         scenario.workload.peers_scale,
         load()
     );
@@ -99,8 +102,12 @@ fn scaled(scenario: &Scenario) -> Scenario {
 }
 
 /// The benchmark at the size of the peers.
-fn workload(scenario: &Scenario) -> Result<iozone::Options, LabError> {
+fn workload(scenario: &Scenario, variant: &Variant) -> Result<iozone::Options, LabError> {
     let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+    if let Some(lines) = scenario.workload.lines_of(variant) {
+        let line = lines.peers.ok_or_else(|| wrong("there is no `peers_iozone`".into()))?;
+        return matrix_options(line).map_err(wrong);
+    }
     let line = scenario.workload.iozone.as_deref().unwrap_or_default();
     let size = scenario.workload.peers_size.as_deref();
     let mut options = iozone_options(line, size).map_err(wrong)?;
@@ -112,7 +119,10 @@ fn workload(scenario: &Scenario) -> Result<iozone::Options, LabError> {
 fn sides(scenario: &Scenario) -> Vec<&Variant> {
     let variants = || scenario.variants.iter();
     let same = |a: &Variant, b: &Variant| {
-        (&a.disk, &a.journal, &a.mount) == (&b.disk, &b.journal, &b.mount)
+        let of = |v: &Variant| {
+            (v.disk.clone(), v.journal.clone(), v.mount.clone(), v.configuration.clone())
+        };
+        of(a) == of(b)
     };
     let kernels: Vec<&Variant> = variants().filter(|v| v.run == RunKind::Peer).collect();
     let ours = variants().filter(|v| v.run.speed() && kernels.iter().any(|k| same(k, v)));
@@ -139,14 +149,13 @@ fn one(
         }
     }
     let found = run.found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let tests = found.iter().flat_map(|results| &results.runs).flat_map(|r| &r.tests);
-    Ok(tests.filter_map(|t| benchmark::row(scenario, variant, t)).collect())
+    Ok(found.map_or_else(Vec::new, |ran| ran.rows(scenario, variant)))
 }
 
 /// The benchmark as a workload that keeps what it has measured. Nothing is cut.
 struct Benchmark {
     iozone: iozone::Options,
-    found: Mutex<Option<iozone::Results>>,
+    found: Mutex<Option<Measured>>,
 }
 
 impl Workload for Benchmark {
@@ -159,8 +168,7 @@ impl Workload for Benchmark {
         // Nothing of it is cut: what the devices are asked need not be kept.
         log.pause(true);
         let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
-        let results = iozone::run(Arc::clone(fs), "", &self.iozone, &surroundings, None)
-            .map_err(|e| e.to_string())?;
+        let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default() })
     }

@@ -15,7 +15,7 @@ use steadfast_vfs::FileSystem;
 
 use super::controls::cut_with_controls;
 use super::machine::Modelled;
-use super::{Report, Setting};
+use super::{Report, Setting, measured};
 use crate::results::{Clock, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
@@ -77,8 +77,8 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     let fs = machine.mount(&recorded)?;
     let account = Arc::new(Account::new(Ledger::new(&log)));
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-    iozone::run(shared, "", iozone, &Surroundings::default(), Some(account.clone()))
-        .map_err(|e| e.to_string())?;
+    let judged = Surroundings { judged: true, ..Surroundings::default() };
+    measured::iozone(shared, iozone, &judged, Some(account.clone()))?;
     let recording = log.take();
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
     let account = Arc::into_inner(account).ok_or("the workload still runs")?;

@@ -26,6 +26,8 @@ pub enum Table {
     Hdparm,
     /// `workload.read_under_write`.
     ReadUnderWrite,
+    /// `[workload.configuration.NAME]`.
+    Configuration,
     /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
     Device,
     /// `[scheduler.NAME]`.
@@ -34,6 +36,10 @@ pub enum Table {
     Variant,
     /// `[[published]]`.
     Published,
+    /// `[medium]`.
+    Medium,
+    /// `[[sentence]]`.
+    Sentence,
     /// `[band]`.
     Band,
     /// `machine` of a `[[variant]]`: the keys of `[machine]`.
@@ -42,7 +48,7 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 13] = [
+    pub const ALL: [Table; 16] = [
         Table::Top,
         Table::Source,
         Table::Machine,
@@ -51,10 +57,13 @@ impl Table {
         Table::Dd,
         Table::Hdparm,
         Table::ReadUnderWrite,
+        Table::Configuration,
         Table::Device,
         Table::Scheduler,
         Table::Variant,
         Table::Published,
+        Table::Medium,
+        Table::Sentence,
         Table::Band,
     ];
 
@@ -69,10 +78,13 @@ impl Table {
             Table::Dd => "[[workload.dd]]",
             Table::Hdparm => "[[workload.hdparm]]",
             Table::ReadUnderWrite => "workload.read_under_write",
+            Table::Configuration => "[workload.configuration.NAME]",
             Table::Device => "[device.NAME]",
             Table::Scheduler => "[scheduler.NAME]",
             Table::Variant => "[[variant]]",
             Table::Published => "[[published]]",
+            Table::Medium => "[medium]",
+            Table::Sentence => "[[sentence]]",
             Table::Band => "[band]",
             Table::VariantMachine => "machine of [[variant]]",
         }
@@ -132,6 +144,13 @@ pub const KEYS: &[Key] = &[
         "Tables: what is compared; the first that is measured is the baseline of the ratios.",
     ),
     key(Table::Top, "published", Optional("none"), "Tables: published figures, one for each test."),
+    key(
+        Table::Top,
+        "medium",
+        Optional("needed with sentences about its speed"),
+        "Table: what the source says that its medium is capable of.",
+    ),
+    key(Table::Top, "sentence", Optional("none"), "Tables: what the source says, to be checked."),
     key(Table::Top, "band", Optional("none"), "Table: drives that a device may have been."),
     key(Table::Source, "title", Required, "Title of the page or paper."),
     key(Table::Source, "author", Required, "Who wrote it."),
@@ -227,14 +246,38 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "configuration",
+        Optional("`iozone` is run"),
+        "Tables by name: several matrices of single or auto mode; each variant names its own.",
+    ),
+    key(
+        Table::Workload,
+        "quick_iozone",
+        Optional("needed with `iozone` in single or auto mode"),
+        "The whole command line of a run without `--full`.",
+    ),
+    key(
+        Table::Workload,
+        "risk_iozone",
+        Optional("needed with `iozone` in single or auto mode"),
+        "The whole command line of the run that is cut.",
+    ),
+    key(
+        Table::Workload,
+        "peers_iozone",
+        Optional("needed with these and `kernel`"),
+        "The whole command line of the runs with `--peers`, in real time.",
+    ),
+    key(
+        Table::Workload,
         "quick_size",
-        Optional("needed with `iozone`"),
+        Optional("needed with `iozone -t`"),
         "IOzone's `-s` of a run without `--full`.",
     ),
     key(
         Table::Workload,
         "risk_size",
-        Optional("needed with `iozone`"),
+        Optional("needed with `iozone -t`"),
         "IOzone's `-s` of the run that is cut.",
     ),
     key(
@@ -247,7 +290,7 @@ pub const KEYS: &[Key] = &[
     key(
         Table::Workload,
         "peers_size",
-        Optional("needed with `iozone` and `kernel`"),
+        Optional("needed with `iozone -t` and `kernel`"),
         "IOzone's `-s` of the runs with `--peers`, in real time.",
     ),
     key(
@@ -502,6 +545,53 @@ pub const KEYS: &[Key] = &[
         Required,
         "The test: of IOzone `initial write`, `rewrite` ...; with `read_under_write` `read, other \
          file system` and `read, same file system`.",
+    ),
+    key(Table::Medium, "read_mb_per_s", Required, "Reading, in MB/s of 1000000 bytes."),
+    key(Table::Medium, "write_mb_per_s", Required, "Writing, the same."),
+    key(Table::Sentence, "name", Required, "Short, for the table."),
+    key(Table::Sentence, "said", Required, "The source's words."),
+    key(
+        Table::Sentence,
+        "check",
+        Required,
+        "What must hold: `comparable` (the fastest of `variants` is at most `factor` times the \
+         slowest), `ahead` (each is at least `factor` times as fast as each of `over`), `above`, \
+         `below` (each is at least, at most `factor` times as fast as the medium).",
+    ),
+    key(Table::Sentence, "variants", Required, "Names of variants."),
+    key(Table::Sentence, "over", Default("[]"), "With `ahead`: of whom they are."),
+    key(Table::Sentence, "tests", Required, "Tests of IOzone's matrix: `write`, `random read` ..."),
+    key(Table::Sentence, "file_min", Optional("all"), "Files of at least this size."),
+    key(Table::Sentence, "file_max", Optional("all"), "Files of at most this size."),
+    key(Table::Sentence, "factor", Required, "By which factor."),
+    key(Table::Sentence, "share", Required, "In this share of the cells, to 1."),
+    key(Table::Sentence, "reason", Required, "Why these numbers: decided before measuring."),
+    key(
+        Table::Sentence,
+        "explained",
+        Optional("nothing is said"),
+        "Told where the figures say otherwise: why, as it was tested.",
+    ),
+    key(Table::Configuration, "label", Required, "One line for people."),
+    key(
+        Table::Configuration,
+        "iozone",
+        Required,
+        "IOzone's command line in single or auto mode, as published.",
+    ),
+    key(Table::Configuration, "quick_iozone", Required, "That of a run without `--full`."),
+    key(Table::Configuration, "risk_iozone", Required, "That of the run that is cut."),
+    key(
+        Table::Configuration,
+        "peers_iozone",
+        Optional("needed with `kernel`"),
+        "That of the runs with `--peers`, in real time.",
+    ),
+    key(
+        Table::Variant,
+        "configuration",
+        Optional("needed with `workload.configuration`"),
+        "Which configuration of the benchmark it is run with.",
     ),
     key(
         Table::Published,

@@ -13,6 +13,7 @@ use super::fields::{Fields, Wrongs, note};
 use super::keys::{self, Table};
 use super::read_workload::workload;
 use super::scheduler::scheduler;
+use super::sentence::{medium, sentences};
 use super::wrong::{Wrong, did_you_mean};
 use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
 use super::{Workload, read_copies};
@@ -76,16 +77,13 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         devices: &devices,
         schedulers: schedulers.keys().map(String::as_str).collect(),
         machine: machine.as_ref(),
+        configurations: configurations(top),
         with_files: named("files"),
         only_files: named("files") && !named("read_under_write"),
     };
     let (names, variants) = variants(top, &around);
-    if let (Some(workload), Some(variants)) = (&workload, &variants)
-        && workload.peers_size.is_none()
-        && variants.iter().any(|v| v.run == RunKind::Peer)
-    {
-        let help = "of the runs with --peers: in real time, so take a small one";
-        top.wrong("workload", "`peers_size` is missing: a variant has `kernel`", help);
+    if let (Some(workload), Some(variants)) = (&workload, &variants) {
+        peers_have_sizes(top, workload, variants);
     }
     let known = Known {
         tests: tests(workload.as_ref()),
@@ -97,6 +95,8 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         read_copies::devices_are_there(top, named, &known.devices);
     }
     let published = published(top, &known);
+    let medium = medium(top);
+    let sentences = sentences(top, &names);
     let band = band(top, &devices);
     if source.is_none() && top.value("published").is_some() && top.value("source").is_none() {
         let help = "add [source] with title, author, year and address";
@@ -114,8 +114,32 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
         variants: variants?,
         published: published?,
+        medium,
+        sentences: sentences?,
         band,
     })
+}
+
+/// Notes that the runs beside the kernel's file systems have no size.
+fn peers_have_sizes(top: &Fields<'_, '_>, workload: &Workload, variants: &[Variant]) {
+    let has_none = |v: &&Variant| {
+        let line = workload.lines_of(v).and_then(|lines| lines.peers);
+        v.run == RunKind::Peer && workload.peers_size.is_none() && line.is_none()
+    };
+    let Some(variant) = variants.iter().find(has_none) else { return };
+    let key = if workload.lines_of(variant).is_some() { "peers_iozone" } else { "peers_size" };
+    let help = "of the runs with --peers: in real time, so take a small one";
+    top.wrong("workload", format!("`{key}` is missing: a variant has `kernel`"), help);
+}
+
+/// The names of the benchmark's configurations.
+fn configurations(top: &Fields<'_, '_>) -> Vec<String> {
+    let workload = top.value("workload").map(Spanned::get_ref);
+    let all = workload.and_then(|w| w.get("configuration")).and_then(|c| match c.get_ref() {
+        DeValue::Table(all) => Some(all),
+        _ => None,
+    });
+    all.map_or_else(Vec::new, |all| all.keys().map(|key| key.get_ref().to_string()).collect())
 }
 
 /// The drives that a device may have been, all of them known.
@@ -317,6 +341,7 @@ type Devices = BTreeMap<String, Option<ModelParams>>;
 struct Around<'a> {
     devices: &'a Devices,
     schedulers: Vec<&'a str>,
+    configurations: Vec<String>,
     machine: Option<&'a Machine>,
     with_files: bool,
     /// One run is measured and cut.
@@ -379,6 +404,7 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
     }
     let label = fields.take("label");
     let cut = fields.take("cut");
+    let configuration = configuration_name(fields, &around.configurations);
     let scheduler: Option<String> = fields.take("scheduler");
     if let Some(name) = scheduler.as_ref().filter(|n| !around.schedulers.contains(&n.as_str())) {
         let help = did_you_mean(name, around.schedulers.iter().copied());
@@ -399,6 +425,7 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
     Some(Variant {
         name: name?,
         label: label?,
+        configuration: configuration?,
         disk: disk?,
         journal,
         scheduler,
@@ -409,6 +436,24 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
         run: if is_peer { RunKind::Peer } else { run? },
         cut: cut?,
     })
+}
+
+/// The configuration of a variant: it must be described, and named where there are some.
+fn configuration_name(fields: &Fields<'_, '_>, known: &[String]) -> Option<Option<String>> {
+    let all = || known.iter().map(String::as_str);
+    if fields.value("configuration").is_none() {
+        if let Some(first) = known.first() {
+            let what = "`configuration` is missing in [[variant]]";
+            fields.wrong("", what, format!("one of [workload.configuration.{first}] and so on"));
+        }
+        return Some(None);
+    }
+    let name: String = fields.take("configuration")?;
+    if !all().any(|k| k == name) {
+        let help = did_you_mean(&name, all());
+        fields.wrong("configuration", format!("there is no configuration `{name}`"), help);
+    }
+    Some(Some(name))
 }
 
 /// A device that is named: it must be described.

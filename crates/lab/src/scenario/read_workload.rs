@@ -1,12 +1,14 @@
 //! `[workload]` of a scenario file: which kinds of workload there are, which keys each has, and
 //! which may stand beside each other.
 
+use std::collections::BTreeMap;
+
 use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
 use super::read_copies;
-use super::{FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload};
-use crate::run::iozone_options;
+use super::{Configuration, FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload};
+use crate::run::{Mode, iozone_options, matrix_options, mode_of};
 use crate::size;
 
 /// A kind of workload, by the key that names it.
@@ -19,8 +21,10 @@ struct Kind {
 }
 
 /// All kinds.
-const KINDS: [Kind; 5] = [
-    Kind { key: "iozone", needs: &["quick_size", "risk_size"], beside: &[] },
+const KINDS: [Kind; 6] = [
+    // What it needs depends on its mode: see `sizes_or_lines`.
+    Kind { key: "iozone", needs: &[], beside: &[] },
+    Kind { key: "configuration", needs: &[], beside: &[] },
     Kind { key: "files", needs: &[], beside: &[] },
     // What is cut is then the workload of files.
     Kind { key: "read_under_write", needs: &[], beside: &["files"] },
@@ -30,12 +34,15 @@ const KINDS: [Kind; 5] = [
 ];
 
 /// Keys of [workload] that belong to some kinds only, and these.
-const BELONGS: [(&str, &[&str]); 5] = [
+const BELONGS: [(&str, &[&str]); 8] = [
+    ("quick_iozone", &["iozone"]),
+    ("risk_iozone", &["iozone"]),
+    ("peers_iozone", &["iozone"]),
     ("quick_size", &["iozone"]),
     ("risk_size", &["iozone"]),
     ("quick_scales_disks", &["iozone"]),
     ("peers_size", &["iozone"]),
-    ("peers_scale", &["iozone"]),
+    ("peers_scale", &["iozone", "configuration"]),
 ];
 
 /// The sizes of a benchmark's runs.
@@ -51,13 +58,23 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let (dd, hdparm) = (read_copies::dd(fields), read_copies::hdparm(fields));
     kinds_go_together(fields);
     let sizes = SIZES.map(|name| size_of(fields, name));
-    if let Some(line) = &line {
+    let is_matrix = line.as_deref().is_some_and(|line| mode_of(line) == Mode::Matrix);
+    sizes_or_lines(fields, is_matrix);
+    if is_matrix {
+        matrix_line(fields, "iozone");
+    } else if let Some(line) = &line {
         match iozone_options(line, None) {
             Err(e) => fields.wrong("iozone", e, "IOzone's options: steadfast iozone -h"),
             // A good line may be none with a smaller size: a record no longer fits.
             Ok(_) => sizes_suit(fields, line, &sizes),
         }
     }
+    let [quick_iozone, risk_iozone, peers_iozone] = LINES.map(|name| matrix_line(fields, name));
+    let configurations: BTreeMap<String, Option<Configuration>> = fields
+        .tables_by_name("configuration", Table::Configuration)
+        .into_iter()
+        .map(|(name, fields)| (name, configuration(&fields)))
+        .collect();
     let [quick_size, risk_size, peers_size] = sizes;
     let peers_scale = count(fields, "peers_scale", 1, 4096);
     let quick_scales_disks = fields.take("quick_scales_disks");
@@ -70,6 +87,12 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let speed_seconds = number(fields, "speed_seconds", 0.01, 3600.0);
     Some(Workload {
         iozone: line,
+        quick_iozone,
+        risk_iozone,
+        peers_iozone,
+        configurations: (configurations.into_iter())
+            .map(|(name, c)| Some((name, c?)))
+            .collect::<Option<_>>()?,
         quick_size,
         quick_scales_disks: quick_scales_disks?,
         risk_size,
@@ -92,6 +115,60 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         speed_runs: speed_runs?,
         speed_seconds: speed_seconds?,
         lying_cuts_per_4: lying_cuts_per_4?,
+    })
+}
+
+/// The other command lines of a matrix.
+const LINES: [&str; 3] = ["quick_iozone", "risk_iozone", "peers_iozone"];
+
+/// Notes which of the keys beside `iozone` are missing, and which are of its other mode: in
+/// throughput mode other sizes make the smaller runs, in single and auto mode other lines.
+fn sizes_or_lines(fields: &Fields<'_, '_>, is_matrix: bool) {
+    if fields.value("iozone").is_none() {
+        return;
+    }
+    let (needed, others) = match is_matrix {
+        true => (&LINES[..2], &SIZES[..]),
+        false => (&SIZES[..2], &LINES[..]),
+    };
+    for name in needed.iter().filter(|n| fields.value(n).is_none()) {
+        let what = format!("`{name}` is missing in [workload]");
+        let text = keys::find(Table::Workload, name).map_or("", |k| k.text);
+        fields.wrong("iozone", what, format!("`iozone` needs it: {text}"));
+    }
+    for name in others.iter().filter(|n| fields.value(n).is_some()) {
+        let (mode, needs) = match is_matrix {
+            true => ("single and auto mode have a matrix of sizes", "`quick_iozone`"),
+            false => ("it is of single and auto mode, and `iozone` has -t", "`quick_size`"),
+        };
+        fields.wrong(
+            name,
+            format!("`{name}`: {mode}"),
+            format!("{needs} and the like belong here"),
+        );
+    }
+}
+
+/// A command line of single or auto mode, which is looked at.
+fn matrix_line(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
+    fields.value(name)?;
+    let line: String = fields.take(name)?;
+    if let Err(e) = matrix_options(&line) {
+        fields.wrong(name, e, "IOzone's options: steadfast iozone -h");
+    }
+    Some(line)
+}
+
+fn configuration(fields: &Fields<'_, '_>) -> Option<Configuration> {
+    let label = fields.take("label");
+    let [full, quick, risk, peers] =
+        ["iozone", "quick_iozone", "risk_iozone", "peers_iozone"].map(|n| matrix_line(fields, n));
+    Some(Configuration {
+        label: label?,
+        iozone: full?,
+        quick_iozone: quick?,
+        risk_iozone: risk?,
+        peers_iozone: peers,
     })
 }
 

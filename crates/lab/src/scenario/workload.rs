@@ -1,11 +1,12 @@
 //! What a scenario runs: IOzone, the workload of files ...
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use steadfast_crash::risk::FilesWorkload;
 
-use super::{DdSpec, HdparmSpec};
+use super::{DdSpec, HdparmSpec, Variant};
 
 /// What is run, as written in the file; which keys may stand beside each other is known where it is
 /// read.
@@ -13,6 +14,14 @@ use super::{DdSpec, HdparmSpec};
 pub struct Workload {
     /// IOzone's command line, as published (without the program's name).
     pub iozone: Option<String>,
+    /// Of a matrix: the command line of a run without `--full`.
+    pub quick_iozone: Option<String>,
+    /// The same of the recorded run whose power is cut.
+    pub risk_iozone: Option<String>,
+    /// The same of the runs in real time beside the kernel's file systems.
+    pub peers_iozone: Option<String>,
+    /// Of several matrices, by name: each variant names its own.
+    pub configurations: BTreeMap<String, Configuration>,
     /// File size (`-s`) of a run without `--full`.
     pub quick_size: Option<String>,
     /// Whether a run at `quick_size` is a scale model: the capacity of its disks (`hdd`) shrinks
@@ -49,6 +58,34 @@ pub struct Workload {
     /// For every four cuts of a variant this many of each of its controls (default 1): the same run
     /// on drives that ignore flushes, and by a file system that asks for none. 0: none.
     pub lying_cuts_per_4: u64,
+}
+
+/// A configuration of the benchmark: IOzone's command lines in single or auto mode.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configuration {
+    /// For people.
+    pub label: String,
+    /// As published.
+    pub iozone: String,
+    /// Of a run without `--full`.
+    pub quick_iozone: String,
+    /// Of the recorded run whose power is cut.
+    pub risk_iozone: String,
+    /// Of the runs in real time beside the kernel's file systems.
+    pub peers_iozone: Option<String>,
+}
+
+/// IOzone's command lines of a variant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lines<'a> {
+    /// As published.
+    pub full: &'a str,
+    /// Of a run without `--full`.
+    pub quick: &'a str,
+    /// Of the recorded run whose power is cut.
+    pub risk: &'a str,
+    /// Of the runs in real time beside the kernel's file systems.
+    pub peers: Option<&'a str>,
 }
 
 /// The workload of files (`steadfast_crash::risk`): log, table, configurations, mail.
@@ -224,6 +261,8 @@ pub enum WorkloadKind<'a> {
         /// `risk_size`.
         risk_size: &'a str,
     },
+    /// IOzone in single or auto mode: [`Workload::lines_of`] has the command lines of a variant.
+    Matrix,
     /// The workload of files.
     Files(&'a FilesSpec),
     /// A file is read while another is written.
@@ -242,10 +281,15 @@ impl Workload {
     pub fn kinds(&self) -> Result<Vec<WorkloadKind<'_>>, String> {
         let mut kinds = Vec::new();
         if let Some(line) = &self.iozone {
-            let (Some(quick_size), Some(risk_size)) = (&self.quick_size, &self.risk_size) else {
-                return Err("[workload] has IOzone without its sizes".into());
-            };
-            kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
+            match (&self.quick_size, &self.risk_size) {
+                (Some(quick_size), Some(risk_size)) => {
+                    kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
+                }
+                _ if self.is_matrix() => kinds.push(WorkloadKind::Matrix),
+                _ => return Err("[workload] has IOzone without its sizes".into()),
+            }
+        } else if self.is_matrix() {
+            kinds.push(WorkloadKind::Matrix);
         }
         kinds.extend(self.read_under_write.as_ref().map(WorkloadKind::ReadUnderWrite));
         kinds.extend((!self.dd.is_empty()).then_some(WorkloadKind::Dd(&self.dd)));
@@ -255,6 +299,30 @@ impl Workload {
             return Err("[workload] names nothing that is run".into());
         }
         Ok(kinds)
+    }
+
+    /// Whether IOzone runs a matrix, in single or auto mode.
+    fn is_matrix(&self) -> bool {
+        self.quick_iozone.is_some() || !self.configurations.is_empty()
+    }
+
+    /// The command lines of a variant's matrix; `None`: none is run.
+    pub fn lines_of(&self, variant: &Variant) -> Option<Lines<'_>> {
+        if let Some(name) = &variant.configuration {
+            let c = self.configurations.get(name)?;
+            return Some(Lines {
+                full: &c.iozone,
+                quick: &c.quick_iozone,
+                risk: &c.risk_iozone,
+                peers: c.peers_iozone.as_deref(),
+            });
+        }
+        Some(Lines {
+            full: self.iozone.as_deref()?,
+            quick: self.quick_iozone.as_deref()?,
+            risk: self.risk_iozone.as_deref()?,
+            peers: self.peers_iozone.as_deref(),
+        })
     }
 }
 

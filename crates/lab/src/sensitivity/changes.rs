@@ -22,6 +22,7 @@ const NOT_SPEED: [&str; 6] = [
 /// All changes of a scenario, with the changed scenario.
 pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     let mut list = machine(scenario, full);
+    list.extend(memories(scenario));
     list.extend(schedulers(scenario));
     for name in measured_devices(scenario) {
         list.extend(device(scenario, name));
@@ -159,6 +160,37 @@ const WINDOWS: [u64; 5] = [1, 2, 8, 32, 128];
 /// Whether the scenario is about reading beside a writer, where the machine's queues decide.
 fn is_for_reads(scenario: &Scenario) -> bool {
     scenario.workload.read_under_write.is_some()
+}
+
+/// The page caches of variants that have their own, by a third less and more.
+fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
+    let measured = scenario.variants.iter().filter(|v| v.run.speed());
+    let mut own: Vec<u64> = measured.filter_map(|v| v.machine.as_ref()?.memory_mb).collect();
+    own.sort_unstable();
+    own.dedup();
+    if own.is_empty() || scenario.machine.memory_mb.is_some() {
+        return Vec::new();
+    }
+    let other = |part: u64| move |mb: u64| (mb * part / 3).max(4);
+    let told = |of: &dyn Fn(u64) -> u64| {
+        own.iter().map(|mb| of(*mb).to_string()).collect::<Vec<_>>().join(", ")
+    };
+    [2, 4]
+        .map(|part| {
+            let mut changed = scenario.clone();
+            for machine in machines(&mut changed) {
+                machine.memory_mb = machine.memory_mb.map(other(part));
+            }
+            let change = Change {
+                part: "machine".into(),
+                parameter: "memory_mb".into(),
+                from: told(&|mb| mb),
+                to: told(&other(part)),
+                of_journal: false,
+            };
+            (change, changed)
+        })
+        .to_vec()
 }
 
 /// The scenario's machine and those of its variants.

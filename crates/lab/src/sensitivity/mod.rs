@@ -105,6 +105,10 @@ pub fn run(
     let mut scenario = scenario.clone();
     if let Some(text) = &options.size {
         let line = scenario.workload.iozone.as_deref().unwrap_or_default();
+        if scenario.variants.iter().any(|v| scenario.workload.lines_of(v).is_some()) {
+            let what = "the benchmark is a matrix of sizes, and has no one size".into();
+            return Err(LabError::Option { option: "--size", what });
+        }
         iozone_options(line, Some(text))
             .map_err(|what| LabError::Option { option: "--size", what })?;
         scenario.workload.quick_size = Some(text.clone());
@@ -144,6 +148,7 @@ pub fn run(
         return Err(LabError::Option { option: "--size", what });
     };
     let baseline = scenario.baseline().to_owned();
+    let baseline_of = |variant: &str| scenario.baseline_of(variant);
     let whole = |rows: &[Row], number: usize| {
         let tests = base.iter().filter(|r| r.variant == baseline).count();
         rows.len() == tests * runs[number].1.len()
@@ -164,7 +169,7 @@ pub fn run(
         let others = base.iter().filter(|b| !rows.iter().any(|r| r.variant == b.variant));
         let others: Vec<Row> = others.cloned().collect();
         rows.extend(others);
-        effects.push(Effect { change: change.clone(), ratios: ratios(&rows, &baseline) });
+        effects.push(Effect { change: change.clone(), ratios: ratios(&rows, baseline_of) });
     }
     let size = if options.full { None } else { scenario.workload.quick_size.clone() };
     let mut found = Sensitivity {
@@ -174,7 +179,7 @@ pub fn run(
         size: size.unwrap_or_else(|| "published".into()),
         full: options.full,
         seed: options.seed,
-        ratios: ratios(&base, &baseline),
+        ratios: ratios(&base, baseline_of),
         baseline,
         effects,
         refused,

@@ -2,6 +2,7 @@
 
 use comfy_table::{Cell as Drawn, CellAlignment, Color, Table, presets};
 
+use super::matrix::sentences_in_words;
 use super::{Choice, Grid, Heading, Line, grids};
 use crate::results::Results;
 
@@ -41,6 +42,9 @@ pub fn chosen_text(results: &Results, layout: Layout, choice: &Choice) -> String
             out.push_str(&part);
             out.push_str("\n\n");
         }
+    }
+    if choice.is_all() {
+        out.push_str(&sentences_in_words(results));
     }
     for note in results.notes.iter().filter(|_| choice.is_all()) {
         let lines = wrapped(&format!("Note: {}", note.text), layout.width);

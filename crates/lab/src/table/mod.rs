@@ -3,6 +3,7 @@
 mod cell;
 mod columns;
 mod layout;
+mod matrix;
 mod plain;
 
 use crate::results::{Figure, PeerRow, ReadRow, Results, Row, Run, Spread, TimingRow};
@@ -103,6 +104,7 @@ impl Choice {
 pub fn grids(results: &Results) -> Vec<Grid> {
     let reads = reads(results);
     let all = [
+        matrix::sentences(results),
         ratios(results),
         speeds(results),
         timings(results),
@@ -138,11 +140,10 @@ pub fn grids(results: &Results) -> Vec<Grid> {
             columns::point,
         ),
     ];
-    reads
-        .into_iter()
-        .chain(all.into_iter().flatten())
-        .filter(|grid| !grid.lines.is_empty())
-        .collect()
+    let mut grids: Vec<Grid> = reads.into_iter().chain(all.into_iter().flatten()).collect();
+    grids.extend(matrix::by_file(results));
+    grids.retain(|grid| !grid.lines.is_empty());
+    grids
 }
 
 fn all_of<R>(rows: &[R]) -> Vec<&R> {
@@ -311,8 +312,17 @@ fn latency(variant: &str) -> [OfTest<'_>; 3] {
 
 /// Each test's speed over the baseline's.
 fn ratios(results: &Results) -> Option<Grid> {
-    let all = || results.runs.iter().flat_map(|run| &run.ratios);
-    let baseline = &all().next()?.baseline;
+    let mut baselines: Vec<String> = Vec::new();
+    for ratio in results.runs.iter().flat_map(|run| &run.ratios) {
+        let name = format!("'{}'", ratio.baseline);
+        if !baselines.contains(&name) {
+            baselines.push(name);
+        }
+    }
+    if baselines.is_empty() {
+        return None;
+    }
+    let baseline = baselines.join(" and ");
     let find =
         |run: &Run, test: &str, variant: &str, figure: fn(&crate::results::Ratio) -> Cell| {
             let ratio = run.ratios.iter().find(|r| r.test == test && r.variant == variant);
@@ -333,7 +343,7 @@ fn ratios(results: &Results) -> Option<Grid> {
             Cell::maybe(r.difference_percent, Unit::Difference)
         }));
     }
-    let title = format!("speed over '{baseline}', {}", size(results));
+    let title = format!("speed over {baseline}, {}", size(results));
     Some(by_test(title, results, &columns))
 }
 
@@ -376,8 +386,15 @@ fn peer_speeds(results: &Results) -> Option<Grid> {
 
 /// Their ratios.
 fn peer_ratios(results: &Results) -> Option<Grid> {
-    let title = "peers: speed over the same file system's internal journal, wall clock";
-    of_peers(title.into(), results, |r| Some(Cell::Number(r.ratio?, Unit::Times)))
+    let mut baselines: Vec<String> = Vec::new();
+    for row in results.peers.iter().filter(|row| row.ratio.is_some()) {
+        let name = format!("'{}'", row.baseline);
+        if !baselines.contains(&name) {
+            baselines.push(name);
+        }
+    }
+    let title = format!("peers: speed over {}, wall clock", baselines.join(" and "));
+    of_peers(title, results, |r| Some(Cell::Number(r.ratio?, Unit::Times)))
 }
 
 /// The ratios at the published size, where they are others than here at a reduced one.

@@ -3,13 +3,15 @@
 use std::fmt::Write as _;
 
 use super::cell::Cell;
+use super::matrix::{SENTENCES, sentences_as_markdown};
 use super::{Choice, grids};
 use crate::results::Results;
 
 /// Tables as Markdown, the range of a figure behind it; of all tables with the notes.
 pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {
     let mut out = String::new();
-    for grid in choice.of(grids(results)).iter().map(|g| g.narrow(wide)) {
+    let narrow = choice.of(grids(results)).into_iter().map(|g| g.narrow(wide));
+    for grid in narrow.filter(|g| !g.headings.is_empty()) {
         let headings = grid.headings.iter().map(|h| escaped(&h.text));
         let _ = write!(out, "| {} |", escaped(&grid.title));
         headings.for_each(|h| {
@@ -28,6 +30,9 @@ pub fn markdown(results: &Results, wide: bool, choice: &Choice) -> String {
             out.push('\n');
         }
         out.push('\n');
+    }
+    if choice.is_all() || choice.tables.iter().any(|part| SENTENCES.contains(part.as_str())) {
+        out.push_str(&sentences_as_markdown(results));
     }
     for note in results.notes.iter().filter(|_| choice.is_all()) {
         let mark = if note.alarm { "**" } else { "" };

@@ -1,0 +1,66 @@
+//! The speeds of a benchmark over a matrix: file sizes with record sizes.
+
+use serde::{Deserialize, Serialize};
+
+/// One test's speeds on one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GridRow {
+    /// Variant's name.
+    pub variant: String,
+    /// The test: "write", "random read" ...
+    pub test: String,
+    /// Files from small to large; of one file records from small to large.
+    pub cells: Vec<GridCell>,
+}
+
+/// The speed with one size of file and one of records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GridCell {
+    /// Size of the file in kB (1024 bytes).
+    pub file_kb: u64,
+    /// Size of a record in kB.
+    pub record_kb: u64,
+    /// Speed in kB a second.
+    pub kb_per_s: f64,
+    /// It says how fast the page cache is: the file fits in it, and nothing made the data durable
+    /// in the time, or dropped it before.
+    pub only_the_cache: bool,
+}
+
+impl GridRow {
+    /// The geometric mean over the cells: what stands for all of them where one figure is told. No
+    /// large figure of a few cells drowns the others, and ratios of means are means of ratios.
+    pub fn mean_kb_per_s(&self) -> f64 {
+        geometric_mean(self.cells.iter().map(|cell| cell.kb_per_s))
+    }
+
+    /// The same over the cells of one file size.
+    pub fn mean_of_file(&self, file_kb: u64) -> Option<f64> {
+        let of_file = || self.cells.iter().filter(move |cell| cell.file_kb == file_kb);
+        of_file().next().map(|_| geometric_mean(of_file().map(|cell| cell.kb_per_s)))
+    }
+}
+
+/// 0 of none, and of speeds that are.
+fn geometric_mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0.0), |(sum, n), x| (sum + x.ln(), n + 1.0));
+    if count > 0.0 { f64::exp(sum / count) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_over_cells_or_those_of_one_file() {
+        let cell =
+            |file_kb, kb_per_s| GridCell { file_kb, record_kb: 4, kb_per_s, only_the_cache: false };
+        let cells = vec![cell(64, 1.0), cell(64, 4.0), cell(128, 16.0)];
+        let row = GridRow { variant: "a".into(), test: "write".into(), cells };
+        assert!((row.mean_kb_per_s() - 4.0).abs() < 1e-9);
+        assert!((row.mean_of_file(64).unwrap() - 2.0).abs() < 1e-9);
+        assert_eq!(row.mean_of_file(256), None);
+        let none = GridRow { cells: Vec::new(), ..row };
+        assert_eq!(none.mean_kb_per_s(), 0.0);
+    }
+}

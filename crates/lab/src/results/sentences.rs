@@ -1,0 +1,336 @@
+//! What the source says in words, against the figures.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Run, Spread};
+use crate::scenario::{Check, Medium, Scenario, Sentence, sized};
+
+/// A sentence of the source that was checked over all seeds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SentenceRow {
+    /// Short, for a table.
+    pub name: String,
+    /// The source's words.
+    pub said: String,
+    /// Whether the figures say the same.
+    pub verdict: Verdict,
+    /// What must hold, in words.
+    pub criterion: String,
+    /// Why so, decided before anything was measured.
+    pub reason: String,
+    /// Cells in which it holds. With several variants to be looked at one by one: of the one in
+    /// which it holds least.
+    pub cells_that_fit: u64,
+    /// Of so many.
+    pub cells: u64,
+    /// The share of them that is needed, 0 to 1.
+    pub needed: f64,
+    /// The median over the cells of what is compared: fastest over slowest, one variant over
+    /// another, speed over the medium's; of that variant.
+    pub median: f64,
+    /// Where it holds least: as `median`.
+    pub worst: f64,
+    /// Which cell that is.
+    pub worst_at: String,
+    /// Where the figures say otherwise: why, as it was tested.
+    pub explained: Option<String>,
+}
+
+/// Whether the figures say what the source says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// They do.
+    Agrees,
+    /// They do not.
+    Disagrees,
+    /// There are no figures of what it speaks of.
+    NotMeasured,
+}
+
+impl Verdict {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Agrees => "agrees",
+            Verdict::Disagrees => "DISAGREES",
+            Verdict::NotMeasured => "not measured",
+        }
+    }
+}
+
+impl SentenceRow {
+    /// What was measured, in words.
+    pub fn measured(&self) -> String {
+        if self.verdict == Verdict::NotMeasured {
+            return "no cells of it were run".into();
+        }
+        format!(
+            "holds in {} of {} cells, {:.0} % are needed; median {:.2}x, worst {:.2}x ({})",
+            self.cells_that_fit,
+            self.cells,
+            self.needed * 100.0,
+            self.median,
+            self.worst,
+            self.worst_at
+        )
+    }
+}
+
+/// A cell: test, file and record in kB.
+type Place<'a> = (&'a str, u64, u64);
+
+/// The speeds of a variant: of each cell the mean over the seeds, as the source averages its runs.
+struct Speeds<'a>(BTreeMap<Place<'a>, (f64, f64)>);
+
+impl<'a> Speeds<'a> {
+    fn of(runs: &'a [Run], variant: &str) -> Speeds<'a> {
+        let mut cells: BTreeMap<Place<'a>, (f64, f64)> = BTreeMap::new();
+        for row in runs.iter().flat_map(|run| &run.grids).filter(|row| row.variant == variant) {
+            for cell in &row.cells {
+                let place = (row.test.as_str(), cell.file_kb, cell.record_kb);
+                let (sum, n) = cells.entry(place).or_default();
+                *sum += cell.kb_per_s;
+                *n += 1.0;
+            }
+        }
+        Speeds(cells)
+    }
+
+    fn at(&self, place: &Place<'_>) -> Option<f64> {
+        self.0.get(place).map(|(sum, n)| sum / n)
+    }
+}
+
+/// Checks every sentence of a scenario.
+pub fn checked(scenario: &Scenario, runs: &[Run]) -> Vec<SentenceRow> {
+    scenario.sentences.iter().map(|s| check(s, scenario.medium.as_ref(), runs)).collect()
+}
+
+/// Something that is compared in one cell, and where.
+struct Compared<'a> {
+    place: Place<'a>,
+    ratio: f64,
+}
+
+fn check(sentence: &Sentence, medium: Option<&Medium>, runs: &[Run]) -> SentenceRow {
+    let speeds = |names: &[String]| -> Vec<Speeds<'_>> {
+        names.iter().map(|name| Speeds::of(runs, name)).collect()
+    };
+    let (all, over) = (speeds(&sentence.variants), speeds(&sentence.over));
+    // What is looked at one by one: all together, each variant over each other, each variant.
+    let lists: Vec<Vec<Compared<'_>>> = match sentence.check {
+        Check::Comparable => vec![spread(sentence, &all)],
+        Check::Ahead => all
+            .iter()
+            .flat_map(|ahead| over.iter().map(move |behind| ratios(sentence, ahead, behind)))
+            .collect(),
+        Check::Above | Check::Below => {
+            all.iter().map(|of| over_medium(sentence, of, medium)).collect()
+        }
+    };
+    let worst = lists.iter().filter(|list| !list.is_empty()).min_by(|a, b| {
+        let share = |list: &[Compared<'_>]| fitting(sentence, list) as f64 / list.len() as f64;
+        share(a).total_cmp(&share(b))
+    });
+    let missing = lists.is_empty() || lists.iter().any(Vec::is_empty);
+    let mut row = SentenceRow {
+        name: sentence.name.clone(),
+        said: sentence.said.clone(),
+        verdict: Verdict::NotMeasured,
+        criterion: sentence.criterion(),
+        reason: sentence.reason.clone(),
+        cells_that_fit: 0,
+        cells: 0,
+        needed: sentence.share,
+        median: 0.0,
+        worst: 0.0,
+        worst_at: String::new(),
+        explained: None,
+    };
+    if let Some(list) = worst.filter(|_| !missing) {
+        tell(sentence, list, &mut row);
+    }
+    row
+}
+
+/// Notes what a list of cells says.
+fn tell(sentence: &Sentence, list: &[Compared<'_>], row: &mut SentenceRow) {
+    let mut sorted: Vec<&Compared<'_>> = list.iter().collect();
+    sorted.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+    let low_is_bad = matches!(sentence.check, Check::Ahead | Check::Above);
+    // OK to index: the caller has seen that there are some.
+    let worst = if low_is_bad { sorted[0] } else { sorted[sorted.len() - 1] };
+    let (test, file, record) = worst.place;
+    row.cells = list.len() as u64;
+    row.cells_that_fit = fitting(sentence, list);
+    row.median = Spread::of(&list.iter().map(|c| c.ratio).collect::<Vec<_>>()).median();
+    row.worst = worst.ratio;
+    row.worst_at = format!("{test}, file {}, records {}", sized(file << 10), sized(record << 10));
+    let holds = row.cells_that_fit as f64 >= sentence.share * row.cells as f64;
+    row.verdict = if holds { Verdict::Agrees } else { Verdict::Disagrees };
+    row.explained = sentence.explained.clone().filter(|_| !holds);
+}
+
+fn fits(sentence: &Sentence, ratio: f64) -> bool {
+    match sentence.check {
+        Check::Comparable | Check::Below => ratio <= sentence.factor,
+        Check::Ahead | Check::Above => ratio >= sentence.factor,
+    }
+}
+
+fn fitting(sentence: &Sentence, list: &[Compared<'_>]) -> u64 {
+    list.iter().filter(|c| fits(sentence, c.ratio)).count() as u64
+}
+
+/// The cells that a sentence speaks of.
+fn places<'a, 's: 'a>(
+    sentence: &'a Sentence,
+    of: &'a Speeds<'s>,
+) -> impl Iterator<Item = Place<'s>> + 'a {
+    of.0.keys().copied().filter(|(test, file, _)| {
+        let bytes = file << 10;
+        sentence.tests.iter().any(|t| t == test)
+            && (sentence.file_min..=sentence.file_max).contains(&bytes)
+    })
+}
+
+/// Fastest over slowest.
+fn spread<'s>(sentence: &Sentence, all: &[Speeds<'s>]) -> Vec<Compared<'s>> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let of = |place: Place<'s>| {
+        let speeds: Vec<f64> = all.iter().map(|s| s.at(&place)).collect::<Option<_>>()?;
+        let most = speeds.iter().copied().fold(f64::MIN, f64::max);
+        let least = speeds.iter().copied().fold(f64::MAX, f64::min);
+        Some(Compared { place, ratio: most / least })
+    };
+    places(sentence, first).filter_map(of).collect()
+}
+
+fn ratios<'s>(sentence: &Sentence, ahead: &Speeds<'s>, behind: &Speeds<'s>) -> Vec<Compared<'s>> {
+    let of =
+        |place: Place<'s>| Some(Compared { place, ratio: ahead.at(&place)? / behind.at(&place)? });
+    places(sentence, ahead).filter_map(of).collect()
+}
+
+/// Speed over the medium's: of tests that read, its reading.
+fn over_medium<'s>(
+    sentence: &Sentence,
+    speeds: &Speeds<'s>,
+    medium: Option<&Medium>,
+) -> Vec<Compared<'s>> {
+    let Some(medium) = medium else { return Vec::new() };
+    let of = |place: Place<'s>| {
+        let reads = steadfast_bench::iozone::matrix::Column::all()
+            .find(|column| column.name() == place.0)
+            .is_some_and(|column| column.reads());
+        let mb = if reads { medium.read_mb_per_s } else { medium.write_mb_per_s };
+        Some(Compared { place, ratio: speeds.at(&place)? * 1024.0 / (mb * 1e6) })
+    };
+    places(sentence, speeds).filter_map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::{GridCell, GridRow};
+
+    const MEDIUM: Medium = Medium { read_mb_per_s: 1.024, write_mb_per_s: 2.048 };
+
+    /// Variant, test, and speeds by file size in kB.
+    type Speeds<'a> = (&'a str, &'a str, &'a [(u64, f64)]);
+
+    /// A run with these speeds.
+    fn run(rows: &[Speeds<'_>]) -> Run {
+        let row = |(variant, test, speeds): &Speeds<'_>| GridRow {
+            variant: (*variant).into(),
+            test: (*test).into(),
+            cells: speeds
+                .iter()
+                .map(|(file_kb, kb_per_s)| GridCell {
+                    file_kb: *file_kb,
+                    record_kb: 4,
+                    kb_per_s: *kb_per_s,
+                    only_the_cache: false,
+                })
+                .collect(),
+        };
+        Run { grids: rows.iter().map(row).collect(), ..Run::default() }
+    }
+
+    fn sentence(check: Check, variants: &[&str], over: &[&str]) -> Sentence {
+        let words = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect();
+        Sentence {
+            name: "it".into(),
+            said: "so".into(),
+            check,
+            variants: words(variants),
+            over: words(over),
+            tests: words(&["read", "write"]),
+            file_min: 0,
+            file_max: u64::MAX,
+            factor: 1.25,
+            share: 0.75,
+            reason: "why".into(),
+            explained: Some("because".into()),
+        }
+    }
+
+    fn told(sentence: &Sentence, runs: &[Run]) -> (Verdict, u64, u64, String) {
+        let row = check(sentence, Some(&MEDIUM), runs);
+        assert_eq!(row.explained.is_some(), row.verdict == Verdict::Disagrees);
+        (row.verdict, row.cells_that_fit, row.cells, format!("{:.2}", row.worst))
+    }
+
+    #[test]
+    fn what_is_comparable_lies_within_the_factor_in_most_cells() {
+        let same: &[(u64, f64)] = &[(64, 100.0), (128, 100.0), (256, 100.0), (512, 100.0)];
+        let near: &[(u64, f64)] = &[(64, 80.0), (128, 120.0), (256, 100.0), (512, 300.0)];
+        let far: &[(u64, f64)] = &[(64, 79.0), (128, 120.0), (256, 100.0), (512, 300.0)];
+        let both = sentence(Check::Comparable, &["a", "b"], &[]);
+        let of = |other| told(&both, &[run(&[("a", "read", same), ("b", "read", other)])]);
+        assert_eq!(of(near), (Verdict::Agrees, 3, 4, "3.00".into()));
+        assert_eq!(of(far), (Verdict::Disagrees, 2, 4, "3.00".into()));
+        // Tests and files that it does not speak of do not count.
+        let large = Sentence { file_min: 512 << 10, ..both.clone() };
+        let runs = [run(&[("a", "read", same), ("b", "read", near)])];
+        assert_eq!(told(&large, &runs), (Verdict::Disagrees, 0, 1, "3.00".into()));
+        let runs = [run(&[("a", "reread", same), ("b", "reread", near)])];
+        assert_eq!(told(&both, &runs).0, Verdict::NotMeasured);
+        let runs = [run(&[("a", "read", same)])];
+        assert_eq!(told(&both, &runs).0, Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn who_is_ahead_is_so_of_each_of_the_others() {
+        let a: &[(u64, f64)] = &[(64, 125.0), (128, 200.0)];
+        let b: &[(u64, f64)] = &[(64, 100.0), (128, 100.0)];
+        let c: &[(u64, f64)] = &[(64, 100.0), (128, 190.0)];
+        let runs = [run(&[("a", "write", a), ("b", "write", b), ("c", "write", c)])];
+        let over = |over: &[&str]| told(&sentence(Check::Ahead, &["a"], over), &runs);
+        assert_eq!(over(&["b"]), (Verdict::Agrees, 2, 2, "1.25".into()));
+        // Of the one where it holds least.
+        assert_eq!(over(&["b", "c"]), (Verdict::Disagrees, 1, 2, "1.05".into()));
+        assert_eq!(over(&["b", "nobody"]).0, Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn the_medium_is_that_of_the_test_and_seeds_are_averaged() {
+        // The medium reads 1000 kB/s and writes 2000.
+        let speeds: &[(u64, f64)] = &[(64, 1000.0)];
+        let faster: &[(u64, f64)] = &[(64, 1500.0)];
+        let of = |check, test, runs: &[&[(u64, f64)]]| {
+            let runs: Vec<Run> = runs.iter().map(|cells| run(&[("a", test, cells)])).collect();
+            told(&sentence(check, &["a"], &[]), &runs)
+        };
+        assert_eq!(of(Check::Below, "read", &[speeds]), (Verdict::Agrees, 1, 1, "1.00".into()));
+        assert_eq!(of(Check::Below, "read", &[faster]), (Verdict::Disagrees, 0, 1, "1.50".into()));
+        assert_eq!(
+            of(Check::Above, "read", &[speeds, faster]),
+            (Verdict::Agrees, 1, 1, "1.25".into())
+        );
+        assert_eq!(of(Check::Below, "write", &[faster]), (Verdict::Agrees, 1, 1, "0.75".into()));
+    }
+}

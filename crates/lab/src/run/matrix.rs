@@ -1,0 +1,107 @@
+//! IOzone's single and auto mode as a workload: file sizes by record sizes, on each variant with
+//! the command lines of its configuration.
+
+use std::collections::BTreeMap;
+
+use steadfast_bench::iozone;
+
+use super::benchmark::{self, files_fit};
+use super::load::{Cuttable, Load, Outcome};
+use super::measured::{data_bytes, matrix_options};
+use super::{Part, Report, Setting, power};
+use crate::scenario::{RunKind, Scenario, Variant};
+
+/// The matrices of a scenario, by variant.
+pub(super) struct Matrices {
+    lines: BTreeMap<String, Lines>,
+    command: String,
+    risk_command: String,
+}
+
+/// What one variant runs.
+struct Lines {
+    speed: Box<iozone::Options>,
+    risk: Box<iozone::Options>,
+}
+
+impl Matrices {
+    /// Of all variants; without `full` those of a reduced run.
+    pub fn new(scenario: &Scenario, full: bool) -> Result<Matrices, String> {
+        let mut lines = BTreeMap::new();
+        let (mut speeds, mut risks) = (Vec::new(), Vec::new());
+        for variant in &scenario.variants {
+            let Some(of) = scenario.workload.lines_of(variant) else {
+                return Err(format!("'{}' has no configuration", variant.name));
+            };
+            let speed = Box::new(matrix_options(if full { of.full } else { of.quick })?);
+            let risk = Box::new(matrix_options(of.risk)?);
+            let one = [variant.clone()];
+            files_fit(scenario, &one, &speed, RunKind::speed)?;
+            files_fit(scenario, &one, &risk, RunKind::risk)?;
+            told(&mut speeds, variant, &speed);
+            told(&mut risks, variant, &risk);
+            lines.insert(variant.name.clone(), Lines { speed, risk });
+        }
+        Ok(Matrices { lines, command: speeds.join("; "), risk_command: risks.join("; ") })
+    }
+
+    fn of(&self, variant: &Variant) -> Result<&Lines, String> {
+        self.lines.get(&variant.name).ok_or_else(|| format!("'{}' has no lines", variant.name))
+    }
+}
+
+/// Adds a command line once, with its configuration's name.
+fn told(all: &mut Vec<String>, variant: &Variant, options: &iozone::Options) {
+    let line = &options.command_line;
+    let text = match &variant.configuration {
+        Some(name) => format!("{name}: {line}"),
+        None => line.clone(),
+    };
+    if !all.contains(&text) {
+        all.push(text);
+    }
+}
+
+impl Load for Matrices {
+    fn command(&self) -> Option<String> {
+        Some(self.command.clone())
+    }
+
+    fn risk_command(&self) -> Option<String> {
+        Some(self.risk_command.clone())
+    }
+
+    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
+        let speed = variant.run.speed().then_some(Part::Speed);
+        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
+        speed.into_iter().chain(risk).collect()
+    }
+
+    fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        part: Part,
+        report: Report,
+    ) -> Result<Outcome, String> {
+        let lines = self.of(variant)?;
+        match part {
+            Part::Speed => benchmark::run(setting, &lines.speed, variant, report),
+            Part::Risk => {
+                let risk = power::run(setting, &lines.risk, variant, &report)?;
+                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
+            }
+        }
+    }
+
+    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
+        let ran = self.of(variant).and_then(|l| power::recorded(setting, &l.risk, variant));
+        Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
+    }
+
+    /// By the bytes that are moved.
+    fn weight(&self, variant: &Variant) -> u64 {
+        self.of(variant).map_or(1, |lines| 1 + (data_bytes(&lines.speed) >> 20))
+    }
+}

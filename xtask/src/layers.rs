@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 16] = [
+const LAYERS: [Layer; 17] = [
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
@@ -37,6 +37,8 @@ const LAYERS: [Layer; 16] = [
     // No block device here: the host's file systems are behind it too.
     layer("vfs", &["runtime"], &[]),
     layer("devices", &["runtime", "block"], &[]),
+    // Knows no file system, and no particular device.
+    layer("volume", &["runtime", "block"], &["devices"]),
     // Knows no inodes.
     layer("journal", &["runtime", "block"], &["devices", "host"]),
     layer("pagecache", &["runtime", "block", "vfs"], &[]),
@@ -80,6 +82,7 @@ const LAYERS: [Layer; 16] = [
             "block",
             "vfs",
             "devices",
+            "volume",
             "journal",
             "pagecache",
             "ext4",

@@ -45,19 +45,24 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(summary(&tally, failed_checks + u64::from(!tables)))
 }
 
-/// Builds journal, ext4 and the crash explorer once more, with the feature `planted-bugs`, and lets
-/// the explorer find each of them. Further arguments of cargo: `more`.
+/// Builds journal, ext4, volumes and the crash explorer once more, with the feature `planted-bugs`,
+/// and lets the explorer and the campaign against mirrors find each of them. Further arguments of
+/// cargo: `more`.
 pub fn planted_bugs(
     limit: Duration,
     root: &Path,
     more: &[&str],
     tally: &mut Tally,
 ) -> anyhow::Result<bool> {
-    let mut args = vec!["test", "--package", "steadfast-crash", "--features", "planted-bugs"];
-    args.extend(["--test", "planted"]);
-    args.extend(more);
-    args.extend(["--", "--show-output"]);
-    cargo_test(limit, step::cargo(root, &args), tally)
+    let mut good = true;
+    for package in ["steadfast-crash", "steadfast-volume"] {
+        let mut args = vec!["test", "--package", package, "--features", "planted-bugs"];
+        args.extend(["--test", "planted"]);
+        args.extend(more);
+        args.extend(["--", "--show-output"]);
+        good &= cargo_test(limit, step::cargo(root, &args), tally)?;
+    }
+    Ok(good)
 }
 
 /// Runs `cargo test` and counts.

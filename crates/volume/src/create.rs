@@ -1,0 +1,252 @@
+//! New volumes.
+//!
+//! Labels are written last: a creation that a cut interrupts leaves devices, or members of a volume
+//! that is not complete, never a volume that looks whole and is not.
+
+use std::sync::Arc;
+
+use steadfast_block::{BlockDevice, DeviceInfo};
+use steadfast_runtime::{Condvar, Mutex};
+use uuid::Uuid;
+
+use crate::assemble::{Volume, assemble_one};
+use crate::error::{Result, VolumeError};
+use crate::member::{Labelled, check_new, write_label};
+use crate::mirror::policy::Policies;
+use crate::mirror::ranges::Ranges;
+use crate::mirror::regions::Regions;
+use crate::mirror::{Core, Leg, Mirror, NewLeg, State, clear_map, describe, leg_on, random_uuid};
+use crate::ondisk::label::{Kind, LEGS_MAX, Label, MEMBERS_MAX, Member, MemberState, NAME_MAX};
+use crate::ondisk::map::{Region, RegionState};
+use crate::ondisk::{BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, default_region};
+use crate::planted::Planted;
+
+type Device = Arc<dyn BlockDevice>;
+
+/// What the legs of a new mirror hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Contents {
+    /// Anything: it reads as zeros, and the first write of each region fills the rest of it.
+    #[default]
+    Anything,
+    /// The same on all legs: new devices that read as zeros. Nothing has to be filled.
+    Same,
+}
+
+/// How a new mirror is made.
+#[derive(Debug, Clone, Default)]
+pub struct MirrorOptions {
+    /// Bytes; by default all that its legs have room for.
+    pub size: Option<u64>,
+    /// Bytes of a region; by default a 16384th of the size, from 64 KiB to 1 MiB.
+    pub region_bytes: Option<u32>,
+    /// Policies.
+    pub policies: Policies,
+    /// What the legs hold.
+    pub contents: Contents,
+    /// For tests of the tests.
+    pub planted: Planted,
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
+    let good = !name.is_empty() && name.len() <= NAME_MAX && name.chars().all(plain);
+    if good && !name.starts_with('-') {
+        return Ok(());
+    }
+    Err(VolumeError::refused(format!(
+        "'{name}' is no name for a volume: 1 to {NAME_MAX} letters, digits and -_.:+"
+    )))
+}
+
+/// Refuses the same device in two places.
+fn check_twice(devices: &[&Device]) -> Result<()> {
+    for (n, a) in devices.iter().enumerate() {
+        if devices[n + 1..].iter().any(|b| Arc::ptr_eq(a, b)) {
+            let name = a.info().name;
+            return Err(VolumeError::refused(format!("{name}: is given twice")));
+        }
+    }
+    Ok(())
+}
+
+fn region_for(size: u64, wanted: Option<u32>) -> Result<u32> {
+    let region = wanted.unwrap_or_else(|| default_region(size));
+    let good = region.is_power_of_two() && (REGION_MIN..=REGION_MAX).contains(&region);
+    if !good || size.div_ceil(u64::from(region.max(1))) > REGIONS_MAX {
+        return Err(VolumeError::refused(format!(
+            "regions of {region} bytes: a region has a power of two of {REGION_MIN} to \
+             {REGION_MAX} bytes, and a volume at most {REGIONS_MAX}"
+        )));
+    }
+    Ok(region)
+}
+
+/// Makes a mirror of one to four legs.
+///
+/// # Errors
+/// If a device cannot be a leg, none is durable, or one fails. Refusals change nothing.
+pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Mirror> {
+    check_name(name)?;
+    check_twice(&legs.iter().map(|l| &l.device).collect::<Vec<_>>())?;
+    if legs.is_empty() || legs.len() > LEGS_MAX {
+        let what = format!("a mirror has 1 to {LEGS_MAX} legs, not {}", legs.len());
+        return Err(VolumeError::refused(what));
+    }
+    let smallest = legs.iter().map(|l| l.device.info().size).min().unwrap_or(0);
+    let region = region_for(smallest, options.region_bytes)?;
+    let (made, infos): (Vec<Leg>, Vec<DeviceInfo>) =
+        legs.iter().map(|new| leg_on(new, region)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    if made.iter().all(|leg| leg.volatile) {
+        return Err(VolumeError::refused(
+            "a mirror needs a leg that keeps its contents without power; all of these lose them",
+        ));
+    }
+    let size = size_of(&made, region, options.size)?;
+    for leg in made.iter().filter(|leg| !leg.volatile) {
+        clear_map(leg)?;
+    }
+    let state = match options.contents {
+        Contents::Anything => RegionState::Unwritten,
+        Contents::Same => RegionState::Clean,
+    };
+    let mut regions = Regions::new(size, region, Region { state, stale: 0 });
+    regions.rewrite_all();
+    let mut places: [Option<Leg>; LEGS_MAX] = Default::default();
+    places.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
+    let state = State {
+        info: describe(name, size, &infos, false),
+        legs: places,
+        spares: Vec::new(),
+        regions,
+        ranges: Ranges::default(),
+        policies: options.policies,
+        generation: 0,
+        data: random_uuid(),
+        incarnation: random_uuid(),
+        history: Vec::new(),
+        membership: 1,
+        published: 0,
+        passes_begun: 0,
+        passes_done: 0,
+        failed: None,
+        closed: None,
+        reads: 0,
+        last: 0,
+        resyncing: false,
+        ticks: 0,
+    };
+    let core = Core {
+        volume: random_uuid(),
+        name: name.to_owned(),
+        planted: options.planted,
+        state: Mutex::new(state),
+        changed: Condvar::new(),
+        labels: Mutex::new(()),
+        admin: Mutex::new(()),
+    };
+    let mirror = Mirror(Arc::new(core));
+    mirror.0.commit()?;
+    mirror.0.publish()?;
+    Ok(mirror)
+}
+
+/// Whole regions, as many as every leg has room for.
+fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
+    let region = u64::from(region);
+    let least = legs.iter().min_by_key(|leg| leg.room);
+    let (name, room) = least.map_or(("", 0), |leg| (&leg.name, leg.room));
+    let size = wanted.unwrap_or(room);
+    if size > room {
+        let more = least.map_or(0, |leg| size + leg.device_bytes - leg.room);
+        return Err(VolumeError::refused(format!(
+            "{name}: is too small: for {size} bytes with labels and map a leg needs {more}"
+        )));
+    }
+    if size < region {
+        return Err(VolumeError::refused(format!(
+            "{name}: is too small: with labels and map it has room for {room} bytes, a volume has \
+             at least one region of {region}"
+        )));
+    }
+    Ok(size - size % region)
+}
+
+/// Makes a concat, or with an interlace a stripe, of these devices.
+///
+/// # Errors
+/// If a device cannot be a component, or fails. Refusals change nothing.
+pub fn create_rows(
+    name: &str,
+    devices: &[Device],
+    interlace: Option<u32>,
+    force: bool,
+) -> Result<Volume> {
+    check_name(name)?;
+    check_twice(&devices.iter().collect::<Vec<_>>())?;
+    let kind = if interlace.is_some() { Kind::Stripe } else { Kind::Concat };
+    let what = kind.name();
+    if devices.is_empty() || devices.len() > MEMBERS_MAX {
+        let count = devices.len();
+        let what = format!("a {what} has 1 to {MEMBERS_MAX} components, not {count}");
+        return Err(VolumeError::refused(what));
+    }
+    let unit = u64::from(interlace.unwrap_or(BLOCK as u32));
+    if unit == 0 || unit % BLOCK != 0 || unit > 100 << 20 {
+        let what = format!("an interlace of {unit} bytes: whole blocks of {BLOCK}, at most 100 MB");
+        return Err(VolumeError::refused(what));
+    }
+    let mut members = Vec::new();
+    let mut layouts = Vec::new();
+    for device in devices {
+        let info = check_new(device, force)?;
+        let layout = Layout::of_component(info.size);
+        let bytes = layout.room(info.size);
+        let bytes = bytes - bytes % unit;
+        if bytes == 0 {
+            let what = format!("{}: is too small to be a component", info.name);
+            return Err(VolumeError::refused(what));
+        }
+        let state = MemberState::Active;
+        members.push(Member {
+            uuid: random_uuid(),
+            bytes,
+            state,
+            name: info.name,
+            ..Member::empty()
+        });
+        layouts.push((layout, info.size));
+    }
+    let least = members.iter().map(|m| m.bytes).min().unwrap_or(0);
+    let size = match kind {
+        Kind::Stripe => least * members.len() as u64,
+        _ => members.iter().map(|m| m.bytes).sum(),
+    };
+    let (volume, data) = (random_uuid(), random_uuid());
+    let label = |slot: usize| Label {
+        volume,
+        name: name.to_owned(),
+        kind,
+        slot,
+        generation: 1,
+        data,
+        incarnation: Uuid::nil(),
+        closed: true,
+        size,
+        region_bytes: 0,
+        interlace: interlace.unwrap_or(0),
+        data_start: layouts[slot].0.data_start,
+        device_bytes: layouts[slot].1,
+        map_blocks: 0,
+        policies: [0; 4],
+        history: Vec::new(),
+        members: members.clone(),
+    };
+    let mut found = Vec::new();
+    for (slot, device) in devices.iter().enumerate() {
+        let label = label(slot);
+        write_label(device, &label)?;
+        found.push(Labelled { device: Arc::clone(device), label, overwritten: false });
+    }
+    assemble_one(found, &Default::default())
+}

@@ -1,0 +1,44 @@
+//! What can go wrong with a volume.
+
+use steadfast_block::BlockError;
+
+/// Result of an operation on a volume.
+pub type Result<T> = std::result::Result<T, VolumeError>;
+
+/// Why an operation on a volume was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VolumeError {
+    /// A device failed.
+    #[error(transparent)]
+    Io(#[from] BlockError),
+    /// What a member holds is not what a volume writes.
+    #[error("{device}: {what}")]
+    Corrupt {
+        /// The member's name.
+        device: String,
+        /// In words.
+        what: String,
+    },
+    /// A label of a version that this program does not know.
+    #[error(
+        "{device}: its volume label has version {version}; this program knows versions up to \
+         {known}: use the program that wrote it, or a newer one"
+    )]
+    Newer {
+        /// The member's name.
+        device: String,
+        /// The label's version.
+        version: u32,
+        /// The newest version known here.
+        known: u32,
+    },
+    /// The request cannot be met as things are; nothing was changed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl VolumeError {
+    pub(crate) fn refused(what: impl Into<String>) -> Self {
+        VolumeError::Refused(what.into())
+    }
+}

@@ -1,0 +1,30 @@
+//! Block devices made of block devices: concat, stripe, and mirrors that know which copy is good.
+//!
+//! Every member carries a label that says which volume it belongs to, so that volumes are assembled
+//! from their members in any order and under any name ([`assemble()`]). A volume is a
+//! [`BlockDevice`](steadfast_block::BlockDevice) and may be a member of another one.
+//!
+//! A [`Mirror`] has up to four legs. It keeps a map of its regions, so that only what was under way
+//! is resynced after a power cut and only what a leg has missed when it comes back; and an identity
+//! of its data, so that an old, blank or foreign leg is never taken for a good one. A leg may be
+//! volatile (a RAM disk): it answers reads, and no promise depends on it.
+//!
+//! The bytes on the members are described in `ondisk` and in docs/mirrors.md.
+
+pub mod assemble;
+pub mod create;
+mod error;
+mod joined;
+pub mod member;
+pub mod mirror;
+pub mod ondisk;
+pub mod planted;
+pub mod rows;
+
+pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
+pub use create::{Contents, MirrorOptions, create_mirror, create_rows};
+pub use error::{Result, VolumeError};
+pub use mirror::{
+    LegState, LegStatus, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy, Resynced,
+    Throttle, WritePolicy,
+};

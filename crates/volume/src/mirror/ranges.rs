@@ -1,0 +1,198 @@
+//! Which bytes are being written: overlapping writes, and the copying of a region, come one after
+//! the other, so that all legs get them in the same order.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use steadfast_block::{Completer, Completion};
+
+/// The right to write a range; given back by [`Ranges::release`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ticket(u64);
+
+#[derive(Debug)]
+struct Held {
+    ticket: Ticket,
+    start: u64,
+    end: u64,
+    /// Legs that an acknowledged write has not reached yet: not to be read here.
+    behind: u8,
+}
+
+struct Waiting {
+    ticket: Ticket,
+    start: u64,
+    end: u64,
+    turn: Completer,
+}
+
+/// The ranges that are held, and those that wait, in the order in which they came.
+#[derive(Default)]
+pub struct Ranges {
+    next: u64,
+    held: Vec<Held>,
+    waiting: VecDeque<Waiting>,
+    behind: usize,
+}
+
+/// Those whose turn it is, to be told without the lock.
+#[must_use = "they wait to be told"]
+#[derive(Default)]
+pub struct Turns(Vec<Completer>);
+
+impl Turns {
+    /// Tells them.
+    pub fn tell(self) {
+        self.0.into_iter().for_each(|turn| turn.complete(Ok(Bytes::new())));
+    }
+}
+
+fn overlap(start: u64, end: u64, from: u64, to: u64) -> bool {
+    start < to && from < end
+}
+
+impl Ranges {
+    fn ticket(&mut self) -> Ticket {
+        self.next += 1;
+        Ticket(self.next)
+    }
+
+    fn is_held(&self, start: u64, end: u64) -> bool {
+        self.held.iter().any(|h| overlap(h.start, h.end, start, end))
+    }
+
+    /// Takes a range if nobody holds or waits for any part of it.
+    pub fn try_take(&mut self, start: u64, end: u64) -> Option<Ticket> {
+        let wanted = self.waiting.iter().any(|w| overlap(w.start, w.end, start, end));
+        if wanted || self.is_held(start, end) {
+            return None;
+        }
+        let ticket = self.ticket();
+        self.held.push(Held { ticket, start, end, behind: 0 });
+        Some(ticket)
+    }
+
+    /// Takes a range, or queues up for it; it is held when the completion is done.
+    pub fn queue(&mut self, start: u64, end: u64) -> (Ticket, Completion) {
+        if let Some(ticket) = self.try_take(start, end) {
+            return (ticket, Completion::ready(Ok(Bytes::new())));
+        }
+        let (turn, completion) = Completion::pending();
+        let ticket = self.ticket();
+        self.waiting.push_back(Waiting { ticket, start, end, turn });
+        (ticket, completion)
+    }
+
+    /// After a range was given back: whose turn it is.
+    fn turns(&mut self, start: u64, end: u64) -> Turns {
+        let mut turns = Turns::default();
+        let mut earlier: Vec<(u64, u64)> = Vec::new();
+        let mut at = 0;
+        while let Some(w) = self.waiting.get(at) {
+            let (from, to) = (w.start, w.end);
+            if !overlap(from, to, start, end) {
+                at += 1;
+                earlier.push((from, to));
+                continue;
+            }
+            let blocked = earlier.iter().any(|(s, e)| overlap(*s, *e, from, to));
+            if blocked || self.is_held(from, to) {
+                at += 1;
+                earlier.push((from, to));
+            } else if let Some(w) = self.waiting.remove(at) {
+                self.held.push(Held { ticket: w.ticket, start: from, end: to, behind: 0 });
+                turns.0.push(w.turn);
+            }
+            // Nobody else can get any of it.
+            if from <= start && end <= to {
+                break;
+            }
+        }
+        turns
+    }
+
+    /// Says that a write is acknowledged while these legs do not have it yet.
+    pub fn acknowledged_before(&mut self, ticket: Ticket, legs: u8) {
+        if let Some(held) = self.held.iter_mut().find(|h| h.ticket == ticket) {
+            self.behind += usize::from(held.behind == 0 && legs != 0);
+            held.behind = legs;
+        }
+    }
+
+    /// Gives a range back.
+    pub fn release(&mut self, ticket: Ticket) -> Turns {
+        let Some(at) = self.held.iter().position(|h| h.ticket == ticket) else {
+            return Turns::default();
+        };
+        let held = self.held.swap_remove(at);
+        self.behind -= usize::from(held.behind != 0);
+        if self.waiting.is_empty() {
+            return Turns::default();
+        }
+        self.turns(held.start, held.end)
+    }
+
+    /// Legs that lack an acknowledged write to this range.
+    pub fn behind(&self, start: u64, end: u64) -> u8 {
+        if self.behind == 0 {
+            return 0;
+        }
+        let here = self.held.iter().filter(|h| overlap(h.start, h.end, start, end));
+        here.fold(0, |legs, h| legs | h.behind)
+    }
+
+    /// Writes that are acknowledged while a leg does not have them.
+    pub fn behind_count(&self) -> usize {
+        self.behind
+    }
+
+    /// Whether any part of this range is held or waited for.
+    pub fn is_busy(&self, start: u64, end: u64) -> bool {
+        self.is_held(start, end) || self.waiting.iter().any(|w| overlap(w.start, w.end, start, end))
+    }
+
+    /// Whether nothing is held or waited for.
+    #[cfg(test)]
+    pub fn is_idle(&self) -> bool {
+        self.held.is_empty() && self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_ranges_come_in_the_order_of_arrival() {
+        let mut ranges = Ranges::default();
+        let a = ranges.try_take(0, 10).unwrap();
+        assert!(ranges.try_take(9, 12).is_none());
+        let (b, b_turn) = ranges.queue(5, 20);
+        let (c, c_turn) = ranges.queue(15, 30);
+        let d = ranges.try_take(40, 50).unwrap();
+        assert!(!b_turn.is_done() && !c_turn.is_done(), "c waits for b, which waits for a");
+        assert!(ranges.try_take(25, 26).is_none(), "somebody waits for it");
+        ranges.release(a).tell();
+        assert!(b_turn.is_done() && !c_turn.is_done());
+        ranges.release(b).tell();
+        assert!(c_turn.is_done());
+        ranges.acknowledged_before(c, 2);
+        assert_eq!((ranges.behind(29, 31), ranges.behind(30, 31)), (2, 0));
+        ranges.release(c).tell();
+        ranges.release(d).tell();
+        assert!(ranges.is_idle() && ranges.behind_count() == 0);
+    }
+
+    #[test]
+    fn a_small_range_given_back_serves_only_those_whose_way_is_free() {
+        let mut ranges = Ranges::default();
+        let a = ranges.try_take(0, 10).unwrap();
+        let b = ranges.try_take(10, 20).unwrap();
+        let (_, wide) = ranges.queue(5, 15);
+        let (_, after) = ranges.queue(12, 14);
+        ranges.release(b).tell();
+        assert!(!wide.is_done() && !after.is_done());
+        ranges.release(a).tell();
+        assert!(wide.is_done() && !after.is_done());
+    }
+}

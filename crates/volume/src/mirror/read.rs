@@ -1,0 +1,283 @@
+//! Reads.
+//!
+//! A read goes to one leg that holds all of the range; where no leg does, it is cut into regions.
+//! What was never written is zeros. A leg that fails is not the end of the read: the next one
+//! answers, and what it says is written back to the first.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
+use steadfast_runtime::{Nanos, now, spawn};
+
+use super::Core;
+use super::policy::{Measured, choose};
+use super::state::{State, bit};
+use crate::joined::{Piece, joined_read};
+use crate::ondisk::label::LEGS_MAX;
+
+/// Where a read goes.
+enum Way {
+    /// It is zeros.
+    Zeros,
+    /// To this leg.
+    Leg { slot: usize, device: Arc<dyn BlockDevice>, at: u64 },
+    /// In pieces: no leg holds all of it.
+    Pieces(Vec<(u64, u64)>),
+    /// To nobody.
+    Nowhere(BlockError),
+}
+
+impl Core {
+    pub(super) fn submit_read(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
+        let way = self.way(&mut self.state.lock(), offset, len, 0);
+        self.go(way, offset, len)
+    }
+
+    fn go(self: &Arc<Self>, way: Way, offset: u64, len: u64) -> Completion {
+        match way {
+            Way::Zeros => Completion::ready(Ok(vec![0; len as usize].into())),
+            Way::Nowhere(error) => Completion::ready(Err(error)),
+            Way::Leg { slot, device, at } => self.from_leg(slot, &device, at, (offset, len)),
+            Way::Pieces(pieces) => {
+                let read = |(at, len)| Piece {
+                    at: (at - offset) as usize,
+                    completion: self.submit_read(at, len),
+                };
+                joined_read(len as usize, pieces.into_iter().map(read).collect())
+            }
+        }
+    }
+
+    /// The short way for whoever waits: no hand-over.
+    pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
+        let way = self.way(&mut self.state.lock(), offset, len, 0);
+        let Way::Leg { slot, device, at } = way else {
+            return self.go(way, offset, len).wait();
+        };
+        let begun = now();
+        let answer = device.read(at, len);
+        self.answered(slot, begun, answer.is_ok());
+        answer.or_else(|error| self.read_again(offset, len, slot, error))
+    }
+
+    fn way(&self, state: &mut State, offset: u64, len: u64, tried: u8) -> Way {
+        if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
+            return Way::Nowhere(closed);
+        }
+        let regions = state.regions.of(offset, len);
+        let (mut blank, mut lacking) = (0, 0);
+        for region in regions.clone() {
+            state.regions.warm(region);
+            if state.regions.is_blank(region) {
+                blank += 1;
+            } else {
+                lacking |= state.regions.lacking(region);
+            }
+        }
+        if blank == regions.len() {
+            return Way::Zeros;
+        }
+        let behind = state.ranges.behind(offset, offset + len);
+        let candidates = state.active() & !lacking & !behind & !tried;
+        if blank == 0 && candidates != 0 {
+            return self.to_one(state, candidates, offset, len);
+        }
+        if regions.len() > 1 {
+            return Way::Pieces(cut(state, (offset, len)));
+        }
+        Way::Nowhere(self.no_leg(state, regions, offset))
+    }
+
+    fn to_one(&self, state: &mut State, candidates: u8, offset: u64, len: u64) -> Way {
+        let measured: [Measured; LEGS_MAX] = std::array::from_fn(|slot| {
+            state.legs[slot].as_ref().map(|leg| leg.measured).unwrap_or_default()
+        });
+        let size = state.regions.size();
+        let so_far = (state.reads, state.last);
+        let slot = choose(state.policies.read, candidates, (offset, size), so_far, &measured);
+        state.reads += 1;
+        state.last = slot;
+        let Some(leg) = state.legs[slot].as_mut() else {
+            return Way::Nowhere(self.no_leg(state, 0..0, offset));
+        };
+        leg.measured.in_flight += 1;
+        leg.counters.reads += 1;
+        leg.counters.read_bytes += len;
+        let at = leg.data_start + offset;
+        match leg.device.clone() {
+            Some(device) => Way::Leg { slot, device, at },
+            None => Way::Nowhere(self.no_leg(state, 0..0, offset)),
+        }
+    }
+
+    fn no_leg(&self, state: &State, regions: Range<u32>, offset: u64) -> BlockError {
+        let erred = state.legs.iter().flatten().find_map(|leg| leg.erred.clone());
+        let lacking = regions.fold(0, |all, r| all | state.regions.lacking(r));
+        let reason = match erred {
+            Some(error) => format!("no leg could be read; the last error was: {error}"),
+            None => format!("no leg that is there holds this region (stale: {lacking:#06b})"),
+        };
+        BlockError::Io { device: self.name.clone(), op: "read", offset, reason }
+    }
+
+    fn from_leg(
+        self: &Arc<Self>,
+        slot: usize,
+        device: &Arc<dyn BlockDevice>,
+        at: u64,
+        (offset, len): (u64, u64),
+    ) -> Completion {
+        let begun = now();
+        let below = device.submit(Request::Read { offset: at, len });
+        let (completer, completion) = Completion::pending();
+        let core = Arc::clone(self);
+        below.on_done(move |answer| {
+            core.answered(slot, begun, answer.is_ok());
+            match answer.clone() {
+                Ok(bytes) => completer.complete(Ok(bytes)),
+                Err(error) => drop(spawn("mirror read failed", move || {
+                    completer.complete(core.read_again(offset, len, slot, error));
+                })),
+            }
+        });
+        completion
+    }
+
+    fn answered(&self, slot: usize, begun: Nanos, good: bool) {
+        let mut state = self.state.lock();
+        let Some(leg) = state.legs[slot].as_mut() else { return };
+        leg.measured.in_flight = leg.measured.in_flight.saturating_sub(1);
+        leg.measured.answered(now() - begun);
+        leg.counters.errors += u64::from(!good);
+    }
+
+    /// After a leg has failed: asks the others, and repairs the first.
+    fn read_again(
+        self: &Arc<Self>,
+        offset: u64,
+        len: u64,
+        first: usize,
+        error: BlockError,
+    ) -> Result<Bytes> {
+        let mut failed = vec![(first, error)];
+        let regions = self.state.lock().regions.of(offset, len);
+        loop {
+            let tried = failed.iter().fold(0, |mask, (slot, _)| mask | bit(*slot));
+            let way = self.way(&mut self.state.lock(), offset, len, tried);
+            match way {
+                Way::Leg { slot, device, at } => {
+                    let begun = now();
+                    let answer = device.read(at, len);
+                    self.answered(slot, begun, answer.is_ok());
+                    match answer {
+                        Err(error) => failed.push((slot, error)),
+                        Ok(bytes) => {
+                            self.repair(&failed, slot, offset, len, &regions);
+                            return Ok(bytes);
+                        }
+                    }
+                }
+                // No other leg holds all of it, but perhaps of each region one does.
+                Way::Nowhere(_) | Way::Pieces(_) if regions.len() > 1 => {
+                    return self.read_by_region(offset, len, regions);
+                }
+                Way::Zeros => return Ok(vec![0; len as usize].into()),
+                Way::Nowhere(_) | Way::Pieces(_) => {
+                    let (slot, error) = failed.swap_remove(0);
+                    self.note_error(slot, &error);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn read_by_region(
+        self: &Arc<Self>,
+        offset: u64,
+        len: u64,
+        regions: Range<u32>,
+    ) -> Result<Bytes> {
+        let pieces = {
+            let state = self.state.lock();
+            debug_assert!(regions.len() > 1);
+            cut(&state, (offset, len))
+        };
+        let mut out = Vec::with_capacity(len as usize);
+        for (at, len) in pieces {
+            out.extend_from_slice(&self.read_now(at, len)?);
+        }
+        Ok(out.into())
+    }
+
+    /// Remembers why a leg that nobody can stand in for is not sound.
+    fn note_error(&self, slot: usize, error: &BlockError) {
+        let mut state = self.state.lock();
+        if let Some(leg) = state.legs[slot].as_mut() {
+            leg.erred = Some(error.to_string());
+        }
+    }
+
+    /// Writes what a good leg holds to legs that could not read it; those that cannot write it
+    /// either, or are gone, are dropped.
+    fn repair(
+        self: &Arc<Self>,
+        failed: &[(usize, BlockError)],
+        good: usize,
+        offset: u64,
+        len: u64,
+        regions: &Range<u32>,
+    ) {
+        if self.state.lock().info.read_only {
+            return;
+        }
+        let (_, ticket) = self.take_regions(self.state.lock(), regions.clone());
+        let mut dropped: Vec<(usize, BlockError)> = Vec::new();
+        for (slot, error) in failed {
+            if matches!(error, BlockError::Gone { .. }) {
+                dropped.push((*slot, error.clone()));
+            } else if let Err(error) = self.copy_range(good, *slot, offset, len) {
+                dropped.push((*slot, error));
+            }
+        }
+        if !dropped.is_empty() {
+            // An error here is in `failed`, and every write and flush reports it.
+            drop(self.fail(&dropped, regions.clone()));
+        }
+        self.release(ticket);
+    }
+
+    /// Copies a range that is held from one leg to another, if both hold its regions.
+    fn copy_range(&self, from: usize, to: usize, offset: u64, len: u64) -> Result<()> {
+        let devices = {
+            let state = self.state.lock();
+            let both = bit(from) | bit(to);
+            let mut regions = state.regions.of(offset, len);
+            let current =
+                regions.all(|r| !state.regions.is_blank(r) && state.regions.lacking(r) & both == 0);
+            match (state.leg(from), state.leg(to)) {
+                (Some((a, source)), Some((b, target))) if current => {
+                    Some(((Arc::clone(source), a.data_start), (Arc::clone(target), b.data_start)))
+                }
+                // Discarded, dropped or made stale meanwhile: nothing to repair.
+                _ => None,
+            }
+        };
+        let Some(((source, source_start), (target, target_start))) = devices else {
+            return Ok(());
+        };
+        let Ok(good) = source.read(source_start + offset, len) else { return Ok(()) };
+        target.write(target_start + offset, good.into())
+    }
+}
+
+/// A range cut at the borders of regions.
+fn cut(state: &State, (offset, len): (u64, u64)) -> Vec<(u64, u64)> {
+    let piece = |region: u32| {
+        let (start, bytes) = state.regions.bytes_of(region);
+        let (from, to) = (start.max(offset), (start + bytes).min(offset + len));
+        (from, to - from)
+    };
+    state.regions.of(offset, len).map(piece).collect()
+}

@@ -1,0 +1,460 @@
+//! The region map in memory, beside what of it is durable.
+//!
+//! # Invariants
+//!
+//! 1. What the disk is believed to hold (`disk`) is never better than what a cut may leave: a state
+//!    that promises less work after a cut (clean, not stale) counts from the moment its write
+//!    begins, one that promises more (dirty, stale) from the moment it is done.
+//! 2. A region that memory has as copied to a leg is stale on that leg in the durable map until the
+//!    leg was flushed after the copy.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
+
+/// A block of the map on its way to the legs.
+pub struct Snapshot {
+    /// Its number.
+    pub block: u32,
+    /// Its contents, with the next sequence number.
+    pub contents: MapBlock,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cell {
+    /// What is true now; `copied` legs hold the region though `stale` says otherwise.
+    now: Region,
+    copied: u8,
+    /// The first write of an unwritten region is on all legs, not flushed yet.
+    filled: bool,
+    /// Passes of the timer since the last write.
+    idle: u8,
+}
+
+/// All regions of a mirror.
+pub struct Regions {
+    region_bytes: u64,
+    size: u64,
+    cells: Vec<Cell>,
+    disk: Vec<Region>,
+    heat: Vec<u8>,
+    sequences: Vec<u64>,
+    /// Blocks of the map that differ from the disk's.
+    changed: BTreeSet<u32>,
+    /// Regions that are dirty or being filled.
+    active: BTreeSet<u32>,
+}
+
+/// The block of the map that tells of a region.
+pub fn block_of(region: u32) -> u32 {
+    region / RECORDS as u32
+}
+
+impl Regions {
+    /// A map of this state everywhere.
+    pub fn new(size: u64, region_bytes: u32, all: Region) -> Regions {
+        let count = size.div_ceil(u64::from(region_bytes)) as usize;
+        let cell = Cell { now: all, copied: 0, filled: false, idle: 0 };
+        let mut regions = Regions {
+            region_bytes: u64::from(region_bytes),
+            size,
+            cells: vec![cell; count],
+            disk: vec![all; count],
+            heat: vec![0; count],
+            sequences: vec![0; count.div_ceil(RECORDS)],
+            changed: BTreeSet::new(),
+            active: BTreeSet::new(),
+        };
+        for region in 0..regions.count() {
+            regions.note_active(region);
+        }
+        regions
+    }
+
+    /// Number of regions.
+    pub fn count(&self) -> u32 {
+        self.cells.len() as u32
+    }
+
+    /// Number of blocks of the map.
+    pub fn blocks(&self) -> u32 {
+        self.sequences.len() as u32
+    }
+
+    /// Bytes of the volume.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Bytes of a region.
+    pub fn region_bytes(&self) -> u64 {
+        self.region_bytes
+    }
+
+    /// The regions that a range of bytes touches.
+    pub fn of(&self, offset: u64, len: u64) -> Range<u32> {
+        let end = (offset + len).div_ceil(self.region_bytes);
+        (offset / self.region_bytes) as u32..end as u32
+    }
+
+    /// The regions that lie inside a range of bytes; the last one may be short.
+    pub fn inside(&self, offset: u64, len: u64) -> Range<u32> {
+        let end = offset + len;
+        let last = if end == self.size { self.count() } else { (end / self.region_bytes) as u32 };
+        let first = offset.div_ceil(self.region_bytes) as u32;
+        first..last.max(first)
+    }
+
+    /// Offset and length of a region.
+    pub fn bytes_of(&self, region: u32) -> (u64, u64) {
+        let start = u64::from(region) * self.region_bytes;
+        (start, self.region_bytes.min(self.size - start))
+    }
+
+    /// What is true now.
+    pub fn get(&self, region: u32) -> Region {
+        self.cells[region as usize].now
+    }
+
+    /// Legs that do not hold the region's contents now.
+    pub fn lacking(&self, region: u32) -> u8 {
+        let cell = &self.cells[region as usize];
+        cell.now.stale & !cell.copied
+    }
+
+    /// What a cut would find.
+    #[cfg(test)]
+    pub fn on_disk(&self, region: u32) -> Region {
+        self.disk[region as usize]
+    }
+
+    /// Whether reads give zeros: never written, or the first write is not on the legs yet.
+    pub fn is_blank(&self, region: u32) -> bool {
+        let cell = &self.cells[region as usize];
+        match cell.now.state {
+            RegionState::Unwritten => true,
+            RegionState::Filling => !cell.filled,
+            RegionState::Dirty | RegionState::Clean => false,
+        }
+    }
+
+    /// Whether a cut during a write would be noticed: the region would be looked at, and none of
+    /// the `absent` legs would be taken for one that has the write. Of volatile legs nothing need
+    /// be durable, because they are never believed after a cut; `durable` are the others.
+    pub fn is_covered(&self, region: u32, absent: u8, durable: u8) -> bool {
+        let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
+        // What is being filled is unwritten after a cut, on all legs alike.
+        let known = now.state == RegionState::Filling || disk.stale & durable == durable;
+        promises_work(now.state) && disk.state == now.state && known && now.stale & absent == absent
+    }
+
+    /// Whether a write may go to the legs now.
+    pub fn is_ready(&self, region: u32, absent: u8, durable: u8) -> bool {
+        self.is_covered(region, absent, durable) && !self.is_blank(region)
+    }
+
+    /// Sets what is true of a region.
+    pub fn set(&mut self, region: u32, now: Region) {
+        let cell = &mut self.cells[region as usize];
+        if cell.now == now {
+            return;
+        }
+        cell.now = now;
+        cell.copied &= now.stale;
+        self.changed.insert(block_of(region));
+        self.note_active(region);
+    }
+
+    fn note_active(&mut self, region: u32) {
+        let cell = &mut self.cells[region as usize];
+        match cell.now.state {
+            RegionState::Dirty | RegionState::Filling => {
+                self.active.insert(region);
+            }
+            RegionState::Unwritten | RegionState::Clean => {
+                cell.filled = false;
+                self.active.remove(&region);
+            }
+        }
+    }
+
+    /// Sets what was read from the disk.
+    pub fn load(&mut self, region: u32, found: Region, heat: u8) {
+        self.cells[region as usize].now = found;
+        self.disk[region as usize] = found;
+        self.heat[region as usize] = heat;
+        self.note_active(region);
+    }
+
+    /// Makes a write possible: the state that must be durable before it. `absent` legs miss it.
+    pub fn open(&mut self, region: u32, absent: u8) {
+        let now = self.get(region);
+        let open = match now.state {
+            // All legs that are there get the whole region.
+            RegionState::Unwritten => Region { state: RegionState::Filling, stale: absent },
+            RegionState::Filling => Region { stale: now.stale | absent, ..now },
+            RegionState::Dirty | RegionState::Clean => {
+                Region { state: RegionState::Dirty, stale: now.stale | absent }
+            }
+        };
+        self.set(region, open);
+        self.cells[region as usize].idle = 0;
+    }
+
+    /// The first write of a region is on the legs.
+    pub fn set_filled(&mut self, region: u32) {
+        self.cells[region as usize].filled = true;
+    }
+
+    /// A write touches the region.
+    pub fn touch(&mut self, region: u32) {
+        let cell = &mut self.cells[region as usize];
+        cell.idle = 0;
+        let heat = &mut self.heat[region as usize];
+        *heat = heat.saturating_add(1);
+    }
+
+    /// A read does.
+    pub fn warm(&mut self, region: u32) {
+        let heat = &mut self.heat[region as usize];
+        *heat = heat.saturating_add(1);
+    }
+
+    /// How hot a region is.
+    pub fn heat(&self, region: u32) -> u8 {
+        self.heat[region as usize]
+    }
+
+    /// Halves all heats: what was hot long ago is not hot.
+    pub fn cool(&mut self) {
+        self.heat.iter_mut().for_each(|heat| *heat /= 2);
+    }
+
+    /// Regions whose first write is on the legs and must be flushed.
+    pub fn filled(&self) -> Vec<u32> {
+        let filled = |r: &&u32| {
+            let cell = &self.cells[**r as usize];
+            cell.now.state == RegionState::Filling && cell.filled
+        };
+        self.active.iter().filter(filled).copied().collect()
+    }
+
+    /// Regions that are dirty or being filled.
+    pub fn active(&self) -> Vec<u32> {
+        self.active.iter().copied().collect()
+    }
+
+    /// A pass of the timer over one region; how many passes it has been idle for.
+    pub fn age(&mut self, region: u32) -> u8 {
+        let idle = &mut self.cells[region as usize].idle;
+        *idle = idle.saturating_add(1);
+        *idle
+    }
+
+    /// How many passes a region has been idle for.
+    pub fn idle(&self, region: u32) -> u8 {
+        self.cells[region as usize].idle
+    }
+
+    /// These legs have been given the region's contents; see invariant 2.
+    pub fn set_copied(&mut self, region: u32, legs: u8) {
+        let cell = &mut self.cells[region as usize];
+        cell.copied |= legs & cell.now.stale;
+    }
+
+    /// Legs that were given the region's contents and not flushed since.
+    pub fn copied(&self, region: u32) -> u8 {
+        self.cells[region as usize].copied
+    }
+
+    /// These legs have left before they were flushed.
+    pub fn forget_copied(&mut self, legs: u8) {
+        self.cells.iter_mut().for_each(|cell| cell.copied &= !legs);
+    }
+
+    /// Those legs lack everything that was ever written.
+    pub fn set_all_stale(&mut self, legs: u8) {
+        (0..self.count()).for_each(|region| self.set_stale(region, legs));
+    }
+
+    /// Has all blocks written with the next commit.
+    pub fn rewrite_all(&mut self) {
+        self.changed.extend(0..self.sequences.len() as u32);
+    }
+
+    /// Those legs do not lack the region any more, durably once the map is.
+    pub fn set_fresh(&mut self, region: u32, legs: u8) {
+        let now = self.get(region);
+        let legs = legs & self.copied(region);
+        self.set(region, Region { stale: now.stale & !legs, ..now });
+    }
+
+    /// Those legs lack the region from now on.
+    pub fn set_stale(&mut self, region: u32, legs: u8) {
+        let now = self.get(region);
+        self.cells[region as usize].copied &= !legs;
+        if now.state != RegionState::Unwritten {
+            self.set(region, Region { stale: now.stale | legs, ..now });
+        }
+    }
+
+    /// Has a block written with the next commit, though nothing in it changed.
+    pub fn rewrite(&mut self, block: u32) {
+        self.changed.insert(block);
+    }
+
+    /// The sequence number that was read with a block.
+    pub fn set_sequence(&mut self, block: u32, sequence: u64) {
+        self.sequences[block as usize] = sequence;
+    }
+
+    /// Whether memory and disk are the same.
+    pub fn is_committed(&self) -> bool {
+        self.changed.is_empty()
+    }
+
+    /// The changed blocks, to be written. Invariant 1.
+    pub fn begin_commit(&mut self) -> Vec<Snapshot> {
+        let changed: Vec<u32> = std::mem::take(&mut self.changed).into_iter().collect();
+        let snapshots: Vec<Snapshot> = changed.into_iter().map(|b| self.snapshot(b)).collect();
+        for snapshot in &snapshots {
+            self.each(snapshot, |disk, new| Region {
+                state: if promises_work(new.state) { disk.state } else { new.state },
+                stale: disk.stale & new.stale,
+            });
+        }
+        snapshots
+    }
+
+    /// A block as it is now, with the next sequence number.
+    fn snapshot(&mut self, block: u32) -> Snapshot {
+        let records = self.records(block);
+        self.sequences[block as usize] += 1;
+        let states = self.cells[records.clone()].iter().map(|c| c.now.to_byte()).collect();
+        let heat = self.heat[records].to_vec();
+        let sequence = self.sequences[block as usize];
+        Snapshot { block, contents: MapBlock { sequence, states, heat } }
+    }
+
+    fn records(&self, block: u32) -> Range<usize> {
+        let first = block as usize * RECORDS;
+        first..(first + RECORDS).min(self.cells.len())
+    }
+
+    fn each(&mut self, snapshot: &Snapshot, new: impl Fn(Region, Region) -> Region) {
+        let records = self.records(snapshot.block);
+        for (disk, byte) in self.disk[records].iter_mut().zip(&snapshot.contents.states) {
+            *disk = new(*disk, Region::from_byte(*byte));
+        }
+    }
+
+    /// The blocks are durable.
+    pub fn end_commit(&mut self, written: &[Snapshot]) {
+        for snapshot in written {
+            self.each(snapshot, |_, new| new);
+        }
+    }
+
+    /// The blocks may be there or not.
+    pub fn fail_commit(&mut self, snapshots: &[Snapshot]) {
+        self.changed.extend(snapshots.iter().map(|s| s.block));
+    }
+
+    /// Bytes that these legs lack.
+    pub fn lacking_bytes(&self, legs: u8) -> u64 {
+        let lacks = |r: &u32| self.lacking(*r) & legs != 0;
+        (0..self.count()).filter(lacks).map(|r| self.bytes_of(r).1).sum()
+    }
+
+    /// Number of regions in each state, by [`RegionState`] as a number.
+    pub fn tally(&self) -> [u32; 4] {
+        let mut tally = [0; 4];
+        self.cells.iter().for_each(|c| tally[c.now.state as usize] += 1);
+        tally
+    }
+
+    /// Adds regions at the end, unwritten.
+    pub fn grow(&mut self, size: u64) {
+        let count = size.div_ceil(self.region_bytes) as usize;
+        let cell = Cell { now: Region::UNWRITTEN, copied: 0, filled: false, idle: 0 };
+        self.size = size;
+        self.cells.resize(count, cell);
+        self.disk.resize(count, Region::UNWRITTEN);
+        self.heat.resize(count, 0);
+        let before = self.sequences.len() as u32;
+        self.sequences.resize(count.div_ceil(RECORDS), 0);
+        self.changed.extend(before..self.sequences.len() as u32);
+    }
+}
+
+/// Whether a cut in this state makes the next assembly do something.
+fn promises_work(state: RegionState) -> bool {
+    matches!(state, RegionState::Dirty | RegionState::Filling)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn fixture() -> Regions {
+        Regions::new(10 * MIB - 4096, MIB as u32, Region::UNWRITTEN)
+    }
+
+    #[test]
+    fn ranges_and_the_short_last_region() {
+        let regions = fixture();
+        assert_eq!(regions.count(), 10);
+        assert_eq!(regions.of(MIB - 1, 2), 0..2);
+        assert_eq!(regions.inside(1, 3 * MIB), 1..3);
+        assert_eq!(regions.inside(9 * MIB, MIB - 4096), 9..10);
+        assert_eq!(regions.inside(9 * MIB + 1, MIB - 4097), 10..10);
+        assert_eq!(regions.bytes_of(9), (9 * MIB, MIB - 4096));
+    }
+
+    #[test]
+    fn a_write_waits_for_the_state_that_covers_it() {
+        let mut regions = fixture();
+        regions.open(3, 0b100);
+        assert!(!regions.is_ready(3, 0b100, 0b100));
+        let written = regions.begin_commit();
+        assert_eq!(written.len(), 1);
+        assert!(!regions.is_ready(3, 0b100, 0b100), "on its way is not there");
+        regions.end_commit(&written);
+        assert!(!regions.is_ready(3, 0b100, 0b100), "must be filled first");
+        regions.set_filled(3);
+        assert!(regions.is_ready(3, 0b100, 0b100) && !regions.is_ready(3, 0b110, 0b110));
+        assert_eq!(regions.filled(), [3]);
+    }
+
+    #[test]
+    fn a_clean_state_counts_as_soon_as_it_is_on_its_way() {
+        let mut regions = Regions::new(10 * MIB, MIB as u32, Region::UNKNOWN);
+        assert!(regions.is_ready(1, 0, 0));
+        regions.set(1, Region { state: RegionState::Clean, stale: 0 });
+        let _on_its_way = regions.begin_commit();
+        regions.open(1, 0);
+        assert!(!regions.is_ready(1, 0, 0), "the cut may leave it clean");
+    }
+
+    #[test]
+    fn a_copied_region_is_stale_on_disk_until_it_is_fresh() {
+        let mut regions = Regions::new(10 * MIB, MIB as u32, Region::UNKNOWN);
+        regions.set_stale(2, 0b10);
+        let written = regions.begin_commit();
+        regions.end_commit(&written);
+        regions.set_copied(2, 0b10);
+        assert_eq!((regions.lacking(2), regions.on_disk(2).stale), (0, 0b10));
+        // Another change of the same block does not take it along.
+        regions.set_stale(3, 0b10);
+        let written = regions.begin_commit();
+        regions.end_commit(&written);
+        assert_eq!(regions.on_disk(2).stale, 0b10);
+        regions.set_fresh(2, 0b10);
+        let written = regions.begin_commit();
+        regions.end_commit(&written);
+        assert_eq!(regions.on_disk(2).stale, 0);
+    }
+}

@@ -1,0 +1,230 @@
+//! Resync: legs are given the regions that they lack.
+//!
+//! One mechanism for every cause. A leg that was away, a new one, and one that a cut left in doubt
+//! differ only in how many regions the map has as stale for them. What was copied is stale in the
+//! durable map until the leg was flushed, so that a resync goes on where it was interrupted.
+//!
+//! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
+//! the mirror, present or not, holds the region.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::{BlockDevice, BlockError, Result};
+use steadfast_runtime::sleep;
+
+use super::Core;
+use super::state::{State, bit, slots};
+use crate::planted::Bug;
+
+/// Bytes that are copied at once.
+const COPY_BYTES: u64 = 1 << 20;
+/// Regions between two times that progress is made durable.
+const CHECKPOINT_REGIONS: usize = 64;
+
+/// How fast a resync goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Throttle {
+    /// At most so many bytes a second; `None`: as fast as the legs.
+    pub bytes_per_second: Option<u64>,
+    /// Stops after so many regions; `None`: when all is done.
+    pub regions: Option<usize>,
+}
+
+/// What a resync did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Resynced {
+    /// Regions copied.
+    pub regions: u64,
+    /// Bytes copied.
+    pub bytes: u64,
+    /// Regions that no leg could give.
+    pub unreadable: u64,
+    /// Nothing is left to do.
+    pub complete: bool,
+}
+
+impl State {
+    /// Regions that active legs lack, in the order in which they are copied: where a volatile leg
+    /// is filled, the hottest first.
+    fn to_copy(&self) -> Vec<u32> {
+        let active = self.active();
+        let lacks = |mask: u8| {
+            move |r: &u32| !self.regions.is_blank(*r) && self.regions.lacking(*r) & mask != 0
+        };
+        let all = || 0..self.regions.count();
+        let durable = active & self.durable();
+        // What promises depend on comes first.
+        let mut first: Vec<u32> = all().filter(lacks(durable)).collect();
+        let behind = |r: &u32| !lacks(durable)(r) && lacks(active)(r);
+        let mut rest: Vec<u32> = all().filter(behind).collect();
+        rest.sort_by_key(|r| std::cmp::Reverse(self.regions.heat(*r)));
+        first.append(&mut rest);
+        first
+    }
+
+    /// Legs that a region may be copied from, the best first.
+    fn sources(&self, region: u32, volatile_too: bool) -> Vec<usize> {
+        let lacking = self.regions.lacking(region);
+        let durable = self.durable();
+        let good = self.active() & !lacking;
+        if volatile_too {
+            return slots(good & !durable).chain(slots(good & durable)).collect();
+        }
+        let somewhere = durable & !lacking != 0;
+        let candidates = if somewhere { good & durable } else { good };
+        slots(candidates).collect()
+    }
+}
+
+impl Core {
+    /// Copies regions until nothing is lacking or the throttle says stop.
+    pub(super) fn resync(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
+        {
+            let mut state = self.settled()?;
+            if state.resyncing {
+                return Ok(Resynced::default());
+            }
+            state.resyncing = true;
+        }
+        let done = self.resync_alone(throttle);
+        self.state.lock().resyncing = false;
+        done
+    }
+
+    fn resync_alone(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
+        let mut done = Resynced::default();
+        let limit = throttle.regions.unwrap_or(usize::MAX);
+        let work = self.settled()?.to_copy();
+        let complete = work.len() <= limit;
+        let mut since = 0;
+        for region in work.into_iter().take(limit) {
+            let bytes = self.copy_region(region, &mut done)?;
+            since += 1;
+            if since == CHECKPOINT_REGIONS {
+                self.checkpoint()?;
+                since = 0;
+            }
+            if let Some(rate) = throttle.bytes_per_second.filter(|rate| *rate > 0) {
+                sleep(Duration::from_secs_f64(bytes as f64 / rate as f64));
+            }
+        }
+        self.checkpoint()?;
+        done.complete = complete && self.settled()?.to_copy().is_empty();
+        Ok(done)
+    }
+
+    /// Makes durable what was copied.
+    fn checkpoint(&self) -> Result<()> {
+        let copied: Vec<(u32, u8)> = {
+            let state = self.settled()?;
+            let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r)));
+            all.filter(|(_, legs)| *legs != 0).collect()
+        };
+        if copied.is_empty() {
+            return Ok(());
+        }
+        self.flush_legs()?;
+        {
+            let mut state = self.settled()?;
+            for (region, legs) in copied {
+                // A leg that was dropped meanwhile has lost the mark.
+                state.regions.set_fresh(region, legs);
+            }
+        }
+        self.commit()
+    }
+
+    /// Copies a region to all legs that lack it; how many bytes that were.
+    fn copy_region(self: &Arc<Self>, region: u32, done: &mut Resynced) -> Result<u64> {
+        let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
+        let copied = self.copy_held(region);
+        self.release(ticket);
+        match copied {
+            Ok(bytes) => {
+                done.regions += u64::from(bytes > 0);
+                done.bytes += bytes;
+                Ok(bytes)
+            }
+            Err(_) if self.state.lock().stopped().is_none() => {
+                done.unreadable += 1;
+                Ok(0)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn copy_held(self: &Arc<Self>, region: u32) -> Result<u64> {
+        let (sources, mut targets, (start, len)) = {
+            let state = self.settled()?;
+            if state.regions.is_blank(region) {
+                return Ok(0);
+            }
+            let volatile_too = self.planted.has(Bug::VolatileSource);
+            let targets = state.active() & state.regions.lacking(region);
+            (state.sources(region, volatile_too), targets, state.regions.bytes_of(region))
+        };
+        if targets == 0 {
+            return Ok(0);
+        }
+        let mut at = start;
+        while at < start + len && targets != 0 {
+            let piece = COPY_BYTES.min(start + len - at);
+            let bytes = self.read_source(&sources, at, piece)?;
+            let failed = self.write_targets(targets, at, &bytes);
+            for (slot, error) in failed {
+                targets &= !bit(slot);
+                self.fail(&[(slot, error)], region..region + 1)?;
+            }
+            at += piece;
+        }
+        self.state.lock().regions.set_copied(region, targets);
+        Ok(if targets == 0 { 0 } else { len })
+    }
+
+    fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {
+        let mut error = None;
+        for slot in sources {
+            let source = {
+                let state = self.state.lock();
+                state.leg(*slot).map(|(leg, device)| (Arc::clone(device), leg.data_start))
+            };
+            let Some((device, data_start)) = source else { continue };
+            match device.read(data_start + offset, len) {
+                Ok(bytes) => return Ok(bytes),
+                Err(e) => {
+                    if let Some(leg) = self.state.lock().legs[*slot].as_mut() {
+                        leg.erred = Some(e.to_string());
+                        leg.counters.errors += 1;
+                    }
+                    error = Some(e);
+                }
+            }
+        }
+        Err(error.unwrap_or_else(|| BlockError::Io {
+            device: self.name.clone(),
+            op: "read",
+            offset,
+            reason: "no leg that is there can be the source of this region".into(),
+        }))
+    }
+
+    fn write_targets(
+        &self,
+        targets: u8,
+        offset: u64,
+        bytes: &bytes::Bytes,
+    ) -> Vec<(usize, BlockError)> {
+        let sent: Vec<_> = {
+            let state = self.state.lock();
+            let legs = slots(targets).filter_map(|slot| Some((slot, state.leg(slot)?)));
+            legs.map(|(slot, (leg, device))| {
+                let (offset, data) = (leg.data_start + offset, bytes.clone().into());
+                let request = steadfast_block::Request::Write { offset, data, fua: false };
+                (slot, device.submit(request))
+            })
+            .collect()
+        };
+        sent.into_iter().filter_map(|(slot, c)| Some((slot, c.wait().err()?))).collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! What a mirror tells of itself.
+
+use uuid::Uuid;
+
+use super::policy::Policies;
+use super::state::{Counters, bit};
+use super::{Mirror, Spare};
+use crate::ondisk::label::MemberState;
+
+/// The state of a leg, in the words of the Solaris Volume Manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LegState {
+    /// It holds everything.
+    Okay,
+    /// It is being given what it lacks.
+    Resyncing,
+    /// It failed or left, and another leg has what it had.
+    NeedsMaintenance,
+    /// It failed, and no other leg has all that it has: it is still used.
+    LastErred,
+    /// Taken offline by a person.
+    Offline,
+    /// It is not there. Of a volatile leg this is no alarm.
+    Unavailable,
+}
+
+impl LegState {
+    /// As `metastat` writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            LegState::Okay => "Okay",
+            LegState::Resyncing => "Resyncing",
+            LegState::NeedsMaintenance => "Needs maintenance",
+            LegState::LastErred => "Last Erred",
+            LegState::Offline => "Offline",
+            LegState::Unavailable => "Unavailable",
+        }
+    }
+}
+
+/// A leg.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LegStatus {
+    /// Its place.
+    pub slot: usize,
+    /// Its UUID.
+    pub uuid: Uuid,
+    /// The device's name, as it was last seen.
+    pub name: String,
+    /// Its state.
+    pub state: LegState,
+    /// Its contents do not count as durable.
+    pub volatile: bool,
+    /// Bytes of the volume that it lacks.
+    pub lacking_bytes: u64,
+    /// Bytes of data that it has room for.
+    pub room: u64,
+    /// The last error, if it failed.
+    pub error: Option<String>,
+    /// What it was asked for since the assembly.
+    pub counters: Counters,
+    /// Mean time of a read, in nanoseconds; 0: none yet.
+    pub read_latency_ns: u64,
+}
+
+/// A mirror.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorStatus {
+    /// UUID.
+    pub uuid: Uuid,
+    /// Name.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of a region.
+    pub region_bytes: u64,
+    /// Regions never written, being filled, dirty, clean.
+    pub regions: [u32; 4],
+    /// Policies.
+    pub policies: Policies,
+    /// Generation of the labels.
+    pub generation: u64,
+    /// Legs, by their place.
+    pub legs: Vec<LegStatus>,
+    /// Names of the spares.
+    pub spares: Vec<String>,
+    /// Why nothing can be written any more.
+    pub failed: Option<String>,
+}
+
+impl MirrorStatus {
+    /// Whether every durable leg is Okay.
+    pub fn is_whole(&self) -> bool {
+        let sound = |leg: &LegStatus| leg.volatile || leg.state == LegState::Okay;
+        self.failed.is_none() && self.legs.iter().all(sound)
+    }
+}
+
+impl Mirror {
+    /// The state of now.
+    pub fn status(&self) -> MirrorStatus {
+        let state = self.0.state.lock();
+        let legs = state.legs.iter().enumerate();
+        let legs = legs.filter_map(|(slot, leg)| {
+            let leg = leg.as_ref()?;
+            let lacking_bytes = state.regions.lacking_bytes(bit(slot));
+            let of = match leg.state {
+                MemberState::Offline => LegState::Offline,
+                _ if leg.device.is_none() => LegState::Unavailable,
+                MemberState::Active if leg.erred.is_some() => LegState::LastErred,
+                MemberState::Active if lacking_bytes > 0 => LegState::Resyncing,
+                MemberState::Active => LegState::Okay,
+                _ => LegState::NeedsMaintenance,
+            };
+            Some(LegStatus {
+                slot,
+                uuid: leg.uuid,
+                name: leg.name.clone(),
+                state: of,
+                volatile: leg.volatile,
+                lacking_bytes,
+                room: leg.room,
+                error: leg.erred.clone(),
+                counters: leg.counters,
+                read_latency_ns: leg.measured.latency_ns,
+            })
+        });
+        MirrorStatus {
+            uuid: self.0.volume,
+            name: self.0.name.clone(),
+            size: state.regions.size(),
+            region_bytes: state.regions.region_bytes(),
+            regions: state.regions.tally(),
+            policies: state.policies,
+            generation: state.generation,
+            legs: legs.collect(),
+            spares: state.spares.iter().map(|s: &Spare| s.name.clone()).collect(),
+            failed: state.failed.as_ref().map(ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,498 @@
+//! The label: which volume a member belongs to, as what, and what it knew of the other members.
+//!
+//! Two copies with the same bytes are on each member, written one after the other. The valid one
+//! with the higher generation counts. Of a volume's members the newest label decides; how old
+//! another may be for its data to be believed is in `assemble/lineage.rs`.
+
+use uuid::Uuid;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{BLOCK, REGION_MAX, REGION_MIN, REGIONS_MAX, checksum};
+
+const MAGIC: [u8; 8] = *b"SFVOLUME";
+/// The newest version that is known here.
+pub const VERSION: u32 = 1;
+/// Most members of a volume, spares included.
+pub const MEMBERS_MAX: usize = 32;
+/// Most legs of a mirror.
+pub const LEGS_MAX: usize = 4;
+/// Most spares of a mirror; they follow the legs in the table.
+pub const SPARES_MAX: usize = 4;
+/// How many earlier identities of the data are remembered.
+pub const HISTORY: usize = 16;
+/// Most bytes of a name.
+pub const NAME_MAX: usize = 32;
+
+/// What a volume is made as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// One component after the other.
+    Concat = 1,
+    /// Components in turn, `interlace` bytes of each.
+    Stripe = 2,
+    /// The same on every leg.
+    Mirror = 3,
+}
+
+impl Kind {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Concat => "concat",
+            Kind::Stripe => "stripe",
+            Kind::Mirror => "mirror",
+        }
+    }
+}
+
+/// What the volume knows of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MemberState {
+    /// No member has this place.
+    Empty = 0,
+    /// In use: takes writes. The map says which regions it lacks.
+    Active = 1,
+    /// Taken offline by a person; the map says what it misses since then.
+    Offline = 2,
+    /// Failed; the map says what it misses since then.
+    Failed = 3,
+    /// Waits to take a failed leg's place.
+    Spare = 4,
+    /// Was not there at an assembly; the map says what it misses since then. It is taken into use
+    /// again when it is there.
+    Missing = 5,
+}
+
+/// A place in the table of members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// Its own UUID.
+    pub uuid: Uuid,
+    /// Bytes of data it holds.
+    pub bytes: u64,
+    /// Its state when the label was written.
+    pub state: MemberState,
+    /// Its contents do not survive the loss of power, or do not count as if they did.
+    pub volatile: bool,
+    /// It holds the hottest regions only.
+    pub partial: bool,
+    /// The device's name when it was last seen, for messages.
+    pub name: String,
+}
+
+impl Member {
+    /// A place without a member.
+    pub fn empty() -> Member {
+        Member {
+            uuid: Uuid::nil(),
+            bytes: 0,
+            state: MemberState::Empty,
+            volatile: false,
+            partial: false,
+            name: String::new(),
+        }
+    }
+}
+
+/// An earlier identity of the data, and the generation at which it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ancestor {
+    /// Generation.
+    pub generation: u64,
+    /// Identity.
+    pub data: Uuid,
+}
+
+/// What a valid label says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The volume's UUID.
+    pub volume: Uuid,
+    /// The volume's name.
+    pub name: String,
+    /// What the volume is.
+    pub kind: Kind,
+    /// This member's place in the table.
+    pub slot: usize,
+    /// Grows with every change of the label.
+    pub generation: u64,
+    /// Identity of the data: a new one whenever the volume goes on without a leg that it had.
+    pub data: Uuid,
+    /// Stamp of the assembly that wrote it.
+    pub incarnation: Uuid,
+    /// The volume was closed, with nothing under way.
+    pub closed: bool,
+    /// Bytes of the volume.
+    pub size: u64,
+    /// Bytes of a region (mirrors).
+    pub region_bytes: u32,
+    /// Bytes of each component in turn (stripes).
+    pub interlace: u32,
+    /// Where data begins on this member.
+    pub data_start: u64,
+    /// Bytes of the device when the label was written.
+    pub device_bytes: u64,
+    /// Blocks of the map on this member.
+    pub map_blocks: u32,
+    /// Read policy and preferred leg, write policy, pass: as `mirror::policy` numbers them.
+    pub policies: [u8; 4],
+    /// Earlier identities, newest first.
+    pub history: Vec<Ancestor>,
+    /// All members; those after the last are left out.
+    pub members: Vec<Member>,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawMember {
+    uuid: [u8; 16],
+    bytes: U64,
+    state: u8,
+    /// Bit 0: volatile; bit 1: partial.
+    flags: u8,
+    reserved: [u8; 6],
+    name: [u8; NAME_MAX],
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct RawAncestor {
+    generation: U64,
+    data: [u8; 16],
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+struct Raw {
+    magic: [u8; 8],
+    version: U32,
+    checksum: U32,
+    volume: [u8; 16],
+    name: [u8; NAME_MAX],
+    generation: U64,
+    data: [u8; 16],
+    incarnation: [u8; 16],
+    size: U64,
+    data_start: U64,
+    device_bytes: U64,
+    region_bytes: U32,
+    interlace: U32,
+    map_blocks: U32,
+    kind: u8,
+    slot: u8,
+    /// Bit 0: closed.
+    flags: u8,
+    ancestors: u8,
+    policies: [u8; 4],
+    reserved: [u8; 364],
+    history: [RawAncestor; HISTORY],
+    members: [RawMember; MEMBERS_MAX],
+    unused: [u8; 1152],
+}
+
+const _: () = {
+    assert!(size_of::<RawMember>() == 64);
+    assert!(size_of::<Raw>() == BLOCK as usize);
+    assert!(std::mem::offset_of!(Raw, checksum) == CHECKSUM_AT);
+    assert!(std::mem::offset_of!(Raw, generation) == 64);
+    assert!(std::mem::offset_of!(Raw, size) == 104);
+    assert!(std::mem::offset_of!(Raw, kind) == 140);
+    assert!(std::mem::offset_of!(Raw, history) == 512);
+    assert!(std::mem::offset_of!(Raw, members) == 896);
+};
+const CHECKSUM_AT: usize = 12;
+
+/// Why bytes are no label that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unlabelled {
+    /// No label was ever here, as far as can be told.
+    None,
+    /// A label, but not as it was written.
+    Damaged(&'static str),
+    /// Of a version that is not known here.
+    Newer(u32),
+}
+
+impl Label {
+    /// The label's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let text = |of: &str| {
+            let mut out = [0; NAME_MAX];
+            let of = truncated(of);
+            out[..of.len()].copy_from_slice(of.as_bytes());
+            out
+        };
+        let member = |m: &Member| RawMember {
+            uuid: m.uuid.into_bytes(),
+            bytes: m.bytes.into(),
+            state: m.state as u8,
+            flags: u8::from(m.volatile) | u8::from(m.partial) << 1,
+            reserved: [0; 6],
+            name: text(&m.name),
+        };
+        let mut members = [member(&Member::empty()); MEMBERS_MAX];
+        for (raw, m) in members.iter_mut().zip(&self.members) {
+            *raw = member(m);
+        }
+        let none = RawAncestor { generation: U64::ZERO, data: [0; 16] };
+        let mut history = [none; HISTORY];
+        for (raw, a) in history.iter_mut().zip(&self.history) {
+            *raw = RawAncestor { generation: a.generation.into(), data: a.data.into_bytes() };
+        }
+        let mut raw = Raw {
+            magic: MAGIC,
+            version: VERSION.into(),
+            checksum: U32::ZERO,
+            volume: self.volume.into_bytes(),
+            name: text(&self.name),
+            generation: self.generation.into(),
+            data: self.data.into_bytes(),
+            incarnation: self.incarnation.into_bytes(),
+            size: self.size.into(),
+            data_start: self.data_start.into(),
+            device_bytes: self.device_bytes.into(),
+            region_bytes: self.region_bytes.into(),
+            interlace: self.interlace.into(),
+            map_blocks: self.map_blocks.into(),
+            kind: self.kind as u8,
+            // OK to truncate: less than MEMBERS_MAX.
+            slot: self.slot as u8,
+            flags: u8::from(self.closed),
+            ancestors: self.history.len().min(HISTORY) as u8,
+            policies: self.policies,
+            reserved: [0; 364],
+            history,
+            members,
+            unused: [0; 1152],
+        };
+        raw.checksum = checksum(raw.as_bytes(), CHECKSUM_AT).into();
+        raw.as_bytes().to_vec()
+    }
+
+    /// What 4096 bytes say.
+    ///
+    /// # Errors
+    /// If they are no label, or none that can be believed.
+    pub fn decode(bytes: &[u8]) -> Result<Label, Unlabelled> {
+        let raw = Raw::ref_from_bytes(bytes).map_err(|_| Unlabelled::None)?;
+        if raw.magic != MAGIC {
+            return Err(Unlabelled::None);
+        }
+        if raw.version.get() > VERSION {
+            // Where a newer version keeps its checksum is not known.
+            return Err(Unlabelled::Newer(raw.version.get()));
+        }
+        if raw.checksum.get() != checksum(bytes, CHECKSUM_AT) {
+            return Err(Unlabelled::Damaged("the label's checksum is wrong"));
+        }
+        raw.validated().map_err(Unlabelled::Damaged)
+    }
+}
+
+impl Raw {
+    fn validated(&self) -> Result<Label, &'static str> {
+        let kind = match self.kind {
+            1 => Kind::Concat,
+            2 => Kind::Stripe,
+            3 => Kind::Mirror,
+            _ => return Err("the label names a kind of volume that there is not"),
+        };
+        let mut members = Vec::new();
+        for raw in &self.members {
+            members.push(raw.validated()?);
+        }
+        while members.last().is_some_and(|m| m.state == MemberState::Empty) {
+            members.pop();
+        }
+        let own = members.get(usize::from(self.slot));
+        if own.is_none_or(|m| m.state == MemberState::Empty) {
+            return Err("the label's own place in its table of members is empty");
+        }
+        if members.len() > LEGS_MAX + SPARES_MAX && kind == Kind::Mirror {
+            return Err("the label names more legs than a mirror can have");
+        }
+        let (size, region) = (self.size.get(), self.region_bytes.get());
+        if size == 0 || !size.is_multiple_of(BLOCK) {
+            return Err("the label's size of the volume is not whole blocks");
+        }
+        let good_region = region.is_power_of_two() && (REGION_MIN..=REGION_MAX).contains(&region);
+        if kind == Kind::Mirror
+            && (!good_region || size.div_ceil(u64::from(region)) > self.regions_max())
+        {
+            return Err("the label's regions do not fit in its map");
+        }
+        let interlace = self.interlace.get();
+        if kind == Kind::Stripe && (interlace == 0 || !u64::from(interlace).is_multiple_of(BLOCK)) {
+            return Err("the label's interlace is not whole blocks");
+        }
+        let (start, device) = (self.data_start.get(), self.device_bytes.get());
+        if !start.is_multiple_of(BLOCK) || start >= device || device > i64::MAX as u64 {
+            return Err("the label's data does not begin on its device");
+        }
+        // What a program allocates for a volume is bounded by the device that names it.
+        let own = start.checked_add(size).and_then(|end| end.checked_add(BLOCK));
+        if kind == Kind::Mirror && own.is_none_or(|end| end > device) {
+            return Err("the label's volume is larger than its device");
+        }
+        let map_end = super::MAP_AT + 2 * BLOCK * u64::from(self.map_blocks.get());
+        if map_end > start {
+            return Err("the label's map runs into the data");
+        }
+        Ok(Label {
+            volume: Uuid::from_bytes(self.volume),
+            name: text(&self.name)?,
+            kind,
+            slot: usize::from(self.slot),
+            generation: self.generation.get(),
+            data: Uuid::from_bytes(self.data),
+            incarnation: Uuid::from_bytes(self.incarnation),
+            closed: self.flags & 1 != 0,
+            size,
+            region_bytes: region,
+            interlace,
+            data_start: start,
+            device_bytes: device,
+            map_blocks: self.map_blocks.get(),
+            policies: self.policies,
+            history: self.ancestors(),
+            members,
+        })
+    }
+
+    fn regions_max(&self) -> u64 {
+        (u64::from(self.map_blocks.get()) * super::map::RECORDS as u64).min(REGIONS_MAX)
+    }
+
+    fn ancestors(&self) -> Vec<Ancestor> {
+        let one = |a: &RawAncestor| Ancestor {
+            generation: a.generation.get(),
+            data: Uuid::from_bytes(a.data),
+        };
+        self.history.iter().take(usize::from(self.ancestors)).map(one).collect()
+    }
+}
+
+impl RawMember {
+    fn validated(&self) -> Result<Member, &'static str> {
+        let state = match self.state {
+            0 => MemberState::Empty,
+            1 => MemberState::Active,
+            2 => MemberState::Offline,
+            3 => MemberState::Failed,
+            4 => MemberState::Spare,
+            5 => MemberState::Missing,
+            _ => return Err("the label gives a member a state that there is not"),
+        };
+        Ok(Member {
+            uuid: Uuid::from_bytes(self.uuid),
+            bytes: self.bytes.get(),
+            state,
+            volatile: self.flags & 1 != 0,
+            partial: self.flags & 2 != 0,
+            name: text(&self.name)?,
+        })
+    }
+}
+
+fn text(raw: &[u8; NAME_MAX]) -> Result<String, &'static str> {
+    let end = raw.iter().position(|b| *b == 0).unwrap_or(NAME_MAX);
+    let text = std::str::from_utf8(&raw[..end]).map_err(|_| "a name in the label is no text")?;
+    if text.chars().any(char::is_control) {
+        return Err("a name in the label has control characters");
+    }
+    Ok(text.to_owned())
+}
+
+/// The last so many bytes that fit, on a character's border: the end of a path says most.
+pub(crate) fn truncated(name: &str) -> &str {
+    let mut from = name.len().saturating_sub(NAME_MAX);
+    while !name.is_char_boundary(from) {
+        from += 1;
+    }
+    &name[from..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    pub(crate) fn sample() -> Label {
+        let member = |n: u8| Member {
+            uuid: Uuid::from_bytes([n; 16]),
+            bytes: 1 << 20,
+            state: MemberState::Active,
+            volatile: n == 2,
+            partial: false,
+            name: format!("disk{n}"),
+        };
+        Label {
+            volume: Uuid::from_bytes([9; 16]),
+            name: "d10".into(),
+            kind: Kind::Mirror,
+            slot: 1,
+            generation: 7,
+            data: Uuid::from_bytes([5; 16]),
+            incarnation: Uuid::from_bytes([6; 16]),
+            closed: true,
+            size: 1 << 20,
+            region_bytes: 65536,
+            interlace: 0,
+            data_start: 65536,
+            device_bytes: 2 << 20,
+            map_blocks: 1,
+            policies: [1, 2, 3, 4],
+            history: vec![Ancestor { generation: 3, data: Uuid::from_bytes([4; 16]) }],
+            members: vec![member(1), member(2)],
+        }
+    }
+
+    #[test]
+    fn a_label_comes_back() {
+        let label = sample();
+        let bytes = label.encode();
+        assert_eq!(Label::decode(&bytes), Ok(label));
+        assert_eq!(Label::decode(&[0; 4096]), Err(Unlabelled::None));
+        assert_eq!(Label::decode(&bytes[1..]), Err(Unlabelled::None));
+    }
+
+    #[test]
+    fn a_newer_version_is_named_whatever_its_checksum() {
+        let mut bytes = sample().encode();
+        bytes[8] = 2;
+        assert_eq!(Label::decode(&bytes), Err(Unlabelled::Newer(2)));
+    }
+
+    #[test]
+    fn a_long_name_keeps_its_end() {
+        let mut label = sample();
+        label.members[0].name = "/dev/disk/by-id/ata-something-very-long-é-part1".into();
+        let got = Label::decode(&label.encode()).unwrap();
+        assert!(got.members[0].name.ends_with("-é-part1"), "{}", got.members[0].name);
+    }
+
+    proptest! {
+        /// With a right checksum too, which a fuzzer would have to guess.
+        #[test]
+        fn hostile_labels_are_refused_or_sane(
+            changes in prop::collection::vec((0usize..4096, any::<u8>()), 1..40)
+        ) {
+            let mut bytes = sample().encode();
+            for (at, byte) in changes {
+                bytes[at] = byte;
+            }
+            let sum = checksum(&bytes, CHECKSUM_AT);
+            bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+            if let Ok(label) = Label::decode(&bytes) {
+                prop_assert!(label.slot < label.members.len());
+                prop_assert!(label.members.len() <= MEMBERS_MAX);
+                if label.kind == Kind::Mirror {
+                    let regions = label.size.div_ceil(u64::from(label.region_bytes));
+                    prop_assert!(regions <= REGIONS_MAX);
+                }
+                prop_assert_eq!(Label::decode(&label.encode()), Ok(label));
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Seeded runs of a mirror in virtual time: tasks write, flush, discard and read; legs come, go and
+//! fail; the power is cut; the mirror is assembled again from what is left, and everything that was
+//! promised must be there, the same on every leg.
+
+pub mod media;
+pub mod truth;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::store::Store;
+use steadfast_runtime::{Mutex, Sim, sleep};
+use steadfast_volume::planted::Planted;
+use steadfast_volume::{
+    AssembleOptions, LegState, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle,
+    WritePolicy, assemble, create_mirror,
+};
+
+use media::{LEG_BYTES, Medium, Plugged};
+use truth::{BLOCK, Truth};
+
+/// What runs did, to see that they do what they are for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub cuts: u64,
+    pub writes: u64,
+    pub flushes: u64,
+    pub refused: u64,
+    pub degraded: u64,
+    pub stale: u64,
+    pub blank: u64,
+    pub attached: u64,
+    pub replaced: u64,
+    pub offline: u64,
+    pub online: u64,
+    pub dropped: u64,
+    pub resynced: u64,
+    pub failed: u64,
+}
+
+impl Tally {
+    pub fn add(&mut self, other: &Tally) {
+        self.cuts += other.cuts;
+        self.writes += other.writes;
+        self.flushes += other.flushes;
+        self.refused += other.refused;
+        self.degraded += other.degraded;
+        self.stale += other.stale;
+        self.blank += other.blank;
+        self.attached += other.attached;
+        self.replaced += other.replaced;
+        self.offline += other.offline;
+        self.online += other.online;
+        self.dropped += other.dropped;
+        self.resynced += other.resynced;
+        self.failed += other.failed;
+    }
+}
+
+/// A medium, its handle of this boot, and an old copy of it.
+pub struct Disk {
+    pub medium: Medium,
+    pub plugged: Plugged,
+    old: Option<Store>,
+}
+
+/// Everything that tasks of a run share.
+pub struct World {
+    pub truth: Mutex<Truth>,
+    pub tally: Mutex<Tally>,
+    pub wrong: Mutex<Option<String>>,
+    pub stop: Mutex<bool>,
+}
+
+impl World {
+    pub fn wrong(&self, what: String) {
+        self.wrong.lock().get_or_insert(what);
+    }
+
+    pub fn stopped(&self) -> bool {
+        *self.stop.lock()
+    }
+}
+
+/// One run; what was wrong, if anything.
+pub fn run(seed: u64, planted: Planted) -> Result<Tally, String> {
+    let outcome = Sim::new(seed).run(move || simulated(seed, planted));
+    outcome.map_err(|e| format!("seed {seed}: {e}"))?.map_err(|e| format!("seed {seed}: {e}"))
+}
+
+fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
+    let mut rng = Rng::new(seed ^ 0x6d69_7272_6f72);
+    let durable = 2 + rng.below(2);
+    let mut disks: Vec<Disk> = Vec::new();
+    for n in 0..durable + rng.below(2) {
+        let medium = Medium::used(&format!("leg{n}"), n >= durable, &mut rng);
+        disks.push(plugged(medium, &mut rng));
+    }
+    let legs: Vec<NewLeg> =
+        disks.iter().map(|d| NewLeg::new(Arc::clone(&d.plugged.device))).collect();
+    let options = MirrorOptions {
+        size: Some(768 << 10),
+        region_bytes: Some(64 << 10),
+        policies: policies(&mut rng),
+        planted,
+        ..MirrorOptions::default()
+    };
+    let mirror = create_mirror("m", &legs, &options).map_err(|e| format!("create: {e}"))?;
+    let world = Arc::new(World {
+        truth: Mutex::new(Truth::new(mirror.info().size / BLOCK)),
+        tally: Mutex::default(),
+        wrong: Mutex::new(None),
+        stop: Mutex::new(false),
+    });
+    let mut mirror = mirror;
+    for boot in 0..2 + rng.below(3) {
+        *world.stop.lock() = false;
+        let mut busy = work::begin(&world, &mirror, rng.bits());
+        let until = Duration::from_micros(300 + rng.below(6_000));
+        let admin = work::Admin::new(&world, &mirror, rng.bits());
+        admin.run(&mut disks, until, boot);
+        let sound = cut(&world, &mirror, &mut disks, &mut rng);
+        drop(mirror);
+        busy.drain(..).for_each(|task| drop(task.join()));
+        if let Some(wrong) = world.wrong.lock().take() {
+            return Err(format!("boot {boot}: {wrong}"));
+        }
+        let again = boot_again(&world, &mut disks, &sound, &mut rng, planted);
+        mirror = again.map_err(|e| format!("boot {boot}: {e}"))?;
+        recovered(&world, &mirror, &mut rng).map_err(|e| format!("boot {boot}: {e}"))?;
+    }
+    let tally = *world.tally.lock();
+    Ok(tally)
+}
+
+fn plugged(medium: Medium, rng: &mut Rng) -> Disk {
+    let plugged = medium.plug(micros(rng));
+    Disk { medium, plugged, old: None }
+}
+
+/// Most legs are fast, some are slow.
+fn micros(rng: &mut Rng) -> u64 {
+    if rng.percent(20) { 400 } else { 5 + rng.below(60) }
+}
+
+pub fn policies(rng: &mut Rng) -> Policies {
+    let read = match rng.below(5) {
+        0 => ReadPolicy::Geometric,
+        1 => ReadPolicy::First,
+        2 => ReadPolicy::Preferred(rng.below(4) as usize),
+        3 => ReadPolicy::Adaptive,
+        _ => ReadPolicy::RoundRobin,
+    };
+    let write = match rng.below(4) {
+        0 => WritePolicy::Serial,
+        1 => WritePolicy::WriteBehind,
+        _ => WritePolicy::Parallel,
+    };
+    Policies { read, write, ..Policies::default() }
+}
+
+/// Cuts the power of everything at one instant; names of the durable legs that were whole.
+fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec<String> {
+    *world.stop.lock() = true;
+    disks.iter().for_each(|disk| disk.plugged.unplug());
+    let status = mirror.status();
+    disks.iter().for_each(|disk| disk.medium.cut(rng.bits()));
+    let mut tally = world.tally.lock();
+    tally.cuts += 1;
+    tally.failed += u64::from(status.failed.is_some());
+    let legs = status.legs.iter();
+    tally.dropped += legs.clone().filter(|l| l.state == LegState::NeedsMaintenance).count() as u64;
+    legs.filter(|l| l.state == LegState::Okay && !l.volatile).map(|l| l.name.clone()).collect()
+}
+
+/// The computer is switched on again, perhaps not with all that was there.
+fn boot_again(
+    world: &World,
+    disks: &mut [Disk],
+    sound: &[String],
+    rng: &mut Rng,
+    planted: Planted,
+) -> Result<Mirror, String> {
+    // While one leg is whole, another may be lost, replaced by nothing or by an old copy of itself.
+    let is_sound = |disk: &Disk| sound.contains(&disk.medium.name);
+    let durable: Vec<usize> = (0..disks.len()).filter(|n| !disks[*n].medium.volatile).collect();
+    let victim = durable[rng.below(durable.len() as u64) as usize];
+    let another = durable.iter().any(|n| *n != victim && is_sound(&disks[*n]));
+    let mut absent = None;
+    let mut tally = world.tally.lock();
+    for (n, disk) in disks.iter_mut().enumerate() {
+        if n == victim && another {
+            let name = disk.medium.name.clone();
+            match rng.below(8) {
+                0 => absent = Some(n),
+                1 => {
+                    disk.medium = Medium::new(&name, false, Store::new(LEG_BYTES));
+                    tally.blank += 1;
+                }
+                2 => {
+                    if let Some(old) = disk.old.take() {
+                        disk.medium = Medium::new(&name, false, old);
+                        tally.stale += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        disk.plugged = disk.medium.plug(micros(rng));
+    }
+    drop(tally);
+    let present = |all: bool| -> Vec<Arc<dyn BlockDevice>> {
+        let here = disks.iter().enumerate().filter(|(n, _)| all || Some(*n) != absent);
+        let mut here: Vec<_> = here.map(|(_, d)| Arc::clone(&d.plugged.device)).collect();
+        here.reverse();
+        here
+    };
+    let options = AssembleOptions { planted, ..AssembleOptions::default() };
+    let mirror = match one(&present(false), &options) {
+        Ok(mirror) => mirror,
+        Err(first) => {
+            world.tally.lock().refused += 1;
+            // What is given up here is on a leg that is whole, or nothing is given up.
+            let degraded = AssembleOptions { degraded: another, ..options.clone() };
+            world.tally.lock().degraded += u64::from(another);
+            one(&present(true), &degraded).map_err(|e| format!("{first}; then: {e}"))?
+        }
+    };
+    for disk in disks.iter_mut() {
+        if disk.old.is_none() || rng.percent(30) {
+            disk.old = Some(disk.medium.contents());
+        }
+        let volatile = disk.medium.volatile;
+        let place = mirror.status().legs.iter().find(|l| l.name == disk.medium.name).cloned();
+        if let Some(leg) = place
+            && volatile
+            && rng.percent(70)
+        {
+            // A RAM disk is made again, empty.
+            let new = NewLeg::new(Arc::clone(&disk.plugged.device));
+            mirror.replace(leg.slot, Some(&new)).map_err(|e| format!("refilling: {e}"))?;
+        }
+    }
+    Ok(mirror)
+}
+
+fn one(devices: &[Arc<dyn BlockDevice>], options: &AssembleOptions) -> Result<Mirror, String> {
+    let mut found = assemble(devices, options);
+    match found.volumes.pop().and_then(|v| v.mirror) {
+        Some(mirror) if found.problems.is_empty() => Ok(mirror),
+        _ => Err(format!(
+            "assembly: {:?}",
+            found.problems.iter().map(|(n, e)| format!("{n}: {e}")).collect::<Vec<_>>()
+        )),
+    }
+}
+
+/// Everything promised is there; reads stay the same; so do they from every leg once all are whole.
+fn recovered(world: &World, mirror: &Mirror, rng: &mut Rng) -> Result<(), String> {
+    let mut truth = world.truth.lock();
+    let size = truth.blocks() * BLOCK;
+    let read = || mirror.read(0, size).map_err(|e| format!("reading after the cut: {e}"));
+    let found = read()?;
+    for (block, bytes) in (0..).zip(found.chunks(BLOCK as usize)) {
+        truth.check_cut(block, bytes)?;
+        truth.settle(block, bytes);
+    }
+    drop(truth);
+    let same = |when: String| match read()?.iter().zip(&found).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(at) => Err(format!("block {} reads differently {when}", at as u64 / BLOCK)),
+    };
+    same("the second time".into())?;
+    if rng.percent(60) {
+        let before = mirror.policies();
+        mirror.resync(Throttle::default()).map_err(|e| format!("resync: {e}"))?;
+        for slot in 0..4 {
+            let read_policy = ReadPolicy::Preferred(slot);
+            let set = mirror.set_policies(Policies { read: read_policy, ..before });
+            set.map_err(|e| format!("policy: {e}"))?;
+            same(format!("on leg {slot} after the resync"))?;
+        }
+        mirror.set_policies(before).map_err(|e| format!("policy: {e}"))?;
+    }
+    sleep(Duration::from_micros(rng.below(50)));
+    Ok(())
+}

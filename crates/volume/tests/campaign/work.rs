@@ -1,0 +1,234 @@
+//! What goes on in a run until the power is cut.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::rng::Rng;
+use steadfast_block::{BlockDevice, Request};
+use steadfast_devices::filter::fault::{Effect, Ops, Rule};
+use steadfast_runtime::{JoinHandle, now, sleep, spawn};
+use steadfast_volume::{LegState, Mirror, NewLeg, Throttle};
+
+use super::media::Medium;
+use super::truth::{BLOCK, bytes_of};
+use super::{Disk, World, micros, plugged, policies};
+
+const TASKS: u64 = 3;
+/// Blocks of a region.
+const REGION: u64 = 16;
+
+/// Starts the tasks that use the volume.
+pub fn begin(world: &Arc<World>, mirror: &Mirror, seed: u64) -> Vec<JoinHandle<()>> {
+    (0..TASKS)
+        .map(|task| {
+            let (world, mirror) = (Arc::clone(world), mirror.clone());
+            let body = move || user(&world, &mirror, task, Rng::new(seed ^ task));
+            spawn(format!("user {task}"), body)
+        })
+        .collect()
+}
+
+/// The blocks that are a task's own: some whole regions, and parts of others.
+fn own(task: u64, blocks: u64, rng: &mut Rng) -> (u64, u64, bool) {
+    let regions = blocks / REGION;
+    let region = rng.below(regions);
+    if region.is_multiple_of(2) {
+        // Parts: each task has every third run of four blocks.
+        let runs = blocks / 4;
+        let mine: Vec<u64> =
+            (0..runs).filter(|r| r % TASKS == task && (r * 4 / REGION).is_multiple_of(2)).collect();
+        let run = mine[rng.below(mine.len() as u64) as usize] * 4;
+        let from = rng.below(4);
+        return (run + from, 1 + rng.below(4 - from), false);
+    }
+    let mine: Vec<u64> =
+        (0..regions).filter(|r| !r.is_multiple_of(2) && r / 2 % TASKS == task).collect();
+    let region = mine[rng.below(mine.len() as u64) as usize] * REGION;
+    match rng.below(3) {
+        0 => (region, REGION, true),
+        _ => {
+            let from = rng.below(REGION);
+            (region + from, 1 + rng.below(REGION - from), false)
+        }
+    }
+}
+
+fn user(world: &World, mirror: &Mirror, task: u64, mut rng: Rng) {
+    while !world.stopped() {
+        let blocks = world.truth.lock().blocks();
+        let (first, count, whole) = own(task, blocks, &mut rng);
+        match rng.below(20) {
+            0..=1 => flush(world, mirror),
+            2 if whole => change(world, mirror, first, count, Change::Discard),
+            3..=6 => read(world, mirror, first, count),
+            7 => change(world, mirror, first, count, Change::Durable),
+            _ => change(world, mirror, first, count, Change::Write),
+        }
+        sleep(Duration::from_micros(rng.below(40)));
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Change {
+    Write,
+    Durable,
+    Discard,
+}
+
+fn change(world: &World, mirror: &Mirror, first: u64, count: u64, how: Change) {
+    let tag = world.truth.lock().begin(first, count, how == Change::Discard);
+    let (offset, len) = (first * BLOCK, count * BLOCK);
+    let request = match how {
+        Change::Discard => Request::Discard { offset, len },
+        _ => {
+            let data: Vec<u8> = (first..first + count).flat_map(|b| bytes_of(tag, b)).collect();
+            Request::Write { offset, data: data.into(), fua: how == Change::Durable }
+        }
+    };
+    let answer = mirror.submit(request).wait();
+    if answer.is_ok() && !world.stopped() {
+        world.tally.lock().writes += 1;
+        world.truth.lock().done(first, count, how == Change::Durable);
+    }
+}
+
+fn flush(world: &World, mirror: &Mirror) {
+    let promised = world.truth.lock().flush_begins();
+    if mirror.submit(Request::Flush).wait().is_ok() && !world.stopped() {
+        world.tally.lock().flushes += 1;
+        world.truth.lock().flush_done(&promised);
+    }
+}
+
+fn read(world: &World, mirror: &Mirror, first: u64, count: u64) {
+    let answer = mirror.submit(Request::Read { offset: first * BLOCK, len: count * BLOCK }).wait();
+    let Ok(bytes) = answer else { return };
+    if world.stopped() {
+        return;
+    }
+    let truth = world.truth.lock();
+    for (block, bytes) in (first..).zip(bytes.chunks(BLOCK as usize)) {
+        if let Err(wrong) = truth.check_live(block, bytes) {
+            world.wrong(wrong);
+        }
+    }
+}
+
+/// Whoever looks after the mirror.
+pub struct Admin {
+    world: Arc<World>,
+    mirror: Mirror,
+    rng: Rng,
+}
+
+impl Admin {
+    pub fn new(world: &Arc<World>, mirror: &Mirror, seed: u64) -> Admin {
+        Admin { world: Arc::clone(world), mirror: mirror.clone(), rng: Rng::new(seed) }
+    }
+
+    /// Does this and that until the time is over. What takes long goes on by itself, so that the
+    /// cut comes in the middle of it.
+    pub fn run(mut self, disks: &mut Vec<Disk>, until: Duration, boot: u64) {
+        let end = now() + until;
+        while now() < end {
+            let pause = Duration::from_micros(50 + self.rng.below(800));
+            sleep(pause.min(end - now()));
+            if now() >= end {
+                break;
+            }
+            self.something(disks, boot);
+        }
+    }
+
+    fn leg(&mut self, state: impl Fn(LegState) -> bool, volatile: bool) -> Option<(usize, String)> {
+        let legs = self.mirror.status().legs;
+        let fits: Vec<_> =
+            legs.iter().filter(|l| state(l.state) && (volatile || !l.volatile)).collect();
+        let leg = fits.get(self.rng.below(fits.len() as u64) as usize)?;
+        Some((leg.slot, leg.name.clone()))
+    }
+
+    fn in_background(&self, what: impl FnOnce(&Mirror) -> bool + Send + 'static, count: Count) {
+        let (mirror, world) = (self.mirror.clone(), Arc::clone(&self.world));
+        spawn("admin", move || {
+            if what(&mirror) {
+                *count(&mut world.tally.lock()) += 1;
+            }
+        });
+    }
+
+    fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {
+        match self.rng.below(16) {
+            0..=2 => self.in_background(|m| m.tick().is_err(), |t| &mut t.failed),
+            3..=5 => {
+                let throttle = Throttle { regions: Some(4), ..Throttle::default() };
+                let throttle = if self.rng.percent(50) { throttle } else { Throttle::default() };
+                let resync = move |m: &Mirror| m.resync(throttle).is_ok_and(|r| r.regions > 0);
+                self.in_background(resync, |t| &mut t.resynced);
+            }
+            6 => {
+                let policies = policies(&mut self.rng);
+                self.in_background(move |m| m.set_policies(policies).is_err(), |t| &mut t.failed);
+            }
+            7 => {
+                if let Some((slot, _)) = self.leg(|s| s == LegState::Okay, true) {
+                    self.in_background(move |m| m.offline(slot).is_ok(), |t| &mut t.offline);
+                }
+            }
+            8..=9 => {
+                let away = |s| matches!(s, LegState::Offline | LegState::NeedsMaintenance);
+                if let Some((slot, name)) = self.leg(away, true) {
+                    repair(disks, &name, &mut self.rng);
+                    self.in_background(move |m| m.online(slot, None).is_ok(), |t| &mut t.online);
+                }
+            }
+            10 => {
+                if let Some((slot, name)) = self.leg(|s| s != LegState::Unavailable, true) {
+                    repair(disks, &name, &mut self.rng);
+                    self.in_background(move |m| m.replace(slot, None).is_ok(), |t| &mut t.replaced);
+                }
+            }
+            11 if disks.len() < 5 => {
+                let name = format!("new{boot}.{}", disks.len());
+                let volatile = self.rng.percent(30);
+                let medium = Medium::used(&name, volatile, &mut self.rng);
+                let disk = plugged(medium, &mut self.rng);
+                let new = NewLeg::new(Arc::clone(&disk.plugged.device));
+                disks.push(disk);
+                self.in_background(move |m| m.attach(&new).is_ok(), |t| &mut t.attached);
+            }
+            12 => {
+                if let Some((slot, _)) = self.leg(|_| true, true) {
+                    self.in_background(move |m| m.detach(slot).is_ok(), |t| &mut t.dropped);
+                }
+            }
+            _ => self.fault(disks),
+        }
+    }
+
+    /// One leg begins to fail, or stops failing.
+    fn fault(&mut self, disks: &[Disk]) {
+        let disk = &disks[self.rng.below(disks.len() as u64) as usize];
+        let text = || "injected".to_owned();
+        let ops = [Ops::WRITE, Ops::FLUSH, Ops::READ, Ops::ALL][self.rng.below(4) as usize];
+        let nth = 1 + self.rng.below(6);
+        let rule = match self.rng.below(6) {
+            0 => Some(Rule::new(ops, Effect::Fail(text())).nth(nth)),
+            1 => Some(Rule::new(ops, Effect::Fail(text()))),
+            2 => Some(Rule::new(Ops::WRITE, Effect::Torn(4096)).nth(nth)),
+            3 => Some(Rule::new(ops, Effect::FailAfter(text())).nth(nth)),
+            _ => None,
+        };
+        let micros = micros(&mut self.rng);
+        disk.plugged.with(rule, micros);
+    }
+}
+
+type Count = fn(&mut super::Tally) -> &mut u64;
+
+/// The leg's own device works again.
+fn repair(disks: &[Disk], name: &str, rng: &mut Rng) {
+    if let Some(disk) = disks.iter().find(|d| d.medium.name == name) {
+        disk.plugged.with(None, micros(rng));
+    }
+}

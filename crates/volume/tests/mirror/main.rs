@@ -1,0 +1,37 @@
+//! The rules of safety one by one (`traps`), and the campaign against a mirror (`campaign`).
+
+// For people who look at how much was seen.
+#![allow(clippy::print_stdout)]
+
+#[path = "../campaign/mod.rs"]
+mod campaign;
+mod traps;
+
+use campaign::{Tally, run};
+use steadfast_volume::planted::Planted;
+
+/// Runs in the ordinary test.
+const RUNS: u64 = 25;
+/// Runs for each unit of `STEADFAST_SOAK`: 10,000 with the 20 of `cargo xtask soak`.
+const SOAK_RUNS: u64 = 500;
+
+fn runs() -> u64 {
+    let factor: Option<u64> = std::env::var("STEADFAST_SOAK").ok().and_then(|n| n.parse().ok());
+    factor.map_or(RUNS, |factor| factor * SOAK_RUNS)
+}
+
+#[test]
+fn mirror_campaign_loses_nothing() {
+    let mut all = Tally::default();
+    let mut wrong = Vec::new();
+    let first: u64 = std::env::var("MIRROR_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let runs = if std::env::var_os("MIRROR_SEED").is_some() { 1 } else { runs() };
+    for seed in first..first + runs {
+        match run(seed, Planted::default()) {
+            Ok(tally) => all.add(&tally),
+            Err(what) => wrong.push(what),
+        }
+    }
+    println!("FIGURES: {runs} runs: {all:?}");
+    assert!(wrong.is_empty(), "{} of {runs}: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+}

@@ -1,0 +1,45 @@
+//! Assembly of a mirror whose label and map are anything. The input says which bytes of the label
+//! of a good member are changed; its checksum is made right again, which the fuzzer could not
+//! guess.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::Ram;
+use steadfast_volume::ondisk::{LABEL_AT, MAP_AT, second_label_at};
+use steadfast_volume::{AssembleOptions, MirrorOptions, NewLeg, assemble, create_mirror};
+
+const BYTES: u64 = 1 << 20;
+const CHECKSUM_AT: usize = 12;
+
+fuzz_target!(|input: &[u8]| {
+    let device: Arc<dyn BlockDevice> = Arc::new(Ram::new("leg", BYTES).persistent());
+    let mirror =
+        create_mirror("m", &[NewLeg::new(Arc::clone(&device))], &MirrorOptions::default()).unwrap();
+    mirror.close().unwrap();
+    let mut label = device.read(LABEL_AT, 4096).unwrap().to_vec();
+    let (changes, map) = input.split_at(input.len().min(96));
+    for change in changes.chunks_exact(3) {
+        let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % 4096;
+        label[at] = change[2];
+    }
+    label[CHECKSUM_AT..CHECKSUM_AT + 4].fill(0);
+    let sum = crc32c::crc32c(&label);
+    label[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+    device.write(LABEL_AT, label.clone().into()).unwrap();
+    device.write(second_label_at(BYTES), label.into()).unwrap();
+    let whole = map.len() / 512 * 512;
+    if whole > 0 {
+        device.write(MAP_AT, map[..whole.min(8192)].to_vec().into()).unwrap();
+    }
+    let found = assemble(&[device], &AssembleOptions { degraded: true, ..Default::default() });
+    if let Some(volume) = found.volumes.last() {
+        let size = volume.device.info().size;
+        drop(volume.device.read(0, 512));
+        drop(volume.device.write(size - 4096, vec![1; 4096].into()));
+        drop(volume.device.discard(0, size));
+    }
+    drop(found.close());
+});

@@ -10,7 +10,8 @@ use steadfast_lab::results::{Results, Run};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, Watch, run_seeds};
 
-/// The headline scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks of 3 GB.
+/// The headline scenario with files of 2 MiB for the benchmark and 1 MiB for the cuts, on disks
+/// of 3 GB.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("nvram-journal").unwrap();
     scenario.workload.quick_size = Some("2m".into());

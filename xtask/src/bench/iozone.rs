@@ -10,7 +10,8 @@ use anyhow::Context;
 use super::{load, machine, table};
 use crate::{conformance, packages, step, value};
 
-/// The tests of `-i0 -i1 -i2` in the order of the columns, each with the job of fio that does the same.
+/// The tests of `-i0 -i1 -i2` in the order of the columns, each with the job of fio that does the
+/// same.
 const TESTS: [(&str, &str); 6] = [
     ("write", "write"),
     ("rewrite", "write"),

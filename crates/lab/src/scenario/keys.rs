@@ -468,8 +468,8 @@ pub const KEYS: &[Key] = &[
         Table::Scheduler,
         "anticipation_ms",
         Default("0.0"),
-        "With `deadline`: how long after a read no write is begun, as the next read may follow; for \
-         `writes_starved` batches at most. Linux 2.6's anticipatory scheduler: 6 to 7.",
+        "With `deadline`: how long after a read no write is begun, as the next read may follow; \
+         for `writes_starved` batches at most. Linux 2.6's anticipatory scheduler: 6 to 7.",
     ),
     key(
         Table::Scheduler,

@@ -146,12 +146,6 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         .as_ref()
         .map(|s| steadfast_lab::size::parse(s).map_err(|e| Usage(format!("--size {s}: {e}"))))
         .transpose()?;
-    if super::volume::open::named(path).is_some() {
-        if size.is_some() {
-            return Err(Usage("--size is for a new image; a volume has its own".into()).into());
-        }
-        return Ok((super::image::open(path, false)?, false));
-    }
     let options = FileOptions::default();
     if !path.exists() {
         let Some(size) = size else {

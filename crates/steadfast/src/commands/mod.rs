@@ -14,4 +14,3 @@ pub mod pages;
 pub mod sensitivity;
 pub mod site;
 pub mod tree;
-pub mod volume;

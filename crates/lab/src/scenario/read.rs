@@ -263,14 +263,15 @@ pub(super) fn within(
 pub(super) fn count(fields: &Fields<'_, '_>, name: &str, least: u64, most: u64) -> Option<u64> {
     let value: Option<u64> = fields.take(name);
     within(fields, name, value.map(|n| n as f64), least as f64, most as f64);
-    value
+    value.filter(|value| (least..=most).contains(value))
 }
 
 /// A number within these bounds.
 pub(super) fn number(fields: &Fields<'_, '_>, name: &str, least: f64, most: f64) -> Option<f64> {
     let value: Option<f64> = fields.take(name);
     within(fields, name, value, least, most);
-    value
+    // What was refused is not used: a duration cannot be made of a negative number.
+    value.filter(|value| (least..=most).contains(value))
 }
 
 /// A device: its kind, and what differs from the kind's defaults.

@@ -8,7 +8,7 @@
 mod browser;
 
 use browser::{Browser, Seen};
-use serde_json::Value;
+use serde_json::{Value, json};
 use steadfast_lab::report;
 use steadfast_lab::results::{Note, Results};
 
@@ -69,15 +69,77 @@ fn no_word_of_a_scenario_is_markup() {
     }
 }
 
+/// The stored speeds with what a benchmark over a matrix of sizes brings: two configurations, three
+/// tests, sizes as in the source's lines.
+fn sizes() -> Results {
+    let mut value: Value = serde_json::from_str(STORED[0]).unwrap();
+    let mut grids = Vec::new();
+    for (number, variant) in
+        ["internal", "external", "external-async", "external-data"].into_iter().enumerate()
+    {
+        for test in ["write", "read", "random write"] {
+            let mut cells = Vec::new();
+            for file in 6..=17 {
+                for record in (2..=14).filter(|r| *r <= file) {
+                    let speed = 40.0 * f64::from(record + number as u32).exp2() / f64::from(file);
+                    cells.push(json!({ "file_kb": 1 << file, "record_kb": 1 << record,
+                        "kb_per_s": speed, "only_the_cache": false }));
+                }
+            }
+            grids.push(json!({ "variant": variant, "test": test, "cells": cells }));
+        }
+    }
+    for run in value["runs"].as_array_mut().unwrap() {
+        run["grids"] = grids.clone().into();
+        run["rows"] = json!([]);
+        run["ratios"] = json!([]);
+    }
+    for (i, variant) in value["variants"].as_array_mut().unwrap().iter_mut().enumerate() {
+        variant["configuration"] = if i % 2 == 0 { "low" } else { "high" }.into();
+    }
+    let configuration = |name: &str, label: &str| {
+        json!({ "name": name, "label": label, "command": "iozone -Raze",
+            "risk_command": "iozone -Raze" })
+    };
+    value["configurations"] = json!([
+        configuration("low", "little memory, fsync"),
+        configuration("high", "much memory, no fsync")
+    ]);
+    value["medium"] = json!({ "read_mb_per_s": 25.0, "write_mb_per_s": 11.0 });
+    let sentence = |verdict: &str| {
+        json!({ "name": "reads", "said": "the read performance is largely comparable <b>",
+            "verdict": verdict, "criterion": "fastest over slowest at most 1.5", "reason": "so",
+            "cells_that_fit": 90, "cells": 110, "needed": 0.9, "median": 1.2, "worst": 3.0,
+            "worst_at": "64k, 4k", "explained": "because" })
+    };
+    value["sentences"] = json!([sentence("agrees"), sentence("disagrees")]);
+    Results::read(&value.to_string()).unwrap()
+}
+
+#[test]
+fn every_figure_of_a_matrix_is_drawn_and_written() {
+    let html = report::html(&sizes());
+    // Two configurations, three tests: a graph each, and a heat map for each of their variants.
+    assert_eq!(html.matches("role=\"img\"").count(), 6 + 12);
+    let cells = (6..=17).map(|file: usize| file.min(14) - 1).sum::<usize>();
+    let squares: usize = (0..8).map(|i| html.matches(&format!("class=\"h{i}\"")).count()).sum();
+    assert_eq!(squares, 12 * cells);
+    assert!(html.contains("medium reads: 25 MB/s") && html.contains("much memory, no fsync"));
+    for part in ["largely comparable &lt;b&gt;", "DISAGREES", "Why otherwise"] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
 #[test]
 fn a_browser_shows_all_of_it() {
     let Some(browser) = Browser::find() else {
         println!("SKIPPED: no Chromium is installed");
         return;
     };
-    let shown = || ["speed", "risk", "hostile"].into_iter().zip(stored().chain([hostile()]));
+    let names = ["speed", "risk", "hostile", "sizes"];
+    let shown = || names.into_iter().zip(stored().chain([hostile(), sizes()]));
     shown().for_each(|(name, r)| browser.put(&format!("{name}.html"), &report::html(&r)));
-    browser.keep_pictures(&["speed", "risk"]);
+    browser.keep_pictures(&["speed", "risk", "sizes"]);
     for (name, results) in shown() {
         // A laptop, a narrow window, a sheet of A4 within its margins.
         for Seen { width, title, scripts, ran, faults, ground } in browser.look(name, false) {

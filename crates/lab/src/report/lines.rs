@@ -156,7 +156,8 @@ fn axes(svg: &mut Svg, chart: &Lines, place: &Place) {
     for (level, name) in &chart.levels {
         let y = place.y(*level);
         svg.line((left, y), (right, y), "axis");
-        svg.text((right, y - 4.0), "ink", Anchor::End, name);
+        // Beside the line other lines would cross it.
+        svg.text((right, place.top - 8.0), "ink", Anchor::End, &format!("line across: {name}"));
     }
     for (instant, name) in &chart.instants {
         let x = place.x(place.x.share(*instant));

@@ -6,6 +6,8 @@
 //! tables    the tables of the terminal, with all columns
 //! speed     speeds beside published ones     (bars)
 //! latency   how long calls took              (lines)
+//! matrix    speeds by file and record size   (lines, heat)
+//! sentences what the source says, checked
 //! risk      what cuts take                   (scatter, marks)
 //! svg, scale, theme   drawing, axes, colours
 //! chart     grouped bars as a picture by itself
@@ -14,14 +16,17 @@
 
 mod bars;
 pub mod chart;
+mod heat;
 mod latency;
 mod lines;
 mod marks;
+mod matrix;
 mod page;
 pub mod queues;
 mod risk;
 mod scale;
 mod scatter;
+mod sentences;
 mod speed;
 mod style;
 mod svg;

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{latency, risk, speed, style, tables, waiting};
+use super::{latency, matrix, risk, sentences, speed, style, tables, waiting};
 use crate::results::{Results, VariantInfo};
 
 /// A part of the page: its place for links, its heading, and what it holds.
@@ -72,6 +72,12 @@ fn what_it_is(results: &Results) -> String {
 /// The parts that the results have figures for.
 fn sections(results: &Results) -> Vec<Section> {
     let mut sections = vec![Section { id: "run", heading: "What was run", body: setup(results) }];
+    if let Some(body) = sentences::all(results) {
+        sections.push(Section { id: "said", heading: "What the source says", body });
+    }
+    if let Some(body) = matrix::all(results) {
+        sections.push(Section { id: "sizes", heading: "Speed by file and record size", body });
+    }
     let mut add = |id, heading, charts: Vec<String>, class: &str, caption: &str| {
         if !charts.is_empty() {
             let body = figures(&charts, class, caption);

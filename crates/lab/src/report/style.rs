@@ -40,6 +40,9 @@ td small { color: var(--dim); white-space: nowrap; }
           gap: .6rem 1.4rem; }
 .maps { display: flex; flex-wrap: wrap; gap: .6rem 1.4rem; }
 figure { margin: .6rem 0; }
+details { margin: .6rem 0; }
+summary { cursor: pointer; }
+.words small { white-space: normal; }
 .caption { color: var(--dim); font-size: 13.5px; max-width: 60rem; margin: .4rem 0 .8rem; }
 svg { max-width: 100%; height: auto; display: block; }
 ";
@@ -59,6 +62,7 @@ table { font-size: 8pt; }
 th, td { padding: .15rem .3rem; }
 thead { display: table-header-group; }
 figure, tr, .note, pre { break-inside: avoid; }
+details::details-content { content-visibility: visible; block-size: auto; }
 h2, h3, caption { break-after: avoid; }
 * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 ";

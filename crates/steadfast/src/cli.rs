@@ -46,7 +46,7 @@ pub enum Command {
     },
     /// Copy and convert blocks, as dd does, also in images and on models
     Dd(crate::commands::dd::cli::Dd),
-    /// Time reads from the cache and from a device, as hdparm -T and -t do
+    /// Time reads from cache and device, as hdparm -T and -t do
     Hdparm(crate::commands::hdparm::Hdparm),
     /// Make an ext2, ext3 or ext4 file system, or a journal device
     Mkfs(Mkfs),

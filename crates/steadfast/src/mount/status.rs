@@ -106,12 +106,8 @@ fn queue_told(q: &Value) -> String {
     let number = |v: &Value| v.as_u64().unwrap_or(0);
     let waits =
         |of: &Value| format!("{} ({})", number(&of["requests"]), sized(number(&of["bytes"])));
-    let throttled = match q["writes_let_in"].as_u64() {
-        None => String::new(),
-        Some(n) => format!(", throttled to {n} {}", if n == 1 { "write" } else { "writes" }),
-    };
     format!(
-        "{}: reads {}, writes {} wait{throttled}",
+        "{}: reads {}, writes {} wait",
         q["policy"].as_str().unwrap_or_default(),
         waits(&q["reads"]),
         waits(&q["writes"])
@@ -212,6 +208,9 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let q = &s["queue"];
     if !q.is_null() {
         row("queue", queue_told(q))?;
+        if let Some(n) = q["writes_let_in"].as_u64() {
+            row("throttled", format!("to {n} {}", if n == 1 { "write" } else { "writes" }))?;
+        }
     }
     row("dirty", sized(number(&s["dirty_bytes"])))?;
     let cache = &s["cache"];

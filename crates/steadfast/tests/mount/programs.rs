@@ -162,7 +162,7 @@ fn the_queue_of_a_scheduler_is_in_the_status() {
     assert_eq!(queue["writes"]["bytes"], 0, "{queue}");
     assert!(queue["writes_let_in"].as_u64().unwrap() >= 1, "{queue}");
     let said = b.good("status");
-    assert!(said.contains("queue") && said.contains("throttled to"), "{said}");
+    assert!(said.contains("queue") && said.contains("throttled  to"), "{said}");
     assert!(said.lines().all(|l| l.chars().count() <= 80 || l.contains('/')), "{said}");
     b.good("umount m");
 }

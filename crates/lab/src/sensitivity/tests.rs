@@ -98,5 +98,5 @@ fn a_scenario_of_files_is_refused() {
     let scenario = Scenario::find("data-at-risk").unwrap();
     let options = Options { full: false, size: None, seed: 1, only: None };
     let watch = Watch { progress: &|_, _| {}, stop: &AtomicBool::new(false) };
-    assert!(run(&scenario, &options, &watch).unwrap_err().to_string().contains("a benchmark"));
+    assert!(run(&scenario, &options, &watch).unwrap_err().to_string().contains("virtual time"));
 }

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, DeviceInfo};
-use steadfast_runtime::{Condvar, Mutex};
 use uuid::Uuid;
 
 use crate::assemble::{Volume, assemble_one};
 use crate::error::{Result, VolumeError};
 use crate::member::{Labelled, check_new, write_label};
 use crate::mirror::policy::Policies;
-use crate::mirror::ranges::Ranges;
 use crate::mirror::regions::Regions;
-use crate::mirror::{Core, Leg, Mirror, NewLeg, State, clear_map, describe, leg_on, random_uuid};
+use crate::mirror::{
+    Core, Leg, Mirror, NewLeg, State, check_policies, clear_map, describe, leg_on, random_uuid,
+};
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, MEMBERS_MAX, Member, MemberState, NAME_MAX};
 use crate::ondisk::map::{Region, RegionState};
 use crate::ondisk::{BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, default_region};
@@ -88,6 +88,7 @@ fn region_for(size: u64, wanted: Option<u32>) -> Result<u32> {
 /// If a device cannot be a leg, none is durable, or one fails. Refusals change nothing.
 pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Mirror> {
     check_name(name)?;
+    check_policies(options.policies)?;
     check_twice(&legs.iter().map(|l| &l.device).collect::<Vec<_>>())?;
     if legs.is_empty() || legs.len() > LEGS_MAX {
         let what = format!("a mirror has 1 to {LEGS_MAX} legs, not {}", legs.len());
@@ -112,43 +113,15 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
     };
     let mut regions = Regions::new(size, region, Region { state, stale: 0 });
     regions.rewrite_all();
-    let mut places: [Option<Leg>; LEGS_MAX] = Default::default();
-    places.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
-    let state = State {
-        info: describe(name, size, &infos, false),
-        legs: places,
-        spares: Vec::new(),
-        regions,
-        ranges: Ranges::default(),
-        policies: options.policies,
-        generation: 0,
-        data: random_uuid(),
-        incarnation: random_uuid(),
-        history: Vec::new(),
-        membership: 1,
-        published: 0,
-        passes_begun: 0,
-        passes_done: 0,
-        failed: None,
-        closed: None,
-        reads: 0,
-        last: 0,
-        resyncing: false,
-        ticks: 0,
-    };
-    let core = Core {
-        volume: random_uuid(),
-        name: name.to_owned(),
-        planted: options.planted,
-        state: Mutex::new(state),
-        changed: Condvar::new(),
-        labels: Mutex::new(()),
-        admin: Mutex::new(()),
-    };
-    let mirror = Mirror(Arc::new(core));
-    mirror.0.commit()?;
-    mirror.0.publish()?;
-    Ok(mirror)
+    let info = describe(name, size, &infos, false);
+    let mut state = State::new(info, regions, options.policies);
+    state.legs.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
+    (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
+    state.assembling = false;
+    let core = Arc::new(Core::new(random_uuid(), name.to_owned(), options.planted, state));
+    core.commit()?;
+    core.publish()?;
+    Ok(Mirror::of(core))
 }
 
 /// Whole regions, as many as every leg has room for.
@@ -156,20 +129,27 @@ fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
     let region = u64::from(region);
     let least = legs.iter().min_by_key(|leg| leg.room);
     let (name, room) = least.map_or(("", 0), |leg| (&leg.name, leg.room));
-    let size = wanted.unwrap_or(room);
-    if size > room {
-        let more = least.map_or(0, |leg| size + leg.device_bytes - leg.room);
-        return Err(VolumeError::refused(format!(
-            "{name}: is too small: for {size} bytes with labels and map a leg needs {more}"
-        )));
-    }
-    if size < region {
+    let most = room - room % region;
+    if most == 0 {
         return Err(VolumeError::refused(format!(
             "{name}: is too small: with labels and map it has room for {room} bytes, a volume has \
              at least one region of {region}"
         )));
     }
-    Ok(size - size % region)
+    let size = wanted.unwrap_or(most);
+    if size > most {
+        let more = least.map_or(0, |leg| size.saturating_add(leg.device_bytes - leg.room));
+        return Err(VolumeError::refused(format!(
+            "{name}: is too small: for {size} bytes with labels and map a leg needs {more}"
+        )));
+    }
+    if size == 0 || !size.is_multiple_of(region) {
+        return Err(VolumeError::refused(format!(
+            "a volume of {size} bytes: it has whole regions of {region}, for example {}",
+            size.next_multiple_of(region).clamp(region, most)
+        )));
+    }
+    Ok(size)
 }
 
 /// Makes a concat, or with an interlace a stripe, of these devices.
@@ -219,8 +199,8 @@ pub fn create_rows(
     }
     let least = members.iter().map(|m| m.bytes).min().unwrap_or(0);
     let size = match kind {
-        Kind::Stripe => least * members.len() as u64,
-        _ => members.iter().map(|m| m.bytes).sum(),
+        Kind::Stripe => least.saturating_mul(members.len() as u64),
+        _ => members.iter().map(|m| m.bytes).fold(0, u64::saturating_add),
     };
     let (volume, data) = (random_uuid(), random_uuid());
     let label = |slot: usize| Label {
@@ -229,6 +209,7 @@ pub fn create_rows(
         kind,
         slot,
         generation: 1,
+        base: 0,
         data,
         incarnation: Uuid::nil(),
         closed: true,
@@ -240,13 +221,14 @@ pub fn create_rows(
         map_blocks: 0,
         policies: [0; 4],
         history: Vec::new(),
+        forgotten: 0,
         members: members.clone(),
     };
     let mut found = Vec::new();
     for (slot, device) in devices.iter().enumerate() {
         let label = label(slot);
         write_label(device, &label)?;
-        found.push(Labelled { device: Arc::clone(device), label, overwritten: false });
+        found.push(Labelled { device: Arc::clone(device), label, overwritten: None });
     }
     assemble_one(found, &Default::default())
 }

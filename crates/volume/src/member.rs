@@ -16,9 +16,30 @@ pub struct Labelled {
     pub device: Arc<dyn BlockDevice>,
     /// The label that counts.
     pub label: Label,
-    /// The start of the device holds something else by now: only the second copy of the label was
-    /// found. What the rest holds is not to be believed.
-    pub overwritten: bool,
+    /// One of the copies is not there: something else was written to that end of the device, and
+    /// what the rest holds is not to be believed.
+    pub overwritten: Option<End>,
+}
+
+/// An end of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Its start, where the label's first copy is.
+    Start,
+    /// Its end, where the second one is.
+    End,
+}
+
+impl End {
+    /// For people: what happened to it.
+    pub fn overwritten(self) -> &'static str {
+        match self {
+            End::Start => {
+                "its start was overwritten: only the label's second copy, at its end, tells"
+            }
+            End::End => "its end was overwritten: only the label's first copy, at its start, tells",
+        }
+    }
 }
 
 impl Labelled {
@@ -32,6 +53,9 @@ impl Labelled {
 fn has_room(info: &DeviceInfo) -> bool {
     info.size >= MAP_AT + 2 * BLOCK && u64::from(info.logical_block) <= BLOCK
 }
+
+/// What is in the place of a copy: a label, or why not.
+type Copy = std::result::Result<Label, Unlabelled>;
 
 /// Looks for a label; `None` where none ever was, as far as can be told.
 ///
@@ -53,48 +77,59 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
         // What cannot be read is as good as damaged.
         (first, second) => (first.unwrap_or(UNREADABLE), second.unwrap_or(UNREADABLE)),
     };
-    let corrupt = |what: String| VolumeError::Corrupt { device: info.name.clone(), what };
-    let newer = |version| {
-        let device = info.name.clone();
-        VolumeError::Newer { device, version, known: VERSION }
-    };
-    let (label, overwritten) = match (first, second) {
-        (Ok(a), Ok(b)) if same_member(&a, &b) && b.generation > a.generation => (b, false),
-        (Ok(a), _) => (a, false),
-        (Err(Unlabelled::Newer(version)), _) => return Err(newer(version)),
-        (Err(Unlabelled::Damaged(_)), Ok(b)) => (b, false),
-        (Err(Unlabelled::Damaged(what)), Err(_)) => {
-            return Err(corrupt(format!(
-                "{what}, and the label's second copy at the device's end is not there either"
-            )));
-        }
-        (Err(Unlabelled::None), Ok(b)) => (b, true),
-        (Err(Unlabelled::None), Err(Unlabelled::Newer(version))) => return Err(newer(version)),
-        (Err(Unlabelled::None), Err(_)) => return Ok(None),
-    };
+    let Some((label, overwritten)) = chosen(&info.name, first, second)? else { return Ok(None) };
     if label.device_bytes > info.size {
         let (then, now) = (label.device_bytes, info.size);
-        return Err(corrupt(format!(
+        let what = format!(
             "is cut off: it had {then} bytes when it became a member of volume '{}', and has \
              {now} now",
             label.name
-        )));
+        );
+        return Err(VolumeError::Corrupt { device: info.name, what });
     }
     Ok(Some(Labelled { device: Arc::clone(device), label, overwritten }))
 }
 
-const UNREADABLE: std::result::Result<Label, Unlabelled> =
-    Err(Unlabelled::Damaged("the label cannot be read"));
+/// Which of the copies counts, and which end of the device is not the member's any more. They are
+/// written one after the other, so a cut leaves one of them old or damaged, and none missing.
+fn chosen(device: &str, first: Copy, second: Copy) -> Result<Option<(Label, Option<End>)>> {
+    use Unlabelled::{Damaged, Newer, None as Nothing};
+    let name = || device.to_owned();
+    Ok(Some(match (first, second) {
+        (Ok(a), Ok(b)) if !same_member(&a, &b) || is_old(&b, &a) => (a, Some(End::End)),
+        (Ok(a), Ok(b)) if a.generation < b.base => (b, Some(End::Start)),
+        (Ok(a), Ok(b)) if b.generation > a.generation => (b, None),
+        (Ok(a), Ok(_) | Err(Damaged(_))) => (a, None),
+        (Ok(a), Err(Nothing | Newer(_))) => (a, Some(End::End)),
+        (Err(Damaged(_)), Ok(b)) => (b, None),
+        (Err(Nothing), Ok(b)) => (b, Some(End::Start)),
+        (Err(Newer(version)), _) | (Err(Nothing), Err(Newer(version))) => {
+            return Err(VolumeError::Newer { device: name(), version, known: VERSION });
+        }
+        (Err(Damaged(what)), Err(_)) => {
+            let what =
+                format!("{what}, and the label's second copy at the device's end is not there");
+            return Err(VolumeError::Corrupt { device: name(), what });
+        }
+        (Err(Nothing), Err(_)) => return Ok(None),
+    }))
+}
+
+const UNREADABLE: Copy = Err(Unlabelled::Damaged("the label cannot be read"));
+
+/// Whether no interrupted change explains that the second copy is older than the first: it is what
+/// was there before the last change but one. A leg that comes back has that from when it left.
+fn is_old(second: &Label, first: &Label) -> bool {
+    let back = first.members[first.slot].left.is_some_and(|left| second.generation >= left.first);
+    second.generation < first.base && !back
+}
 
 fn same_member(a: &Label, b: &Label) -> bool {
     let uuid = |label: &Label| label.members[label.slot].uuid;
     a.volume == b.volume && uuid(a) == uuid(b)
 }
 
-fn copy_at(
-    device: &Arc<dyn BlockDevice>,
-    at: u64,
-) -> std::result::Result<std::result::Result<Label, Unlabelled>, BlockError> {
+fn copy_at(device: &Arc<dyn BlockDevice>, at: u64) -> std::result::Result<Copy, BlockError> {
     Ok(Label::decode(&device.read(at, BLOCK)?))
 }
 
@@ -118,8 +153,16 @@ pub fn write_label(
 pub fn wipe_label(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let info = device.info();
     let zeros = Bytes::from(vec![0; BLOCK as usize]);
-    // The second copy first: with the first alone it is still a member, and not an overwritten one.
-    device.write_fua(second_label_at(info.size), zeros.clone().into())?;
+    let mut ends = vec![second_label_at(info.size)];
+    if let Ok(Ok(label)) = copy_at(device, LABEL_AT) {
+        // The device has grown since.
+        ends.push(second_label_at(label.device_bytes.min(info.size)));
+    }
+    ends.dedup();
+    // The second copy first: with the first alone it is known whose it was.
+    for at in ends {
+        device.write_fua(at, zeros.clone().into())?;
+    }
     device.write_fua(LABEL_AT, zeros.into())?;
     Ok(())
 }
@@ -138,6 +181,12 @@ pub fn check_new(device: &Arc<dyn BlockDevice>, force: bool) -> Result<DeviceInf
     if u64::from(info.logical_block) > BLOCK {
         let what = format!("{name}: has blocks of {} bytes, at most {BLOCK}", info.logical_block);
         return Err(VolumeError::refused(what));
+    }
+    if !has_room(&info) {
+        let (size, least) = (info.size, MAP_AT + 2 * BLOCK);
+        return Err(VolumeError::refused(format!(
+            "{name}: is too small: it has {size} bytes, a member at least {least}"
+        )));
     }
     if force {
         return Ok(info);

@@ -10,7 +10,7 @@ use campaign::{Tally, run};
 use steadfast_volume::planted::{Bug, Planted};
 
 /// Runs in which a bug must be found.
-const RUNS: u64 = 60;
+const RUNS: u64 = 150;
 
 fn found(bug: Bug) {
     let mut before = Tally::default();

@@ -3,22 +3,21 @@
 use std::sync::Arc;
 
 use steadfast_block::DeviceInfo;
-use steadfast_runtime::{Condvar, Mutex};
 
-use super::lineage::{is_current, newest, own_uuid, place_in, precedes};
+use super::lineage::{is_as_it_left, is_current, newest, own_uuid, place_in, unknown};
 use super::{AssembleOptions, Device, Volume, map};
 use crate::error::{Result, VolumeError};
 use crate::member::Labelled;
 use crate::mirror::policy::Policies;
-use crate::mirror::ranges::Ranges;
 use crate::mirror::regions::Regions;
-use crate::mirror::{Core, Leg, Mirror, Spare, State, bit, describe, random_uuid, slots};
+use crate::mirror::{Core, Leg, Mirror, Spare, State, TakeOver, bit, describe, slots};
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
 
-pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
+/// Assembles a mirror; nothing is written yet (`mirror::take_over`).
+pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Mirror> {
     let newest = decide(&members, options)?;
     let trusted = trusted_legs(&members, &newest, options);
     if trusted.is_empty() {
@@ -34,20 +33,9 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
     settle_doubt(&mut state, options);
-    let core = Core {
-        volume: newest.volume,
-        name: newest.name.clone(),
-        planted: options.planted,
-        state: Mutex::new(state),
-        changed: Condvar::new(),
-        labels: Mutex::new(()),
-        admin: Mutex::new(()),
-    };
-    let mirror = Mirror(Arc::new(core));
-    if !options.read_only {
-        mirror.take_over(&members, &newest, &trusted)?;
-    }
-    Ok(mirror.into_volume())
+    state.pending = Some(to_write_down(&state, &members, &trusted));
+    let core = Core::new(newest.volume, newest.name.clone(), options.planted, state);
+    Ok(Mirror::of(Arc::new(core)))
 }
 
 /// The label that counts.
@@ -63,34 +51,53 @@ fn decide(members: &[Labelled], options: &AssembleOptions) -> Result<Label> {
             VolumeError::refused(format!("the leg that is to be kept ({uuid}) is not there"))
         });
     }
-    let sound: Vec<&Labelled> = legs.iter().copied().filter(|m| !m.overwritten).collect();
+    let sound: Vec<&Labelled> = legs.iter().copied().filter(|m| m.overwritten.is_none()).collect();
     let labels: Vec<&Label> = sound.iter().map(|m| &m.label).collect();
     if labels.is_empty() {
         return Err(none_sound(members, &legs));
     }
     match newest(&labels) {
         Some(n) => Ok(labels[n].clone()),
-        None => Err(written_apart(&sound)),
+        None => match unknown(&labels) {
+            Some((newest, older)) => Err(too_old(sound[newest], &sound, &older)),
+            None => Err(written_apart(&sound)),
+        },
     }
 }
 
 fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
     let name = members.first().map_or("", |m| &m.label.name);
-    let Some(overwritten) = legs.first() else {
+    let Some((damaged, end)) = legs.first().and_then(|m| Some((m, m.overwritten?))) else {
         return VolumeError::refused(format!(
             "volume '{name}': none of its durable legs is there, only what a power cut may have \
              emptied"
         ));
     };
-    VolumeError::Corrupt {
-        device: overwritten.name(),
-        what: format!(
-            "its start was overwritten: only the label's second copy tells that it is a leg of \
-             volume '{name}'. If what it holds is to be believed all the same, say so with \
-             --keep {}",
-            own_uuid(&overwritten.label)
-        ),
-    }
+    let what = format!(
+        "{} that it is a leg of volume '{name}'. If what it holds is to be believed all the same, \
+         say so with --keep {}",
+        end.overwritten(),
+        own_uuid(&damaged.label)
+    );
+    VolumeError::Corrupt { device: damaged.name(), what }
+}
+
+/// Some legs are so old that nothing is remembered of when they left.
+fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeError {
+    let (label, name) = (&newest.label, &newest.label.name);
+    let old = older.iter().filter_map(|n| legs.get(*n));
+    let old = old.map(|m| format!("{} (generation {})", m.name(), m.label.generation));
+    VolumeError::refused(format!(
+        "volume '{name}': {} may be an old copy of a leg, or may have been written to apart: what \
+         {} (generation {}) remembers does not go back so far, only to generation {}. Look at each \
+         side alone, read-only. If nothing on the old side is wanted, leave it out and go on with \
+         --degraded, or have it overwritten with --keep {}",
+        old.collect::<Vec<_>>().join(" and "),
+        newest.name(),
+        label.generation,
+        label.forgotten,
+        own_uuid(label),
+    ))
 }
 
 /// Both were used without the other. What each side is, and what choosing it means.
@@ -123,7 +130,7 @@ fn trusted_legs(members: &[Labelled], newest: &Label, options: &AssembleOptions)
         }
         known.state == MemberState::Active
             && !known.volatile
-            && !found.overwritten
+            && found.overwritten.is_none()
             && is_current(&found.label, newest)
     };
     (0..members.len()).filter(trusted).collect()
@@ -147,6 +154,9 @@ fn leg_of(known: &Member, found: Option<&Labelled>) -> Leg {
         device_bytes,
         volatile: known.volatile,
         state: known.state,
+        left: known.left,
+        epoch: 0,
+        joining: false,
         erred: None,
         measured: Default::default(),
         counters: Default::default(),
@@ -185,28 +195,17 @@ fn state_of(
     }
     let infos: Vec<DeviceInfo> =
         legs.iter().flatten().filter_map(|l| l.device.as_ref()).map(|d| d.info()).collect();
-    Ok(State {
-        info: describe(&newest.name, newest.size, &infos, options.read_only),
-        legs,
-        spares,
-        regions,
-        ranges: Ranges::default(),
-        policies: Policies::from_bytes(newest.policies),
-        generation: newest.generation,
-        data: newest.data,
-        incarnation: random_uuid(),
-        history: newest.history.clone(),
-        membership: 0,
-        published: 0,
-        passes_begun: 0,
-        passes_done: 0,
-        failed: None,
-        closed: None,
-        reads: 0,
-        last: 0,
-        resyncing: false,
-        ticks: 0,
-    })
+    let info = describe(&newest.name, newest.size, &infos, options.read_only);
+    let mut state = State::new(info, regions, Policies::from_bytes(newest.policies));
+    state.legs = legs;
+    state.spares = spares;
+    state.generation = newest.generation;
+    state.base = newest.base;
+    state.data = newest.data;
+    state.history = newest.history.clone();
+    state.forgotten = newest.forgotten;
+    (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
+    Ok(state)
 }
 
 /// Durable legs that took writes and are not there.
@@ -270,27 +269,45 @@ fn take_up(
             continue;
         }
         let Some(found) = found else { continue };
+        // A leg in use that an interrupted return has left with the label of before.
         let known = newest.members.get(slot).map(|m| m.state);
-        let an_ancestor = !found.overwritten && precedes(&found.label, newest);
-        match known {
-            // It was not there the last time; the map says what it has missed.
-            Some(MemberState::Missing) if an_ancestor => leg.state = MemberState::Active,
-            // An old copy, or one whose start is gone: a leg that lacks everything.
-            Some(MemberState::Active | MemberState::Missing) => {
-                leg.state = MemberState::Active;
-                state.regions.set_all_stale(bit(slot));
-            }
-            _ => {}
+        if !matches!(known, Some(MemberState::Missing | MemberState::Active)) {
+            continue;
+        }
+        leg.state = MemberState::Active;
+        let is_back = leg.left.is_some_and(|left| {
+            found.overwritten.is_none()
+                && is_as_it_left(&found.label, left, newest.data, &newest.history)
+        });
+        // The map says what it has missed. An old copy, or one of which an end is gone, is a leg
+        // that lacks everything.
+        if !is_back {
+            state.regions.set_all_stale(bit(slot));
         }
     }
     for slot in slots(gone) {
         state.leave(slot, MemberState::Missing);
     }
-    if options.keep.is_some() {
+    if let Some(kept) = options.keep {
+        believe(state, kept);
         // Whoever went on apart is left behind.
         state.branch();
     }
-    state.membership += 1;
+}
+
+/// Of what no other leg holds, the kept one's word is the best there is.
+fn believe(state: &mut State, kept: uuid::Uuid) {
+    let is_kept = |leg: &Leg| leg.uuid == kept;
+    let Some(slot) = state.legs.iter().position(|l| l.as_ref().is_some_and(is_kept)) else {
+        return;
+    };
+    let durable = state.active() & state.durable();
+    for region in 0..state.regions.count() {
+        let now = state.regions.get(region);
+        if now.stale & bit(slot) != 0 && durable & !now.stale == 0 {
+            state.regions.set(region, Region { stale: now.stale & !bit(slot), ..now });
+        }
+    }
 }
 
 /// What a cut left in doubt is decided once: one leg stands for a region, the others lack it.
@@ -312,7 +329,11 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
                     _ => good & durable,
                 };
                 if let Some(source) = slots(believed).next() {
-                    now.stale |= known & !bit(source);
+                    let others = known & !bit(source);
+                    if now.stale & others != others {
+                        state.doubt.insert(region);
+                    }
+                    now.stale |= others;
                     now.state = RegionState::Clean;
                 }
             }
@@ -321,28 +342,26 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
     }
 }
 
-impl Mirror {
-    /// Writes down what the assembly decided: the map first, then who is a member.
-    fn take_over(&self, members: &[Labelled], newest: &Label, trusted: &[usize]) -> Result<()> {
-        let untrusted = members.iter().enumerate().filter(|(n, _)| !trusted.contains(n));
-        for (_, found) in untrusted {
-            let Some(slot) = place_in(&found.label, newest) else { continue };
-            let state = self.0.state.lock();
-            let rejoins = state.leg(slot).is_some_and(|(leg, _)| !leg.volatile);
-            if rejoins {
-                drop(state);
-                self.0.clear_map_of(slot)?;
-                self.0.state.lock().regions.rewrite_all();
-            }
+/// What must be written before the first change.
+fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> TakeOver {
+    let mut work = TakeOver::default();
+    for (n, found) in members.iter().enumerate() {
+        let is_leg =
+            |slot: &usize| state.leg(*slot).is_some_and(|(l, _)| l.uuid == own_uuid(&found.label));
+        let Some(slot) = (0..LEGS_MAX).find(is_leg) else { continue };
+        let Some((leg, device)) = state.leg(slot) else { continue };
+        if !leg.volatile && !trusted.contains(&n) {
+            work.clear |= bit(slot);
         }
-        self.0.commit()?;
-        self.0.publish()?;
-        // Once more: a copy of a member from before this assembly is now two changes old, which no
-        // interrupted change explains.
-        self.0.state.lock().membership += 1;
-        Ok(self.0.publish()?)
+        let device_bytes = device.info().size;
+        if device_bytes > found.label.device_bytes {
+            work.moved.push((slot, Label { device_bytes, ..found.label.clone() }));
+        }
     }
+    work
+}
 
+impl Mirror {
     pub(crate) fn into_volume(self) -> Volume {
         let (uuid, name) = (self.uuid(), self.name().to_owned());
         let state = self.0.state.lock();

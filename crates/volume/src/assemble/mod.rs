@@ -1,11 +1,15 @@
 //! Volumes from their members, given in any order and under any name.
 //!
 //! Labels say what belongs together. A volume that is assembled may carry a label itself: it is a
-//! member of another one then, so this goes on until nothing new is found.
+//! member of another one then, so this goes on until nothing new is found. Members are assembled
+//! before what they are members of, also where some are missing (`nesting`), and each volume once.
+//!
+//! Assembling writes nothing: see [`crate::mirror`].
 
 pub mod lineage;
 mod map;
 mod mirror;
+mod nesting;
 mod rows;
 
 use std::collections::BTreeMap;
@@ -64,10 +68,30 @@ pub struct Assembled {
     pub problems: Vec<(String, VolumeError)>,
     /// Devices without a label.
     pub blank: Vec<Device>,
+    /// Volumes that were assembled, or refused.
+    seen: Vec<Uuid>,
+}
+
+impl Volume {
+    /// Closes it, if it is a mirror. What it is made of stays open: [`Assembled::close`].
+    ///
+    /// # Errors
+    /// As [`Mirror::close`].
+    pub fn close(&self) -> Result<()> {
+        self.mirror.as_ref().map_or(Ok(()), Mirror::close)
+    }
+
+    /// The assembly is over: from now on reads are somebody's.
+    fn opened(&self) {
+        if let Some(mirror) = &self.mirror {
+            mirror.0.state.lock().assembling = false;
+        }
+    }
 }
 
 impl Assembled {
-    /// Closes all mirrors, outer ones first.
+    /// Closes all mirrors, outer ones first. Whoever had volumes assembled calls this when the last
+    /// user is done, whatever has happened to them meanwhile.
     ///
     /// # Errors
     /// The first one; all are closed even so.
@@ -85,32 +109,32 @@ impl Assembled {
     }
 }
 
-/// Assembles all volumes that the devices are members of.
+/// Assembles all volumes that the devices are members of. Whoever calls it closes them
+/// ([`Assembled::close`]).
 pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     let mut done = Assembled::default();
-    let mut pending: Vec<Device> = devices.to_vec();
     let mut groups: BTreeMap<Uuid, Vec<Labelled>> = BTreeMap::new();
-    loop {
-        for device in std::mem::take(&mut pending) {
-            match read_label(&device) {
-                Ok(Some(found)) => groups.entry(found.label.volume).or_default().push(found),
-                Ok(None) => done.blank.push(device),
-                Err(error) => done.problems.push((device.info().name, error)),
-            }
-        }
-        // A group whose members may be volumes that are still to come waits for them.
-        let Some(uuid) = next_group(&groups) else { break };
+    for device in devices {
+        sort_in(device, &mut groups, &mut done);
+    }
+    while let Some(uuid) = nesting::innermost(&groups, options) {
         let Some(members) = groups.remove(&uuid) else { break };
         let name = members.first().map_or_else(String::new, |m| m.label.name.clone());
-        match assemble_one(members, options) {
-            Ok(volume) => {
-                // Its own label, if it has one, is found like any other's.
-                mark_members(&mut done.volumes, &volume);
-                pending.push(Arc::clone(&volume.device));
+        match assemble_group(members, options) {
+            Ok(mut volume) => {
+                let device = Arc::clone(&volume.device);
+                volume.member_of = sort_in(&device, &mut groups, &mut done);
                 done.volumes.push(volume);
             }
             Err(error) => done.problems.push((name, error)),
         }
+        done.seen.push(uuid);
+    }
+    let there: Vec<Uuid> = done.volumes.iter().map(|v| v.uuid).collect();
+    for volume in &mut done.volumes {
+        volume.opened();
+        // Of what could not be assembled nothing is a member.
+        volume.member_of = volume.member_of.filter(|outer| there.contains(outer));
     }
     // Volumes are not blank devices.
     let volumes = &done.volumes;
@@ -118,19 +142,35 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     done
 }
 
-/// Complete groups first: what is missing from another may be one of them.
-fn next_group(groups: &BTreeMap<Uuid, Vec<Labelled>>) -> Option<Uuid> {
-    let complete = groups.iter().find(|(_, members)| {
-        let most = members.iter().map(|m| m.label.members.len()).max().unwrap_or(0);
-        members.len() >= most
-    });
-    complete.or_else(|| groups.iter().next()).map(|(uuid, _)| *uuid)
-}
-
-fn mark_members(volumes: &mut [Volume], outer: &Volume) {
-    for volume in volumes.iter_mut() {
-        if outer.members.contains(&volume.device.info().name) {
-            volume.member_of = Some(outer.uuid);
+/// Puts a device with those of the same volume; that volume's UUID.
+fn sort_in(
+    device: &Device,
+    groups: &mut BTreeMap<Uuid, Vec<Labelled>>,
+    done: &mut Assembled,
+) -> Option<Uuid> {
+    match read_label(device) {
+        Ok(Some(found)) if done.seen.contains(&found.label.volume) => {
+            let (slot, name) = (found.label.slot, &found.label.name);
+            let what = format!(
+                "is member {slot} of volume '{name}', which was assembled or refused before it: \
+                 their labels name each other"
+            );
+            let device = found.name();
+            done.problems.push((device.clone(), VolumeError::Corrupt { device, what }));
+            None
+        }
+        Ok(Some(found)) => {
+            let outer = found.label.volume;
+            groups.entry(outer).or_default().push(found);
+            Some(outer)
+        }
+        Ok(None) => {
+            done.blank.push(Arc::clone(device));
+            None
+        }
+        Err(error) => {
+            done.problems.push((device.info().name, error));
+            None
         }
     }
 }
@@ -139,14 +179,20 @@ fn mark_members(volumes: &mut [Volume], outer: &Volume) {
 ///
 /// # Errors
 /// If a member is there twice, one is missing that is needed, or nobody can say which of them holds
-/// the newest data. Nothing was written then.
+/// the newest data. Nothing was written.
 pub fn assemble_one(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
+    let volume = assemble_group(members, options)?;
+    volume.opened();
+    Ok(volume)
+}
+
+fn assemble_group(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
     let Some(first) = members.first() else {
         return Err(VolumeError::refused("no members were given"));
     };
     refuse_twins(&members)?;
     match first.label.kind {
-        Kind::Mirror => mirror::assemble(members, options),
+        Kind::Mirror => Ok(mirror::assemble(members, options)?.into_volume()),
         Kind::Concat | Kind::Stripe => rows::assemble(members),
     }
 }

@@ -49,10 +49,10 @@ pub(super) fn assemble(members: Vec<Labelled>) -> Result<Volume> {
 
 fn refuse_damaged(found: &Labelled, newest: &Label) -> Result<()> {
     let device = found.name();
-    if found.overwritten {
+    if let Some(end) = found.overwritten {
         let what = format!(
-            "its start was overwritten: only the label's second copy tells that it is a component \
-             of volume '{}', and what it holds cannot be believed",
+            "{} that it is a component of volume '{}', and what it holds cannot be believed",
+            end.overwritten(),
             newest.name
         );
         return Err(VolumeError::Corrupt { device, what });
@@ -76,7 +76,7 @@ pub(crate) fn rows(label: &Label, components: Vec<Component>) -> Result<Rows> {
     }
     match label.kind {
         Kind::Concat => {
-            let all: u64 = components.iter().map(|c| c.bytes).sum();
+            let all = components.iter().map(|c| c.bytes).fold(0, u64::saturating_add);
             if all < label.size {
                 return Err(corrupt("the components are smaller than the volume"));
             }

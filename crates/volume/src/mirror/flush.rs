@@ -1,16 +1,17 @@
 //! Flushes, and what follows from them: first writes become promised, quiet regions clean.
 //!
 //! A flush is acknowledged when every durable leg has answered it with success, or was dropped,
-//! durably, because it did not.
+//! durably, because it did not; and when the map says of all that it promises that it is there,
+//! whoever has changed the map and is still writing it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockError, Completion, Request, Result};
+use steadfast_block::{BlockDevice, Completion, Request, Result};
 use steadfast_runtime::spawn;
 
 use super::Core;
-use super::state::{bit, slots};
+use super::state::{Failed, State, mask_of, slots};
 use crate::ondisk::map::{Region, RegionState};
 
 /// Passes of the timer without a write after which a region is clean.
@@ -18,27 +19,36 @@ const IDLE_PASSES: u8 = 2;
 /// Passes of the timer after which a region counts half as hot.
 const COOL_EVERY: u64 = 64;
 
+impl State {
+    /// The leg, if a flush is no more than the flush of one leg: its place, epoch and device.
+    fn flushed_alone(&self) -> Option<(usize, u64, Arc<dyn BlockDevice>)> {
+        let legs = self.active() & self.durable();
+        let quick = self.stopped().is_none()
+            && !self.info.read_only
+            && self.is_settled()
+            && legs.count_ones() == 1
+            && self.regions.filled().is_empty()
+            // Another flush has changed the map, and it is not durable yet.
+            && self.regions.is_committed()
+            && self.passes_begun == self.passes_done;
+        let slot = legs.trailing_zeros() as usize;
+        let (leg, device) = quick.then(|| self.leg(slot)).flatten()?;
+        Some((slot, leg.epoch, Arc::clone(device)))
+    }
+}
+
 impl Core {
     pub(super) fn submit_flush(self: &Arc<Self>) -> Completion {
-        let alone = {
-            let state = self.state.lock();
-            let legs = state.active() & state.durable();
-            let quick = state.stopped().is_none()
-                && state.is_settled()
-                && legs.count_ones() == 1
-                && state.regions.filled().is_empty();
-            let leg = legs.trailing_zeros() as usize;
-            quick.then(|| state.leg(leg).map(|(_, device)| (leg, Arc::clone(device)))).flatten()
-        };
+        let alone = self.state.lock().flushed_alone();
         let core = Arc::clone(self);
-        let Some((slot, device)) = alone else {
+        let Some((slot, epoch, device)) = alone else {
             return self.on_a_task("mirror flush", move || core.flush_slowly());
         };
         let (completer, completion) = Completion::pending();
         device.submit(Request::Flush).on_done(move |answer| match answer.clone() {
             Ok(_) => completer.complete(Ok(Bytes::new())),
             Err(error) => drop(spawn("mirror flush failed", move || {
-                let outcome = core.flush_failed(&[(slot, error)]);
+                let outcome = core.flush_failed(&[Failed { slot, epoch, error }]);
                 completer.complete(outcome.map(|()| Bytes::new()));
             })),
         });
@@ -47,42 +57,37 @@ impl Core {
 
     /// Flushes all durable legs, and makes durable that first writes are.
     pub(super) fn flush_slowly(self: &Arc<Self>) -> Result<()> {
-        let filled = {
-            let state = self.settled()?;
-            state.regions.filled()
-        };
-        self.flush_legs()?;
-        if filled.is_empty() {
+        if self.state.lock().info.read_only {
+            // Nothing was written.
             return Ok(());
         }
+        let filled = self.settled()?.regions.filled();
+        self.flush_legs()?;
         {
             let mut state = self.state.lock();
-            for region in filled {
-                let now = state.regions.get(region);
-                // It may have been discarded meanwhile, or settled by another flush.
-                if now.state == RegionState::Filling && !state.regions.is_blank(region) {
-                    state.regions.set(region, Region { state: RegionState::Dirty, ..now });
-                }
+            for (region, fill) in filled {
+                state.regions.promise(region, fill);
             }
         }
+        // Also what another flush has promised and is still writing.
         self.commit()
     }
 
     /// Flushes all durable legs that are in use.
     pub(super) fn flush_legs(&self) -> Result<()> {
-        let sent: Vec<(usize, Completion)> = {
+        let sent: Vec<(usize, u64, Completion)> = {
             let state = self.settled()?;
             let legs = slots(state.active() & state.durable());
             legs.filter_map(|slot| {
-                let (_, device) = state.leg(slot)?;
-                Some((slot, device.submit(Request::Flush)))
+                let (leg, device) = state.leg(slot)?;
+                Some((slot, leg.epoch, device.submit(Request::Flush)))
             })
             .collect()
         };
         let mut failed = Vec::new();
-        for (slot, completion) in sent {
+        for (slot, epoch, completion) in sent {
             if let Err(error) = completion.wait() {
-                failed.push((slot, error));
+                failed.push(Failed { slot, epoch, error });
             }
         }
         if failed.is_empty() { Ok(()) } else { self.flush_failed(&failed) }
@@ -90,17 +95,12 @@ impl Core {
 
     /// Of a leg whose flush failed nothing is known that was not flushed before: it is dropped.
     /// Where the mirror cannot do without it, nothing can be promised any more.
-    fn flush_failed(&self, failed: &[(usize, BlockError)]) -> Result<()> {
-        let all: u8 = failed.iter().map(|(slot, _)| bit(*slot)).fold(0, |all, b| all | b);
+    fn flush_failed(&self, failed: &[Failed]) -> Result<()> {
         {
             let mut state = self.state.lock();
-            for (slot, error) in failed {
-                if !state.drop_failed(*slot, &error.to_string()) {
-                    state.failed.get_or_insert(error.clone());
-                }
-            }
-            if state.active() & state.durable() & !all == 0 {
-                let error = failed.first().map(|(_, e)| e.clone());
+            self.drop_all(&mut state, failed);
+            if state.active() & state.durable() & !mask_of(failed) == 0 {
+                let error = failed.first().map(|f| f.error.clone());
                 state.failed = state.failed.take().or(error);
             }
         }
@@ -108,11 +108,11 @@ impl Core {
         self.publish()
     }
 
-    /// A pass of the timer: regions that nobody has written to for two passes become clean.
+    /// Regions that nobody has written to for so many passes of the timer become clean.
     pub(super) fn clean(self: &Arc<Self>, idle_passes: u8) -> Result<()> {
-        let quiet: Vec<u32> = {
+        let (quiet, writes) = {
             let mut state = self.settled()?;
-            let mut quiet = Vec::new();
+            let mut quiet: Vec<u32> = Vec::new();
             for region in state.regions.active() {
                 let (start, len) = state.regions.bytes_of(region);
                 let busy = state.ranges.is_busy(start, start + len);
@@ -120,7 +120,7 @@ impl Core {
                     quiet.push(region);
                 }
             }
-            quiet
+            (quiet, state.regions.writes())
         };
         if quiet.is_empty() {
             return Ok(());
@@ -129,10 +129,8 @@ impl Core {
         {
             let mut state = self.settled()?;
             for region in quiet {
-                let (start, len) = state.regions.bytes_of(region);
                 let now = state.regions.get(region);
-                let written = state.regions.idle(region) < idle_passes
-                    || state.ranges.is_busy(start, start + len);
+                let written = state.regions.written_since(region, writes);
                 if now.state == RegionState::Dirty && !written {
                     state.regions.set(region, Region { state: RegionState::Clean, ..now });
                 }
@@ -145,6 +143,10 @@ impl Core {
     pub(super) fn tick(self: &Arc<Self>) -> Result<()> {
         {
             let mut state = self.state.lock();
+            if state.pending.is_some() || state.info.read_only {
+                // Nothing was written yet.
+                return state.stopped().map_or(Ok(()), Err);
+            }
             state.ticks += 1;
             if state.ticks.is_multiple_of(COOL_EVERY) {
                 state.regions.cool();

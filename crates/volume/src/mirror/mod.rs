@@ -16,19 +16,33 @@
 //! which legs lack it (`regions`, `ondisk/map.rs`). What a cut must find is durable before the
 //! write it covers (`write`). Labels say who the members are and which data is the newest
 //! (`publish`, `assemble`). Everything that makes a leg whole again is one mechanism (`resync`).
+//!
+//! # Opening and closing
+//!
+//! Assembling a mirror writes nothing: what was decided is written down before the first change,
+//! or the first read of what a cut left in doubt (`take_over`). So looking at a mirror, and a
+//! command that is refused, leave everything as it was. Whoever opened it closes it
+//! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
 
+mod close;
+mod discard;
 mod flush;
+mod grow;
 mod legs;
+mod plan;
 pub(crate) mod policy;
 mod publish;
 pub(crate) mod ranges;
 mod read;
 pub(crate) mod regions;
 mod resync;
+mod spares;
 mod state;
 mod status;
+mod take_over;
 mod write;
 
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -44,9 +58,11 @@ pub(crate) use legs::{clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};
 pub use resync::{Resynced, Throttle};
 pub use state::Counters;
-pub(crate) use state::{Leg, Spare, State, bit, slots};
+pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus};
 
+use crate::error::VolumeError;
+use crate::ondisk::label::LEGS_MAX;
 use crate::planted::Planted;
 
 /// A UUID from the world's own random numbers, so that a simulated run can be repeated.
@@ -56,8 +72,30 @@ pub(crate) fn random_uuid() -> Uuid {
 }
 
 /// A mirror that was assembled. Clones are the same mirror.
+///
+/// When the last one is dropped the mirror is closed, if [`close`](Self::close) was not called: this
+/// waits for its legs, so it must not happen in the hook of a completion, and errors are lost. After
+/// a panic it is not closed: the next assembly resyncs what is in doubt.
 #[derive(Clone)]
-pub struct Mirror(pub(crate) Arc<Core>);
+pub struct Mirror(pub(crate) Arc<Handle>);
+
+/// What users hold, and not the mirror's own tasks: nobody uses it any more when it is dropped.
+pub(crate) struct Handle(Arc<Core>);
+
+impl Deref for Handle {
+    type Target = Arc<Core>;
+    fn deref(&self) -> &Arc<Core> {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            drop(self.0.close());
+        }
+    }
+}
 
 pub(crate) struct Core {
     pub volume: Uuid,
@@ -68,8 +106,39 @@ pub(crate) struct Core {
     pub changed: Condvar,
     /// Held while labels are written: one after the other. Taken before `state`.
     pub labels: Mutex<()>,
-    /// Held while legs come and go at somebody's request. Taken before `labels`.
+    /// Held while what the assembly decided is written down. Taken before `labels`.
+    pub taking_over: Mutex<()>,
+    /// Held while legs come and go at somebody's request. Taken before `taking_over`.
     pub admin: Mutex<()>,
+}
+
+impl Core {
+    pub fn new(volume: Uuid, name: String, planted: Planted, state: State) -> Core {
+        Core {
+            volume,
+            name,
+            planted,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            labels: Mutex::new(()),
+            taking_over: Mutex::new(()),
+            admin: Mutex::new(()),
+        }
+    }
+}
+
+/// The shortest time between two passes of the timer.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
+
+/// Refuses policies that name a leg that no mirror has.
+pub(crate) fn check_policies(policies: Policies) -> crate::Result<()> {
+    match policies.read {
+        ReadPolicy::Preferred(slot) if slot >= LEGS_MAX => Err(VolumeError::refused(format!(
+            "leg {slot} cannot be preferred: legs have the places 0 to {}",
+            LEGS_MAX - 1
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What the mirror is, made from what its legs are.
@@ -97,6 +166,11 @@ pub(crate) fn describe(name: &str, size: u64, legs: &[DeviceInfo], read_only: bo
 }
 
 impl Mirror {
+    /// What users hold of a mirror.
+    pub(crate) fn of(core: Arc<Core>) -> Mirror {
+        Mirror(Arc::new(Handle(core)))
+    }
+
     /// The mirror's UUID.
     pub fn uuid(&self) -> Uuid {
         self.0.volume
@@ -115,11 +189,11 @@ impl Mirror {
     /// Changes the policies, durably, while requests go on.
     ///
     /// # Errors
-    /// If the labels cannot be written.
+    /// If they name a leg that cannot be, or the labels cannot be written.
     pub fn set_policies(&self, policies: Policies) -> crate::Result<()> {
         let _admin = self.0.admin.lock();
         {
-            let mut state = self.0.settled()?;
+            let (mut state, ()) = self.0.checked(|_| check_policies(policies))?;
             state.policies = policies;
             state.membership += 1;
         }
@@ -139,12 +213,12 @@ impl Mirror {
     /// Calls [`tick`](Self::tick) and resyncs in the background, until the mirror is dropped,
     /// closed or has failed.
     pub fn keep(&self, every: Duration, throttle: Throttle) {
-        let core: Weak<Core> = Arc::downgrade(&self.0);
+        let handle: Weak<Handle> = Arc::downgrade(&self.0);
         spawn("mirror upkeep", move || {
             loop {
-                sleep(every);
-                let Some(core) = core.upgrade() else { return };
-                let mirror = Mirror(core);
+                sleep(every.max(SHORTEST_TICK));
+                let Some(handle) = handle.upgrade() else { return };
+                let mirror = Mirror(handle);
                 if mirror.tick().is_err() {
                     return;
                 }
@@ -158,39 +232,30 @@ impl Mirror {
     /// Gives active legs what they lack.
     ///
     /// # Errors
-    /// If the mirror has failed or is closed. Regions that cannot be read are counted, no error.
+    /// If the mirror has failed or is closed, or the throttle would never let anything through.
+    /// Regions that cannot be read are counted, no error.
     pub fn resync(&self, throttle: Throttle) -> crate::Result<Resynced> {
+        if throttle.bytes_per_second == Some(0) {
+            return Err(VolumeError::refused("a resync at 0 bytes a second never ends"));
+        }
         Ok(self.0.resync(throttle)?)
     }
 
-    /// Ends the use: everything is flushed and marked clean, and later requests are refused.
+    /// Ends the use: what was begun is waited for, what a cut left in doubt is copied to all legs,
+    /// everything is flushed and marked clean, and later requests are refused. Whoever opened the
+    /// mirror calls it when the last user is done, also after an error; twice does no harm.
     ///
     /// # Errors
     /// If something could not be made durable. The next assembly resyncs what is in doubt then.
     pub fn close(&self) -> crate::Result<()> {
-        let _admin = self.0.admin.lock();
-        let closed = self.close_open();
-        let mut state = self.0.state.lock();
-        state.closed = Some("the volume was closed".into());
-        drop(state);
-        self.0.changed.notify_all();
-        closed
-    }
-
-    fn close_open(&self) -> crate::Result<()> {
-        if self.0.state.lock().info.read_only {
-            return Ok(());
-        }
-        self.0.flush_slowly()?;
-        self.0.clean(0)?;
-        // Heats are remembered where their blocks are written.
-        self.0.state.lock().regions.rewrite_all();
-        self.0.commit()?;
-        Ok(self.0.publish_as(true)?)
+        Ok(self.0.close()?)
     }
 
     fn refused(&self, request: &Request) -> Option<BlockError> {
-        check(&self.0.state.lock().info, request).err()
+        let state = self.0.state.lock();
+        let change = !matches!(request, Request::Read { .. } | Request::Flush);
+        let closing = if change { state.refuses_writes() } else { None };
+        closing.or_else(|| check(&state.info, request).err())
     }
 }
 
@@ -208,7 +273,7 @@ impl BlockDevice for Mirror {
             Request::Write { offset, data, fua } => self.0.submit_write(offset, data, fua),
             Request::Flush => self.0.submit_flush(),
             Request::Discard { offset, len } => {
-                let core = Arc::clone(&self.0);
+                let core = Arc::clone(&self.0.0);
                 self.0.on_a_task("mirror discard", move || core.discard_slowly(offset, len))
             }
         }

@@ -11,35 +11,48 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 
 use super::Core;
 use super::regions::Snapshot;
-use super::state::{State, bit, slots};
+use super::state::{Failed, State, bit, mask_of, slots};
 use crate::ondisk::map::slot_at;
 use crate::ondisk::{LABEL_AT, second_label_at};
 
 type Device = Arc<dyn BlockDevice>;
 
-/// A write to one leg: the leg's slot, its device, where, and what.
+/// A write to one leg: the leg's slot and epoch, its device, where, and what.
 struct ToLeg {
     slot: usize,
+    epoch: u64,
     device: Device,
     offset: u64,
     bytes: Bytes,
 }
 
+/// One generation of the labels.
+struct Edition {
+    generation: u64,
+    /// Up to which change of the members.
+    version: u64,
+    first: Vec<ToLeg>,
+    second: Vec<ToLeg>,
+    /// Legs that are in use again since the generation before, and their epochs.
+    back: Vec<(usize, u64)>,
+}
+
 /// Writes all at once, with FUA; which legs failed, and how.
-fn write_all(writes: Vec<ToLeg>) -> Vec<(usize, BlockError)> {
-    let sent: Vec<(usize, Completion)> = writes
+fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
+    let sent: Vec<(usize, u64, Completion)> = writes
         .into_iter()
         .map(|w| {
-            let data = w.bytes.into();
-            (w.slot, w.device.submit(Request::Write { offset: w.offset, data, fua: true }))
+            let (offset, data) = (w.offset, w.bytes.into());
+            let completion = w.device.submit(Request::Write { offset, data, fua: true });
+            (w.slot, w.epoch, completion)
         })
         .collect();
-    let mut failed: Vec<(usize, BlockError)> = Vec::new();
-    for (slot, completion) in sent {
+    let mut failed: Vec<Failed> = Vec::new();
+    for (slot, epoch, completion) in sent {
         if let Err(error) = completion.wait()
-            && !failed.iter().any(|(s, _)| *s == slot)
+            && !failed.iter().any(|f| f.slot == slot)
         {
-            failed.push((slot, error));
+            failed.push(Failed { slot, epoch, error });
         }
     }
     failed
@@ -54,34 +67,52 @@ impl Core {
     pub(super) fn publish_as(&self, closed: bool) -> Result<(), BlockError> {
         let _one = self.labels.lock();
         loop {
-            let (first, second, version) = {
-                let mut state = self.state.lock();
-                if let Some(failed) = state.failed.clone() {
-                    return Err(failed);
-                }
-                if state.is_settled() && !closed {
-                    return Ok(());
-                }
-                if let Some(alone) = self.nobody_durable(&mut state) {
-                    return Err(alone);
-                }
-                state.generation += 1;
-                let (first, second) = self.labels_of(&state, closed);
-                (first, second, state.membership)
-            };
-            let mut failed = write_all(first);
+            let Some(edition) = self.next_edition(closed)? else { return Ok(()) };
+            let mut failed = write_all(edition.first);
             if failed.is_empty() {
-                failed = write_all(second);
+                failed = write_all(edition.second);
             }
             let mut state = self.state.lock();
-            if failed.is_empty() {
-                state.published = version;
-                drop(state);
-                self.changed.notify_all();
-                return Ok(());
+            if !failed.is_empty() {
+                self.drop_all(&mut state, &failed);
+                continue;
             }
-            self.drop_all(&mut state, &failed);
+            state.base = state.base.max(edition.generation);
+            if state.confirm(&edition.back) {
+                continue;
+            }
+            state.published = edition.version;
+            drop(state);
+            self.changed.notify_all();
+            return Ok(());
         }
+    }
+
+    /// The labels to be written now; `None` if they are as they should be.
+    fn next_edition(&self, closed: bool) -> Result<Option<Edition>, BlockError> {
+        let mut state = self.state.lock();
+        if let Some(failed) = state.failed.clone() {
+            return Err(failed);
+        }
+        if state.published >= state.membership && !closed {
+            return Ok(None);
+        }
+        if let Some(alone) = self.nobody_durable(&mut state) {
+            return Err(alone);
+        }
+        state.generation += 1;
+        let (first, second) = self.labels_of(&state, closed);
+        let back = slots(state.active()).filter_map(|slot| {
+            let (leg, _) = state.leg(slot).filter(|(leg, _)| leg.left.is_some())?;
+            Some((slot, leg.epoch))
+        });
+        Ok(Some(Edition {
+            generation: state.generation,
+            version: state.membership,
+            back: back.collect(),
+            first,
+            second,
+        }))
     }
 
     /// Without a durable leg nothing can be promised, now or later.
@@ -97,10 +128,10 @@ impl Core {
     }
 
     /// Drops legs; where the mirror cannot do without one of them, nothing works any more.
-    fn drop_all(&self, state: &mut State, failed: &[(usize, BlockError)]) {
-        for (slot, error) in failed {
-            if !state.drop_failed(*slot, &error.to_string()) {
-                state.failed.get_or_insert(error.clone());
+    pub(super) fn drop_all(&self, state: &mut State, failed: &[Failed]) {
+        for failed in failed {
+            if !state.drop_failed(failed) {
+                state.failed.get_or_insert(failed.error.clone());
                 self.changed.notify_all();
             }
         }
@@ -110,13 +141,16 @@ impl Core {
     fn labels_of(&self, state: &State, closed: bool) -> (Vec<ToLeg>, Vec<ToLeg>) {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for slot in slots(state.active()) {
-            let Some((leg, device)) = state.leg(slot) else { continue };
+            let Some((leg, device)) = state.leg(slot).filter(|(leg, _)| !leg.joining) else {
+                continue;
+            };
             let label = state.label(self.volume, &self.name, slot, leg, closed);
             let (bytes, device) = (Bytes::from(label.encode()), Arc::clone(device));
-            let offset = second_label_at(leg.device_bytes);
-            let to = |offset, bytes| ToLeg { slot, device: Arc::clone(&device), offset, bytes };
+            let (end, epoch) = (second_label_at(leg.device_bytes), leg.epoch);
+            let to =
+                |offset, bytes| ToLeg { slot, epoch, device: Arc::clone(&device), offset, bytes };
             first.push(to(LABEL_AT, bytes.clone()));
-            second.push(to(offset, bytes));
+            second.push(to(end, bytes));
         }
         (first, second)
     }
@@ -160,7 +194,7 @@ impl Core {
     }
 
     /// Drops legs that did not take a part of the map, durably.
-    fn without(&self, failed: &[(usize, BlockError)]) -> Result<(), BlockError> {
+    fn without(&self, failed: &[Failed]) -> Result<(), BlockError> {
         if failed.is_empty() {
             return Ok(());
         }
@@ -175,9 +209,9 @@ impl Core {
             let bytes = Bytes::from(contents.encode(self.volume, *block));
             let offset = slot_at(*block, contents.sequence);
             for slot in slots(keepers) {
-                let Some((_, device)) = state.leg(slot) else { continue };
+                let Some((leg, device)) = state.leg(slot) else { continue };
                 let (device, bytes) = (Arc::clone(device), bytes.clone());
-                writes.push(ToLeg { slot, device, offset, bytes });
+                writes.push(ToLeg { slot, epoch: leg.epoch, device, offset, bytes });
             }
         }
         writes
@@ -187,30 +221,46 @@ impl Core {
     /// cannot do without, those of these regions that others hold become stale, durably.
     pub(super) fn fail(
         &self,
-        failed: &[(usize, BlockError)],
+        failed: &[Failed],
         regions: std::ops::Range<u32>,
     ) -> Result<(), BlockError> {
-        let mask: u8 = failed.iter().map(|(slot, _)| bit(*slot)).fold(0, |all, b| all | b);
+        let mask = mask_of(failed);
         let mut kept = false;
         {
             let mut state = self.state.lock();
-            for (slot, error) in failed {
-                if let Some(leg) = state.legs[*slot].as_mut() {
+            for failed in failed {
+                let slot = failed.slot;
+                if let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == failed.epoch) {
                     leg.counters.errors += 1;
                 }
-                if state.drop_failed(*slot, &error.to_string()) {
+                if state.drop_failed(failed) {
                     continue;
                 }
                 kept = true;
                 let others = state.active() & state.durable() & !mask;
                 for region in regions.clone() {
                     if others & !state.regions.lacking(region) != 0 {
-                        state.regions.set_stale(region, bit(*slot));
+                        state.regions.set_stale(region, bit(slot));
                     }
                 }
             }
         }
         self.publish()?;
         if kept { self.commit() } else { Ok(()) }
+    }
+}
+
+impl State {
+    /// A label that has these legs in use again is on all legs: from now on only that generation is
+    /// theirs, and no longer the one that they left with. The next label says so; whether there is
+    /// to be one.
+    fn confirm(&mut self, back: &[(usize, u64)]) -> bool {
+        for (slot, epoch) in back {
+            if let Some(leg) = self.legs[*slot].as_mut().filter(|leg| leg.epoch == *epoch) {
+                leg.left = None;
+            }
+        }
+        self.membership += u64::from(!back.is_empty());
+        !back.is_empty()
     }
 }

@@ -13,7 +13,7 @@ use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
 use super::policy::{Measured, choose};
-use super::state::{State, bit};
+use super::state::{Failed, State, bit, mask_of};
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 
@@ -22,9 +22,11 @@ enum Way {
     /// It is zeros.
     Zeros,
     /// To this leg.
-    Leg { slot: usize, device: Arc<dyn BlockDevice>, at: u64 },
+    Leg { slot: usize, epoch: u64, device: Arc<dyn BlockDevice>, at: u64 },
     /// In pieces: no leg holds all of it.
     Pieces(Vec<(u64, u64)>),
+    /// Nowhere yet: the legs differ, and which one counts is to be written down first.
+    Undecided,
     /// To nobody.
     Nowhere(BlockError),
 }
@@ -39,7 +41,16 @@ impl Core {
         match way {
             Way::Zeros => Completion::ready(Ok(vec![0; len as usize].into())),
             Way::Nowhere(error) => Completion::ready(Err(error)),
-            Way::Leg { slot, device, at } => self.from_leg(slot, &device, at, (offset, len)),
+            Way::Leg { slot, epoch, device, at } => {
+                self.from_leg((slot, epoch), &device, at, (offset, len))
+            }
+            Way::Undecided => {
+                let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
+                spawn("mirror read", move || {
+                    completer.complete(core.take_over().and_then(|()| core.read_now(offset, len)));
+                });
+                completion
+            }
             Way::Pieces(pieces) => {
                 let read = |(at, len)| Piece {
                     at: (at - offset) as usize,
@@ -52,14 +63,18 @@ impl Core {
 
     /// The short way for whoever waits: no hand-over.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
-        let way = self.way(&mut self.state.lock(), offset, len, 0);
-        let Way::Leg { slot, device, at } = way else {
+        let mut way = self.way(&mut self.state.lock(), offset, len, 0);
+        if matches!(way, Way::Undecided) {
+            self.take_over()?;
+            way = self.way(&mut self.state.lock(), offset, len, 0);
+        }
+        let Way::Leg { slot, epoch, device, at } = way else {
             return self.go(way, offset, len).wait();
         };
         let begun = now();
         let answer = device.read(at, len);
-        self.answered(slot, begun, answer.is_ok());
-        answer.or_else(|error| self.read_again(offset, len, slot, error))
+        self.answered((slot, epoch), begun, answer.is_ok());
+        answer.or_else(|error| self.read_again(offset, len, Failed { slot, epoch, error }))
     }
 
     fn way(&self, state: &mut State, offset: u64, len: u64, tried: u8) -> Way {
@@ -67,6 +82,10 @@ impl Core {
             return Way::Nowhere(closed);
         }
         let regions = state.regions.of(offset, len);
+        let undecided = state.pending.is_some() && !state.assembling && !state.info.read_only;
+        if undecided && state.doubt.range(regions.clone()).next().is_some() {
+            return Way::Undecided;
+        }
         let (mut blank, mut lacking) = (0, 0);
         for region in regions.clone() {
             state.regions.warm(region);
@@ -105,9 +124,9 @@ impl Core {
         leg.measured.in_flight += 1;
         leg.counters.reads += 1;
         leg.counters.read_bytes += len;
-        let at = leg.data_start + offset;
+        let (at, epoch) = (leg.data_start + offset, leg.epoch);
         match leg.device.clone() {
-            Some(device) => Way::Leg { slot, device, at },
+            Some(device) => Way::Leg { slot, epoch, device, at },
             None => Way::Nowhere(self.no_leg(state, 0..0, offset)),
         }
     }
@@ -124,7 +143,7 @@ impl Core {
 
     fn from_leg(
         self: &Arc<Self>,
-        slot: usize,
+        (slot, epoch): (usize, u64),
         device: &Arc<dyn BlockDevice>,
         at: u64,
         (offset, len): (u64, u64),
@@ -134,45 +153,41 @@ impl Core {
         let (completer, completion) = Completion::pending();
         let core = Arc::clone(self);
         below.on_done(move |answer| {
-            core.answered(slot, begun, answer.is_ok());
+            core.answered((slot, epoch), begun, answer.is_ok());
             match answer.clone() {
                 Ok(bytes) => completer.complete(Ok(bytes)),
                 Err(error) => drop(spawn("mirror read failed", move || {
-                    completer.complete(core.read_again(offset, len, slot, error));
+                    let failed = Failed { slot, epoch, error };
+                    completer.complete(core.read_again(offset, len, failed));
                 })),
             }
         });
         completion
     }
 
-    fn answered(&self, slot: usize, begun: Nanos, good: bool) {
+    fn answered(&self, (slot, epoch): (usize, u64), begun: Nanos, good: bool) {
         let mut state = self.state.lock();
-        let Some(leg) = state.legs[slot].as_mut() else { return };
+        let leg = state.legs[slot].as_mut().filter(|leg| leg.epoch == epoch);
+        let Some(leg) = leg else { return };
         leg.measured.in_flight = leg.measured.in_flight.saturating_sub(1);
         leg.measured.answered(now() - begun);
         leg.counters.errors += u64::from(!good);
     }
 
     /// After a leg has failed: asks the others, and repairs the first.
-    fn read_again(
-        self: &Arc<Self>,
-        offset: u64,
-        len: u64,
-        first: usize,
-        error: BlockError,
-    ) -> Result<Bytes> {
-        let mut failed = vec![(first, error)];
+    fn read_again(self: &Arc<Self>, offset: u64, len: u64, first: Failed) -> Result<Bytes> {
+        let mut failed = vec![first];
         let regions = self.state.lock().regions.of(offset, len);
         loop {
-            let tried = failed.iter().fold(0, |mask, (slot, _)| mask | bit(*slot));
+            let tried = mask_of(&failed);
             let way = self.way(&mut self.state.lock(), offset, len, tried);
             match way {
-                Way::Leg { slot, device, at } => {
+                Way::Leg { slot, epoch, device, at } => {
                     let begun = now();
                     let answer = device.read(at, len);
-                    self.answered(slot, begun, answer.is_ok());
+                    self.answered((slot, epoch), begun, answer.is_ok());
                     match answer {
-                        Err(error) => failed.push((slot, error)),
+                        Err(error) => failed.push(Failed { slot, epoch, error }),
                         Ok(bytes) => {
                             self.repair(&failed, slot, offset, len, &regions);
                             return Ok(bytes);
@@ -184,10 +199,11 @@ impl Core {
                     return self.read_by_region(offset, len, regions);
                 }
                 Way::Zeros => return Ok(vec![0; len as usize].into()),
+                Way::Undecided => self.take_over()?,
                 Way::Nowhere(_) | Way::Pieces(_) => {
-                    let (slot, error) = failed.swap_remove(0);
-                    self.note_error(slot, &error);
-                    return Err(error);
+                    let first = failed.swap_remove(0);
+                    self.note_error(&first);
+                    return Err(first.error);
                 }
             }
         }
@@ -212,10 +228,10 @@ impl Core {
     }
 
     /// Remembers why a leg that nobody can stand in for is not sound.
-    fn note_error(&self, slot: usize, error: &BlockError) {
+    pub(super) fn note_error(&self, failed: &Failed) {
         let mut state = self.state.lock();
-        if let Some(leg) = state.legs[slot].as_mut() {
-            leg.erred = Some(error.to_string());
+        if let Some(leg) = state.legs[failed.slot].as_mut().filter(|l| l.epoch == failed.epoch) {
+            leg.erred = Some(failed.error.to_string());
         }
     }
 
@@ -223,22 +239,22 @@ impl Core {
     /// either, or are gone, are dropped.
     fn repair(
         self: &Arc<Self>,
-        failed: &[(usize, BlockError)],
+        failed: &[Failed],
         good: usize,
         offset: u64,
         len: u64,
         regions: &Range<u32>,
     ) {
-        if self.state.lock().info.read_only {
-            return;
-        }
-        let (_, ticket) = self.take_regions(self.state.lock(), regions.clone());
-        let mut dropped: Vec<(usize, BlockError)> = Vec::new();
-        for (slot, error) in failed {
+        // Read-only, closed or failed: as it is.
+        let Ok(state) = self.settled() else { return };
+        let (_, ticket) = self.take_regions(state, regions.clone());
+        let mut dropped: Vec<Failed> = Vec::new();
+        for Failed { slot, epoch, error } in failed {
+            let (slot, epoch) = (*slot, *epoch);
             if matches!(error, BlockError::Gone { .. }) {
-                dropped.push((*slot, error.clone()));
-            } else if let Err(error) = self.copy_range(good, *slot, offset, len) {
-                dropped.push((*slot, error));
+                dropped.push(Failed { slot, epoch, error: error.clone() });
+            } else if let Err(error) = self.copy_range(good, slot, offset, len) {
+                dropped.push(Failed { slot, epoch, error });
             }
         }
         if !dropped.is_empty() {

@@ -26,10 +26,19 @@ struct Cell {
     /// What is true now; `copied` legs hold the region though `stale` says otherwise.
     now: Region,
     copied: u8,
-    /// The first write of an unwritten region is on all legs, not flushed yet.
-    filled: bool,
+    /// The first write of an unwritten region is on all legs, not flushed yet: its number among
+    /// all first writes. 0: it is not.
+    filled: u64,
     /// Passes of the timer since the last write.
     idle: u8,
+    /// The number of the last write, among all writes.
+    written: u64,
+}
+
+impl Cell {
+    fn new(now: Region) -> Cell {
+        Cell { now, copied: 0, filled: 0, idle: 0, written: 0 }
+    }
 }
 
 /// All regions of a mirror.
@@ -44,6 +53,9 @@ pub struct Regions {
     changed: BTreeSet<u32>,
     /// Regions that are dirty or being filled.
     active: BTreeSet<u32>,
+    /// First writes so far, and all writes so far.
+    fills: u64,
+    writes: u64,
 }
 
 /// The block of the map that tells of a region.
@@ -55,7 +67,7 @@ impl Regions {
     /// A map of this state everywhere.
     pub fn new(size: u64, region_bytes: u32, all: Region) -> Regions {
         let count = size.div_ceil(u64::from(region_bytes)) as usize;
-        let cell = Cell { now: all, copied: 0, filled: false, idle: 0 };
+        let cell = Cell::new(all);
         let mut regions = Regions {
             region_bytes: u64::from(region_bytes),
             size,
@@ -65,6 +77,8 @@ impl Regions {
             sequences: vec![0; count.div_ceil(RECORDS)],
             changed: BTreeSet::new(),
             active: BTreeSet::new(),
+            fills: 0,
+            writes: 0,
         };
         for region in 0..regions.count() {
             regions.note_active(region);
@@ -134,7 +148,7 @@ impl Regions {
         let cell = &self.cells[region as usize];
         match cell.now.state {
             RegionState::Unwritten => true,
-            RegionState::Filling => !cell.filled,
+            RegionState::Filling => cell.filled == 0,
             RegionState::Dirty | RegionState::Clean => false,
         }
     }
@@ -173,7 +187,7 @@ impl Regions {
                 self.active.insert(region);
             }
             RegionState::Unwritten | RegionState::Clean => {
-                cell.filled = false;
+                cell.filled = 0;
                 self.active.remove(&region);
             }
         }
@@ -204,13 +218,26 @@ impl Regions {
 
     /// The first write of a region is on the legs.
     pub fn set_filled(&mut self, region: u32) {
-        self.cells[region as usize].filled = true;
+        self.fills += 1;
+        self.cells[region as usize].filled = self.fills;
+    }
+
+    /// How many writes there were: for [`written_since`](Self::written_since).
+    pub fn writes(&self) -> u64 {
+        self.writes
+    }
+
+    /// Whether a write to the region has begun after so many writes to any.
+    pub fn written_since(&self, region: u32, writes: u64) -> bool {
+        self.cells[region as usize].written > writes
     }
 
     /// A write touches the region.
     pub fn touch(&mut self, region: u32) {
+        self.writes += 1;
         let cell = &mut self.cells[region as usize];
         cell.idle = 0;
+        cell.written = self.writes;
         let heat = &mut self.heat[region as usize];
         *heat = heat.saturating_add(1);
     }
@@ -231,13 +258,23 @@ impl Regions {
         self.heat.iter_mut().for_each(|heat| *heat /= 2);
     }
 
-    /// Regions whose first write is on the legs and must be flushed.
-    pub fn filled(&self) -> Vec<u32> {
-        let filled = |r: &&u32| {
-            let cell = &self.cells[**r as usize];
-            cell.now.state == RegionState::Filling && cell.filled
+    /// Regions whose first write is on the legs and must be flushed, each with that write's number.
+    pub fn filled(&self) -> Vec<(u32, u64)> {
+        let filled = |r: &u32| {
+            let cell = &self.cells[*r as usize];
+            let is = cell.now.state == RegionState::Filling && cell.filled != 0;
+            is.then_some((*r, cell.filled))
         };
-        self.active.iter().filter(filled).copied().collect()
+        self.active.iter().filter_map(filled).collect()
+    }
+
+    /// The legs were flushed after that first write: it is promised once the map is durable. Not if
+    /// the region was discarded meanwhile, and perhaps written anew.
+    pub fn promise(&mut self, region: u32, fill: u64) {
+        let Cell { now, filled, .. } = self.cells[region as usize];
+        if now.state == RegionState::Filling && filled == fill {
+            self.set(region, Region { state: RegionState::Dirty, ..now });
+        }
     }
 
     /// Regions that are dirty or being filled.
@@ -250,11 +287,6 @@ impl Regions {
         let idle = &mut self.cells[region as usize].idle;
         *idle = idle.saturating_add(1);
         *idle
-    }
-
-    /// How many passes a region has been idle for.
-    pub fn idle(&self, region: u32) -> u8 {
-        self.cells[region as usize].idle
     }
 
     /// These legs have been given the region's contents; see invariant 2.
@@ -377,7 +409,7 @@ impl Regions {
     /// Adds regions at the end, unwritten.
     pub fn grow(&mut self, size: u64) {
         let count = size.div_ceil(self.region_bytes) as usize;
-        let cell = Cell { now: Region::UNWRITTEN, copied: 0, filled: false, idle: 0 };
+        let cell = Cell::new(Region::UNWRITTEN);
         self.size = size;
         self.cells.resize(count, cell);
         self.disk.resize(count, Region::UNWRITTEN);
@@ -426,7 +458,23 @@ mod tests {
         assert!(!regions.is_ready(3, 0b100, 0b100), "must be filled first");
         regions.set_filled(3);
         assert!(regions.is_ready(3, 0b100, 0b100) && !regions.is_ready(3, 0b110, 0b110));
-        assert_eq!(regions.filled(), [3]);
+        assert_eq!(regions.filled(), [(3, 1)]);
+    }
+
+    #[test]
+    fn a_flush_promises_only_the_first_write_that_it_saw() {
+        let mut regions = fixture();
+        regions.open(3, 0);
+        regions.set_filled(3);
+        let (_, seen) = regions.filled()[0];
+        regions.set(3, Region::UNWRITTEN);
+        regions.open(3, 0);
+        regions.set_filled(3);
+        regions.promise(3, seen);
+        assert_eq!(regions.get(3).state, RegionState::Filling);
+        let (_, seen) = regions.filled()[0];
+        regions.promise(3, seen);
+        assert_eq!(regions.get(3).state, RegionState::Dirty);
     }
 
     #[test]

@@ -10,12 +10,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::{BlockDevice, BlockError, Result};
-use steadfast_runtime::sleep;
+use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
+use steadfast_runtime::now;
 
 use super::Core;
-use super::state::{State, bit, slots};
+use super::state::{Failed, State, mask_of, slots};
+use crate::ondisk::label::LEGS_MAX;
 use crate::planted::Bug;
+
+/// The epochs of all legs.
+type Epochs = [u64; LEGS_MAX];
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -25,7 +29,7 @@ const CHECKPOINT_REGIONS: usize = 64;
 /// How fast a resync goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Throttle {
-    /// At most so many bytes a second; `None`: as fast as the legs.
+    /// At most so many bytes a second, at least one; `None`: as fast as the legs.
     pub bytes_per_second: Option<u64>,
     /// Stops after so many regions; `None`: when all is done.
     pub regions: Option<usize>,
@@ -89,7 +93,23 @@ impl Core {
         }
         let done = self.resync_alone(throttle);
         self.state.lock().resyncing = false;
+        self.changed.notify_all();
         done
+    }
+
+    /// Copies what a cut left in doubt: until then one leg alone stands for it.
+    pub(super) fn copy_doubt(self: &Arc<Self>) -> Result<()> {
+        let work: Vec<u32> = {
+            let state = self.settled()?;
+            let active = state.active();
+            let lacks =
+                |r: &u32| !state.regions.is_blank(*r) && state.regions.lacking(*r) & active != 0;
+            state.doubt.iter().copied().filter(lacks).collect()
+        };
+        for region in work {
+            self.copy_region(region, &mut Resynced::default())?;
+        }
+        self.checkpoint()
     }
 
     fn resync_alone(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
@@ -99,6 +119,9 @@ impl Core {
         let complete = work.len() <= limit;
         let mut since = 0;
         for region in work.into_iter().take(limit) {
+            if self.state.lock().closing {
+                break;
+            }
             let bytes = self.copy_region(region, &mut done)?;
             since += 1;
             if since == CHECKPOINT_REGIONS {
@@ -106,7 +129,7 @@ impl Core {
                 since = 0;
             }
             if let Some(rate) = throttle.bytes_per_second.filter(|rate| *rate > 0) {
-                sleep(Duration::from_secs_f64(bytes as f64 / rate as f64));
+                self.pause(Duration::from_secs_f64(bytes as f64 / rate as f64));
             }
         }
         self.checkpoint()?;
@@ -114,12 +137,21 @@ impl Core {
         Ok(done)
     }
 
+    /// Waits so long, or until the mirror is closed.
+    fn pause(&self, time: Duration) {
+        let until = now() + time;
+        let mut state = self.state.lock();
+        while !state.closing && now() < until {
+            state = self.changed.wait_timeout(state, until - now()).0;
+        }
+    }
+
     /// Makes durable what was copied.
     fn checkpoint(&self) -> Result<()> {
-        let copied: Vec<(u32, u8)> = {
+        let (copied, epochs): (Vec<(u32, u8)>, Epochs) = {
             let state = self.settled()?;
             let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r)));
-            all.filter(|(_, legs)| *legs != 0).collect()
+            (all.filter(|(_, legs)| *legs != 0).collect(), state.epochs())
         };
         if copied.is_empty() {
             return Ok(());
@@ -127,9 +159,10 @@ impl Core {
         self.flush_legs()?;
         {
             let mut state = self.settled()?;
+            // A leg that was away meanwhile may not have been flushed.
+            let flushed = state.of_same_epoch(epochs);
             for (region, legs) in copied {
-                // A leg that was dropped meanwhile has lost the mark.
-                state.regions.set_fresh(region, legs);
+                state.regions.set_fresh(region, legs & flushed);
             }
         }
         self.commit()
@@ -155,31 +188,33 @@ impl Core {
     }
 
     fn copy_held(self: &Arc<Self>, region: u32) -> Result<u64> {
-        let (sources, mut targets, (start, len)) = {
+        let (sources, targets, epochs, (start, len)) = {
             let state = self.settled()?;
             if state.regions.is_blank(region) {
                 return Ok(0);
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
             let targets = state.active() & state.regions.lacking(region);
-            (state.sources(region, volatile_too), targets, state.regions.bytes_of(region))
+            let sources = state.sources(region, volatile_too);
+            (sources, targets, state.epochs(), state.regions.bytes_of(region))
         };
-        if targets == 0 {
-            return Ok(0);
-        }
+        // A leg that leaves meanwhile, and perhaps comes back, has not all of it.
+        let mut good = targets;
         let mut at = start;
-        while at < start + len && targets != 0 {
+        while at < start + len && good != 0 {
             let piece = COPY_BYTES.min(start + len - at);
             let bytes = self.read_source(&sources, at, piece)?;
-            let failed = self.write_targets(targets, at, &bytes);
-            for (slot, error) in failed {
-                targets &= !bit(slot);
-                self.fail(&[(slot, error)], region..region + 1)?;
+            let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
+            good = sent_to & !mask_of(&failed);
+            if !failed.is_empty() {
+                self.fail(&failed, region..region + 1)?;
             }
             at += piece;
         }
-        self.state.lock().regions.set_copied(region, targets);
-        Ok(if targets == 0 { 0 } else { len })
+        let mut state = self.state.lock();
+        good &= state.of_same_epoch(epochs);
+        state.regions.set_copied(region, good);
+        Ok(if good == 0 { 0 } else { len })
     }
 
     fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {
@@ -209,22 +244,29 @@ impl Core {
         }))
     }
 
+    /// Writes to those of these legs that were in use all the time; which they were, and which
+    /// of them failed.
     fn write_targets(
         &self,
         targets: u8,
+        epochs: Epochs,
         offset: u64,
         bytes: &bytes::Bytes,
-    ) -> Vec<(usize, BlockError)> {
-        let sent: Vec<_> = {
+    ) -> (u8, Vec<Failed>) {
+        let (there, sent): (u8, Vec<(usize, u64, Completion)>) = {
             let state = self.state.lock();
-            let legs = slots(targets).filter_map(|slot| Some((slot, state.leg(slot)?)));
-            legs.map(|(slot, (leg, device))| {
+            let there = targets & state.of_same_epoch(epochs);
+            let legs = slots(there).filter_map(|slot| Some((slot, state.leg(slot)?)));
+            let sent = legs.map(|(slot, (leg, device))| {
                 let (offset, data) = (leg.data_start + offset, bytes.clone().into());
-                let request = steadfast_block::Request::Write { offset, data, fua: false };
-                (slot, device.submit(request))
-            })
-            .collect()
+                let request = Request::Write { offset, data, fua: false };
+                (slot, leg.epoch, device.submit(request))
+            });
+            (there, sent.collect())
         };
-        sent.into_iter().filter_map(|(slot, c)| Some((slot, c.wait().err()?))).collect()
+        let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
+            Some(Failed { slot, epoch, error: completion.wait().err()? })
+        });
+        (there, failed.collect())
     }
 }

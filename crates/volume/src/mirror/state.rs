@@ -1,5 +1,6 @@
 //! What a mirror knows while it is in use, under one lock that is never held across a request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
@@ -8,7 +9,7 @@ use uuid::Uuid;
 use super::policy::{Measured, Policies};
 use super::ranges::Ranges;
 use super::regions::Regions;
-use crate::ondisk::label::{Ancestor, HISTORY, Kind, LEGS_MAX, Label, Member, MemberState};
+use crate::ondisk::label::{Ancestor, HISTORY, Kind, LEGS_MAX, Label, Left, Member, MemberState};
 use crate::ondisk::map::RegionState;
 
 /// What a leg has been asked for.
@@ -38,6 +39,13 @@ pub(crate) struct Leg {
     pub device_bytes: u64,
     pub volatile: bool,
     pub state: MemberState,
+    /// When it left, if it has. Forgotten when a label that has it in use again is on all legs.
+    pub left: Option<Left>,
+    /// Changes whenever the leg leaves, comes back or is another one: what was begun before does
+    /// not count for it any more.
+    pub epoch: u64,
+    /// The map does not say yet what it lacks: no label names it.
+    pub joining: bool,
     /// The last error of a leg that failed, or that cannot be done without.
     pub erred: Option<String>,
     pub measured: Measured,
@@ -48,6 +56,29 @@ impl Leg {
     pub fn is_active(&self) -> bool {
         self.state == MemberState::Active && self.device.is_some()
     }
+}
+
+/// A leg that failed a request.
+#[derive(Debug, Clone)]
+pub(crate) struct Failed {
+    pub slot: usize,
+    /// The leg's epoch when it was asked.
+    pub epoch: u64,
+    pub error: BlockError,
+}
+
+/// The slots of legs that failed.
+pub(crate) fn mask_of(failed: &[Failed]) -> u8 {
+    failed.iter().fold(0, |mask, failed| mask | bit(failed.slot))
+}
+
+/// What an assembly has to write down before the first change: nothing was written so far.
+#[derive(Clone, Default)]
+pub(crate) struct TakeOver {
+    /// Legs whose map is not to be believed.
+    pub clear: u8,
+    /// Devices that have grown, and the label that is to be at their new end.
+    pub moved: Vec<(usize, Label)>,
 }
 
 /// A device that waits to take a failed leg's place.
@@ -66,9 +97,22 @@ pub(crate) struct State {
     pub ranges: Ranges,
     pub policies: Policies,
     pub generation: u64,
+    /// The newest generation that is on all active legs, in both copies.
+    pub base: u64,
     pub data: Uuid,
     pub incarnation: Uuid,
     pub history: Vec<Ancestor>,
+    /// The newest generation of an identity that `history` had no room for.
+    pub forgotten: u64,
+    /// What the assembly decided is not written down yet.
+    pub pending: Option<TakeOver>,
+    /// The assembly itself reads: what it finds in doubt it may read without deciding it.
+    pub assembling: bool,
+    /// Regions of which the legs differed after a cut. One leg stands for each; the others are
+    /// stale.
+    pub doubt: BTreeSet<u32>,
+    /// Where the next epoch of a leg comes from.
+    pub epochs: u64,
     /// Changes of the members in memory, and how many of them are in the labels. While they
     /// differ no request begins: what it does might depend on a change that a cut takes back.
     pub membership: u64,
@@ -80,6 +124,8 @@ pub(crate) struct State {
     pub failed: Option<BlockError>,
     /// Why nothing works: it was closed.
     pub closed: Option<String>,
+    /// It is being closed: no write begins.
+    pub closing: bool,
     pub reads: u64,
     pub last: usize,
     /// A resync is running.
@@ -98,6 +144,40 @@ pub(crate) fn slots(mask: u8) -> impl Iterator<Item = usize> {
 }
 
 impl State {
+    /// A state in which nothing has happened yet.
+    pub fn new(info: DeviceInfo, regions: Regions, policies: Policies) -> State {
+        State {
+            info,
+            legs: Default::default(),
+            spares: Vec::new(),
+            regions,
+            ranges: Ranges::default(),
+            policies,
+            generation: 0,
+            base: 0,
+            data: super::random_uuid(),
+            incarnation: super::random_uuid(),
+            history: Vec::new(),
+            forgotten: 0,
+            pending: None,
+            assembling: true,
+            doubt: BTreeSet::new(),
+            epochs: 0,
+            // The first change is that it is assembled, or made.
+            membership: 1,
+            published: 0,
+            passes_begun: 0,
+            passes_done: 0,
+            failed: None,
+            closed: None,
+            closing: false,
+            reads: 0,
+            last: 0,
+            resyncing: false,
+            ticks: 0,
+        }
+    }
+
     fn mask(&self, of: impl Fn(&Leg) -> bool) -> u8 {
         let legs = self.legs.iter().enumerate();
         legs.filter_map(|(slot, leg)| leg.as_ref().filter(|l| of(l)).map(|_| bit(slot))).sum()
@@ -138,9 +218,46 @@ impl State {
         self.failed.clone()
     }
 
+    /// The same, for what changes the volume: nothing begins either while it is being closed.
+    pub fn refuses_writes(&self) -> Option<BlockError> {
+        if self.closing {
+            let (device, reason) = (self.info.name.clone(), "the volume is being closed".into());
+            return Some(BlockError::Gone { device, reason });
+        }
+        self.stopped()
+    }
+
     /// Whether all changes of the members are in the labels.
     pub fn is_settled(&self) -> bool {
         self.published >= self.membership
+            && self.pending.is_none()
+            && !self.legs.iter().flatten().any(|leg| leg.joining)
+    }
+
+    /// The legs' epochs, for [`of_same_epoch`](Self::of_same_epoch).
+    pub fn epochs(&self) -> [u64; LEGS_MAX] {
+        std::array::from_fn(|slot| self.legs[slot].as_ref().map_or(0, |leg| leg.epoch))
+    }
+
+    /// Active legs that have been so since these epochs were noted.
+    pub fn of_same_epoch(&self, epochs: [u64; LEGS_MAX]) -> u8 {
+        let now = self.epochs();
+        slots(self.active()).filter(|slot| now[*slot] == epochs[*slot]).map(bit).sum()
+    }
+
+    /// A leg is not what it was: what was begun with it does not count any more.
+    pub fn new_epoch(&mut self, slot: usize) {
+        self.epochs += 1;
+        if let Some(leg) = self.legs[slot].as_mut() {
+            leg.epoch = self.epochs;
+            leg.measured.in_flight = 0;
+        }
+    }
+
+    /// A region of these that no durable leg in use holds: no write to it can be acknowledged.
+    pub fn orphan(&self, mut regions: std::ops::Range<u32>) -> Option<u32> {
+        let durable = self.active() & self.durable();
+        regions.find(|r| !self.regions.is_blank(*r) && durable & !self.regions.lacking(*r) == 0)
     }
 
     /// Whether a write may go to the legs, as far as this region is concerned.
@@ -158,7 +275,8 @@ impl State {
     /// Whether every region that was written is on a durable active leg other than these. A leg
     /// that got a region and was not flushed does not count.
     pub fn can_do_without(&self, legs: u8) -> bool {
-        let others = self.active() & self.durable() & !legs;
+        let joining = self.mask(|leg| leg.joining);
+        let others = self.active() & self.durable() & !legs & !joining;
         let held = |r: u32| {
             let region = self.regions.get(r);
             region.state == RegionState::Unwritten || others & !region.stale != 0
@@ -171,18 +289,38 @@ impl State {
     pub fn branch(&mut self) {
         let left = Ancestor { generation: self.generation, data: self.data };
         self.history.insert(0, left);
-        self.history.truncate(HISTORY);
         self.data = super::random_uuid();
+        while self.history.len() > HISTORY {
+            // A leg that is away is known by the identity that it left with, however long ago.
+            let oldest = (0..self.history.len()).rev().find(|n| !self.is_needed(self.history[*n]));
+            let gone = self.history.remove(oldest.unwrap_or(HISTORY));
+            self.forgotten = self.forgotten.max(gone.generation);
+        }
+    }
+
+    fn is_needed(&self, ancestor: Ancestor) -> bool {
+        let mut left = self.legs.iter().flatten().filter_map(|leg| leg.left);
+        left.any(|left| (left.first..=left.last).contains(&ancestor.generation))
     }
 
     /// A leg leaves: it misses what is written from now on, and what was not flushed.
     pub fn leave(&mut self, slot: usize, state: MemberState) {
+        let (first, last) = (self.base, self.generation);
         let Some(leg) = self.legs[slot].as_mut() else { return };
+        let was_in_use = leg.state == MemberState::Active;
+        if was_in_use {
+            leg.left = Some(Left { first, last });
+        }
         leg.state = state;
-        let durable = !leg.volatile;
+        let durable = !leg.volatile && was_in_use;
+        self.new_epoch(slot);
         self.regions.forget_copied(bit(slot));
+        let others = self.active() & self.durable();
         for region in self.regions.active() {
-            self.regions.set_stale(region, bit(slot));
+            // What it alone has stays its own, until it comes back.
+            if others & !self.regions.lacking(region) != 0 {
+                self.regions.set_stale(region, bit(slot));
+            }
         }
         if durable {
             self.branch();
@@ -191,14 +329,16 @@ impl State {
     }
 
     /// Drops a leg that failed, unless the mirror cannot do without it. False: it stays, and what
-    /// it may not hold must be said of the regions.
-    pub fn drop_failed(&mut self, slot: usize, why: &str) -> bool {
+    /// it may not hold must be said of the regions. What failed before the leg left or was replaced
+    /// is nothing against who is there now.
+    pub fn drop_failed(&mut self, failed: &Failed) -> bool {
+        let slot = failed.slot;
         let can = self.can_do_without(bit(slot));
         let Some(leg) = self.legs[slot].as_mut() else { return true };
-        if leg.state != MemberState::Active {
+        if leg.state != MemberState::Active || leg.epoch != failed.epoch {
             return true;
         }
-        leg.erred = Some(why.to_owned());
+        leg.erred = Some(failed.error.to_string());
         if !can && !leg.volatile {
             return false;
         }
@@ -214,6 +354,7 @@ impl State {
             kind: Kind::Mirror,
             slot,
             generation: self.generation,
+            base: self.base,
             data: self.data,
             incarnation: self.incarnation,
             closed,
@@ -226,19 +367,21 @@ impl State {
             map_blocks: leg.map_blocks,
             policies: self.policies.to_bytes(),
             history: self.history.clone(),
+            forgotten: self.forgotten,
             members: self.members(),
         }
     }
 
     fn members(&self) -> Vec<Member> {
         let of_leg = |leg: &Option<Leg>| {
-            leg.as_ref().map_or_else(Member::empty, |leg| Member {
+            leg.as_ref().filter(|leg| !leg.joining).map_or_else(Member::empty, |leg| Member {
                 uuid: leg.uuid,
                 bytes: leg.room,
                 state: leg.state,
                 volatile: leg.volatile,
                 partial: false,
                 name: leg.name.clone(),
+                left: leg.left,
             })
         };
         let of_spare = |spare: &Spare| Member {
@@ -248,6 +391,7 @@ impl State {
             volatile: false,
             partial: false,
             name: spare.name.clone(),
+            left: None,
         };
         self.legs.iter().map(of_leg).chain(self.spares.iter().map(of_spare)).collect()
     }

@@ -5,45 +5,29 @@
 //!    Mostly it is already, and the request goes to the legs at once.
 //! 3. The legs write. The first write of a region writes all of it, the rest as zeros.
 //! 4. Legs that failed are dropped, durably.
-//! 5. It is acknowledged, if a durable leg has it: with FUA, if it would survive.
+//! 5. It is acknowledged, if of each of its regions a durable leg has it: with FUA, if it would
+//!    survive.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completer, Completion, Payload, Request, Result};
-use steadfast_runtime::{Mutex, spawn};
+use steadfast_block::{BlockError, Completer, Completion, Payload, Result};
+use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
-use super::policy::{BEHIND_MAX, WritePolicy};
+use super::plan::{Piece, Plan, filled_up, plan};
+use super::policy::WritePolicy;
 use super::ranges::Ticket;
-use super::state::{State, bit, slots};
-use crate::ondisk::map::{Region, RegionState};
+use super::state::{Failed, State, bit, mask_of, slots};
+use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
-
-/// Zeros to fill a region with.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-
-/// A piece of a write for one leg.
-struct Piece {
-    slot: usize,
-    device: Arc<dyn BlockDevice>,
-    request: Request,
-}
-
-/// Which legs a write goes to, and what of it.
-pub(super) struct Plan {
-    pieces: Vec<Piece>,
-    regions: Range<u32>,
-    /// Legs that must have it before it is acknowledged.
-    awaited: u8,
-}
 
 /// What came back from the legs so far.
 struct Progress {
     left_awaited: usize,
     left: usize,
-    failed: Vec<(usize, BlockError)>,
+    failed: Vec<Failed>,
     completer: Option<Completer>,
 }
 
@@ -101,43 +85,16 @@ impl Core {
         let can = |r: u32| {
             state.is_ready(r) && !(fua && state.regions.get(r).state == RegionState::Filling)
         };
-        if state.stopped().is_some()
+        if state.refuses_writes().is_some()
             || !state.is_settled()
             || state.policies.write == WritePolicy::Serial
             || !regions.clone().all(can)
+            || state.orphan(regions).is_some()
         {
             return None;
         }
         let ticket = state.ranges.try_take(offset, offset + len)?;
-        Some((ticket, self.plan(state, offset, data, fua)))
-    }
-
-    /// What goes to which leg: all of the range where the leg holds its regions.
-    fn plan(&self, state: &mut State, offset: u64, data: &Payload, fua: bool) -> Plan {
-        let len = data.len() as u64;
-        let regions = state.regions.of(offset, len);
-        let (active, durable) = (state.active(), state.durable());
-        let mut pieces = Vec::new();
-        for slot in slots(active) {
-            let held = |r: u32| state.regions.lacking(r) & bit(slot) == 0;
-            let runs = runs(&state.regions, &regions, (offset, len), held);
-            let Some((leg, device)) = state.leg(slot) else { continue };
-            for (at, bytes) in &runs {
-                let data = data.slice((at - offset) as usize, *bytes as usize);
-                let fua = fua && durable & bit(slot) != 0;
-                let request = Request::Write { offset: leg.data_start + at, data, fua };
-                pieces.push(Piece { slot, device: Arc::clone(device), request });
-            }
-            if let Some(leg) = state.legs[slot].as_mut() {
-                leg.counters.writes += runs.len() as u64;
-                leg.counters.written_bytes += runs.iter().map(|(_, bytes)| bytes).sum::<u64>();
-            }
-        }
-        regions.clone().for_each(|r| state.regions.touch(r));
-        let behind = state.policies.write == WritePolicy::WriteBehind
-            && state.ranges.behind_count() < BEHIND_MAX;
-        let awaited = if behind { durable } else { u8::MAX };
-        Plan { pieces, regions, awaited }
+        Some((ticket, plan(state, offset, data, fua)))
     }
 
     /// Sends a plan to the legs; whoever answers last does the rest.
@@ -149,7 +106,7 @@ impl Core {
             let core = Arc::clone(self);
             spawn("mirror write", move || {
                 core.release(ticket);
-                completer.complete(Err(core.nobody_has_it()));
+                completer.complete(Err(core.nobody_has_it(0)));
             });
             return completion;
         }
@@ -159,11 +116,13 @@ impl Core {
             failed: Vec::new(),
             completer: Some(completer),
         }));
-        for Piece { slot, device, request } in pieces {
+        for Piece { slot, epoch, device, request } in pieces {
             let (core, progress, regions) =
                 (Arc::clone(self), Arc::clone(&progress), regions.clone());
             device.submit(request).on_done(move |answer| {
-                core.leg_answered(slot, awaited, answer, &progress, ticket, regions);
+                let failed = answer.as_ref().err().cloned();
+                let failed = failed.map(|error| Failed { slot, epoch, error });
+                core.leg_answered((slot, awaited), failed, &progress, ticket, regions);
             });
         }
         completion
@@ -171,17 +130,14 @@ impl Core {
 
     fn leg_answered(
         self: &Arc<Self>,
-        slot: usize,
-        awaited: u8,
-        answer: &Result<Bytes>,
+        (slot, awaited): (usize, u8),
+        failed: Option<Failed>,
         progress: &Mutex<Progress>,
         ticket: Ticket,
         regions: Range<u32>,
     ) {
         let mut p = progress.lock();
-        if let Err(error) = answer {
-            p.failed.push((slot, error.clone()));
-        }
+        p.failed.extend(failed);
         p.left -= 1;
         p.left_awaited -= usize::from(awaited & bit(slot) != 0);
         let last = p.left == 0;
@@ -221,12 +177,8 @@ impl Core {
     }
 
     /// Drops legs that failed; whether a durable leg has the write all the same.
-    pub(super) fn after_failure(
-        &self,
-        failed: &[(usize, BlockError)],
-        regions: Range<u32>,
-    ) -> Result<()> {
-        let mask = failed.iter().fold(0, |mask, (slot, _)| mask | bit(*slot));
+    pub(super) fn after_failure(&self, failed: &[Failed], regions: Range<u32>) -> Result<()> {
+        let mask = mask_of(failed);
         let lost = {
             let mut state = self.state.lock();
             let (active, durable) = (state.active(), state.durable());
@@ -248,17 +200,25 @@ impl Core {
         };
         self.fail(failed, regions)?;
         match failed.first() {
-            Some((_, error)) if lost => Err(error.clone()),
+            Some(Failed { error, .. }) if lost => Err(error.clone()),
             _ => Ok(()),
         }
     }
 
-    fn nobody_has_it(&self) -> BlockError {
+    fn nobody_has_it(&self, offset: u64) -> BlockError {
         BlockError::Io {
             device: self.name.clone(),
             op: "write",
-            offset: 0,
-            reason: "no durable leg holds this region".into(),
+            offset,
+            reason: "no durable leg that is there holds this region".into(),
+        }
+    }
+
+    /// Refuses a write of which a region would be on no durable leg.
+    fn refuse_orphans(&self, state: &State, regions: &Range<u32>) -> Result<()> {
+        match state.orphan(regions.clone()) {
+            Some(region) => Err(self.nobody_has_it(state.regions.bytes_of(region).0)),
+            None => Ok(()),
         }
     }
 
@@ -271,8 +231,9 @@ impl Core {
     ) -> Result<()> {
         let end = offset + data.len() as u64;
         loop {
-            let mut state = self.settled()?;
+            let mut state = self.settled_for_writes()?;
             let regions = state.regions.of(offset, end - offset);
+            self.refuse_orphans(&state, &regions)?;
             if self.needs_whole(&state, &regions, fua) {
                 let (regions, ticket) = self.take_regions(state, regions);
                 let done = self.write_whole(offset, data, fua, regions);
@@ -302,11 +263,12 @@ impl Core {
     fn plan_held(&self, offset: u64, data: &Payload, fua: bool) -> Option<Plan> {
         let mut state = self.state.lock();
         let mut regions = state.regions.of(offset, data.len() as u64);
-        let ready = state.stopped().is_none()
+        let ready = state.refuses_writes().is_none()
             && state.is_settled()
             && !self.needs_whole(&state, &regions, fua)
+            && state.orphan(regions.clone()).is_none()
             && regions.all(|r| state.is_ready(r));
-        ready.then(|| self.plan(&mut state, offset, data, fua))
+        ready.then(|| plan(&mut state, offset, data, fua))
     }
 
     /// Whether a write must hold its regions whole: it is the first of one, must make the first one
@@ -329,7 +291,7 @@ impl Core {
         fua: bool,
         regions: Range<u32>,
     ) -> Option<Result<()>> {
-        let needed = match self.settled() {
+        let needed = match self.settled_for_writes() {
             Ok(state) => self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
         };
@@ -339,7 +301,7 @@ impl Core {
     /// Waits for the right to write whole regions.
     pub(super) fn take_regions(
         &self,
-        mut state: steadfast_runtime::MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, State>,
         regions: Range<u32>,
     ) -> (Range<u32>, Ticket) {
         let (start, _) = state.regions.bytes_of(regions.start);
@@ -358,17 +320,13 @@ impl Core {
         regions: Range<u32>,
     ) -> Result<()> {
         let late = self.planted.has(Bug::StateAfterData);
-        let state = self.opened(&regions, late)?;
+        let mut state = self.opened(&regions, late)?;
+        self.refuse_orphans(&state, &regions)?;
         let blank: Vec<u32> = regions.clone().filter(|r| state.regions.is_blank(*r)).collect();
         let (at, whole) = filled_up(&state, offset, data, &blank);
-        let mut state = state;
         let serial = state.policies.write == WritePolicy::Serial;
-        let plan = self.plan(&mut state, at, &whole, fua);
-        let durable = state.durable();
+        let plan = plan(&mut state, at, &whole, fua);
         drop(state);
-        if !plan.pieces.iter().any(|p| durable & bit(p.slot) != 0) {
-            return Err(self.nobody_has_it());
-        }
         let failed = carry_out(plan, serial);
         if failed.is_empty() {
             self.set_filled(&blank);
@@ -388,11 +346,7 @@ impl Core {
     }
 
     /// Makes durable what must be before these regions are written, and returns with the lock.
-    fn opened(
-        &self,
-        regions: &Range<u32>,
-        late: bool,
-    ) -> Result<steadfast_runtime::MutexGuard<'_, State>> {
+    fn opened(&self, regions: &Range<u32>, late: bool) -> Result<MutexGuard<'_, State>> {
         loop {
             let mut state = self.settled()?;
             let absent = state.absent();
@@ -409,127 +363,59 @@ impl Core {
         }
     }
 
-    /// The state, once all changes of the members are in the labels.
-    pub(super) fn settled(&self) -> Result<steadfast_runtime::MutexGuard<'_, State>> {
+    /// The state, once all changes of the members are in the labels. What the assembly decided is
+    /// written down now, if it was not yet.
+    pub(super) fn settled(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state.lock();
         loop {
             if let Some(stopped) = state.stopped() {
                 return Err(stopped);
             }
+            if state.info.read_only {
+                return Err(BlockError::ReadOnly { device: self.name.clone() });
+            }
             if state.is_settled() {
                 return Ok(state);
+            }
+            if state.pending.is_some() {
+                drop(state);
+                self.take_over()?;
+                state = self.state.lock();
+                continue;
             }
             state = self.changed.wait(state);
         }
     }
 
+    /// The same, for what changes the volume.
+    pub(super) fn settled_for_writes(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.settled()?;
+        state.refuses_writes().map_or(Ok(state), Err)
+    }
+
     /// A write with FUA to a region whose first write is not promised yet: it is from now on.
-    fn settle_filled(self: &Arc<Self>, regions: Range<u32>) -> Result<()> {
+    fn settle_filled(self: &Arc<Self>, mut regions: Range<u32>) -> Result<()> {
         let filling = {
             let state = self.state.lock();
-            regions.clone().any(|r| state.regions.get(r).state == RegionState::Filling)
+            regions.any(|r| state.regions.get(r).state == RegionState::Filling)
         };
-        if filling { self.flush_slowly() } else { Ok(()) }
-    }
-
-    /// Tells the legs that regions are not needed; they are unwritten from then on. Parts of
-    /// regions stay as they are.
-    pub(super) fn discard_slowly(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
-        let state = self.settled()?;
-        let regions = state.regions.inside(offset, len);
-        if regions.is_empty() {
-            return Ok(());
-        }
-        let (regions, ticket) = self.take_regions(state, regions);
-        let done = self.discard_held(&regions);
-        self.release(ticket);
-        done
-    }
-
-    fn discard_held(&self, regions: &Range<u32>) -> Result<()> {
-        {
-            let mut state = self.settled()?;
-            regions.clone().for_each(|r| state.regions.set(r, Region::UNWRITTEN));
-        }
-        // Before the legs forget: a cut in between must not find the region to be read.
-        self.commit()?;
-        let sent: Vec<Completion> = {
-            let state = self.state.lock();
-            let (start, _) = state.regions.bytes_of(regions.start);
-            let (last, bytes) = state.regions.bytes_of(regions.end - 1);
-            let len = last + bytes - start;
-            let legs = slots(state.active()).filter_map(|slot| state.leg(slot));
-            legs.map(|(leg, device)| {
-                device.submit(Request::Discard { offset: leg.data_start + start, len })
-            })
-            .collect()
-        };
-        // Whatever a leg holds there by now does not matter.
-        sent.iter().for_each(|c| drop(c.wait()));
-        Ok(())
-    }
-}
-
-/// The parts of a range in regions for which `held` is true.
-pub(super) fn runs(
-    map: &super::regions::Regions,
-    regions: &Range<u32>,
-    (offset, len): (u64, u64),
-    held: impl Fn(u32) -> bool,
-) -> Vec<(u64, u64)> {
-    let mut runs: Vec<(u64, u64)> = Vec::new();
-    for region in regions.clone().filter(|r| held(*r)) {
-        let (start, bytes) = map.bytes_of(region);
-        let (from, to) = (start.max(offset), (start + bytes).min(offset + len));
-        match runs.last_mut() {
-            Some((at, run)) if *at + *run == from => *run += to - from,
-            _ => runs.push((from, to - from)),
-        }
-    }
-    runs
-}
-
-/// The write with zeros before and after it where it begins or ends in a blank region.
-fn filled_up(state: &State, offset: u64, data: &Payload, blank: &[u32]) -> (u64, Payload) {
-    let end = offset + data.len() as u64;
-    let (mut from, mut to) = (offset, end);
-    for region in blank {
-        let (start, len) = state.regions.bytes_of(*region);
-        (from, to) = (from.min(start), to.max(start + len));
-    }
-    if (from, to) == (offset, end) {
-        return (offset, data.clone());
-    }
-    let mut whole = Payload::new();
-    zeros(&mut whole, offset - from);
-    data.parts().iter().for_each(|part| whole.push(part.clone()));
-    zeros(&mut whole, to - end);
-    (from, whole)
-}
-
-fn zeros(to: &mut Payload, mut count: u64) {
-    while count > 0 {
-        let piece = count.min(ZEROS.len() as u64);
-        to.push(Bytes::from_static(&ZEROS[..piece as usize]));
-        count -= piece;
+        // A flush may have promised it meanwhile, and still be writing the map.
+        if filling { self.flush_slowly() } else { self.commit() }
     }
 }
 
 /// Sends a plan and waits for all of it; which legs failed.
-fn carry_out(plan: Plan, serial: bool) -> Vec<(usize, BlockError)> {
-    let mut failed: Vec<(usize, BlockError)> = Vec::new();
+fn carry_out(plan: Plan, serial: bool) -> Vec<Failed> {
     let mut sent = Vec::new();
-    for Piece { slot, device, request } in plan.pieces {
+    for Piece { slot, epoch, device, request } in plan.pieces {
         let completion = device.submit(request);
         if serial {
             drop(completion.wait());
         }
-        sent.push((slot, completion));
+        sent.push((slot, epoch, completion));
     }
-    for (slot, completion) in sent {
-        if let Err(error) = completion.wait() {
-            failed.push((slot, error));
-        }
-    }
-    failed
+    let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
+        Some(Failed { slot, epoch, error: completion.wait().err()? })
+    });
+    failed.collect()
 }

@@ -11,8 +11,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::{BLOCK, REGION_MAX, REGION_MIN, REGIONS_MAX, checksum};
 
 const MAGIC: [u8; 8] = *b"SFVOLUME";
-/// The newest version that is known here.
-pub const VERSION: u32 = 1;
+/// The version that is written and read here. Version 1 knew no [`Left`], and was never released.
+pub const VERSION: u32 = 2;
 /// Most members of a volume, spares included.
 pub const MEMBERS_MAX: usize = 32;
 /// Most legs of a mirror.
@@ -79,6 +79,18 @@ pub struct Member {
     pub partial: bool,
     /// The device's name when it was last seen, for messages.
     pub name: String,
+    /// Of a leg that is out of use: when it left.
+    pub left: Option<Left>,
+}
+
+/// When a leg left: it is the same leg, with what it had then, if its label's generation is in this
+/// range. An older one is an old copy of the leg, a newer one was used elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Left {
+    /// The newest generation that was known to be on all legs.
+    pub first: u64,
+    /// The newest that had been begun.
+    pub last: u64,
 }
 
 impl Member {
@@ -91,14 +103,15 @@ impl Member {
             volatile: false,
             partial: false,
             name: String::new(),
+            left: None,
         }
     }
 }
 
-/// An earlier identity of the data, and the generation at which it began.
+/// An earlier identity of the data, and the generation at which it was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
-    /// Generation.
+    /// The last generation with this identity.
     pub generation: u64,
     /// Identity.
     pub data: Uuid,
@@ -117,6 +130,8 @@ pub struct Label {
     pub slot: usize,
     /// Grows with every change of the label.
     pub generation: u64,
+    /// The newest generation that was known to be on all members in use, in both copies.
+    pub base: u64,
     /// Identity of the data: a new one whenever the volume goes on without a leg that it had.
     pub data: Uuid,
     /// Stamp of the assembly that wrote it.
@@ -139,6 +154,8 @@ pub struct Label {
     pub policies: [u8; 4],
     /// Earlier identities, newest first.
     pub history: Vec<Ancestor>,
+    /// The newest generation of an identity that `history` had no room for; 0: all are there.
+    pub forgotten: u64,
     /// All members; those after the last are left out.
     pub members: Vec<Member>,
 }
@@ -164,6 +181,14 @@ struct RawAncestor {
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
+struct RawLeft {
+    first: U64,
+    /// 0: the leg is in use, or there is none.
+    last: U64,
+}
+
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
 struct Raw {
     magic: [u8; 8],
     version: U32,
@@ -185,7 +210,11 @@ struct Raw {
     flags: u8,
     ancestors: u8,
     policies: [u8; 4],
-    reserved: [u8; 364],
+    reserved: [u8; 4],
+    base: U64,
+    forgotten: U64,
+    left: [RawLeft; LEGS_MAX],
+    more: [u8; 280],
     history: [RawAncestor; HISTORY],
     members: [RawMember; MEMBERS_MAX],
     unused: [u8; 1152],
@@ -198,6 +227,8 @@ const _: () = {
     assert!(std::mem::offset_of!(Raw, generation) == 64);
     assert!(std::mem::offset_of!(Raw, size) == 104);
     assert!(std::mem::offset_of!(Raw, kind) == 140);
+    assert!(std::mem::offset_of!(Raw, base) == 152);
+    assert!(std::mem::offset_of!(Raw, left) == 168);
     assert!(std::mem::offset_of!(Raw, history) == 512);
     assert!(std::mem::offset_of!(Raw, members) == 896);
 };
@@ -235,6 +266,12 @@ impl Label {
         for (raw, m) in members.iter_mut().zip(&self.members) {
             *raw = member(m);
         }
+        let mut left = [RawLeft { first: U64::ZERO, last: U64::ZERO }; LEGS_MAX];
+        for (raw, m) in left.iter_mut().zip(&self.members) {
+            if let Some(Left { first, last }) = m.left {
+                *raw = RawLeft { first: first.into(), last: last.into() };
+            }
+        }
         let none = RawAncestor { generation: U64::ZERO, data: [0; 16] };
         let mut history = [none; HISTORY];
         for (raw, a) in history.iter_mut().zip(&self.history) {
@@ -261,7 +298,11 @@ impl Label {
             flags: u8::from(self.closed),
             ancestors: self.history.len().min(HISTORY) as u8,
             policies: self.policies,
-            reserved: [0; 364],
+            reserved: [0; 4],
+            base: self.base.into(),
+            forgotten: self.forgotten.into(),
+            left,
+            more: [0; 280],
             history,
             members,
             unused: [0; 1152],
@@ -286,6 +327,10 @@ impl Label {
         if raw.checksum.get() != checksum(bytes, CHECKSUM_AT) {
             return Err(Unlabelled::Damaged("the label's checksum is wrong"));
         }
+        if raw.version.get() < VERSION {
+            let what = "the label has a version from before the first release";
+            return Err(Unlabelled::Damaged(what));
+        }
         raw.validated().map_err(Unlabelled::Damaged)
     }
 }
@@ -304,6 +349,14 @@ impl Raw {
         }
         while members.last().is_some_and(|m| m.state == MemberState::Empty) {
             members.pop();
+        }
+        for (member, left) in members.iter_mut().zip(&self.left) {
+            let (first, last) = (left.first.get(), left.last.get());
+            member.left = (last != 0).then_some(Left { first, last });
+        }
+        // Far from the largest number, so that it may grow.
+        if self.generation.get() > i64::MAX as u64 || self.base.get() > self.generation.get() {
+            return Err("the label's generation cannot be");
         }
         let own = members.get(usize::from(self.slot));
         if own.is_none_or(|m| m.state == MemberState::Empty) {
@@ -345,6 +398,7 @@ impl Raw {
             kind,
             slot: usize::from(self.slot),
             generation: self.generation.get(),
+            base: self.base.get(),
             data: Uuid::from_bytes(self.data),
             incarnation: Uuid::from_bytes(self.incarnation),
             closed: self.flags & 1 != 0,
@@ -356,6 +410,7 @@ impl Raw {
             map_blocks: self.map_blocks.get(),
             policies: self.policies,
             history: self.ancestors(),
+            forgotten: self.forgotten.get(),
             members,
         })
     }
@@ -391,6 +446,7 @@ impl RawMember {
             volatile: self.flags & 1 != 0,
             partial: self.flags & 2 != 0,
             name: text(&self.name)?,
+            left: None,
         })
     }
 }
@@ -426,6 +482,7 @@ mod tests {
             volatile: n == 2,
             partial: false,
             name: format!("disk{n}"),
+            left: (n == 2).then_some(Left { first: 3, last: 4 }),
         };
         Label {
             volume: Uuid::from_bytes([9; 16]),
@@ -433,6 +490,7 @@ mod tests {
             kind: Kind::Mirror,
             slot: 1,
             generation: 7,
+            base: 6,
             data: Uuid::from_bytes([5; 16]),
             incarnation: Uuid::from_bytes([6; 16]),
             closed: true,
@@ -444,6 +502,7 @@ mod tests {
             map_blocks: 1,
             policies: [1, 2, 3, 4],
             history: vec![Ancestor { generation: 3, data: Uuid::from_bytes([4; 16]) }],
+            forgotten: 2,
             members: vec![member(1), member(2)],
         }
     }
@@ -460,8 +519,17 @@ mod tests {
     #[test]
     fn a_newer_version_is_named_whatever_its_checksum() {
         let mut bytes = sample().encode();
-        bytes[8] = 2;
-        assert_eq!(Label::decode(&bytes), Err(Unlabelled::Newer(2)));
+        bytes[8] = 3;
+        assert_eq!(Label::decode(&bytes), Err(Unlabelled::Newer(3)));
+    }
+
+    #[test]
+    fn an_earlier_version_is_not_taken_for_this_one() {
+        let mut bytes = sample().encode();
+        bytes[8] = 1;
+        let sum = checksum(&bytes, CHECKSUM_AT);
+        bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        assert!(matches!(Label::decode(&bytes), Err(Unlabelled::Damaged(_))));
     }
 
     #[test]

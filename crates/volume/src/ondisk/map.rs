@@ -135,6 +135,8 @@ impl MapBlock {
         let ours = raw.magic == MAGIC
             && raw.volume == volume.into_bytes()
             && raw.block.get() == block
+            // It must be able to grow.
+            && raw.sequence.get() <= i64::MAX as u64
             && raw.checksum.get() == checksum(bytes, 4);
         if !ours {
             return Slot::Damaged;

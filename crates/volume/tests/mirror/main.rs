@@ -1,10 +1,21 @@
-//! The rules of safety one by one (`traps`), and the campaign against a mirror (`campaign`).
+//! The traps of a RAM leg (`traps`) and the rules of safety (all the others) one by one, and the
+//! campaign against mirrors (`campaign`).
 
 // For people who look at how much was seen.
 #![allow(clippy::print_stdout)]
 
 #[path = "../campaign/mod.rs"]
 mod campaign;
+
+mod arguments;
+mod bench;
+mod closing;
+mod copies;
+mod gate;
+mod growing;
+mod nested;
+mod races;
+mod rules;
 mod traps;
 
 use campaign::{Tally, run};

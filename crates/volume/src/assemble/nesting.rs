@@ -1,0 +1,64 @@
+//! Which volume is assembled next, where one may be a member of another.
+//!
+//! A volume of which all members are there can be assembled. Where some are missing it is not known
+//! whether one of them is a volume that is still to come; so what is there of each is looked at,
+//! read-only, for the label that it carries as a member of an outer one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use uuid::Uuid;
+
+use super::{AssembleOptions, Volume, assemble_group};
+use crate::member::{Labelled, read_label};
+use crate::ondisk::label::MemberState;
+
+type Groups = BTreeMap<Uuid, Vec<Labelled>>;
+
+/// The group whose volume waits for no other of these.
+pub(super) fn innermost(groups: &Groups, options: &AssembleOptions) -> Option<Uuid> {
+    if let Some((uuid, _)) = groups.iter().find(|(_, members)| is_complete(members)) {
+        return Some(*uuid);
+    }
+    if groups.len() < 2 {
+        return groups.keys().next().copied();
+    }
+    let outer = outer_of(groups, options);
+    let waits = |uuid: &Uuid| outer.values().any(|outer| outer == uuid);
+    // All wait for each other only where labels were forged.
+    groups.keys().find(|uuid| !waits(uuid)).or_else(|| groups.keys().next()).copied()
+}
+
+/// Whether all members are there that the newest of the labels names.
+fn is_complete(members: &[Labelled]) -> bool {
+    let newest = members.iter().map(|m| &m.label).max_by_key(|label| label.generation);
+    let named = newest
+        .map_or(0, |label| label.members.iter().filter(|m| m.state != MemberState::Empty).count());
+    members.len() >= named
+}
+
+/// Of each group the group that its volume is a member of, as far as can be seen. A volume that is
+/// looked at counts as a member of the outer one, which is then looked at again.
+fn outer_of(groups: &Groups, options: &AssembleOptions) -> BTreeMap<Uuid, Uuid> {
+    let look = AssembleOptions { degraded: true, read_only: true, ..options.clone() };
+    let mut seen = groups.clone();
+    let mut outer: BTreeMap<Uuid, Uuid> = BTreeMap::new();
+    let mut volumes: Vec<Volume> = Vec::new();
+    let mut to_look: BTreeSet<Uuid> = seen.keys().copied().collect();
+    while let Some(uuid) = to_look.pop_first() {
+        if outer.contains_key(&uuid) {
+            continue;
+        }
+        let members = seen.get(&uuid).cloned().unwrap_or_default();
+        let Ok(volume) = assemble_group(members, &look) else { continue };
+        if let Ok(Some(found)) = read_label(&volume.device) {
+            let around = found.label.volume;
+            outer.insert(uuid, around);
+            seen.entry(around).or_default().push(found);
+            to_look.insert(around);
+            // It may be read through the outer one.
+            volumes.push(volume);
+        }
+    }
+    drop(volumes);
+    outer
+}

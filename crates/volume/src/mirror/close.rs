@@ -1,0 +1,49 @@
+//! The end of the use of a mirror.
+
+use std::sync::Arc;
+
+use steadfast_block::Result;
+
+use super::Core;
+
+impl Core {
+    /// See [`super::Mirror::close`].
+    pub(super) fn close(self: &Arc<Self>) -> Result<()> {
+        let _admin = self.admin.lock();
+        {
+            let mut state = self.state.lock();
+            if state.closed.is_some() {
+                return Ok(());
+            }
+            state.closing = true;
+            self.changed.notify_all();
+            // It ends at the next region.
+            while state.resyncing {
+                state = self.changed.wait(state);
+            }
+        }
+        let outcome = self.close_open();
+        self.state.lock().closed = Some("the volume was closed".into());
+        self.changed.notify_all();
+        outcome
+    }
+
+    fn close_open(self: &Arc<Self>) -> Result<()> {
+        {
+            let state = self.state.lock();
+            if state.info.read_only || state.pending.is_some() {
+                // Nothing was written.
+                return Ok(());
+            }
+        }
+        // Writes that were begun; none begins any more.
+        self.drain()?;
+        self.copy_doubt()?;
+        self.flush_slowly()?;
+        self.clean(0)?;
+        // Heats are remembered where their blocks are written.
+        self.state.lock().regions.rewrite_all();
+        self.commit()?;
+        self.publish_as(true)
+    }
+}

@@ -1,0 +1,49 @@
+//! Discards: whole regions become unwritten.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use steadfast_block::{BlockDevice, Completion, Request, Result};
+
+use super::Core;
+use super::state::slots;
+use crate::ondisk::map::Region;
+
+impl Core {
+    /// Tells the legs that regions are not needed; they are unwritten from then on. Parts of
+    /// regions stay as they are.
+    pub(super) fn discard_slowly(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
+        let state = self.settled_for_writes()?;
+        let regions = state.regions.inside(offset, len);
+        if regions.is_empty() {
+            return Ok(());
+        }
+        let (regions, ticket) = self.take_regions(state, regions);
+        let done = self.discard_held(&regions);
+        self.release(ticket);
+        done
+    }
+
+    fn discard_held(&self, regions: &Range<u32>) -> Result<()> {
+        {
+            let mut state = self.settled_for_writes()?;
+            regions.clone().for_each(|r| state.regions.set(r, Region::UNWRITTEN));
+        }
+        // Before the legs forget: a cut in between must not find the region to be read.
+        self.commit()?;
+        let sent: Vec<Completion> = {
+            let state = self.state.lock();
+            let (start, _) = state.regions.bytes_of(regions.start);
+            let (last, bytes) = state.regions.bytes_of(regions.end - 1);
+            let len = last + bytes - start;
+            let legs = slots(state.active()).filter_map(|slot| state.leg(slot));
+            legs.map(|(leg, device)| {
+                device.submit(Request::Discard { offset: leg.data_start + start, len })
+            })
+            .collect()
+        };
+        // Whatever a leg holds there by now does not matter.
+        sent.iter().for_each(|c| drop(c.wait()));
+        Ok(())
+    }
+}

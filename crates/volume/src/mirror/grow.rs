@@ -1,0 +1,70 @@
+//! Growing a mirror.
+
+use super::Mirror;
+use super::state::{Leg, State};
+use crate::error::{Result, VolumeError};
+use crate::ondisk::REGIONS_MAX;
+use crate::ondisk::map::RECORDS;
+
+impl Mirror {
+    /// Makes the volume larger: to `size` bytes, or as large as its legs allow.
+    ///
+    /// # Errors
+    /// If a leg is too small or not there, or the map has no room.
+    pub fn grow(&self, size: Option<u64>) -> Result<u64> {
+        let _admin = self.0.admin.lock();
+        let size = {
+            let (mut state, size) = self.0.checked(|state| state.room_to_grow(size))?;
+            if size == state.regions.size() {
+                return Ok(size);
+            }
+            state.regions.grow(size);
+            state.membership += 1;
+            state.describe();
+            size
+        };
+        // The map of the new part is on the legs before a label tells of it.
+        self.0.commit()?;
+        self.0.publish()?;
+        Ok(size)
+    }
+}
+
+impl State {
+    /// The size that the volume can have, whole regions.
+    fn room_to_grow(&self, wanted: Option<u64>) -> Result<u64> {
+        let (name, now) = (&self.info.name, self.regions.size());
+        let legs = || self.legs.iter().flatten();
+        if let Some(away) = legs().find(|leg| !leg.is_active()) {
+            let what = format!("{}: is not in use; all legs must grow together", away.name);
+            return Err(VolumeError::refused(what));
+        }
+        let records = RECORDS as u64;
+        let region = self.regions.region_bytes();
+        let by_map = |leg: &Leg| (u64::from(leg.map_blocks) * records).min(REGIONS_MAX) * region;
+        let room = legs().map(|leg| leg.room.min(by_map(leg))).min().unwrap_or(0);
+        let most = room - room % region;
+        let size = wanted.unwrap_or(most);
+        if !size.is_multiple_of(region) {
+            return Err(VolumeError::refused(format!(
+                "{name}: {size} bytes are not whole regions of {region}: {} or {} would be",
+                size - size % region,
+                (size - size % region).saturating_add(region),
+            )));
+        }
+        if size > most {
+            let least = legs().min_by_key(|leg| leg.room.min(by_map(leg)));
+            let least = least.map_or("", |leg| &leg.name);
+            return Err(VolumeError::refused(format!(
+                "{name}: cannot have {size} bytes: {least} has room for {most}"
+            )));
+        }
+        if size < now {
+            return Err(VolumeError::refused(format!(
+                "{name}: has {now} bytes; a volume is never made smaller, what it holds would be \
+                 cut off"
+            )));
+        }
+        Ok(size)
+    }
+}

@@ -1,0 +1,110 @@
+//! What of a write goes to which leg.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, Payload, Request};
+
+use super::policy::{BEHIND_MAX, WritePolicy};
+use super::regions::Regions;
+use super::state::{State, bit, slots};
+
+/// Zeros to fill a region with.
+static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+
+/// A piece of a write for one leg.
+pub(super) struct Piece {
+    pub slot: usize,
+    /// The leg's epoch.
+    pub epoch: u64,
+    pub device: Arc<dyn BlockDevice>,
+    pub request: Request,
+}
+
+/// Which legs a write goes to, and what of it.
+pub(super) struct Plan {
+    pub pieces: Vec<Piece>,
+    pub regions: Range<u32>,
+    /// Legs that must have it before it is acknowledged.
+    pub awaited: u8,
+}
+
+/// What goes to which leg: all of the range where the leg holds its regions.
+pub(super) fn plan(state: &mut State, offset: u64, data: &Payload, fua: bool) -> Plan {
+    let len = data.len() as u64;
+    let regions = state.regions.of(offset, len);
+    let (active, durable) = (state.active(), state.durable());
+    let mut pieces = Vec::new();
+    for slot in slots(active) {
+        let held = |r: u32| state.regions.lacking(r) & bit(slot) == 0;
+        let runs = runs(&state.regions, &regions, (offset, len), held);
+        let Some((leg, device)) = state.leg(slot) else { continue };
+        let epoch = leg.epoch;
+        for (at, bytes) in &runs {
+            let data = data.slice((at - offset) as usize, *bytes as usize);
+            let fua = fua && durable & bit(slot) != 0;
+            let request = Request::Write { offset: leg.data_start + at, data, fua };
+            pieces.push(Piece { slot, epoch, device: Arc::clone(device), request });
+        }
+        if let Some(leg) = state.legs[slot].as_mut() {
+            leg.counters.writes += runs.len() as u64;
+            leg.counters.written_bytes += runs.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        }
+    }
+    regions.clone().for_each(|r| state.regions.touch(r));
+    let behind = state.policies.write == WritePolicy::WriteBehind
+        && state.ranges.behind_count() < BEHIND_MAX;
+    let awaited = if behind { durable } else { u8::MAX };
+    Plan { pieces, regions, awaited }
+}
+
+/// The parts of a range in regions for which `held` is true.
+fn runs(
+    map: &Regions,
+    regions: &Range<u32>,
+    (offset, len): (u64, u64),
+    held: impl Fn(u32) -> bool,
+) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for region in regions.clone().filter(|r| held(*r)) {
+        let (start, bytes) = map.bytes_of(region);
+        let (from, to) = (start.max(offset), (start + bytes).min(offset + len));
+        match runs.last_mut() {
+            Some((at, run)) if *at + *run == from => *run += to - from,
+            _ => runs.push((from, to - from)),
+        }
+    }
+    runs
+}
+
+/// The write with zeros before and after it where it begins or ends in a blank region.
+pub(super) fn filled_up(
+    state: &State,
+    offset: u64,
+    data: &Payload,
+    blank: &[u32],
+) -> (u64, Payload) {
+    let end = offset + data.len() as u64;
+    let (mut from, mut to) = (offset, end);
+    for region in blank {
+        let (start, len) = state.regions.bytes_of(*region);
+        (from, to) = (from.min(start), to.max(start + len));
+    }
+    if (from, to) == (offset, end) {
+        return (offset, data.clone());
+    }
+    let mut whole = Payload::new();
+    zeros(&mut whole, offset - from);
+    data.parts().iter().for_each(|part| whole.push(part.clone()));
+    zeros(&mut whole, to - end);
+    (from, whole)
+}
+
+fn zeros(to: &mut Payload, mut count: u64) {
+    while count > 0 {
+        let piece = count.min(ZEROS.len() as u64);
+        to.push(Bytes::from_static(&ZEROS[..piece as usize]));
+        count -= piece;
+    }
+}

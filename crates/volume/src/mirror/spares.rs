@@ -1,0 +1,117 @@
+//! Spares: devices that wait to take a failed leg's place.
+
+use std::sync::Arc;
+
+use super::legs::{NewLeg, leg_on};
+use super::state::{Spare, State};
+use super::{Core, Mirror};
+use crate::assemble::lineage::own_uuid;
+use crate::error::{Result, VolumeError};
+use crate::member::{read_label, write_label};
+use crate::ondisk::label::{LEGS_MAX, MemberState, SPARES_MAX};
+
+impl Mirror {
+    /// Adds a device that takes a failed leg's place by itself.
+    ///
+    /// # Errors
+    /// If there are too many, the device cannot be a leg, or it does not take its label.
+    pub fn add_spare(&self, new: &NewLeg) -> Result<()> {
+        let _admin = self.0.admin.lock();
+        let (leg, info) = leg_on(new, self.region_bytes())?;
+        {
+            let (mut state, ()) = self.0.checked(|state| {
+                state.check_leg(&leg, &info, None)?;
+                if leg.volatile {
+                    let name = &leg.name;
+                    return Err(VolumeError::refused(format!("{name}: a spare must be durable")));
+                }
+                if state.spares.len() == SPARES_MAX {
+                    let name = &state.info.name;
+                    let what = format!("{name}: a mirror has at most {SPARES_MAX} spares");
+                    return Err(VolumeError::refused(what));
+                }
+                Ok(())
+            })?;
+            state.spares.push(Spare {
+                uuid: leg.uuid,
+                device: leg.device.clone(),
+                name: leg.name.clone(),
+                bytes: leg.room,
+            });
+            state.membership += 1;
+        }
+        self.0.publish()?;
+        let label = {
+            let state = self.0.state.lock();
+            let at = state.spares.iter().position(|spare| spare.uuid == leg.uuid).unwrap_or(0);
+            state.label(self.0.volume, &self.0.name, LEGS_MAX + at, &leg, false)
+        };
+        if let Err(error) = write_label(&new.device, &label) {
+            let mut state = self.0.state.lock();
+            state.spares.retain(|spare| spare.uuid != leg.uuid);
+            state.membership += 1;
+            drop(state);
+            self.0.publish()?;
+            return Err(error.into());
+        }
+        Ok(())
+    }
+
+    /// Puts a spare into the place of a durable leg that failed, if there are both.
+    pub(super) fn use_spare(&self) -> Result<()> {
+        let _admin = self.0.admin.lock();
+        let Some(slot) = self.0.state.lock().failed_leg() else { return Ok(()) };
+        loop {
+            let Some(spare) = self.0.settled()?.take_spare() else { return Ok(()) };
+            match self.0.stand_in(slot, &spare) {
+                Ok(()) => return Ok(()),
+                // It is no spare any more, and the next one is tried.
+                Err(_) if self.0.state.lock().stopped().is_none() => {
+                    self.0.state.lock().membership += 1;
+                    self.0.publish()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl State {
+    fn failed_leg(&self) -> Option<usize> {
+        self.legs.iter().position(|leg| {
+            leg.as_ref().is_some_and(|l| l.state == MemberState::Failed && !l.volatile)
+        })
+    }
+
+    /// The first spare that is there and large enough: the volume may have grown since it was
+    /// added. It is none from then on.
+    fn take_spare(&mut self) -> Option<Spare> {
+        let size = self.regions.size();
+        let fits = |spare: &Spare| spare.device.is_some() && spare.bytes >= size;
+        let at = self.spares.iter().position(fits)?;
+        Some(self.spares.remove(at))
+    }
+}
+
+impl Core {
+    /// Makes a spare the leg in this place.
+    fn stand_in(&self, slot: usize, spare: &Spare) -> Result<()> {
+        let refused = |what: &str| VolumeError::refused(format!("{}: {what}", spare.name));
+        let Some(device) = &spare.device else { return Err(refused("is not there")) };
+        let found = read_label(device)?;
+        let ours = found.is_some_and(|found| {
+            found.label.volume == self.volume && own_uuid(&found.label) == spare.uuid
+        });
+        if !ours {
+            return Err(refused("does not carry the spare's label any more"));
+        }
+        let region = self.state.lock().regions.region_bytes();
+        let new = NewLeg { device: Arc::clone(device), volatile: false, force: true };
+        // OK to truncate: at most REGION_MAX.
+        let (mut leg, info) = leg_on(&new, region as u32)?;
+        self.state.lock().check_leg(&leg, &info, Some(slot))?;
+        // It is known by the same UUID, also if a cut comes before its label says what it is.
+        leg.uuid = spare.uuid;
+        self.put(slot, leg)
+    }
+}

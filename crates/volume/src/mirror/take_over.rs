@@ -1,0 +1,59 @@
+//! Writing down what an assembly decided, before the first change that depends on it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, Result};
+
+use super::Core;
+use super::legs::clear_blocks;
+use super::state::{Failed, TakeOver, slots};
+use crate::ondisk::second_label_at;
+
+impl Core {
+    /// Makes durable what the assembly decided: the map first, then who is a member. Once.
+    pub(super) fn take_over(&self) -> Result<()> {
+        let _one = self.taking_over.lock();
+        let Some(work) = self.state.lock().pending.clone() else { return Ok(()) };
+        self.prepare_legs(&work);
+        self.commit()?;
+        self.publish()?;
+        // Once more: a copy of a member from before this assembly is now older than what is known
+        // to be on all legs, which no interrupted change explains.
+        self.state.lock().membership += 1;
+        self.publish()?;
+        let mut state = self.state.lock();
+        state.pending = None;
+        drop(state);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// A leg that fails here is dropped.
+    fn prepare_legs(&self, work: &TakeOver) {
+        for (slot, label) in &work.moved {
+            // At the new end there is a label before the one that names that end.
+            let at = second_label_at(label.device_bytes);
+            self.with_leg(*slot, |device| device.write_fua(at, Bytes::from(label.encode()).into()));
+        }
+        for slot in slots(work.clear) {
+            let blocks = self.state.lock().legs[slot].as_ref().map_or(0, |leg| leg.map_blocks);
+            self.with_leg(slot, |device| clear_blocks(device, blocks));
+        }
+        if work.clear != 0 {
+            self.state.lock().regions.rewrite_all();
+        }
+    }
+
+    fn with_leg(&self, slot: usize, work: impl FnOnce(&Arc<dyn BlockDevice>) -> Result<()>) {
+        let (device, epoch) = {
+            let state = self.state.lock();
+            let Some((leg, device)) = state.leg(slot) else { return };
+            (Arc::clone(device), leg.epoch)
+        };
+        if let Err(error) = work(&device) {
+            let failed = [Failed { slot, epoch, error }];
+            self.drop_all(&mut self.state.lock(), &failed);
+        }
+    }
+}

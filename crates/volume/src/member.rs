@@ -74,6 +74,10 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
     let second = copy_at(device, second_label_at(end));
     let (first, second) = match (first, second) {
         (Err(error), Err(_)) => return Err(error.into()),
+        // A member has both copies. Of a volume, who holds the start may be missing.
+        (Err(_), Ok(Err(Unlabelled::None))) | (Ok(Err(Unlabelled::None)), Err(_)) => {
+            return Ok(None);
+        }
         // What cannot be read is as good as damaged.
         (first, second) => (first.unwrap_or(UNREADABLE), second.unwrap_or(UNREADABLE)),
     };

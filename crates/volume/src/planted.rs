@@ -11,6 +11,8 @@ pub enum Bug {
     StateAfterData,
     /// A volatile leg is believed after a restart, and may be a source.
     VolatileSource,
+    /// A leg that left while a region was copied is taken to hold it.
+    CopyToWhoLeft,
 }
 
 /// Which bug a volume has.

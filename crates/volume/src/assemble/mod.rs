@@ -115,7 +115,9 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     let mut done = Assembled::default();
     let mut groups: BTreeMap<Uuid, Vec<Labelled>> = BTreeMap::new();
     for device in devices {
-        sort_in(device, &mut groups, &mut done);
+        if let Err(error) = sort_in(device, &mut groups, &mut done) {
+            done.problems.push((device.info().name, error));
+        }
     }
     while let Some(uuid) = nesting::innermost(&groups, options) {
         let Some(members) = groups.remove(&uuid) else { break };
@@ -123,7 +125,15 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
         match assemble_group(members, options) {
             Ok(mut volume) => {
                 let device = Arc::clone(&volume.device);
-                volume.member_of = sort_in(&device, &mut groups, &mut done);
+                let around = sort_in(&device, &mut groups, &mut done);
+                volume.member_of = around.unwrap_or_else(|error| match error {
+                    // Who holds its start is not there. That is said where it is read.
+                    VolumeError::Io(_) => None,
+                    error => {
+                        done.problems.push((volume.name.clone(), error));
+                        None
+                    }
+                });
                 done.volumes.push(volume);
             }
             Err(error) => done.problems.push((name, error)),
@@ -142,37 +152,27 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     done
 }
 
-/// Puts a device with those of the same volume; that volume's UUID.
+/// Puts a device with those of the same volume; that volume's UUID, if it is a member of one.
 fn sort_in(
     device: &Device,
     groups: &mut BTreeMap<Uuid, Vec<Labelled>>,
     done: &mut Assembled,
-) -> Option<Uuid> {
-    match read_label(device) {
-        Ok(Some(found)) if done.seen.contains(&found.label.volume) => {
-            let (slot, name) = (found.label.slot, &found.label.name);
-            let what = format!(
-                "is member {slot} of volume '{name}', which was assembled or refused before it: \
-                 their labels name each other"
-            );
-            let device = found.name();
-            done.problems.push((device.clone(), VolumeError::Corrupt { device, what }));
-            None
-        }
-        Ok(Some(found)) => {
-            let outer = found.label.volume;
-            groups.entry(outer).or_default().push(found);
-            Some(outer)
-        }
-        Ok(None) => {
-            done.blank.push(Arc::clone(device));
-            None
-        }
-        Err(error) => {
-            done.problems.push((device.info().name, error));
-            None
-        }
+) -> Result<Option<Uuid>> {
+    let Some(found) = read_label(device)? else {
+        done.blank.push(Arc::clone(device));
+        return Ok(None);
+    };
+    let outer = found.label.volume;
+    if done.seen.contains(&outer) {
+        let (slot, name) = (found.label.slot, &found.label.name);
+        let what = format!(
+            "is member {slot} of volume '{name}', which was assembled or refused before it: their \
+             labels name each other"
+        );
+        return Err(VolumeError::Corrupt { device: found.name(), what });
     }
+    groups.entry(outer).or_default().push(found);
+    Ok(Some(outer))
 }
 
 /// Assembles one volume from members that carry its label.

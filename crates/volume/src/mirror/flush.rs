@@ -75,9 +75,14 @@ impl Core {
 
     /// Flushes all durable legs that are in use.
     pub(super) fn flush_legs(&self) -> Result<()> {
+        self.flush_some(u8::MAX)
+    }
+
+    /// Flushes those of these legs that are durable and in use.
+    pub(super) fn flush_some(&self, legs: u8) -> Result<()> {
         let sent: Vec<(usize, u64, Completion)> = {
             let state = self.settled()?;
-            let legs = slots(state.active() & state.durable());
+            let legs = slots(legs & state.active() & state.durable());
             legs.filter_map(|slot| {
                 let (leg, device) = state.leg(slot)?;
                 Some((slot, leg.epoch, device.submit(Request::Flush)))

@@ -73,9 +73,9 @@ pub(crate) fn random_uuid() -> Uuid {
 
 /// A mirror that was assembled. Clones are the same mirror.
 ///
-/// When the last one is dropped the mirror is closed, if [`close`](Self::close) was not called: this
-/// waits for its legs, so it must not happen in the hook of a completion, and errors are lost. After
-/// a panic it is not closed: the next assembly resyncs what is in doubt.
+/// When the last one is dropped the mirror is closed, if [`close`](Self::close) was not called.
+/// This waits for its legs, so it must not happen in the hook of a completion, and errors are lost.
+/// After a panic it is not closed: the next assembly resyncs what is in doubt.
 #[derive(Clone)]
 pub struct Mirror(pub(crate) Arc<Handle>);
 

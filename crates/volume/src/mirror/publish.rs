@@ -224,8 +224,7 @@ impl Core {
         failed: &[Failed],
         regions: std::ops::Range<u32>,
     ) -> Result<(), BlockError> {
-        let mask = mask_of(failed);
-        let mut kept = false;
+        let mut kept = 0;
         {
             let mut state = self.state.lock();
             for failed in failed {
@@ -233,20 +232,50 @@ impl Core {
                 if let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == failed.epoch) {
                     leg.counters.errors += 1;
                 }
-                if state.drop_failed(failed) {
-                    continue;
-                }
-                kept = true;
-                let others = state.active() & state.durable() & !mask;
-                for region in regions.clone() {
-                    if others & !state.regions.lacking(region) != 0 {
-                        state.regions.set_stale(region, bit(slot));
-                    }
+                if !state.drop_failed(failed) {
+                    kept |= bit(slot);
                 }
             }
         }
         self.publish()?;
-        if kept { self.commit() } else { Ok(()) }
+        if kept == 0 {
+            return Ok(());
+        }
+        self.keep_copied(regions.clone())?;
+        {
+            let mut state = self.state.lock();
+            let others = state.active() & state.durable() & !mask_of(failed);
+            for region in regions {
+                if others & !state.regions.get(region).stale != 0 {
+                    state.regions.set_stale(region, kept);
+                }
+            }
+        }
+        self.commit()
+    }
+
+    /// Of these regions, what was copied to a leg and not flushed is made to stay: the leg is to
+    /// hold them for another one. The map says so with the next commit.
+    fn keep_copied(&self, regions: std::ops::Range<u32>) -> Result<(), BlockError> {
+        let copied = |state: &State| -> Vec<(u32, u8)> {
+            let all = regions.clone().map(|r| (r, state.regions.copied(r)));
+            all.filter(|(_, legs)| *legs != 0).collect()
+        };
+        let (before, epochs) = {
+            let state = self.settled()?;
+            (copied(&state), state.epochs())
+        };
+        let legs = before.iter().fold(0, |all, (_, legs)| all | legs);
+        if legs == 0 {
+            return Ok(());
+        }
+        self.flush_some(legs)?;
+        let mut state = self.state.lock();
+        let flushed = state.of_same_epoch(epochs);
+        for (region, legs) in before {
+            state.regions.set_fresh(region, legs & flushed);
+        }
+        Ok(())
     }
 }
 

@@ -213,6 +213,9 @@ impl Core {
         }
         let mut state = self.state.lock();
         good &= state.of_same_epoch(epochs);
+        if self.planted.has(Bug::CopyToWhoLeft) {
+            good = targets;
+        }
         state.regions.set_copied(region, good);
         Ok(if good == 0 { 0 } else { len })
     }

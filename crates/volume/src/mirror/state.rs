@@ -318,7 +318,7 @@ impl State {
         let others = self.active() & self.durable();
         for region in self.regions.active() {
             // What it alone has stays its own, until it comes back.
-            if others & !self.regions.lacking(region) != 0 {
+            if others & !self.regions.get(region).stale != 0 {
                 self.regions.set_stale(region, bit(slot));
             }
         }

@@ -89,7 +89,7 @@ impl Core {
             || !state.is_settled()
             || state.policies.write == WritePolicy::Serial
             || !regions.clone().all(can)
-            || state.orphan(regions).is_some()
+            || self.refuse_orphans(state, &regions).is_err()
         {
             return None;
         }
@@ -190,7 +190,10 @@ impl Core {
                 }
                 lost = true;
                 // One leg stands for the region, whatever it holds: reads stay the same.
-                let keeper = slots(targets & durable).next().or(slots(targets).next());
+                // Not one that may lose it with the power, if there is another.
+                let stays = targets & durable & !state.regions.get(region).stale;
+                let keeper = [stays, targets & durable, targets];
+                let keeper = keeper.into_iter().find_map(|legs| slots(legs).next());
                 let others = targets & !keeper.map_or(0, bit);
                 if !state.regions.is_blank(region) {
                     state.regions.set_stale(region, others);
@@ -266,7 +269,7 @@ impl Core {
         let ready = state.refuses_writes().is_none()
             && state.is_settled()
             && !self.needs_whole(&state, &regions, fua)
-            && state.orphan(regions.clone()).is_none()
+            && self.refuse_orphans(&state, &regions).is_ok()
             && regions.all(|r| state.is_ready(r));
         ready.then(|| plan(&mut state, offset, data, fua))
     }

@@ -68,6 +68,11 @@ impl Medium {
         self.cache.power_on();
     }
 
+    /// What is below the cache.
+    pub fn ram(&self) -> Ram {
+        self.ram.clone()
+    }
+
     pub fn contents(&self) -> Store {
         self.ram.store()
     }

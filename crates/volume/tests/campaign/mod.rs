@@ -4,11 +4,12 @@
 
 pub mod media;
 pub mod truth;
-mod work;
+pub mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::store::Store;
@@ -21,6 +22,8 @@ use steadfast_volume::{
 
 use media::{LEG_BYTES, Medium, Plugged};
 use truth::{BLOCK, Truth};
+
+const REGION: u64 = 64 << 10;
 
 /// What runs did, to see that they do what they are for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +42,12 @@ pub struct Tally {
     pub dropped: u64,
     pub resynced: u64,
     pub failed: u64,
+    pub old_online: u64,
+    pub missing_online: u64,
+    pub dropped_in_resync: u64,
+    pub grown: u64,
+    pub closed: u64,
+    pub unseen: u64,
 }
 
 impl Tally {
@@ -57,6 +66,12 @@ impl Tally {
         self.dropped += other.dropped;
         self.resynced += other.resynced;
         self.failed += other.failed;
+        self.old_online += other.old_online;
+        self.missing_online += other.missing_online;
+        self.dropped_in_resync += other.dropped_in_resync;
+        self.grown += other.grown;
+        self.closed += other.closed;
+        self.unseen += other.unseen;
     }
 }
 
@@ -65,6 +80,8 @@ pub struct Disk {
     pub medium: Medium,
     pub plugged: Plugged,
     old: Option<Store>,
+    /// It was not given to the assembly.
+    absent: bool,
 }
 
 /// Everything that tasks of a run share.
@@ -122,15 +139,21 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
         let until = Duration::from_micros(300 + rng.below(6_000));
         let admin = work::Admin::new(&world, &mirror, rng.bits());
         admin.run(&mut disks, until, boot);
+        let ended = rng.percent(10) && mirror.close().is_ok();
         let sound = cut(&world, &mirror, &mut disks, &mut rng);
         drop(mirror);
         busy.drain(..).for_each(|task| drop(task.join()));
+        if ended {
+            world.tally.lock().closed += 1;
+            world.truth.lock().closed();
+        }
         if let Some(wrong) = world.wrong.lock().take() {
             return Err(format!("boot {boot}: {wrong}"));
         }
         let again = boot_again(&world, &mut disks, &sound, &mut rng, planted);
         mirror = again.map_err(|e| format!("boot {boot}: {e}"))?;
-        recovered(&world, &mirror, &mut rng).map_err(|e| format!("boot {boot}: {e}"))?;
+        let absent = disks.iter().any(|disk| disk.absent);
+        recovered(&world, &mirror, absent, &mut rng).map_err(|e| format!("boot {boot}: {e}"))?;
     }
     let tally = *world.tally.lock();
     Ok(tally)
@@ -138,7 +161,7 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
 
 fn plugged(medium: Medium, rng: &mut Rng) -> Disk {
     let plugged = medium.plug(micros(rng));
-    Disk { medium, plugged, old: None }
+    Disk { medium, plugged, old: None, absent: false }
 }
 
 /// Most legs are fast, some are slow.
@@ -192,6 +215,10 @@ fn boot_again(
     let mut absent = None;
     let mut tally = world.tally.lock();
     for (n, disk) in disks.iter_mut().enumerate() {
+        if n == victim && !another && rng.percent(15) {
+            // It may alone hold something: that is back when it is.
+            absent = Some(n);
+        }
         if n == victim && another {
             let name = disk.medium.name.clone();
             match rng.below(8) {
@@ -210,23 +237,19 @@ fn boot_again(
             }
         }
         disk.plugged = disk.medium.plug(micros(rng));
+        disk.absent = absent == Some(n);
     }
     drop(tally);
-    let present = |all: bool| -> Vec<Arc<dyn BlockDevice>> {
-        let here = disks.iter().enumerate().filter(|(n, _)| all || Some(*n) != absent);
-        let mut here: Vec<_> = here.map(|(_, d)| Arc::clone(&d.plugged.device)).collect();
-        here.reverse();
-        here
-    };
     let options = AssembleOptions { planted, ..AssembleOptions::default() };
-    let mirror = match one(&present(false), &options) {
+    let mirror = match one(&present(disks, rng.below(4) == 0), &options) {
         Ok(mirror) => mirror,
         Err(first) => {
             world.tally.lock().refused += 1;
+            disks.iter_mut().for_each(|disk| disk.absent = false);
             // What is given up here is on a leg that is whole, or nothing is given up.
             let degraded = AssembleOptions { degraded: another, ..options.clone() };
             world.tally.lock().degraded += u64::from(another);
-            one(&present(true), &degraded).map_err(|e| format!("{first}; then: {e}"))?
+            one(&present(disks, false), &degraded).map_err(|e| format!("{first}; then: {e}"))?
         }
     };
     for disk in disks.iter_mut() {
@@ -247,6 +270,16 @@ fn boot_again(
     Ok(mirror)
 }
 
+/// The devices that are given to the assembly, in one order or the other.
+fn present(disks: &[Disk], in_order: bool) -> Vec<Arc<dyn BlockDevice>> {
+    let here = disks.iter().filter(|disk| !disk.absent);
+    let mut here: Vec<_> = here.map(|d| Arc::clone(&d.plugged.device)).collect();
+    if !in_order {
+        here.reverse();
+    }
+    here
+}
+
 fn one(devices: &[Arc<dyn BlockDevice>], options: &AssembleOptions) -> Result<Mirror, String> {
     let mut found = assemble(devices, options);
     match found.volumes.pop().and_then(|v| v.mirror) {
@@ -258,23 +291,46 @@ fn one(devices: &[Arc<dyn BlockDevice>], options: &AssembleOptions) -> Result<Mi
     }
 }
 
+/// A region, if it can be read.
+fn region(mirror: &Mirror, region: u64) -> Option<Bytes> {
+    mirror.read(region * REGION, REGION).ok()
+}
+
 /// Everything promised is there; reads stay the same; so do they from every leg once all are whole.
-fn recovered(world: &World, mirror: &Mirror, rng: &mut Rng) -> Result<(), String> {
+fn recovered(world: &World, mirror: &Mirror, absent: bool, rng: &mut Rng) -> Result<(), String> {
     let mut truth = world.truth.lock();
-    let size = truth.blocks() * BLOCK;
-    let read = || mirror.read(0, size).map_err(|e| format!("reading after the cut: {e}"));
-    let found = read()?;
-    for (block, bytes) in (0..).zip(found.chunks(BLOCK as usize)) {
-        truth.check_cut(block, bytes)?;
-        truth.settle(block, bytes);
+    let size = mirror.info().size;
+    if size < truth.blocks() * BLOCK {
+        return Err(format!("the volume has {size} bytes only after the cut"));
+    }
+    // It may have grown, and the cut came before anybody was told.
+    truth.grow(size / BLOCK);
+    let found: Vec<Option<Bytes>> = (0..size / REGION).map(|r| region(mirror, r)).collect();
+    world.tally.lock().unseen += found.iter().filter(|bytes| bytes.is_none()).count() as u64;
+    for (at, bytes) in found.iter().enumerate() {
+        let blocks = at as u64 * REGION / BLOCK..(at as u64 + 1) * REGION / BLOCK;
+        let Some(bytes) = bytes else {
+            if absent {
+                blocks.for_each(|block| truth.hide(block));
+                continue;
+            }
+            return Err(format!("region {at} cannot be read after the cut"));
+        };
+        for (block, bytes) in blocks.zip(bytes.chunks(BLOCK as usize)) {
+            truth.check_cut(block, bytes)?;
+            truth.settle(block, bytes);
+        }
     }
     drop(truth);
-    let same = |when: String| match read()?.iter().zip(&found).position(|(a, b)| a != b) {
-        None => Ok(()),
-        Some(at) => Err(format!("block {} reads differently {when}", at as u64 / BLOCK)),
+    let same = |when: String| {
+        let differs = |(n, bytes): (u64, &Option<Bytes>)| *bytes != region(mirror, n);
+        match (0..).zip(&found).position(differs) {
+            None => Ok(()),
+            Some(at) => Err(format!("region {at} reads differently {when}")),
+        }
     };
     same("the second time".into())?;
-    if rng.percent(60) {
+    if rng.percent(75) {
         let before = mirror.policies();
         mirror.resync(Throttle::default()).map_err(|e| format!("resync: {e}"))?;
         for slot in 0..4 {

@@ -25,6 +25,9 @@ struct Block {
     versions: Vec<Version>,
     /// Versions before this one may not come back.
     floor: usize,
+    /// Nobody could read it after the last cut: who holds it is not there. What was not promised
+    /// may be lost.
+    unseen: bool,
 }
 
 pub fn bytes_of(tag: u64, block: u64) -> Vec<u8> {
@@ -50,12 +53,19 @@ impl Truth {
     pub fn new(blocks: u64) -> Truth {
         let zero = Version { tag: 0, done: true };
         let found = vec![0; BLOCK as usize];
-        let block = |_| Block { found: found.clone(), versions: vec![zero], floor: 0 };
+        let block =
+            |_| Block { found: found.clone(), versions: vec![zero], floor: 0, unseen: false };
         Truth { blocks: (0..blocks).map(block).collect(), next: 0 }
     }
 
     pub fn blocks(&self) -> u64 {
         self.blocks.len() as u64
+    }
+
+    /// The volume has grown; what is new is zeros.
+    pub fn grow(&mut self, blocks: u64) {
+        let more = Truth::new(blocks.saturating_sub(self.blocks()));
+        self.blocks.extend(more.blocks);
     }
 
     /// A write (or, with zeros, a discard) begins; its tag.
@@ -86,6 +96,12 @@ impl Truth {
         self.blocks.iter().map(newest).collect()
     }
 
+    /// The volume was closed, with success: all that was done is promised.
+    pub fn closed(&mut self) {
+        let promised = self.flush_begins();
+        self.flush_done(&promised);
+    }
+
     pub fn flush_done(&mut self, promised: &[usize]) {
         for (block, floor) in self.blocks.iter_mut().zip(promised) {
             block.floor = block.floor.max(*floor);
@@ -95,7 +111,8 @@ impl Truth {
     /// Whether these bytes may be read while nothing of the block is under way.
     pub fn check_live(&self, block: u64, bytes: &[u8]) -> Result<(), String> {
         let known = &self.blocks[block as usize];
-        let certain = known.versions.iter().rposition(|v| v.done).unwrap_or(0);
+        let newest = known.versions.iter().rposition(|v| v.done).unwrap_or(0);
+        let certain = if known.unseen { known.floor } else { newest };
         self.check(block, bytes, certain, "while in use")
     }
 
@@ -130,9 +147,15 @@ impl Truth {
         Ok(())
     }
 
+    /// Nobody can read it now.
+    pub fn hide(&mut self, block: u64) {
+        self.blocks[block as usize].unseen = true;
+    }
+
     /// What was found is where it begins again.
     pub fn settle(&mut self, block: u64, bytes: &[u8]) {
         let versions = vec![Version { tag: u64::MAX, done: true }];
-        self.blocks[block as usize] = Block { found: bytes.to_vec(), versions, floor: 0 };
+        self.blocks[block as usize] =
+            Block { found: bytes.to_vec(), versions, floor: 0, unseen: false };
     }
 }

@@ -7,6 +7,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_runtime::{JoinHandle, now, sleep, spawn};
+use steadfast_volume::member::read_label;
 use steadfast_volume::{LegState, Mirror, NewLeg, Throttle};
 
 use super::media::Medium;
@@ -19,37 +20,50 @@ const REGION: u64 = 16;
 
 /// Starts the tasks that use the volume.
 pub fn begin(world: &Arc<World>, mirror: &Mirror, seed: u64) -> Vec<JoinHandle<()>> {
-    (0..TASKS)
-        .map(|task| {
-            let (world, mirror) = (Arc::clone(world), mirror.clone());
-            let body = move || user(&world, &mirror, task, Rng::new(seed ^ task));
-            spawn(format!("user {task}"), body)
+    let user = |task| {
+        let (world, mirror) = (Arc::clone(world), mirror.clone());
+        let body = move || user(&world, &mirror, task, Rng::new(seed ^ task));
+        spawn(format!("user {task}"), body)
+    };
+    // Two that only flush: one flush is under way while another begins.
+    let flusher = |task| {
+        let (world, mirror) = (Arc::clone(world), mirror.clone());
+        let mut rng = Rng::new(seed ^ task);
+        spawn("flusher", move || {
+            while !world.stopped() {
+                sleep(Duration::from_micros(rng.below(500)));
+                flush(&world, &mirror);
+            }
         })
-        .collect()
+    };
+    (0..TASKS).map(user).chain((TASKS..TASKS + 2).map(flusher)).collect()
 }
 
-/// The blocks that are a task's own: some whole regions, and parts of others.
-fn own(task: u64, blocks: u64, rng: &mut Rng) -> (u64, u64, bool) {
-    let regions = blocks / REGION;
-    let region = rng.below(regions);
-    if region.is_multiple_of(2) {
-        // Parts: each task has every third run of four blocks.
-        let runs = blocks / 4;
-        let mine: Vec<u64> =
-            (0..runs).filter(|r| r % TASKS == task && (r * 4 / REGION).is_multiple_of(2)).collect();
-        let run = mine[rng.below(mine.len() as u64) as usize] * 4;
-        let from = rng.below(4);
-        return (run + from, 1 + rng.below(4 - from), false);
+/// Whose a block is: every other region belongs to one task, of the others each task has every
+/// third run of four blocks.
+fn owner(block: u64) -> u64 {
+    let region = block / REGION;
+    match region.is_multiple_of(2) {
+        true => block / 4 % TASKS,
+        false => region / 2 % TASKS,
     }
-    let mine: Vec<u64> =
-        (0..regions).filter(|r| !r.is_multiple_of(2) && r / 2 % TASKS == task).collect();
-    let region = mine[rng.below(mine.len() as u64) as usize] * REGION;
-    match rng.below(3) {
-        0 => (region, REGION, true),
-        _ => {
-            let from = rng.below(REGION);
-            (region + from, 1 + rng.below(REGION - from), false)
+}
+
+/// Blocks that are a task's own; whether they are a whole region.
+fn own(task: u64, blocks: u64, rng: &mut Rng) -> (u64, u64, bool) {
+    loop {
+        let block = rng.below(blocks);
+        if owner(block) != task {
+            continue;
         }
+        let region = block / REGION * REGION;
+        let mine = |b: &u64| *b < blocks && owner(*b) == task;
+        if (region..region + REGION).all(|b| mine(&b)) && rng.percent(30) {
+            return (region, REGION, true);
+        }
+        // Over the end of a region too, where the next one is its own.
+        let longest = (block..block + 20).take_while(mine).count() as u64;
+        return (block, 1 + rng.below(longest), false);
     }
 }
 
@@ -158,7 +172,15 @@ impl Admin {
     }
 
     fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {
-        match self.rng.below(16) {
+        match self.rng.below(22) {
+            16 => self.old_copy_online(disks),
+            17 => self.missing_online(disks),
+            18 => self.drop_in_resync(disks),
+            19 => self.grow(),
+            20..=21 => {
+                // All that is quiet becomes clean.
+                self.in_background(|m| (0..4).any(|_| m.tick().is_err()), |t| &mut t.failed);
+            }
             0..=2 => self.in_background(|m| m.tick().is_err(), |t| &mut t.failed),
             3..=5 => {
                 let throttle = Throttle { regions: Some(4), ..Throttle::default() };
@@ -198,12 +220,77 @@ impl Admin {
                 self.in_background(move |m| m.attach(&new).is_ok(), |t| &mut t.attached);
             }
             12 => {
-                if let Some((slot, _)) = self.leg(|_| true, true) {
+                // Not one that is missing: it may alone hold something.
+                if let Some((slot, _)) = self.leg(|s| s != LegState::Unavailable, true) {
                     self.in_background(move |m| m.detach(slot).is_ok(), |t| &mut t.dropped);
                 }
             }
             _ => self.fault(disks),
         }
+    }
+
+    /// An old copy of a leg that is out of use comes in its place.
+    fn old_copy_online(&mut self, disks: &mut [Disk]) {
+        let away = |s| matches!(s, LegState::Offline | LegState::NeedsMaintenance);
+        let Some((slot, name)) = self.leg(away, false) else { return };
+        let Some(disk) = disks.iter_mut().find(|d| d.medium.name == name) else { return };
+        let Some(old) = disk.old.take() else { return };
+        // A copy from since the last change of the labels cannot be told from the leg.
+        let copy = Medium::new(&name, false, old.snapshot());
+        let label = |device| read_label(&device).ok().flatten().map(|found| found.label);
+        let now = label(Arc::new(disk.medium.ram()) as Arc<dyn BlockDevice>);
+        let then = label(Arc::new(copy.ram()) as Arc<dyn BlockDevice>);
+        if then.zip(now).is_none_or(|(then, now)| then.generation >= now.base) {
+            return;
+        }
+        disk.plugged.unplug();
+        disk.medium = Medium::new(&name, false, old);
+        disk.plugged = disk.medium.plug(micros(&mut self.rng));
+        let device = Arc::clone(&disk.plugged.device);
+        self.in_background(move |m| m.online(slot, Some(device)).is_ok(), |t| &mut t.old_online);
+    }
+
+    /// A leg that was not there when the mirror was assembled is plugged in.
+    fn missing_online(&mut self, disks: &mut [Disk]) {
+        let Some(disk) = disks.iter_mut().find(|disk| disk.absent) else { return };
+        let name = disk.medium.name.clone();
+        let Some((slot, _)) = self.mirror.status().legs.iter().find_map(|leg| {
+            (leg.name == name && leg.state == LegState::Unavailable).then_some((leg.slot, ()))
+        }) else {
+            return;
+        };
+        disk.absent = false;
+        let device = Arc::clone(&disk.plugged.device);
+        self.in_background(
+            move |m| m.online(slot, Some(device)).is_ok(),
+            |t| &mut t.missing_online,
+        );
+    }
+
+    /// A leg fails a flush while it is given what it lacks, and comes back at once.
+    fn drop_in_resync(&mut self, disks: &[Disk]) {
+        let Some((slot, name)) = self.leg(|s| s == LegState::Resyncing, false) else { return };
+        let Some(disk) = disks.iter().find(|d| d.medium.name == name) else { return };
+        self.in_background(|m| m.resync(Throttle::default()).is_ok(), |t| &mut t.resynced);
+        sleep(Duration::from_micros(self.rng.below(200)));
+        let failing = Rule::new(Ops::FLUSH, Effect::Fail("injected".into())).nth(1);
+        disk.plugged.with(Some(failing), micros(&mut self.rng));
+        self.in_background(
+            move |m| m.flush().is_ok() && m.online(slot, None).is_ok(),
+            |t| &mut t.dropped_in_resync,
+        );
+    }
+
+    /// The volume becomes a region or two larger.
+    fn grow(&mut self) {
+        let size = self.mirror.info().size + (1 + self.rng.below(2)) * REGION * BLOCK;
+        let (mirror, world) = (self.mirror.clone(), Arc::clone(&self.world));
+        spawn("grow", move || {
+            if size <= 1200 << 10 && mirror.grow(Some(size)).is_ok() && !world.stopped() {
+                world.truth.lock().grow(size / BLOCK);
+                world.tally.lock().grown += 1;
+            }
+        });
     }
 
     /// One leg begins to fail, or stops failing.

@@ -1,9 +1,10 @@
 //! Which leg is believed: old copies, legs that were away, labels that a cut left half written.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_runtime::spawn;
+use steadfast_runtime::{sleep, spawn};
 use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::{LABEL_AT, second_label_at};
@@ -196,6 +197,8 @@ fn rule_interrupted_label_changes_leave_all_legs_believed() {
                         found.volumes.iter().for_each(|v| drop(v.device.flush()));
                     }));
                     b.gates[0].wait();
+                    // The other leg's arrives.
+                    sleep(Duration::from_millis(1));
                     b.cut(0);
                 }
                 b.assemble(&[0, 1], &plain()).unwrap();

@@ -186,3 +186,37 @@ fn rule_a_new_leg_is_named_when_the_map_is_durable() {
         assert!(b.is_everywhere(0, 1), "the new leg holds nothing");
     });
 }
+
+/// A region that was copied to a leg and not flushed stays somewhere when the leg that it came from
+/// fails: the map does not call it stale on both.
+#[test]
+fn rule_what_was_copied_is_flushed_before_its_source_is_stale() {
+    simulated(|| {
+        let mut b = bench(&[false, false]);
+        b.write(0, 1);
+        b.write(16, 1);
+        b.mirror.flush().unwrap();
+        b.settle();
+        b.mirror.offline(1).unwrap();
+        b.write(0, 2);
+        b.write(16, 2);
+        b.mirror.flush().unwrap();
+        b.mirror.online(1, None).unwrap();
+        // The first region is copied, and the power goes before leg 1 is asked to flush; the
+        // second one is still on leg 0 alone, so that leg 0 cannot be dropped.
+        b.gates[1].shut(is_flush);
+        let mirror = b.mirror.clone();
+        let one = Throttle { regions: Some(1), ..Throttle::default() };
+        drop(spawn("resync", move || drop(mirror.resync(one))));
+        b.gates[1].wait();
+        let failing = Rule::new(Ops::WRITE, Effect::Fail("injected".into()));
+        b.plugs[0].with(Some(failing.within(DATA..DATA + (64 << 10))), 10);
+        let data = bytes_of(3, 1).into();
+        let late = b.mirror.submit(Request::Write { offset: BLOCK, data, fua: false });
+        sleep(std::time::Duration::from_millis(2));
+        let done = late.is_done();
+        b.cut(0);
+        b.assemble(&[0, 1], &plain()).unwrap();
+        assert!(b.is_everywhere(0, 2) && b.is_everywhere(16, 2), "acknowledged: {done}");
+    });
+}

@@ -24,7 +24,7 @@ fn is_wrong(cut: &Cut) -> bool {
     cut.broken_promises > 0
         || cut.stale_bytes > 0
         || !cut.damage.is_empty()
-        || matches!(cut.e2fsck, Some(Err(_)))
+        || cut.e2fsck.as_ref().is_some_and(|opinion| opinion.damage().is_some())
 }
 
 fn main() -> ExitCode {
@@ -78,7 +78,7 @@ fn told(case: &Case, number: u64) -> Result<bool, String> {
     let Cut { broken_promises, stale_bytes, findings, damage, e2fsck, .. } = &told.cut;
     println!("recovered: {broken_promises} broken promises, {stale_bytes} stale");
     findings.iter().chain(damage).for_each(|words| println!("  {words}"));
-    if let Some(Err(said)) = e2fsck {
+    if let Some(said) = e2fsck.as_ref().and_then(|opinion| opinion.damage()) {
         println!("  e2fsck: {said}");
     }
     Ok(is_wrong(&told.cut))

@@ -6,6 +6,8 @@ use std::process::{Command, Stdio};
 
 use steadfast_devices::store::Store;
 
+use crate::opinion::Opinion;
+
 /// Seconds after which e2fsck is killed: on some damaged images it hangs.
 const LIMIT_SECONDS: &str = "60";
 
@@ -56,37 +58,72 @@ impl E2fsck {
         Ok((Store::import(image.path()).map_err(bad)?, person))
     }
 
-    /// `Ok` if e2fsck calls the image clean; its output otherwise.
-    pub fn judge(&self, disk: &Store, journal: Option<&Store>) -> Result<(), String> {
-        let image = self.folder.path().join("disk.img");
-        disk.export(&image).map_err(|e| format!("cannot write an image for e2fsck: {e}"))?;
-        let journal = journal
-            .map(|j| {
-                let path = self.folder.path().join("journal.img");
-                j.export(&path).map(|()| path)
-            })
-            .transpose()
-            .map_err(|e| format!("cannot write an image for e2fsck: {e}"))?;
-        self.judge_image(&image, journal.as_deref())
+    /// What e2fsck says of a disk, and of its journal's device if it has one.
+    pub fn judge(&self, disk: &Store, journal: Option<&Store>) -> Opinion {
+        let image = |name: &str, contents: &Store| {
+            let path = self.folder.path().join(name);
+            contents.export(&path).map(|()| path)
+        };
+        let images = image("disk.img", disk)
+            .and_then(|disk| Ok((disk, journal.map(|j| image("journal.img", j)).transpose()?)));
+        match images {
+            Ok((disk, journal)) => self.judge_image(&disk, journal.as_deref()),
+            Err(e) => Opinion::NotGiven(format!("cannot write an image for e2fsck: {e}")),
+        }
     }
 
     /// The same of an image that is there.
-    pub fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Result<(), String> {
+    pub fn judge_image(&self, image: &Path, journal: Option<&Path>) -> Opinion {
         let mut command = Command::new("timeout");
         command.args(["-s", "KILL", LIMIT_SECONDS]).arg(&self.program).arg("-fn");
         if let Some(journal) = journal {
             command.arg("-j").arg(journal);
         }
-        let output = command
-            .arg(image)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|e| format!("e2fsck could not be run: {e}"))?;
-        if output.status.success() {
-            return Ok(());
-        }
+        let output = match command.arg(image).stdin(Stdio::null()).output() {
+            Ok(output) => output,
+            Err(e) => return Opinion::NotGiven(format!("e2fsck could not be run: {e}")),
+        };
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{}: {} {}", output.status, text.trim(), errors.trim()))
+        let said = format!("{}: {} {}", output.status, text.trim(), errors.trim());
+        match output.status.code() {
+            Some(0) => Opinion::Clean,
+            // e2fsck(8): its statuses end at 128 + 32; timeout(1) has 124 to 127 for its own
+            // troubles. Killed by it (137, or by the signal) e2fsck has not ended.
+            Some(124..=127 | 137) | None => {
+                Opinion::NotGiven(format!("e2fsck did not end: {said}"))
+            }
+            Some(_) => Opinion::Damaged(said),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With a program in e2fsck's place.
+    fn saying(script: &str) -> Opinion {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("e2fsck");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        E2fsck { program, folder }.judge(&Store::new(1 << 20), None)
+    }
+
+    #[test]
+    fn what_keeps_e2fsck_from_answering_is_no_damage() {
+        assert_eq!(saying("exit 0"), Opinion::Clean);
+        assert!(saying("echo bad block; exit 4").damage().unwrap().contains("bad block"));
+        assert!(saying("exit 8").damage().is_some(), "no superblock was found");
+        for script in ["kill -9 $$", "exit 137", "exit 126"] {
+            assert!(!saying(script).is_given(), "{script}");
+        }
+        // No room for the image: its folder is gone.
+        let e2fsck = E2fsck { program: "true".into(), folder: tempfile::tempdir().unwrap() };
+        std::fs::remove_dir(e2fsck.folder.path()).unwrap();
+        let opinion = e2fsck.judge(&Store::new(1 << 20), None);
+        assert!(opinion.missing().unwrap().contains("cannot write an image"), "{opinion:?}");
     }
 }

@@ -7,6 +7,7 @@ use steadfast_runtime::Nanos;
 
 use crate::judge::FileLoss;
 use crate::ledger::{Action, Operation};
+use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 8;
@@ -53,10 +54,12 @@ pub struct Cut {
     pub damage: Vec<String>,
     /// The mount was refused: manual repair is needed.
     pub manual_repair: bool,
-    /// e2fsck's verdict: `Ok` clean, `Err` its output.
-    pub e2fsck: Option<Result<(), String>>,
-    /// The verdict on what the kernel's own recovery makes of it.
-    pub kernel: Option<Result<(), String>>,
+    /// What e2fsck says, where it was asked.
+    pub e2fsck: Option<Opinion>,
+    /// What the kernel's own recovery makes of it, where it was asked.
+    pub kernel: Option<Opinion>,
+    /// What of the machine around failed, so that nothing is known of this cut.
+    pub trouble: Option<String>,
     /// Broken promises and stale data, in words.
     pub findings: Vec<String>,
 }
@@ -119,14 +122,19 @@ pub struct Figures {
     pub cuts: Vec<Cut>,
     /// The first findings, in words, with the cut's instant.
     pub findings: Vec<String>,
+    /// Cuts of which nothing is known, and why the first is not: they are not among the others.
+    pub not_judged: Option<(u64, String)>,
 }
 
 impl Figures {
-    /// Adds a cut.
+    /// Adds a cut. One of which nothing is known is no trial.
     pub fn add(&mut self, mut cut: Cut) {
-        let e2fsck =
-            cut.e2fsck.iter().filter_map(|v| v.as_ref().err()).map(|o| format!("e2fsck: {o}"));
-        let kernel = cut.kernel.iter().filter_map(|v| v.as_ref().err());
+        if let Some(why) = cut.trouble.take() {
+            self.not_judged.get_or_insert((0, why)).0 += 1;
+            return;
+        }
+        let e2fsck = cut.e2fsck.iter().filter_map(Opinion::damage).map(|o| format!("e2fsck: {o}"));
+        let kernel = cut.kernel.iter().filter_map(Opinion::damage);
         let others: Vec<String> = e2fsck.chain(kernel.map(|o| format!("kernel: {o}"))).collect();
         let words: Vec<String> =
             cut.findings.drain(..).chain(cut.damage.iter().cloned()).chain(others).collect();
@@ -142,6 +150,14 @@ impl Figures {
     /// Sum of one figure over the cuts.
     pub fn sum(&self, figure: impl Fn(&Cut) -> u64) -> u64 {
         self.cuts.iter().map(figure).sum()
+    }
+
+    /// How often another program was asked and could not answer, and why the first time.
+    pub fn opinions_missing(&self) -> Option<(u64, String)> {
+        let opinions = self.cuts.iter().flat_map(|c| c.e2fsck.iter().chain(&c.kernel));
+        let mut missing = opinions.filter_map(Opinion::missing);
+        let first = missing.next()?.to_owned();
+        Some((1 + missing.count() as u64, first))
     }
 
     /// How many cuts have a property.

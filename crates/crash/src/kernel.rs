@@ -11,6 +11,7 @@ use steadfast_vfs::HostFs;
 
 use crate::figures::Cut;
 use crate::judge::Judge;
+use crate::opinion::Opinion;
 
 /// Seconds after which a command is killed.
 const LIMIT_SECONDS: &str = "60";
@@ -33,14 +34,24 @@ impl Kernel {
     }
 
     /// Lets the kernel recover the contents of disk and journal device, and judges what it shows.
-    /// `Err` says in words what was wrong, the kernel's refusal included.
+    /// The kernel's refusal to mount is damage; what the machine around fails in is not.
     pub fn judge(
         &self,
         disk: &Store,
         journal: Option<&Store>,
         judge: &dyn Judge,
         at: Moment,
-    ) -> Result<(), String> {
+    ) -> Opinion {
+        self.asked(disk, journal, judge, at).unwrap_or_else(Opinion::NotGiven)
+    }
+
+    fn asked(
+        &self,
+        disk: &Store,
+        journal: Option<&Store>,
+        judge: &dyn Judge,
+        at: Moment,
+    ) -> Result<Opinion, String> {
         let image = |name: &str, contents: &Store| {
             let path = self.folder.path().join(name);
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
@@ -49,8 +60,15 @@ impl Kernel {
         let disk = image("disk.img", disk)?;
         let journal = journal.map(|j| image("journal.img", j)).transpose()?;
         let point = self.folder.path().join("mount");
-        let mounted = Mount::of_image_at(&disk, journal.as_deref(), &point, "errors=remount-ro")
-            .map_err(|e| format!("the kernel refused the mount: {e}"))?;
+        let options = "errors=remount-ro";
+        let mounted = match Mount::of_image_at(&disk, journal.as_deref(), &point, options) {
+            Ok(mounted) => mounted,
+            // OK to compare: only mount(8) itself is asked about the file system.
+            Err(e) if e.command.starts_with("mount") => {
+                return Ok(Opinion::Damaged(format!("the kernel refused the mount: {e}")));
+            }
+            Err(e) => return Err(e.to_string()),
+        };
         let mut cut = Cut { at: at.at, ..Cut::default() };
         {
             let fs = HostFs::open(&point).map_err(|e| format!("opening the mount: {e}"))?;
@@ -58,7 +76,7 @@ impl Kernel {
         }
         mounted.unmount().map_err(|e| e.to_string())?;
         let wrong: Vec<String> = cut.findings.into_iter().chain(cut.damage).collect();
-        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+        Ok(if wrong.is_empty() { Opinion::Clean } else { Opinion::Damaged(wrong.join("; ")) })
     }
 }
 

@@ -10,6 +10,7 @@ pub mod kernel;
 pub mod ledger;
 pub mod losses;
 pub mod mixed;
+pub mod opinion;
 pub mod points;
 pub mod program;
 pub mod risk;

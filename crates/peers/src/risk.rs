@@ -92,8 +92,8 @@ impl risk::Peer for AtRisk {
                     judge.judge_refused(at, &mut cut);
                 }
             }
-            // Whatever it is, it is not a verdict on the file system; but it must be seen.
-            Err(e) => cut.damage.push(format!("the host could not recover this state: {e}")),
+            // Whatever it is, it is not a verdict on the file system.
+            Err(e) => cut.trouble = Some(format!("the host could not recover this state: {e}")),
         }
         cut
     }

@@ -9,6 +9,7 @@ use steadfast_devices::store::Store;
 use super::rules;
 use super::{Command, Recovers, Run, Tree};
 use crate::cuts::{Choice, Cuts, State};
+use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 1000;
@@ -143,7 +144,7 @@ impl<'a> Exploration<'a> {
     /// # Errors
     /// It cannot be recovered.
     pub fn base(&self) -> Result<Tree, String> {
-        self.recovers.recover(self.run.bases.clone()).tree
+        self.recovers.recover(self.run.bases.clone())?.tree
     }
 
     /// Recovers and judges all states. `progress` is told after each how many cuts are done, of how
@@ -232,7 +233,7 @@ impl<'a> Exploration<'a> {
         second_opinion: bool,
         shared: Option<&Mutex<Shared>>,
     ) -> Result<Found, String> {
-        let recovered = self.recovers.recover(contents);
+        let recovered = self.recovers.recover(contents)?;
         let tree = match recovered.tree {
             Ok(tree) => tree,
             Err(why) => {
@@ -241,10 +242,12 @@ impl<'a> Exploration<'a> {
             }
         };
         let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
-        if let (true, Some(contents)) = (second_opinion, &recovered.contents)
-            && let Some(Err(what)) = self.recovers.second_opinion(contents)
-        {
-            wrong.push(Wrong::SecondOpinion(what));
+        if let (true, Some(contents)) = (second_opinion, &recovered.contents) {
+            match self.recovers.second_opinion(contents) {
+                Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(what)),
+                Some(Opinion::NotGiven(why)) => return Err(why),
+                Some(Opinion::Clean) | None => {}
+            }
         }
         let key = (tree.digest(), age(self.run, self.by_lines, cut.tick));
         if wrong.is_empty()

@@ -61,8 +61,9 @@ pub fn exposure(
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
         let digests = state.contents.iter().map(Store::digest).collect();
-        let tree =
-            trees.entry(digests).or_insert_with(|| recovers.recover(state.contents).tree.ok());
+        let tree = trees
+            .entry(digests)
+            .or_insert_with(|| recovers.recover(state.contents).ok()?.tree.ok());
         account.advance(state.cut.tick);
         if let Some(tree) = tree {
             exposed.push(account.judge(tree, state.cut));

@@ -29,6 +29,7 @@ mod watched;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::opinion::Opinion;
 use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
 
@@ -156,11 +157,14 @@ impl Recovered {
 /// Recovers what a cut left, as the next boot does. Called by several threads at once.
 pub trait Recovers: Send + Sync {
     /// Recovers these contents, one for each recorded device.
-    fn recover(&self, contents: Vec<Store>) -> Recovered;
+    ///
+    /// # Errors
+    /// The machine around failed: nothing is known of this state.
+    fn recover(&self, contents: Vec<Store>) -> Result<Recovered, String>;
 
     /// Another opinion on the structure of the recovered file system, if there is one and it is to
-    /// be asked for this state: `Err` is what it says.
-    fn second_opinion(&self, _recovered: &[Store]) -> Option<Result<(), String>> {
+    /// be asked for this state.
+    fn second_opinion(&self, _recovered: &[Store]) -> Option<Opinion> {
         None
     }
 }

@@ -10,6 +10,7 @@ use steadfast_runtime::Sim;
 
 use super::{Recovered, Recovers, Tree};
 use crate::e2fsck::E2fsck;
+use crate::opinion::Opinion;
 
 /// Mounts with Steadfast's ext4: the first device holds the file system, a second one its journal.
 pub struct Own {
@@ -54,24 +55,21 @@ impl Own {
 }
 
 impl Recovers for Own {
-    fn recover(&self, mut contents: Vec<Store>) -> Recovered {
+    fn recover(&self, mut contents: Vec<Store>) -> Result<Recovered, String> {
         let options = self.options.clone();
         let mut by_hand = None;
         if let (Some(e2fsck), Some(disk)) = (&self.at_boot, contents.first_mut()) {
-            match e2fsck.at_boot(disk) {
-                Ok((repaired, said)) => (*disk, by_hand) = (repaired, said),
-                Err(why) => return Recovered::refused(why),
-            }
+            (*disk, by_hand) = e2fsck.at_boot(disk)?;
         }
         let mut recovered = Sim::new(1)
             .run(move || Own::mounted(options, contents))
             .unwrap_or_else(|stuck| Recovered::refused(format!("recovery stopped: {stuck}")));
         let needed = |said| format!("manual repair is needed: e2fsck -p was not enough: {said}");
         recovered.damage.extend(by_hand.map(needed));
-        recovered
+        Ok(recovered)
     }
 
-    fn second_opinion(&self, recovered: &[Store]) -> Option<Result<(), String>> {
+    fn second_opinion(&self, recovered: &[Store]) -> Option<Opinion> {
         let disk = recovered.first()?;
         let e2fsck = self.e2fsck.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
         Some(e2fsck.judge(disk, recovered.get(1)))

@@ -18,6 +18,7 @@ use crate::explore::{
 };
 use crate::figures::Cut;
 use crate::judge::Judge;
+use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
 const FINDINGS_KEPT: usize = 12;
@@ -69,6 +70,8 @@ pub struct Explored {
     pub e2fsck: u64,
     /// States in which e2fsck found something.
     pub e2fsck_refuted: u64,
+    /// States of which e2fsck was asked and could not answer.
+    pub e2fsck_unanswered: u64,
     /// The first findings in words: sequence, cut, and what survived.
     pub findings: Vec<String>,
     /// States as the cuts left them, for other judges: the disk, then the journal's device.
@@ -76,9 +79,9 @@ pub struct Explored {
 }
 
 impl Explored {
-    /// How many states are not as they must be.
+    /// How many states are not as they must be, or not known to be.
     pub fn wrong(&self) -> u64 {
-        self.broken + self.stale + self.damaged + self.e2fsck_refuted
+        self.broken + self.stale + self.damaged + self.e2fsck_refuted + self.e2fsck_unanswered
     }
 
     /// Adds another part of the same exploration.
@@ -94,6 +97,7 @@ impl Explored {
         self.damaged += other.damaged;
         self.e2fsck += other.e2fsck;
         self.e2fsck_refuted += other.e2fsck_refuted;
+        self.e2fsck_unanswered += other.e2fsck_unanswered;
         self.findings.extend(other.findings);
         self.findings.truncate(FINDINGS_KEPT);
         self.kept.extend(other.kept);
@@ -105,7 +109,7 @@ impl std::fmt::Display for Explored {
         write!(
             f,
             "{} sequences, {} cuts ({} exhausted), {} states, {} distinct, {} cut again: {} broken \
-             promises, {} stale, {} damaged, {} of {} refuted by e2fsck",
+             promises, {} stale, {} damaged, {} of {} refuted by e2fsck, {} without its answer",
             self.sequences,
             self.cuts,
             self.exhausted,
@@ -116,7 +120,8 @@ impl std::fmt::Display for Explored {
             self.stale,
             self.damaged,
             self.e2fsck_refuted,
-            self.e2fsck
+            self.e2fsck,
+            self.e2fsck_unanswered
         )
     }
 }
@@ -331,10 +336,17 @@ impl Explorer {
             cut.damage.extend(found.iter().cloned());
             if let Some(e2fsck) = self.e2fsck.as_ref().filter(|_| sampled) {
                 let journal = self.machine.journal().map(|j| &contents[j]);
-                self.figures.e2fsck += 1;
-                if let Err(said) = e2fsck.judge(disk, journal) {
-                    self.figures.e2fsck_refuted += 1;
-                    cut.findings.push(format!("e2fsck: {said}"));
+                match e2fsck.judge(disk, journal) {
+                    Opinion::Clean => self.figures.e2fsck += 1,
+                    Opinion::Damaged(said) => {
+                        self.figures.e2fsck += 1;
+                        self.figures.e2fsck_refuted += 1;
+                        cut.findings.push(format!("e2fsck: {said}"));
+                    }
+                    Opinion::NotGiven(why) => {
+                        self.figures.e2fsck_unanswered += 1;
+                        cut.findings.push(format!("e2fsck gave no answer: {why}"));
+                    }
                 }
             }
         }

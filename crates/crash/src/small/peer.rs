@@ -12,6 +12,7 @@ use steadfast_vfs::HostFs;
 use crate::e2fsck::E2fsck;
 use crate::mixed::run::folder_name;
 use crate::mixed::seen;
+use crate::opinion::Opinion;
 
 /// The kernel's ext4 and e2fsck on images in a folder.
 pub struct Peer {
@@ -55,7 +56,9 @@ impl Peer {
             seen::folder(&fs, &folder_name(0)).map_err(|e| format!("reading the mount: {e}"))?;
         }
         mounted.unmount().map_err(|e| e.to_string())?;
-        self.e2fsck.judge_image(disk, journal)?;
-        Ok(begun.elapsed())
+        match self.e2fsck.judge_image(disk, journal) {
+            Opinion::Clean => Ok(begun.elapsed()),
+            Opinion::Damaged(why) | Opinion::NotGiven(why) => Err(why),
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::opinion::Opinion;
 use steadfast_crash::points::{Points, Snapshot};
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
@@ -186,7 +187,8 @@ fn explore(setup: Setup, seed: u64, cuts: u64, recorded: &Recorded, verdict: Ver
         }
         if number % E2FSCK_EVERY == 0 {
             let journal = setup.external.then_some(&after[1]);
-            e2fsck.judge(&after[0], journal).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let opinion = e2fsck.judge(&after[0], journal);
+            assert_eq!(opinion, Opinion::Clean, "{what}");
         }
         // The power goes again, during recovery or soon after.
         if rng.percent(25) {

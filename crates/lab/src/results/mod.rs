@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 pub use grids::{GridCell, GridRow};
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
-    Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, Path, PeerRow, Point, Ratio,
-    RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
+    Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path, PeerRow,
+    Point, Ratio, RiskRow, Row, SteadyLoss, Took, VariantInfo, place,
 };
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use statistics::{Percentiles, Rate, Spread, Tail};

@@ -172,6 +172,21 @@ pub struct RiskRow {
     pub recovery_ms: Percentiles,
     /// The first findings, in words.
     pub findings: Vec<String>,
+    /// What could not be judged, if there is such; not in `summary`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_judged: Option<NotJudged>,
+}
+
+/// What the machine around kept from being judged: no room for an image, a program that did not
+/// end. This says nothing of the file system.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// Cuts of which nothing is known; they are not among the row's cuts.
+    pub cuts: u64,
+    /// Cuts that another program was to judge too, and could not.
+    pub opinions: u64,
+    /// Why, the first time.
+    pub why: String,
 }
 
 /// What power cuts took from the measured run itself, made while something acknowledged was not

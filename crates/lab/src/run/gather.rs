@@ -58,6 +58,7 @@ pub(super) fn results(
     notes.extend(first.scale_note());
     notes.extend(first.control_notes(&runs));
     notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
+    notes.extend(runs.iter().flat_map(|run| &run.risk).filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
     notes.extend(matrix_note(&runs));
     let was_cut = runs.iter().any(|run| !run.risk.is_empty());
@@ -252,6 +253,16 @@ fn blind_notes(r: &RiskRow) -> Vec<Note> {
         )))
     };
     named.into_iter().filter_map(blind).collect()
+}
+
+/// Says what could not be judged: this is no damage, and no zero either.
+fn not_judged_note(r: &RiskRow) -> Option<Note> {
+    let missing = r.not_judged.as_ref()?;
+    Some(Note::alarm(format!(
+        "NOT JUDGED: '{}': {} cuts, and {} of another program's opinions: {}. The figures are of \
+         the others.",
+        r.variant, missing.cuts, missing.opinions, missing.why
+    )))
 }
 
 /// Says what stands in the tables for a matrix.

@@ -7,6 +7,7 @@ use steadfast_bench::iozone::{self, Action, Call, Observer, Surroundings};
 use steadfast_crash::explore::{Machine, Places, Plan, Recorded, explore};
 use steadfast_crash::figures::{Cut, Figures};
 use steadfast_crash::ledger::{self, Ledger, Started};
+use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::Contents;
@@ -16,7 +17,7 @@ use steadfast_vfs::FileSystem;
 use super::controls::cut_with_controls;
 use super::machine::Modelled;
 use super::{Report, Setting, measured};
-use crate::results::{Clock, Percentiles, Rate, RiskRow};
+use crate::results::{Clock, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 use crate::stack::{Devices, make};
 
@@ -148,10 +149,20 @@ pub(super) fn row(variant: &Variant, figures: Figures) -> RiskRow {
         empty_after_replace: figures.sum(|c| c.empty_after_replace),
         damage: rate(|c| !c.damage.is_empty()),
         manual_repair: rate(|c| c.manual_repair),
-        e2fsck_checked: figures.count(|c| c.e2fsck.is_some()),
-        e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Err(_)))),
+        e2fsck_checked: figures.count(|c| c.e2fsck.as_ref().is_some_and(Opinion::is_given)),
+        e2fsck_damage: figures.count(|c| matches!(c.e2fsck, Some(Opinion::Damaged(_)))),
         recovery_clock: Clock::Virtual,
         recovery_ms: spread(|c| c.recovery.as_secs_f64() * 1e3),
+        not_judged: not_judged(&figures),
         findings: figures.findings,
     }
+}
+
+/// What of the figures is missing.
+fn not_judged(figures: &Figures) -> Option<NotJudged> {
+    let (whole, opinions) = (figures.not_judged.clone(), figures.opinions_missing());
+    let number = |missing: &Option<(u64, String)>| missing.as_ref().map_or(0, |(n, _)| *n);
+    let (cuts, asked) = (number(&whole), number(&opinions));
+    let (_, why) = whole.or(opinions)?;
+    Some(NotJudged { cuts, opinions: asked, why })
 }

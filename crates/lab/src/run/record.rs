@@ -10,6 +10,7 @@ use serde::Serialize;
 use steadfast_crash::explore::Recorded;
 use steadfast_crash::figures::Figures;
 use steadfast_crash::ledger;
+use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 
 use super::Setting;
@@ -61,7 +62,7 @@ pub(super) fn cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), 
         empty_after_replace: c.empty_after_replace,
         damage: &c.damage,
         manual_repair: c.manual_repair,
-        e2fsck_clean: c.e2fsck.as_ref().map(Result::is_ok),
+        e2fsck_clean: c.e2fsck.as_ref().filter(|o| o.is_given()).map(|o| *o == Opinion::Clean),
         recovery_ns: ns(c.recovery),
     });
     lines(&folder.join(format!("{which}.jsonl")), rows)

@@ -85,25 +85,20 @@ pub struct ByKernel {
 }
 
 impl Recovers for ByKernel {
-    fn recover(&self, contents: Vec<Store>) -> Recovered {
+    fn recover(&self, contents: Vec<Store>) -> Result<Recovered, String> {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tree = Err("the file system was not mounted".to_owned());
         let mut look = |folder: &Path| tree = tree_of(folder);
-        match self.peer.recover(contents, &mut look) {
-            Ok(recovery) => {
-                let mut damage = recovery.damage;
-                let tree = match recovery.refused {
-                    Some(why) => Err(format!("the kernel's mount was refused: {why}")),
-                    None => tree,
-                };
-                if recovery.manual_repair && tree.is_ok() {
-                    damage.push(
-                        "manual repair is needed: the repairs at boot were not enough".into(),
-                    );
-                }
-                Recovered { tree, damage, contents: None }
-            }
-            Err(e) => Recovered::refused(format!("the host could not recover this state: {e}")),
+        let recovery = (self.peer.recover(contents, &mut look))
+            .map_err(|e| format!("the host could not recover this state: {e}"))?;
+        let mut damage = recovery.damage;
+        let tree = match recovery.refused {
+            Some(why) => Err(format!("the kernel's mount was refused: {why}")),
+            None => tree,
+        };
+        if recovery.manual_repair && tree.is_ok() {
+            damage.push("manual repair is needed: the repairs at boot were not enough".into());
         }
+        Ok(Recovered { tree, damage, contents: None })
     }
 }

@@ -6,6 +6,7 @@ use anyhow::{Result, anyhow};
 use steadfast_crash::again::Again;
 use steadfast_crash::cuts::contents_where;
 use steadfast_crash::figures::Cut;
+use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
 use steadfast_lab::run::{Control, cut_again};
 use steadfast_lab::{LabError, RunOptions, stack};
@@ -72,11 +73,14 @@ fn verdict(cut: &Cut, out: &mut dyn Write) -> Result<Outcome> {
             cut.recovery.as_secs_f64() * 1e3
         )?;
     }
-    if let Some(Ok(())) = cut.e2fsck {
-        writeln!(out, "e2fsck -fn calls the recovered image clean.")?;
+    match &cut.e2fsck {
+        Some(Opinion::Clean) => writeln!(out, "e2fsck -fn calls the recovered image clean.")?,
+        Some(Opinion::NotGiven(why)) => writeln!(out, "e2fsck -fn said nothing: {why}")?,
+        Some(Opinion::Damaged(_)) | None => {}
     }
-    let e2fsck = cut.e2fsck.iter().filter_map(|v| v.as_ref().err());
-    let wrong: Vec<&String> = cut.damage.iter().chain(&cut.findings).chain(e2fsck).collect();
+    let e2fsck = cut.e2fsck.iter().filter_map(Opinion::damage);
+    let own = cut.damage.iter().chain(&cut.findings).map(String::as_str);
+    let wrong: Vec<&str> = own.chain(e2fsck).collect();
     for one in &wrong {
         writeln!(out, "Wrong: {one}")?;
     }

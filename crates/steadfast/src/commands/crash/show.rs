@@ -100,7 +100,7 @@ fn tell_recovery(
     out: &mut dyn Write,
 ) -> Result<(Verdict, Option<Tree>)> {
     let base = exploration.base().map_err(|e| anyhow!(e))?;
-    let recovered = exploration.recovers.recover(state.contents.clone());
+    let recovered = exploration.recovers.recover(state.contents.clone()).map_err(|e| anyhow!(e))?;
     let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
     let mut unmeasured = BTreeSet::new();
     let tree = match recovered.tree {
@@ -130,7 +130,8 @@ fn tell_differences(
     let run = exploration.run;
     let last = run.recording.last_cut();
     let end = contents_where(&run.bases, &run.recording, last, |_| true);
-    let Ok(end) = exploration.recovers.recover(end).tree else { return Ok(()) };
+    let end = exploration.recovers.recover(end).map_err(|e| anyhow!(e))?;
+    let Ok(end) = end.tree else { return Ok(()) };
     let mut lines = Vec::new();
     for (path, later) in end.nodes() {
         let Some(node) = tree.get(path) else {

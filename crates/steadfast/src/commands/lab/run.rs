@@ -148,14 +148,17 @@ fn write([json, report, chart]: &[Option<Output>; 3], results: &Results) -> Resu
     Ok(())
 }
 
-/// Whether a variant of ours on honest devices broke a promise or was damaged.
+/// Whether a variant of ours on honest devices broke a promise or was damaged, or something could
+/// not be judged.
 fn unexpected_loss(results: &Results) -> bool {
     results.runs.iter().flat_map(|run| &run.risk).any(|r| {
         let variant = results.variant(&r.variant);
         // The kernel's file systems are what they are.
         let ours = variant.is_none_or(|v| v.kernel.is_none());
         let control = variant.is_some_and(|v| v.control);
-        ours && !control && (r.broken_promises > 0 || r.damage.events > 0 || r.e2fsck_damage > 0)
+        let lost = r.broken_promises > 0 || r.damage.events > 0 || r.e2fsck_damage > 0;
+        // What was not judged was not found good.
+        ours && !control && lost || r.not_judged.is_some()
     })
 }
 

@@ -48,9 +48,11 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
-    allocator::set_up();
     let matches = pages::command().get_matches_from(arguments());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    if let Command::Mount(_) = cli.command {
+        allocator::set_up();
+    }
     let mut out = std::io::stdout().lock();
     let reads = cli.command.takes_no_replay();
     let done = run(cli.command, &mut out).and_then(|outcome| {

@@ -2,7 +2,8 @@
 //!
 //! All targets are mounted at the same time over image files of the same size and take turns: each
 //! row is measured on one after the other, then the whole again, and the medians are compared. So a
-//! machine that is busy for a while is busy for all. A *cold* row begins with a fresh mount and
+//! machine that is busy for a while is busy for all. Who begins changes with the round: a cold row
+//! drops the host's caches, those of the targets before it too, and the next row finds it so. A *cold* row begins with a fresh mount and
 //! with the host's caches dropped, a *cached* one after what it reads has been read once.
 
 mod rows;
@@ -107,9 +108,11 @@ pub fn run(
     for round in 0..amounts.rounds {
         for (row, times) in ROWS.iter().zip(&mut times) {
             progress(&format!("round {} of {}: {}", round + 1, amounts.rounds, row.name));
-            for (bench, times) in benches.iter_mut().zip(times) {
+            for turn in 0..benches.len() {
                 let of = |e: Error| Error::Target(format!("{}: {e}", row.name));
-                times.push(measure(bench, row).map_err(of)?);
+                let at = (round as usize + turn) % benches.len();
+                // OK to index: a remainder of the length, and there are as many times as benches.
+                times[at].push(measure(&mut benches[at], row).map_err(of)?);
             }
         }
     }

@@ -104,3 +104,25 @@ fn no_figure_changes_by_accident() {
     assert_ne!(results.runs[0].ratios, results.runs[1].ratios);
     pinned("pinned.jsonl", &results);
 }
+
+/// The scenario of the eMMC with two small files and two records.
+fn small_matrix() -> Scenario {
+    let mut scenario = Scenario::find("emmc-transactional").unwrap();
+    for (name, configuration) in &mut scenario.workload.configurations {
+        let with_fsync = if name == "low-ram" { "-Raze" } else { "-Raz" };
+        let line = |sizes: &str| format!("{with_fsync} -+w 1 {sizes} -r 4k -r 64k");
+        configuration.quick_iozone = line("-s 64k -s 512k");
+        configuration.risk_iozone = line("-s 256k");
+    }
+    for variant in &mut scenario.variants {
+        if let Some(machine) = &mut variant.machine {
+            machine.memory_mb = machine.memory_mb.map(|mb| mb.min(32));
+        }
+    }
+    scenario
+}
+
+#[test]
+fn no_cell_changes_by_accident() {
+    pinned("pinned-matrix.jsonl", &results(&small_matrix()));
+}

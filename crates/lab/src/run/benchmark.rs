@@ -19,11 +19,47 @@ use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::stack::{Devices, make};
 
-/// IOzone in throughput mode: the run that is measured, and the one that is cut.
-pub(super) struct Throughput {
-    speed: Box<iozone::Options>,
-    risk: Box<iozone::Options>,
+/// The run of IOzone's that is measured, and the one that is cut.
+pub(super) struct Pair {
+    pub speed: Box<iozone::Options>,
+    pub risk: Box<iozone::Options>,
 }
+
+impl Pair {
+    /// [`Load::parts`].
+    pub fn parts(setting: &Setting, variant: &Variant) -> Vec<Part> {
+        let speed = variant.run.speed().then_some(Part::Speed);
+        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
+        speed.into_iter().chain(risk).collect()
+    }
+
+    /// [`Load::run`].
+    pub fn run(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+        part: Part,
+        report: Report,
+    ) -> Result<Outcome, String> {
+        match part {
+            Part::Speed => run(setting, &self.speed, variant, report),
+            Part::Risk => {
+                let risk = power::run(setting, &self.risk, variant, &report)?;
+                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
+            }
+        }
+    }
+
+    /// [`Load::recorded`].
+    pub fn recorded(&self, setting: &Setting, variant: &Variant) -> Result<Cuttable, String> {
+        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
+        let (machine, recorded) = power::recorded(setting, &self.risk, variant)?;
+        Ok(Cuttable { machine, recorded, plan })
+    }
+}
+
+/// IOzone in throughput mode.
+pub(super) struct Throughput(Pair);
 
 impl Throughput {
     /// Without `full` at the first of the sizes, where also the devices may shrink; the second is
@@ -45,23 +81,21 @@ impl Throughput {
         files_fit(measured, &measured.variants, &speed, RunKind::speed)?;
         let risk = Box::new(iozone_options(line, Some(risk))?);
         files_fit(scenario, &scenario.variants, &risk, RunKind::risk)?;
-        Ok(Throughput { speed: Box::new(speed), risk })
+        Ok(Throughput(Pair { speed: Box::new(speed), risk }))
     }
 }
 
 impl Load for Throughput {
     fn command(&self) -> Option<String> {
-        Some(self.speed.command_line.clone())
+        Some(self.0.speed.command_line.clone())
     }
 
     fn risk_command(&self) -> Option<String> {
-        Some(self.risk.command_line.clone())
+        Some(self.0.risk.command_line.clone())
     }
 
     fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let speed = variant.run.speed().then_some(Part::Speed);
-        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
-        speed.into_iter().chain(risk).collect()
+        Pair::parts(setting, variant)
     }
 
     fn run(
@@ -71,19 +105,11 @@ impl Load for Throughput {
         part: Part,
         report: Report,
     ) -> Result<Outcome, String> {
-        match part {
-            Part::Speed => run(setting, &self.speed, variant, report),
-            Part::Risk => {
-                let risk = power::run(setting, &self.risk, variant, &report)?;
-                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
-            }
-        }
+        self.0.run(setting, variant, part, report)
     }
 
     fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
-        let plan = power::plan(setting.cuts, setting.options.seed);
-        let ran = power::recorded(setting, &self.risk, variant);
-        Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
+        Some(self.0.recorded(setting, variant))
     }
 
     /// What data=journal writes, it writes twice.

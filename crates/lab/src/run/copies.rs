@@ -63,10 +63,6 @@ impl Load for Copies {
         Some(lines.join("; "))
     }
 
-    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
-        variant.run.speed().then_some(Part::Speed).into_iter().collect()
-    }
-
     fn run(
         &self,
         setting: &Setting,

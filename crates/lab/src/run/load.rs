@@ -28,8 +28,11 @@ pub(super) trait Load: Send + Sync {
         None
     }
 
-    /// Which parts of it a variant takes part in; each is a job.
-    fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part>;
+    /// Which parts of it a variant takes part in; each is a job. If nothing else is said: it is
+    /// measured, and not cut.
+    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
+        variant.run.speed().then_some(Part::Speed).into_iter().collect()
+    }
 
     /// Runs a part on a variant.
     fn run(

@@ -5,23 +5,17 @@ use std::collections::BTreeMap;
 
 use steadfast_bench::iozone;
 
-use super::benchmark::{self, files_fit};
+use super::benchmark::{Pair, files_fit};
 use super::load::{Cuttable, Load, Outcome};
 use super::measured::{data_bytes, matrix_options};
-use super::{Part, Report, Setting, power};
+use super::{Part, Report, Setting};
 use crate::scenario::{RunKind, Scenario, Variant};
 
 /// The matrices of a scenario, by variant.
 pub(super) struct Matrices {
-    lines: BTreeMap<String, Lines>,
+    lines: BTreeMap<String, Pair>,
     command: String,
     risk_command: String,
-}
-
-/// What one variant runs.
-struct Lines {
-    speed: Box<iozone::Options>,
-    risk: Box<iozone::Options>,
 }
 
 impl Matrices {
@@ -40,12 +34,12 @@ impl Matrices {
             files_fit(scenario, &one, &risk, RunKind::risk)?;
             told(&mut speeds, variant, &speed);
             told(&mut risks, variant, &risk);
-            lines.insert(variant.name.clone(), Lines { speed, risk });
+            lines.insert(variant.name.clone(), Pair { speed, risk });
         }
         Ok(Matrices { lines, command: speeds.join("; "), risk_command: risks.join("; ") })
     }
 
-    fn of(&self, variant: &Variant) -> Result<&Lines, String> {
+    fn of(&self, variant: &Variant) -> Result<&Pair, String> {
         self.lines.get(&variant.name).ok_or_else(|| format!("'{}' has no lines", variant.name))
     }
 }
@@ -72,9 +66,7 @@ impl Load for Matrices {
     }
 
     fn parts(&self, setting: &Setting, variant: &Variant) -> Vec<Part> {
-        let speed = variant.run.speed().then_some(Part::Speed);
-        let risk = (variant.run.risk() && setting.cuts > 0).then_some(Part::Risk);
-        speed.into_iter().chain(risk).collect()
+        Pair::parts(setting, variant)
     }
 
     fn run(
@@ -84,20 +76,11 @@ impl Load for Matrices {
         part: Part,
         report: Report,
     ) -> Result<Outcome, String> {
-        let lines = self.of(variant)?;
-        match part {
-            Part::Speed => benchmark::run(setting, &lines.speed, variant, report),
-            Part::Risk => {
-                let risk = power::run(setting, &lines.risk, variant, &report)?;
-                Ok(Outcome { risk: Some(risk), ..Outcome::default() })
-            }
-        }
+        self.of(variant)?.run(setting, variant, part, report)
     }
 
     fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
-        let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
-        let ran = self.of(variant).and_then(|l| power::recorded(setting, &l.risk, variant));
-        Some(ran.map(|(machine, recorded)| Cuttable { machine, recorded, plan }))
+        Some(self.of(variant).and_then(|pair| pair.recorded(setting, variant)))
     }
 
     /// By the bytes that are moved.

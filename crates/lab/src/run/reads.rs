@@ -80,10 +80,6 @@ impl Load for Reads {
         ))
     }
 
-    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
-        variant.run.speed().then_some(Part::Speed).into_iter().collect()
-    }
-
     fn run(
         &self,
         setting: &Setting,

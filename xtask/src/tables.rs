@@ -23,13 +23,14 @@ use anyhow::{Context, bail};
 use crate::{step, value};
 
 /// Results that are kept: the file in docs/results, and the command that writes it.
-const RESULTS: [(&str, &str); 3] = [
+const RESULTS: [(&str, &str); 4] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
     ),
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --json -"),
+    ("emmc-transactional.json", "steadfast lab run emmc-transactional --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

@@ -146,6 +146,7 @@ fn what_cannot_be_is_refused_with_its_place() {
         ("test = \"hdparm -t card\"", "test = \"hdparm -t disk\"", "no test `hdparm -t disk`"),
         ("{ card = ", "{ disc = ", "there is no variant `disc`"),
         ("cold = false", "warm = true", "no key `warm`"),
+        ("test = \"warm read\"", "test = \"cold read\"", "two tests are called `cold read`"),
     ] {
         let text = SCENARIO.replacen(from, to, 1);
         assert_ne!(text, SCENARIO, "{from}");

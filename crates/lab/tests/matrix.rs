@@ -185,6 +185,9 @@ fn what_is_wrong_with_a_matrix_is_told() {
         let shown = refused(&workload, VARIANTS);
         assert!(shown.contains(part), "{part}\n{shown}");
     }
+    // Beside a line that is none, what else it would need is not told.
+    let shown = refused("iozone = \"-a -t 2\"", VARIANTS);
+    assert_eq!(shown.matches("error:").count(), 1, "{shown}");
     let configured = "[workload.configuration.a]\nlabel = \"a\"\niozone = \"-az -g 1m\"\n\
         quick_iozone = \"-s 64k\"\nrisk_iozone = \"-s 64k\"";
     assert!(refused(configured, VARIANTS).contains("`configuration` is missing in [[variant]]"));
@@ -196,6 +199,17 @@ fn what_is_wrong_with_a_matrix_is_told() {
         ("\"comparable\"", "\"comparabel\"", "is none of: comparable"),
         ("tests = [\"reread\"]", "tests = [\"re-read\"]", "`re-read` is not known"),
         ("share = 0.9", "share = 90.0", "at most 1"),
+        ("factor = 1.5", "factor = 0.5", "a factor of 1 or more"),
+        ("variants = [\"ordered\", \"transact\"]", "variants = [\"ordered\"]", "with nothing"),
+        ("variants = [\"ordered\", \"transact\"]", "variants = []", "`variants` is empty"),
+        ("tests = [\"reread\"]", "tests = [\"reread\", \"reread\"]", "is there twice"),
+        ("name = \"nothing is slow\"", "name = \"reads are alike\"", "two sentences are called"),
+        ("file_max = \"64k\"", "file_max = \"64k\"\nfile_min = \"1m\"", "below `file_min`"),
+        (
+            "check = \"below\"",
+            "check = \"ahead\"\nover = [\"ordered\"]",
+            "`ordered` cannot be ahead of itself",
+        ),
         ("check = \"below\"", "check = \"ahead\"", "`ahead` needs `over`"),
         ("file_max = \"64k\"", "file_max = \"64 horses\"", "64 horses"),
     ] {

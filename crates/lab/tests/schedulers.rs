@@ -102,6 +102,9 @@ fn mistakes_in_a_scheduler_are_told() {
         (with("queue_kb", "queue_bytes"), "did you mean `queue_kb`?"),
         (with("60 0 0\"", "60 0\""), "nine numbers, not 8"),
         (with("memory_mb = 8", "memory_gb = 8"), "did you mean `memory_mb`?"),
+        (with("memory_mb = 8", "page_cache_per_data = 1.0, memory_mb = 8"), "instead of"),
+        (with("memory_mb = 8", "request_kb = 5, memory_mb = 8"), "a multiple of 4"),
+        (with("memory_mb = 8", "checkpoint_to_percent = 90.0"), "begin at 50 % and end at 90 %"),
         (
             with("disk = \"disk\"\nscheduler = \"new\"", "disk = \"disk\"\ncut = \"rest\""),
             "`reset`",

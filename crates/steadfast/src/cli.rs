@@ -148,7 +148,7 @@ A file that fails is told and the rest is copied; the exit status is 1 then.")]
         #[command(flatten)]
         image: Image,
     },
-    /// Show, attach, detach or move the journal of an unmounted file system
+    /// Show, attach, detach or move an unmounted file system's journal
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Check the structure of an image; reads only
@@ -189,7 +189,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Cut the power of a program's run everywhere, and judge what is left
+    /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),
     /// Mount an image, a device or a scenario's variant at a folder
@@ -244,7 +244,7 @@ says how much.")]
         #[arg(long, value_name = "WORDS")]
         mask: Option<String>,
     },
-    /// Take a mount with data=transact back to its last transaction point
+    /// Take a mount with data=transact back to its last point
     #[command(after_help = "\
 Example:
   steadfast rollback /mnt/disk

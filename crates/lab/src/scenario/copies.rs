@@ -74,6 +74,11 @@ pub(crate) fn is_file(target: &str) -> bool {
 
 /// Looks at dd's operands: what is wrong with them in a scenario.
 pub(crate) fn check_operands(line: &str) -> Result<(), String> {
+    if let Some(word) = line.split_whitespace().find(|word| word.contains(['"', '\''])) {
+        return Err(format!(
+            "{word}: quotes are not taken away here, as a shell does: leave them out"
+        ));
+    }
     let operands = operands(line)?;
     for (key, path) in [("if", &operands.input), ("of", &operands.output)] {
         match path.as_deref().map(named) {
@@ -83,6 +88,15 @@ pub(crate) fn check_operands(line: &str) -> Result<(), String> {
             }
             Some(_) => {}
         }
+    }
+    let is = |path: &Option<std::ffi::OsString>, sorts: fn(&Named<'_>) -> bool| {
+        path.as_deref().map(named).is_some_and(|named| sorts(&named))
+    };
+    let endless = is(&operands.input, |n| matches!(n, Named::Zero | Named::Random));
+    let takes_all =
+        is(&operands.output, |n| matches!(n, Named::Zero | Named::Null | Named::Random));
+    if endless && takes_all && operands.count_blocks.is_none() && operands.count_bytes == 0 {
+        return Err("it never ends: give it a count=".into());
     }
     Ok(())
 }
@@ -109,6 +123,8 @@ mod tests {
             ("of=/f", "if= is missing"),
             ("if=host:/etc/fstab of=/f", "if=host"),
             ("if=/dev/zero of=/f bs=0", "invalid number"),
+            ("if=/dev/zero of=/dev/null bs=1M", "never ends"),
+            ("if='/dev/zero' of=/f", "'/dev/zero': quotes"),
         ] {
             assert!(check_operands(line).unwrap_err().contains(told), "{line}");
         }

@@ -191,6 +191,22 @@ impl<'t, 'i> Fields<'t, 'i> {
         self.wrongs.add(at, what, "");
     }
 
+    /// Notes that a command line is wrong: at the word that the message tells of, where one is.
+    pub fn wrong_line(&self, name: &str, line: &str, what: String, help: &str) {
+        let value = |word: &'_ str| word.split_once('=').map_or("", |(_, value)| value).to_owned();
+        let told = |word: &&str| {
+            what.contains(*word) || !value(word).is_empty() && what.contains(&value(word))
+        };
+        // The longest: `-t` is in a message about `-tx` too.
+        let word = line.split_whitespace().filter(told).max_by_key(|word| word.len());
+        let whole = self.place(name);
+        let text = self.wrongs.text.get(whole.clone()).unwrap_or_default();
+        let at = word.and_then(|word| Some((text.find(word)?, word.len())));
+        let at =
+            at.map_or(whole.clone(), |(from, len)| whole.start + from..whole.start + from + len);
+        self.wrongs.add(at, what, help);
+    }
+
     /// Where mistakes are noted.
     pub fn wrongs(&self) -> &Wrongs {
         &self.wrongs

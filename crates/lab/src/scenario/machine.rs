@@ -78,8 +78,19 @@ pub fn bdflush(text: &str) -> Result<Option<[u32; 9]>, String> {
     let numbers: Result<Vec<u32>, _> = words.iter().map(|w| w.parse::<u32>()).collect();
     let numbers = numbers.map_err(|_| format!("`{text}` is not nine whole numbers"))?;
     let n = numbers.len();
-    numbers.try_into().map(Some).map_err(|_| format!("bdflush has nine numbers, not {n}"))
+    let nine: [u32; 9] =
+        numbers.try_into().map_err(|_| format!("bdflush has nine numbers, not {n}"))?;
+    for (place, number, most) in BOUNDS.map(|(i, most)| (i + 1, nine[i], most)) {
+        if number > most {
+            return Err(format!("number {place} of bdflush is at most {most}, not {number}"));
+        }
+    }
+    Ok(Some(nine))
 }
+
+/// What Linux 2.4 takes at most (fs/buffer.c, `bdflush_max`; a tick is 10 ms): the two percentages,
+/// the interval, and the age of a buffer.
+const BOUNDS: [(usize, u32); 4] = [(0, 100), (4, 1_000_000), (5, 1_000_000), (6, 100)];
 
 #[cfg(test)]
 mod tests {
@@ -93,5 +104,7 @@ mod tests {
         assert!(bdflush("40 0").unwrap_err().contains("not 2"));
         assert!(bdflush("40 0 0 0 60 300 60 0 x").unwrap_err().contains("whole numbers"));
         assert!(bdflush("-1 0 0 0 60 300 60 0 0").is_err());
+        assert!(bdflush("101 0 0 0 60 300 60 0 0").unwrap_err().contains("number 1"));
+        assert!(bdflush("40 0 0 0 60 300 101 0 0").unwrap_err().contains("at most 100, not 101"));
     }
 }

@@ -225,13 +225,35 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
             read.map_err(told).ok().flatten()
         }),
     };
+    if fields.value("memory_mb").is_some() && fields.value("page_cache_per_data").is_some() {
+        let help = "leave one of them out";
+        fields.wrong("memory_mb", "`memory_mb` is instead of `page_cache_per_data`", help);
+    }
     let cpus = whole("cpus", 1, 1024, |m| m.cpus as u64);
     let window = whole("file_window_mb", 1, 128, |m| m.file_window_mb);
     let read_ahead = whole("read_ahead_kb", 0, 65_536, |m| m.read_ahead_kb);
     let request = whole("request_kb", 4, 65_536, |m| m.request_kb);
     let checkpoint = whole("checkpoint_kb", 4, 1 << 20, |m| m.checkpoint_kb);
+    // The page cache and the journal know pages and blocks, not parts of them.
+    for (name, kb) in
+        [("read_ahead_kb", read_ahead), ("request_kb", request), ("checkpoint_kb", checkpoint)]
+    {
+        if kb.is_some_and(|kb| !kb.is_multiple_of(4)) && fields.value(name).is_some() {
+            fields.wrong(name, format!("`{name}` must be a multiple of 4, a page"), "");
+        }
+    }
     let from = real("checkpoint_from_percent", 0.0, 100.0, |m| m.checkpoint_from_percent);
     let to = real("checkpoint_to_percent", 0.0, 100.0, |m| m.checkpoint_to_percent);
+    if let (Some(from), Some(to)) = (from, to)
+        && to > from
+    {
+        let name = ["checkpoint_to_percent", "checkpoint_from_percent"]
+            .into_iter()
+            .find(|name| fields.value(name).is_some());
+        let what = format!("a checkpoint would begin at {from} % and end at {to} %");
+        let help = "`checkpoint_to_percent` is at most `checkpoint_from_percent`";
+        fields.wrong(name.unwrap_or_default(), what, help);
+    }
     Some(Machine {
         cpus: cpus? as usize,
         page_cache_per_data: share?,

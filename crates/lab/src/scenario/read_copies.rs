@@ -5,11 +5,24 @@ use super::fields::Fields;
 use super::keys::Table;
 use super::wrong::did_you_mean;
 use super::{DdSpec, HdparmSpec};
+use crate::run::test_names;
 
 /// dd's copies.
 pub(super) fn dd(workload: &Fields<'_, '_>) -> Option<Vec<DdSpec>> {
     let tables = workload.tables("dd", Table::Dd);
     let read: Vec<_> = tables.iter().map(one_dd).collect();
+    // A row is told by its name, and so is a published figure.
+    let mut names: Vec<&str> = match workload.value("iozone") {
+        Some(_) => test_names(),
+        None => Vec::new(),
+    };
+    for (spec, fields) in read.iter().zip(&tables) {
+        let Some(spec) = spec else { continue };
+        if names.contains(&spec.test.as_str()) {
+            fields.wrong("test", format!("two tests are called `{}`", spec.test), "");
+        }
+        names.push(&spec.test);
+    }
     read.into_iter().collect()
 }
 
@@ -35,23 +48,30 @@ pub(super) fn hdparm(workload: &Fields<'_, '_>) -> Option<Vec<HdparmSpec>> {
 
 fn one_hdparm(fields: &Fields<'_, '_>) -> Option<HdparmSpec> {
     let (line, before): (Option<String>, _) = (fields.take("line"), before(fields));
-    let wrong = |e| fields.wrong("line", e, "as `steadfast hdparm` has it, without its name");
-    HdparmSpec::parse(&line?, before?).map_err(wrong).ok()
+    let line = line?;
+    let help = "as `steadfast hdparm` has it, without its name";
+    let wrong = |e| fields.wrong_line("line", &line, e, help);
+    HdparmSpec::parse(&line, before?).map_err(wrong).ok()
 }
 
 /// dd's operands of a key.
 fn checked(fields: &Fields<'_, '_>, key: &str) -> Option<String> {
     let line: String = fields.take(key)?;
-    let wrong = |e| fields.wrong(key, e, "dd's operands: steadfast dd --help");
-    check_operands(&line).map_err(wrong).ok().map(|()| line)
+    let wrong = |e| fields.wrong_line(key, &line, e, HELP);
+    check_operands(&line).map_err(wrong).ok()?;
+    Some(line)
 }
 
 fn before(fields: &Fields<'_, '_>) -> Option<Vec<String>> {
     let lines: Vec<String> = fields.take("before")?;
-    let wrong: Vec<String> = lines.iter().filter_map(|l| check_operands(l).err()).collect();
-    wrong.iter().for_each(|e| fields.wrong("before", e, "dd's operands: steadfast dd --help"));
-    wrong.is_empty().then_some(lines)
+    let wrong = lines.iter().filter_map(|line| Some((line, check_operands(line).err()?)));
+    let wrong: Vec<(&String, String)> = wrong.collect();
+    let none = wrong.is_empty();
+    wrong.into_iter().for_each(|(line, e)| fields.wrong_line("before", line, e, HELP));
+    none.then_some(lines)
 }
+
+const HELP: &str = "dd's operands: steadfast dd --help";
 
 /// Notes devices that copies and timings name and that are not there.
 pub(super) fn devices_are_there(

@@ -58,15 +58,22 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let (dd, hdparm) = (read_copies::dd(fields), read_copies::hdparm(fields));
     kinds_go_together(fields);
     let sizes = SIZES.map(|name| size_of(fields, name));
-    let is_matrix = line.as_deref().is_some_and(|line| mode_of(line) == Mode::Matrix);
-    sizes_or_lines(fields, is_matrix);
-    if is_matrix {
-        matrix_line(fields, "iozone");
-    } else if let Some(line) = &line {
-        match iozone_options(line, None) {
-            Err(e) => fields.wrong("iozone", e, "IOzone's options: steadfast iozone -h"),
-            // A good line may be none with a smaller size: a record no longer fits.
-            Ok(_) => sizes_suit(fields, line, &sizes),
+    if let Some(line) = &line {
+        let is_matrix = mode_of(line) == Mode::Matrix;
+        let read = match is_matrix {
+            true => matrix_options(line).map(drop),
+            false => iozone_options(line, None).map(drop),
+        };
+        match read {
+            // What belongs beside a line that is none nobody knows.
+            Err(e) => fields.wrong_line("iozone", line, e, IOZONE_HELP),
+            Ok(()) => {
+                sizes_or_lines(fields, is_matrix);
+                if !is_matrix {
+                    // A good line may be none with a smaller size: a record no longer fits.
+                    sizes_suit(fields, line, &sizes);
+                }
+            }
         }
     }
     let [quick_iozone, risk_iozone, peers_iozone] = LINES.map(|name| matrix_line(fields, name));
@@ -118,15 +125,14 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     })
 }
 
+const IOZONE_HELP: &str = "IOzone's options: steadfast iozone -h";
+
 /// The other command lines of a matrix.
 const LINES: [&str; 3] = ["quick_iozone", "risk_iozone", "peers_iozone"];
 
 /// Notes which of the keys beside `iozone` are missing, and which are of its other mode: in
 /// throughput mode other sizes make the smaller runs, in single and auto mode other lines.
 fn sizes_or_lines(fields: &Fields<'_, '_>, is_matrix: bool) {
-    if fields.value("iozone").is_none() {
-        return;
-    }
     let (needed, others) = match is_matrix {
         true => (&LINES[..2], &SIZES[..]),
         false => (&SIZES[..2], &LINES[..]),
@@ -154,7 +160,7 @@ fn matrix_line(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     fields.value(name)?;
     let line: String = fields.take(name)?;
     if let Err(e) = matrix_options(&line) {
-        fields.wrong(name, e, "IOzone's options: steadfast iozone -h");
+        fields.wrong_line(name, &line, e, IOZONE_HELP);
     }
     Some(line)
 }
@@ -241,7 +247,8 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
 fn read_under_write(fields: &Fields<'_, '_>) -> Option<ReadUnderWriteSpec> {
     let line: Option<String> = fields.take("storm");
     let storm = line.and_then(|line| {
-        Storm::parse(&line).map_err(|e| fields.wrong("storm", e, "a dd(1) that writes zeros")).ok()
+        let wrong = |e| fields.wrong_line("storm", &line, e, "a dd(1) that writes zeros");
+        Storm::parse(&line).map_err(wrong).ok()
     });
     let places: Option<Vec<Place>> = fields.take("places");
     let twice = |p: &[Place]| p.len() > 1 && p[0] == p[1];

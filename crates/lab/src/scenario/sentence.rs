@@ -111,6 +111,12 @@ pub(super) fn sentences(top: &Fields<'_, '_>, variants: &[String]) -> Option<Vec
         let help = "add [medium] with read_mb_per_s and write_mb_per_s";
         top.wrong("sentence", "`above` and `below` are of the medium's speed", help);
     }
+    let names: Vec<Option<&String>> = read.iter().map(|s| s.as_ref().map(|s| &s.name)).collect();
+    for (i, (name, fields)) in names.iter().zip(&tables).enumerate() {
+        if let Some(name) = name.filter(|_| names[..i].contains(name)) {
+            fields.wrong("name", format!("two sentences are called `{name}`"), "");
+        }
+    }
     read.into_iter().collect()
 }
 
@@ -126,6 +132,15 @@ fn sentence(fields: &Fields<'_, '_>, variants: &[String], tests: &[&str]) -> Opt
     if check.is_some_and(|c| c != Check::Ahead) && fields.value("over").is_some() {
         fields.wrong("over", "`over` belongs to check = \"ahead\"", "");
     }
+    if let Some(one) =
+        of_variants.as_ref().filter(|v| check == Some(Check::Comparable) && v.len() == 1)
+    {
+        let what = format!("`{}` alone is comparable with nothing", one[0]);
+        fields.wrong("variants", what, "name two variants or more");
+    }
+    for both in over.iter().flatten().filter(|o| of_variants.iter().flatten().any(|v| v == *o)) {
+        fields.wrong_word("over", both, format!("`{both}` cannot be ahead of itself"));
+    }
     let file = |name: &str, without: u64| match fields.value(name) {
         None => Some(without),
         Some(_) => {
@@ -134,9 +149,18 @@ fn sentence(fields: &Fields<'_, '_>, variants: &[String], tests: &[&str]) -> Opt
         }
     };
     let (file_min, file_max) = (file("file_min", 0), file("file_max", u64::MAX));
+    if let (Some(least), Some(most)) = (file_min, file_max)
+        && least > most
+    {
+        fields.wrong("file_max", "`file_max` is below `file_min`: no file has such a size", "");
+    }
     let (factor, share) = (fields.take::<f64>("factor"), fields.take::<f64>("share"));
     if factor.is_some_and(|f| !(f > 0.0 && f <= 1000.0)) {
         fields.wrong("factor", "`factor` must be above 0 and at most 1000", "");
+    }
+    if check == Some(Check::Comparable) && factor.is_some_and(|f| f > 0.0 && f < 1.0) {
+        let what = "the fastest is never less than 1 times the slowest";
+        fields.wrong("factor", what, "`comparable` needs a factor of 1 or more");
     }
     if share.is_some_and(|s| !(s > 0.0 && s <= 1.0)) {
         fields.wrong("share", "`share` must be above 0 and at most 1", "");
@@ -166,6 +190,15 @@ fn words<'a>(
     known: impl Fn() -> Vec<&'a str>,
 ) -> Option<Vec<String>> {
     let words: Vec<String> = fields.take(name)?;
+    if words.is_empty() && fields.value(name).is_some() {
+        let help = format!("known: {}", known().join(", "));
+        fields.wrong(name, format!("`{name}` is empty: the sentence says nothing"), help);
+    }
+    for (i, word) in words.iter().enumerate() {
+        if words[..i].contains(word) {
+            fields.wrong_word(name, word, format!("`{word}` is there twice"));
+        }
+    }
     for word in words.iter().filter(|word| !known().contains(&word.as_str())) {
         fields.wrong_word(
             name,

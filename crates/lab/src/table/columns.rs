@@ -166,7 +166,12 @@ pub fn files(f: &FilesRow) -> Vec<Column> {
 
 /// How long a read took beside a writer.
 pub fn reads(r: &ReadRow) -> Vec<Column> {
-    let [p50, tail, max] = percentiles("s", &r.seconds, Unit::Plain(1));
+    let digits = match r.seconds.max() {
+        s if s < 0.1 => 4,
+        s if s < 1.0 => 2,
+        _ => 1,
+    };
+    let [p50, tail, max] = percentiles("s", &r.seconds, Unit::Plain(digits));
     let [call_p50, call_tail, call_max] = percentiles("read(2) ms", &r.call_ms, Unit::Plain(2));
     vec![
         Column { wide: false, ..p50 },
@@ -174,7 +179,7 @@ pub fn reads(r: &ReadRow) -> Vec<Column> {
         tail,
         max,
         wide("trials", Cell::count(r.seconds.n())),
-        always("idle s p50", Cell::plain(r.idle_seconds.p50(), 2)),
+        always("idle s p50", Cell::plain(r.idle_seconds.p50(), digits.max(2))),
         always("times idle", Cell::of(r.times_idle, Unit::Times)),
         only_wide(call_p50),
         only_wide(call_tail),

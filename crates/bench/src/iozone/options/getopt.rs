@@ -11,7 +11,7 @@ const EXTENDED_WITH_OPERAND: &str = "aQbRchmxipAqKwyCSWHPO";
 /// Our own long options that take an operand.
 const LONG: [&str; 4] = ["json", "settle", "repeat", "resume"];
 /// Our own long options that take none.
-const LONG_PLAIN: [&str; 1] = ["drop-caches"];
+const LONG_PLAIN: [&str; 2] = ["help", "drop-caches"];
 
 /// One option with what belongs to it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub fn parse(args: &[String]) -> Result<Parsed, UsageError> {
     let mut words = Words::new(args);
     while let Some(word) = words.option()? {
         match word.name.as_str() {
-            "-h" => return Ok(Parsed::Help),
+            "-h" | "--help" => return Ok(Parsed::Help),
             "-v" => return Ok(Parsed::Version),
             _ => reader.option(&word, &mut words)?,
         }
@@ -520,6 +520,7 @@ mod tests {
     #[test]
     fn help_and_version_win() {
         assert_eq!(parse(&["-h".into()]), Ok(Parsed::Help));
+        assert_eq!(parse(&["--help".into()]), Ok(Parsed::Help));
         assert_eq!(parse(&["-Rv".into()]), Ok(Parsed::Version));
     }
 

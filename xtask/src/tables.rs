@@ -29,8 +29,8 @@ const RESULTS: [(&str, &str); 4] = [
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
     ),
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
-    ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --json -"),
-    ("emmc-transactional.json", "steadfast lab run emmc-transactional --json -"),
+    ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -"),
+    ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

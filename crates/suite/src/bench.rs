@@ -3,8 +3,9 @@
 //! All targets are mounted at the same time over image files of the same size and take turns: each
 //! row is measured on one after the other, then the whole again, and the medians are compared. So a
 //! machine that is busy for a while is busy for all. Who begins changes with the round: a cold row
-//! drops the host's caches, those of the targets before it too, and the next row finds it so. A *cold* row begins with a fresh mount and
-//! with the host's caches dropped, a *cached* one after what it reads has been read once.
+//! drops the host's caches, those of the targets before it too, and the next row finds it so. A
+//! *cold* row begins with a fresh mount and with the host's caches dropped, a *cached* one after
+//! what it reads has been read once.
 
 mod rows;
 

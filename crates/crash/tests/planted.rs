@@ -13,6 +13,7 @@ use std::time::Instant;
 use steadfast_crash::explore::{Places, Plan};
 use steadfast_crash::figures::Cut;
 use steadfast_crash::mixed::{Case, Planted, Setup};
+use steadfast_crash::opinion::Opinion;
 use steadfast_crash::shrink::Effort;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
@@ -39,7 +40,7 @@ fn is_wrong(cut: &Cut) -> bool {
     cut.broken_promises > 0
         || cut.stale_bytes > 0
         || !cut.damage.is_empty()
-        || matches!(cut.e2fsck, Some(Err(_)))
+        || matches!(cut.e2fsck, Some(Opinion::Damaged(_)))
 }
 
 /// Looks for the bug, run after run; then at the same runs without it.

@@ -8,6 +8,10 @@ use steadfast_devices::store::Store;
 
 use crate::opinion::Opinion;
 
+/// Bits of e2fsck(8)'s exit status that say nothing of the file system: 16 used wrongly, 32 told to
+/// stop, 128 no library. timeout(1)'s own troubles (124 to 127) and a kill (137) have some of them.
+const NO_ANSWER: i32 = 16 | 32 | 128;
+
 /// Seconds after which e2fsck is killed: on some damaged images it hangs.
 const LIMIT_SECONDS: &str = "60";
 
@@ -45,15 +49,20 @@ impl E2fsck {
             let output = command.arg(image.path()).stdin(Stdio::null()).output();
             output.map_err(|e| format!("e2fsck could not be run: {e}"))
         };
-        let output = run("-p")?;
+        let answered = |how: &str| {
+            let output = run(how)?;
+            let code = output.status.code().filter(|code| code & NO_ANSWER == 0);
+            let code =
+                code.ok_or_else(|| format!("e2fsck {how} did not end: {}", output.status))?;
+            Ok::<_, String>((code, output))
+        };
         // 1 and 2: errors were corrected; 4 and more: left as they are.
-        let person = match output.status.code() {
-            Some(0..4) => None,
-            Some(_) => {
-                run("-fy")?;
+        let person = match answered("-p")? {
+            (0..4, _) => None,
+            (_, output) => {
+                answered("-fy")?;
                 Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
             }
-            None => return Err(format!("e2fsck -p: {}", output.status)),
         };
         Ok((Store::import(image.path()).map_err(bad)?, person))
     }
@@ -88,12 +97,8 @@ impl E2fsck {
         let said = format!("{}: {} {}", output.status, text.trim(), errors.trim());
         match output.status.code() {
             Some(0) => Opinion::Clean,
-            // e2fsck(8): its statuses end at 128 + 32; timeout(1) has 124 to 127 for its own
-            // troubles. Killed by it (137, or by the signal) e2fsck has not ended.
-            Some(124..=127 | 137) | None => {
-                Opinion::NotGiven(format!("e2fsck did not end: {said}"))
-            }
-            Some(_) => Opinion::Damaged(said),
+            Some(code) if code & NO_ANSWER == 0 => Opinion::Damaged(said),
+            _ => Opinion::NotGiven(format!("e2fsck did not end: {said}")),
         }
     }
 }

@@ -63,8 +63,8 @@ impl Kernel {
         let options = "errors=remount-ro";
         let mounted = match Mount::of_image_at(&disk, journal.as_deref(), &point, options) {
             Ok(mounted) => mounted,
-            // OK to compare: only mount(8) itself is asked about the file system.
-            Err(e) if e.command.starts_with("mount") => {
+            // mount(8): 32 is a mount that failed; what was killed or not started has others.
+            Err(e) if e.command.starts_with("mount") && e.said.starts_with("exit status: 32") => {
                 return Ok(Opinion::Damaged(format!("the kernel refused the mount: {e}")));
             }
             Err(e) => return Err(e.to_string()),

@@ -153,4 +153,16 @@ fn what_cannot_be_is_refused_with_its_place() {
         let wrong = Scenario::parse(&text, "copies").unwrap_err().to_string();
         assert!(wrong.contains(told), "{told}: {wrong}");
     }
+    // The mark is below the word, and nothing else is.
+    for (to, marked) in [("bs=1Mx count=1", "bs=1Mx"), ("obs=0512 bs=0", "bs=0")] {
+        let text = SCENARIO.replacen("bs=64k count=64 conv=fsync", to, 1);
+        let wrong = Scenario::parse(&text, "copies").unwrap_err().to_string();
+        let lines: Vec<&str> = wrong.lines().collect();
+        let mark = lines.iter().position(|line| line.contains('^')).unwrap();
+        let at = lines[mark].find('^').unwrap();
+        let length = lines[mark].matches('^').count();
+        assert_eq!(&lines[mark - 1][at..at + length], marked, "{wrong}");
+    }
+    let named = SCENARIO.replacen("test = \"write\"", "test = \"hdparm -t card\"", 1);
+    assert!(Scenario::parse(&named, "copies").unwrap_err().to_string().contains("is hdparm's"));
 }

@@ -13,7 +13,7 @@ const LIMIT_SECONDS: &str = "120";
 
 /// What a tool answered.
 pub(crate) struct Said {
-    /// Its exit status; `None` if it was killed.
+    /// Its exit status.
     pub code: Option<i32>,
     output: String,
     errors: String,
@@ -45,7 +45,14 @@ pub(crate) fn run(program: &str, line: &[&OsStr]) -> Result<Said, PeerError> {
         .output()
         .map_err(|e| failed(format!("cannot be run: {e}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    Ok(Said { code: ended.status.code(), output: text(&ended.stdout), errors: text(&ended.stderr) })
+    let errors = text(&ended.stderr);
+    match ended.status.code() {
+        // timeout(1)'s own troubles, and a tool that it has killed: no answer.
+        Some(124..=127 | 137) | None => {
+            Err(failed(format!("{}, no answer: {}", ended.status, errors.trim())))
+        }
+        code => Ok(Said { code, output: text(&ended.stdout), errors }),
+    }
 }
 
 /// Runs a tool that must succeed.

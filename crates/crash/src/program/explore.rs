@@ -245,7 +245,9 @@ impl<'a> Exploration<'a> {
         if let (true, Some(contents)) = (second_opinion, &recovered.contents) {
             match self.recovers.second_opinion(contents) {
                 Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(what)),
-                Some(Opinion::NotGiven(why)) => return Err(why),
+                // What was found already is not lost for it.
+                Some(Opinion::NotGiven(why)) if wrong.is_empty() => return Err(why),
+                Some(Opinion::NotGiven(_)) => {}
                 Some(Opinion::Clean) | None => {}
             }
         }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use steadfast_crash::explore::{Plan, Recorded};
 use steadfast_crash::figures::Figures;
 
-use super::power::{plan, row};
+use super::power::{not_judged, plan, row};
 use super::{Report, Setting, record};
-use crate::results::{ControlRow, Rate, RiskRow};
+use crate::results::{ControlRow, NotJudged, Rate, RiskRow};
 use crate::scenario::Variant;
 
 /// What a lying cache holds, and when it has written that out: as drives with memory for a cache
@@ -90,7 +90,7 @@ pub(super) fn cut_with_controls(
     let figures = cut(recorded, honest, &|done| report(done as f64 / all));
     keep("cuts", &figures)?;
     let mut done_before = honest.cuts;
-    let mut rows = Vec::new();
+    let (mut rows, mut missing) = (Vec::new(), not_judged(&figures));
     for (control, which) in controls.into_iter().zip(wanted) {
         let Some(control) = control else {
             rows.push(None);
@@ -100,6 +100,12 @@ pub(super) fn cut_with_controls(
         let figures = cut(control, &control_plan, &|done| report((before + done) as f64 / all));
         keep(which.file(), &figures)?;
         done_before += control_plan.cuts;
+        if let Some(of_control) = not_judged(&figures) {
+            let all =
+                missing.get_or_insert(NotJudged { cuts: 0, opinions: 0, ..of_control.clone() });
+            all.cuts += of_control.cuts;
+            all.opinions += of_control.opinions;
+        }
         rows.push(Some(ControlRow {
             cuts: figures.cuts.len() as u64,
             broken_promises: figures.sum(|c| c.broken_promises),
@@ -111,6 +117,7 @@ pub(super) fn cut_with_controls(
     Ok(RiskRow {
         control_flush_ignored: rows.next().flatten(),
         control_flushes_omitted: rows.next().flatten(),
+        not_judged: missing,
         ..row(variant, figures)
     })
 }

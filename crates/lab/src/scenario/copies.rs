@@ -74,7 +74,11 @@ pub(crate) fn is_file(target: &str) -> bool {
 
 /// Looks at dd's operands: what is wrong with them in a scenario.
 pub(crate) fn check_operands(line: &str) -> Result<(), String> {
-    if let Some(word) = line.split_whitespace().find(|word| word.contains(['"', '\''])) {
+    let quoted = |word: &&str| {
+        let value = word.split_once('=').map_or(*word, |(_, value)| value);
+        value.starts_with(['"', '\'']) || word.starts_with(['"', '\''])
+    };
+    if let Some(word) = line.split_whitespace().find(quoted) {
         return Err(format!(
             "{word}: quotes are not taken away here, as a shell does: leave them out"
         ));
@@ -117,7 +121,9 @@ mod tests {
 
     #[test]
     fn what_a_scenario_cannot_have_is_refused() {
-        assert_eq!(check_operands("if=/dev/zero of=/f bs=4k count=3"), Ok(()));
+        for line in ["if=/dev/zero of=/f bs=4k count=3", "if=/dev/zero of=/it's count=1"] {
+            assert_eq!(check_operands(line), Ok(()));
+        }
         for (line, told) in [
             ("if=/dev/zero", "of= is missing"),
             ("of=/f", "if= is missing"),

@@ -193,15 +193,26 @@ impl<'t, 'i> Fields<'t, 'i> {
 
     /// Notes that a command line is wrong: at the word that the message tells of, where one is.
     pub fn wrong_line(&self, name: &str, line: &str, what: String, help: &str) {
-        let value = |word: &'_ str| word.split_once('=').map_or("", |(_, value)| value).to_owned();
-        let told = |word: &&str| {
-            what.contains(*word) || !value(word).is_empty() && what.contains(&value(word))
-        };
-        // The longest: `-t` is in a message about `-tx` too.
-        let word = line.split_whitespace().filter(told).max_by_key(|word| word.len());
+        // Whole words of the message, which may quote a value or stand before a colon.
+        let is_edge = |c: char| c.is_whitespace() || "'\"`:;,()\u{2018}\u{2019}".contains(c);
+        let said: Vec<&str> = what.split(is_edge).filter(|word| !word.is_empty()).collect();
+        let of_value = |word: &str| word.split_once('=').is_some_and(|(_, v)| said.contains(&v));
+        let told = |word: &&str| said.contains(word) || of_value(word);
+        let mut words = line.split_whitespace().filter(told);
+        // Of several nobody knows which: then the whole line is marked.
+        let word = words.next().filter(|_| words.next().is_none());
         let whole = self.place(name);
         let text = self.wrongs.text.get(whole.clone()).unwrap_or_default();
-        let at = word.and_then(|word| Some((text.find(word)?, word.len())));
+        let is_whole = |at: usize, word: &str| {
+            let (before, after) =
+                (text[..at].chars().last(), text[at + word.len()..].chars().next());
+            let edge = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || "'\"".contains(c));
+            edge(before) && edge(after)
+        };
+        let at = word.and_then(|word| {
+            let (at, _) = text.match_indices(word).find(|(at, _)| is_whole(*at, word))?;
+            Some((at, word.len()))
+        });
         let at =
             at.map_or(whole.clone(), |(from, len)| whole.start + from..whole.start + from + len);
         self.wrongs.add(at, what, help);

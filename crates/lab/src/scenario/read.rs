@@ -212,7 +212,9 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
     if share.is_some_and(|share| !(share > 0.0 && share <= 100.0)) {
         fields.wrong("page_cache_per_data", "it must be above 0 and at most 100", "");
     }
-    let memory_mb = match base("memory_mb") {
+    // A share that a variant gives is instead of the scenario's memory.
+    let has_share = fields.value("page_cache_per_data").is_some();
+    let memory_mb = match base("memory_mb").filter(|_| !has_share) {
         Some(base) => base.memory_mb,
         None => fields.value("memory_mb").and_then(|_| count(fields, "memory_mb", 4, 1 << 20)),
     };
@@ -246,13 +248,13 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
     let to = real("checkpoint_to_percent", 0.0, 100.0, |m| m.checkpoint_to_percent);
     if let (Some(from), Some(to)) = (from, to)
         && to > from
-    {
-        let name = ["checkpoint_to_percent", "checkpoint_from_percent"]
+        && let Some(name) = ["checkpoint_to_percent", "checkpoint_from_percent"]
             .into_iter()
-            .find(|name| fields.value(name).is_some());
+            .find(|name| fields.value(name).is_some())
+    {
         let what = format!("a checkpoint would begin at {from} % and end at {to} %");
         let help = "`checkpoint_to_percent` is at most `checkpoint_from_percent`";
-        fields.wrong(name.unwrap_or_default(), what, help);
+        fields.wrong(name, what, help);
     }
     Some(Machine {
         cpus: cpus? as usize,

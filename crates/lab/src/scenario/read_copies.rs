@@ -5,19 +5,18 @@ use super::fields::Fields;
 use super::keys::Table;
 use super::wrong::did_you_mean;
 use super::{DdSpec, HdparmSpec};
-use crate::run::test_names;
 
 /// dd's copies.
 pub(super) fn dd(workload: &Fields<'_, '_>) -> Option<Vec<DdSpec>> {
     let tables = workload.tables("dd", Table::Dd);
     let read: Vec<_> = tables.iter().map(one_dd).collect();
     // A row is told by its name, and so is a published figure.
-    let mut names: Vec<&str> = match workload.value("iozone") {
-        Some(_) => test_names(),
-        None => Vec::new(),
-    };
+    let mut names: Vec<&str> = Vec::new();
     for (spec, fields) in read.iter().zip(&tables) {
         let Some(spec) = spec else { continue };
+        if spec.test.starts_with("hdparm ") {
+            fields.wrong("test", "what begins with `hdparm ` is hdparm's", "another name");
+        }
         if names.contains(&spec.test.as_str()) {
             fields.wrong("test", format!("two tests are called `{}`", spec.test), "");
         }

@@ -190,7 +190,7 @@ fn words<'a>(
     known: impl Fn() -> Vec<&'a str>,
 ) -> Option<Vec<String>> {
     let words: Vec<String> = fields.take(name)?;
-    if words.is_empty() && fields.value(name).is_some() {
+    if words.is_empty() && name != "over" && fields.value(name).is_some() {
         let help = format!("known: {}", known().join(", "));
         fields.wrong(name, format!("`{name}` is empty: the sentence says nothing"), help);
     }

@@ -216,7 +216,8 @@ fn fed(mut stdin: std::process::ChildStdin, at_once: u64, goes_on: bool) -> Arc<
             if n >= at_once {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            if n < at_once || goes_on {
+            // Never so many that the image is full before the signal comes, however late it is.
+            if n < at_once || goes_on && n < at_once + 800 {
                 if stdin.write_all(&block).is_err() {
                     return;
                 }

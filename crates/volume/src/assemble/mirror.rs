@@ -29,6 +29,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     let devices: Vec<Device> = trusted.iter().map(|n| Arc::clone(&members[*n].device)).collect();
     let regions = map::read(newest.volume, &devices, newest.size, newest.region_bytes)?;
     let mut state = state_of(&members, &newest, regions, options)?;
+    set_aside(&mut state, &members, &newest, &trusted, options);
     let gone = missing(&state, &newest);
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
@@ -208,6 +209,50 @@ fn state_of(
     Ok(state)
 }
 
+/// A leg that is an old copy of itself, or of which an end is gone, lacks everything. If the leg
+/// alone holds something, this is not the device that does: the leg is taken for missing.
+fn set_aside(
+    state: &mut State,
+    members: &[Labelled],
+    newest: &Label,
+    trusted: &[usize],
+    options: &AssembleOptions,
+) {
+    if options.keep.is_some() {
+        return;
+    }
+    for (n, found) in members.iter().enumerate().filter(|(n, _)| !trusted.contains(n)) {
+        let Some(slot) = place_in(&found.label, newest).filter(|slot| *slot < LEGS_MAX) else {
+            continue;
+        };
+        let Some(leg) = state.legs[slot].as_ref().filter(|leg| !leg.volatile) else { continue };
+        let in_use = matches!(leg.state, MemberState::Active | MemberState::Missing);
+        if !in_use || is_back(leg, &members[n], newest) {
+            continue;
+        }
+        let mut alone = state.held_alone(slot);
+        // What was being filled was not promised.
+        alone.retain(|r| state.regions.get(*r).state != RegionState::Filling);
+        let bytes = state.bytes_in(&alone);
+        if let Some(leg) = state.legs[slot].as_mut().filter(|_| bytes > 0) {
+            leg.device = None;
+            leg.erred = Some(format!(
+                "{} is an old copy of this leg or was overwritten, and the leg alone holds {bytes} \
+                 bytes of the volume",
+                found.name()
+            ));
+        }
+    }
+}
+
+/// Whether a leg that was out of use is as it left.
+fn is_back(leg: &Leg, found: &Labelled, newest: &Label) -> bool {
+    found.overwritten.is_none()
+        && leg
+            .left
+            .is_some_and(|left| is_as_it_left(&found.label, left, newest.data, &newest.history))
+}
+
 /// Durable legs that took writes and are not there.
 fn missing(state: &State, newest: &Label) -> u8 {
     let is_missing = |slot: &usize| {
@@ -218,23 +263,19 @@ fn missing(state: &State, newest: &Label) -> u8 {
     (0..LEGS_MAX).filter(is_missing).fold(0, |all, slot| all | bit(slot))
 }
 
-/// What is missing may have gone on without those that are here, if together it had everything.
+/// What is missing may have gone on without those that are here, also with `degraded` and without
+/// what it lacked.
 fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<()> {
     if gone == 0 || options.degraded || options.keep.is_some() {
         return Ok(());
     }
-    let held = |r: u32| {
-        let region = state.regions.get(r);
-        region.state == RegionState::Unwritten || gone & !region.stale != 0
-    };
-    if !(0..state.regions.count()).all(held) {
-        return Ok(());
-    }
-    let names: Vec<String> = slots(gone)
-        .filter_map(|slot| Some(format!("leg {slot} ({})", state.legs[slot].as_ref()?.name)))
-        .collect();
+    let legs = || slots(gone).filter_map(|slot| Some((slot, state.legs[slot].as_ref()?)));
+    let names: Vec<String> =
+        legs().map(|(slot, leg)| format!("leg {slot} ({})", leg.name)).collect();
+    let instead = legs().filter_map(|(_, leg)| leg.erred.clone());
+    let instead: String = instead.map(|what| format!(" ({what})")).collect();
     Err(VolumeError::refused(format!(
-        "volume '{}': {} is missing, and may hold newer data than what is here; give it too, or go \
+        "volume '{}': {}{instead} is missing, and may hold newer data than what is here; give it too, or go \
          on without it with --degraded",
         state.info.name,
         names.join(" and ")
@@ -274,14 +315,14 @@ fn take_up(
         if !matches!(known, Some(MemberState::Missing | MemberState::Active)) {
             continue;
         }
+        if leg.device.is_none() {
+            // Set aside.
+            continue;
+        }
         leg.state = MemberState::Active;
-        let is_back = leg.left.is_some_and(|left| {
-            found.overwritten.is_none()
-                && is_as_it_left(&found.label, left, newest.data, &newest.history)
-        });
         // The map says what it has missed. An old copy, or one of which an end is gone, is a leg
         // that lacks everything.
-        if !is_back {
+        if !is_back(leg, found, newest) {
             state.regions.set_all_stale(bit(slot));
         }
     }

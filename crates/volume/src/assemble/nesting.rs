@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use uuid::Uuid;
 
+use super::lineage::own_uuid;
 use super::{AssembleOptions, Volume, assemble_group};
 use crate::member::{Labelled, read_label};
 use crate::ondisk::label::MemberState;
@@ -28,12 +29,13 @@ pub(super) fn innermost(groups: &Groups, options: &AssembleOptions) -> Option<Uu
     groups.keys().find(|uuid| !waits(uuid)).or_else(|| groups.keys().next()).copied()
 }
 
-/// Whether all members are there that the newest of the labels names.
+/// Whether all members are there that the newest of the labels names. Who was one, and could not be
+/// wiped when it was replaced, is none.
 fn is_complete(members: &[Labelled]) -> bool {
     let newest = members.iter().map(|m| &m.label).max_by_key(|label| label.generation);
-    let named = newest
-        .map_or(0, |label| label.members.iter().filter(|m| m.state != MemberState::Empty).count());
-    members.len() >= named
+    let named = newest.into_iter().flat_map(|label| &label.members);
+    let is_there = |uuid: Uuid| members.iter().any(|m| own_uuid(&m.label) == uuid);
+    named.filter(|m| m.state != MemberState::Empty).all(|m| is_there(m.uuid))
 }
 
 /// Of each group the group that its volume is a member of, as far as can be seen. A volume that is

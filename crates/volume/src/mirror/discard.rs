@@ -24,7 +24,7 @@ impl Core {
         done
     }
 
-    fn discard_held(&self, regions: &Range<u32>) -> Result<()> {
+    pub(super) fn discard_held(&self, regions: &Range<u32>) -> Result<()> {
         {
             let mut state = self.settled_for_writes()?;
             regions.clone().for_each(|r| state.regions.set(r, Region::UNWRITTEN));

@@ -11,7 +11,7 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 use steadfast_runtime::spawn;
 
 use super::Core;
-use super::state::{Failed, State, mask_of, slots};
+use super::state::{Failed, State, slots};
 use crate::ondisk::map::{Region, RegionState};
 
 /// Passes of the timer without a write after which a region is clean.
@@ -104,7 +104,7 @@ impl Core {
         {
             let mut state = self.state.lock();
             self.drop_all(&mut state, failed);
-            if state.active() & state.durable() & !mask_of(failed) == 0 {
+            if state.active() & state.durable() & !state.still_in_use(failed) == 0 {
                 let error = failed.first().map(|f| f.error.clone());
                 state.failed = state.failed.take().or(error);
             }

@@ -119,9 +119,16 @@ impl State {
         Ok(())
     }
 
+    /// Refuses while a resync has something to do. What no leg that is there can give does not
+    /// count: waiting would not help.
     fn check_busy(&self, what: &str) -> Result<()> {
         let active = self.active();
-        if self.resyncing || self.regions.lacking_bytes(active) > 0 {
+        let to_copy = |r: u32| {
+            !self.regions.is_blank(r)
+                && self.regions.lacking(r) & active != 0
+                && !self.sources(r, false).is_empty()
+        };
+        if self.resyncing || (0..self.regions.count()).any(to_copy) {
             return Err(VolumeError::refused(format!(
                 "{}: a resync is not complete, {what} has to wait for it",
                 self.info.name
@@ -130,16 +137,14 @@ impl State {
         Ok(())
     }
 
-    fn check_not_last(&self, slot: usize, what: &str) -> Result<()> {
-        let active = self.legs[slot].as_ref().is_some_and(Leg::is_active);
-        if active && !self.can_do_without(bit(slot)) {
-            let name = self.legs[slot].as_ref().map_or("", |leg| &leg.name);
-            return Err(VolumeError::refused(format!(
-                "{name}: {what} would take the last good durable copy from '{}'",
-                self.info.name
-            )));
+    /// Whether the leg is in use, if it may go now.
+    fn check_detaching(&self, slot: usize) -> Result<bool> {
+        let leg = self.member(slot)?;
+        // A leg that serves nobody may go at any time.
+        if leg.is_active() && self.regions.lacking_bytes(bit(slot)) == 0 {
+            self.check_busy("detaching")?;
         }
-        Ok(())
+        Ok(leg.is_active())
     }
 
     fn member(&self, slot: usize) -> Result<&Leg> {
@@ -259,18 +264,35 @@ impl Mirror {
     /// Removes a leg for good; its label is wiped, if it can be reached.
     ///
     /// # Errors
-    /// During a resync, and if it is the last good copy.
+    /// During a resync, and if it is the last good copy of anything, also if it is not there.
     pub fn detach(&self, slot: usize) -> Result<()> {
         let _admin = self.0.admin.lock();
+        self.detach_leg(slot, false)
+    }
+
+    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
+    /// on. How many bytes that were.
+    ///
+    /// # Errors
+    /// During a resync, and if no other durable leg is in use.
+    pub fn detach_and_lose(&self, slot: usize) -> Result<u64> {
+        let _admin = self.0.admin.lock();
+        let what = "detaching it";
+        drop(self.0.checked(|state| {
+            state.check_detaching(slot)?;
+            state.check_not_only(slot, what)
+        })?);
+        let lost = self.0.give_up(slot)?;
+        self.detach_leg(slot, true)?;
+        Ok(lost)
+    }
+
+    fn detach_leg(&self, slot: usize, lose: bool) -> Result<()> {
         let (device, was_in_use) = {
             let (mut state, was_in_use) = self.0.checked(|state| {
-                let leg = state.member(slot)?;
-                // A leg that serves nobody may go at any time.
-                if leg.is_active() && state.regions.lacking_bytes(bit(slot)) == 0 {
-                    state.check_busy("detaching")?;
-                }
-                state.check_not_last(slot, "detaching it")?;
-                Ok(leg.is_active())
+                let was_in_use = state.check_detaching(slot)?;
+                state.check_going(slot, "detaching it", lose)?;
+                Ok(was_in_use)
             })?;
             state.leave(slot, MemberState::Empty);
             let leg = state.legs[slot].take();
@@ -397,8 +419,22 @@ impl Mirror {
     /// device is used again, whatever it holds.
     ///
     /// # Errors
-    /// During a resync; if the leg is the last good copy; if the device cannot be a leg.
+    /// During a resync; if the leg is the last good copy of anything, also if it is not there; if
+    /// the device cannot be a leg.
     pub fn replace(&self, slot: usize, new: Option<&NewLeg>) -> Result<()> {
+        self.replace_leg(slot, new, false).map(drop)
+    }
+
+    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
+    /// on. How many bytes that were.
+    ///
+    /// # Errors
+    /// During a resync; if no other durable leg is in use; if the device cannot be a leg.
+    pub fn replace_and_lose(&self, slot: usize, new: Option<&NewLeg>) -> Result<u64> {
+        self.replace_leg(slot, new, true)
+    }
+
+    fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
         let _admin = self.0.admin.lock();
         let (old, volatile, name) = {
             let state = self.0.state.lock();
@@ -412,19 +448,31 @@ impl Mirror {
                 return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
             }
         };
+        let what = "replacing it";
         let check = |state: &State, leg: Option<(&Leg, &DeviceInfo)>| {
             let now = state.member(slot)?;
             // A volatile leg is nobody's source: it may come back at any time.
             if !now.volatile {
                 state.check_busy("replacing a leg")?;
             }
-            state.check_not_last(slot, "replacing it")?;
+            state.check_not_only(slot, what)?;
+            if !lose {
+                state.check_going(slot, what, lose)?;
+            }
             leg.map_or(Ok(()), |(leg, info)| state.check_leg(leg, info, Some(slot)))
         };
         check(&self.0.state.lock(), None)?;
         let (leg, info) = leg_on(&again, self.region_bytes())?;
+        let mut lost = 0;
+        if lose {
+            drop(self.0.checked(|state| check(state, Some((&leg, &info))))?);
+            lost = self.0.give_up(slot)?;
+        }
         {
-            let (mut state, ()) = self.0.checked(|state| check(state, Some((&leg, &info))))?;
+            let (mut state, ()) = self.0.checked(|state| {
+                check(state, Some((&leg, &info)))?;
+                state.check_going(slot, what, lose)
+            })?;
             // From here on nothing reads the old leg.
             state.leave(slot, MemberState::Failed);
         }
@@ -436,6 +484,6 @@ impl Mirror {
         {
             drop(wipe_label(&old));
         }
-        Ok(())
+        Ok(lost)
     }
 }

@@ -28,6 +28,7 @@ mod close;
 mod discard;
 mod flush;
 mod grow;
+mod last;
 mod legs;
 mod plan;
 pub(crate) mod policy;

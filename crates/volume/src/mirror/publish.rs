@@ -11,7 +11,7 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 
 use super::Core;
 use super::regions::Snapshot;
-use super::state::{Failed, State, bit, mask_of, slots};
+use super::state::{Failed, State, bit, slots};
 use crate::ondisk::map::slot_at;
 use crate::ondisk::{LABEL_AT, second_label_at};
 
@@ -59,13 +59,18 @@ fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
 }
 
 impl Core {
-    /// Makes the labels say who the members are, durably.
+    /// Makes the labels say who the members are, durably. Each change is written twice: the first
+    /// edition still has the generation from before the change as the newest that is on all legs
+    /// (`base`), so a copy of a leg from then would be believed. Of the second one only the first
+    /// is the base, which says that everybody has it.
     pub(crate) fn publish(&self) -> Result<(), BlockError> {
         self.publish_as(false)
     }
 
     pub(super) fn publish_as(&self, closed: bool) -> Result<(), BlockError> {
         let _one = self.labels.lock();
+        // The change that is on all legs, once.
+        let mut once = None;
         loop {
             let Some(edition) = self.next_edition(closed)? else { return Ok(()) };
             let mut failed = write_all(edition.first);
@@ -78,7 +83,9 @@ impl Core {
                 continue;
             }
             state.base = state.base.max(edition.generation);
-            if state.confirm(&edition.back) {
+            state.confirm(&edition.back);
+            if once != Some(edition.version) {
+                once = Some(edition.version);
                 continue;
             }
             state.published = edition.version;
@@ -244,7 +251,7 @@ impl Core {
         self.keep_copied(regions.clone())?;
         {
             let mut state = self.state.lock();
-            let others = state.active() & state.durable() & !mask_of(failed);
+            let others = state.active() & state.durable() & !state.still_in_use(failed);
             for region in regions {
                 if others & !state.regions.get(region).stale != 0 {
                     state.regions.set_stale(region, kept);
@@ -281,15 +288,12 @@ impl Core {
 
 impl State {
     /// A label that has these legs in use again is on all legs: from now on only that generation is
-    /// theirs, and no longer the one that they left with. The next label says so; whether there is
-    /// to be one.
-    fn confirm(&mut self, back: &[(usize, u64)]) -> bool {
+    /// theirs, and no longer the one that they left with. The next edition says so.
+    fn confirm(&mut self, back: &[(usize, u64)]) {
         for (slot, epoch) in back {
             if let Some(leg) = self.legs[*slot].as_mut().filter(|leg| leg.epoch == *epoch) {
                 leg.left = None;
             }
         }
-        self.membership += u64::from(!back.is_empty());
-        !back.is_empty()
     }
 }

@@ -13,7 +13,7 @@ use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
 use super::policy::{Measured, choose};
-use super::state::{Failed, State, bit, mask_of};
+use super::state::{Failed, State, bit, mask_of, slots};
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 
@@ -189,7 +189,7 @@ impl Core {
                     match answer {
                         Err(error) => failed.push(Failed { slot, epoch, error }),
                         Ok(bytes) => {
-                            self.repair(&failed, slot, offset, len, &regions);
+                            self.repair(&failed, offset, len, &regions);
                             return Ok(bytes);
                         }
                     }
@@ -237,14 +237,7 @@ impl Core {
 
     /// Writes what a good leg holds to legs that could not read it; those that cannot write it
     /// either, or are gone, are dropped.
-    fn repair(
-        self: &Arc<Self>,
-        failed: &[Failed],
-        good: usize,
-        offset: u64,
-        len: u64,
-        regions: &Range<u32>,
-    ) {
+    fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
         // Read-only, closed or failed: as it is.
         let Ok(state) = self.settled() else { return };
         let (_, ticket) = self.take_regions(state, regions.clone());
@@ -253,7 +246,7 @@ impl Core {
             let (slot, epoch) = (*slot, *epoch);
             if matches!(error, BlockError::Gone { .. }) {
                 dropped.push(Failed { slot, epoch, error: error.clone() });
-            } else if let Err(error) = self.copy_range(good, slot, offset, len) {
+            } else if let Err(error) = self.copy_range(slot, mask_of(failed), offset, len) {
                 dropped.push(Failed { slot, epoch, error });
             }
         }
@@ -264,27 +257,39 @@ impl Core {
         self.release(ticket);
     }
 
-    /// Copies a range that is held from one leg to another, if both hold its regions.
-    fn copy_range(&self, from: usize, to: usize, offset: u64, len: u64) -> Result<()> {
-        let devices = {
+    /// Copies a range that is held to a leg that holds its regions and could not read it, from one
+    /// that holds them too and is not among those that `failed`.
+    fn copy_range(&self, to: usize, failed: u8, offset: u64, len: u64) -> Result<()> {
+        let (sources, target) = {
             let state = self.state.lock();
-            let both = bit(from) | bit(to);
-            let mut regions = state.regions.of(offset, len);
-            let current =
-                regions.all(|r| !state.regions.is_blank(r) && state.regions.lacking(r) & both == 0);
-            match (state.leg(from), state.leg(to)) {
-                (Some((a, source)), Some((b, target))) if current => {
-                    Some(((Arc::clone(source), a.data_start), (Arc::clone(target), b.data_start)))
-                }
-                // Discarded, dropped or made stale meanwhile: nothing to repair.
-                _ => None,
-            }
+            let regions = state.regions.of(offset, len);
+            let from = regions.fold(u8::MAX, |from, r| from & state.repairs(r, to));
+            let from = slots(from & !failed).filter_map(|slot| state.leg(slot));
+            let from = from.map(|(leg, device)| (Arc::clone(device), leg.data_start));
+            let to = state.leg(to).map(|(leg, device)| (Arc::clone(device), leg.data_start));
+            (from.collect::<Vec<_>>(), to)
         };
-        let Some(((source, source_start), (target, target_start))) = devices else {
-            return Ok(());
-        };
-        let Ok(good) = source.read(source_start + offset, len) else { return Ok(()) };
-        target.write(target_start + offset, good.into())
+        let read = |(source, start): &(Arc<dyn BlockDevice>, u64)| source.read(start + offset, len);
+        let good = sources.iter().find_map(|source| read(source).ok());
+        match (good, target) {
+            (Some(good), Some((target, start))) => target.write(start + offset, good.into()),
+            // Discarded, dropped or made stale meanwhile, or nobody else may be believed.
+            _ => Ok(()),
+        }
+    }
+}
+
+impl State {
+    /// Legs from which a region may be written back to one that holds it. Not a volatile one where
+    /// another durable leg, there or not, holds the region.
+    fn repairs(&self, region: u32, to: usize) -> u8 {
+        let holders = !self.regions.lacking(region) & !bit(to);
+        if self.regions.is_blank(region) || self.regions.lacking(region) & bit(to) != 0 {
+            return 0;
+        }
+        let durable = self.durable() & holders;
+        let only = if durable != 0 { durable } else { u8::MAX };
+        self.active() & holders & only
     }
 }
 

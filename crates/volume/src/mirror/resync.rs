@@ -68,7 +68,7 @@ impl State {
     }
 
     /// Legs that a region may be copied from, the best first.
-    fn sources(&self, region: u32, volatile_too: bool) -> Vec<usize> {
+    pub(super) fn sources(&self, region: u32, volatile_too: bool) -> Vec<usize> {
         let lacking = self.regions.lacking(region);
         let durable = self.durable();
         let good = self.active() & !lacking;

@@ -77,10 +77,14 @@ impl Mirror {
 }
 
 impl State {
+    /// A durable leg that failed, and that the mirror can be without.
     fn failed_leg(&self) -> Option<usize> {
-        self.legs.iter().position(|leg| {
-            leg.as_ref().is_some_and(|l| l.state == MemberState::Failed && !l.volatile)
-        })
+        let failed = |slot: &usize| {
+            let leg = self.legs[*slot].as_ref();
+            leg.is_some_and(|l| l.state == MemberState::Failed && !l.volatile)
+        };
+        // Not one that alone holds something: it may be back.
+        (0..LEGS_MAX).find(|slot| failed(slot) && self.held_alone(*slot).is_empty())
     }
 
     /// The first spare that is there and large enough: the volume may have grown since it was

@@ -245,6 +245,13 @@ impl State {
         slots(self.active()).filter(|slot| now[*slot] == epochs[*slot]).map(bit).sum()
     }
 
+    /// The slots of those that failed and are in use all the same: not of one that was replaced
+    /// meanwhile, or is back.
+    pub fn still_in_use(&self, failed: &[Failed]) -> u8 {
+        let same = |f: &&Failed| self.leg(f.slot).is_some_and(|(leg, _)| leg.epoch == f.epoch);
+        failed.iter().filter(same).fold(0, |mask, f| mask | bit(f.slot))
+    }
+
     /// A leg is not what it was: what was begun with it does not count any more.
     pub fn new_epoch(&mut self, slot: usize) {
         self.epochs += 1;
@@ -291,16 +298,25 @@ impl State {
         self.history.insert(0, left);
         self.data = super::random_uuid();
         while self.history.len() > HISTORY {
-            // A leg that is away is known by the identity that it left with, however long ago.
-            let oldest = (0..self.history.len()).rev().find(|n| !self.is_needed(self.history[*n]));
-            let gone = self.history.remove(oldest.unwrap_or(HISTORY));
+            let gone = self.history.remove(self.least_needed());
             self.forgotten = self.forgotten.max(gone.generation);
         }
     }
 
-    fn is_needed(&self, ancestor: Ancestor) -> bool {
-        let mut left = self.legs.iter().flatten().filter_map(|leg| leg.left);
-        left.any(|left| (left.first..=left.last).contains(&ancestor.generation))
+    /// The ancestor that is forgotten first: the oldest with which no leg can have left. A leg that
+    /// is away is known by the identity that it left with, however long ago, so where each may be
+    /// somebody's, those go that came with a return that failed.
+    fn least_needed(&self) -> usize {
+        let left = || self.legs.iter().flatten().filter_map(|leg| leg.left);
+        let within =
+            |n: usize, left: Left| (left.first..=left.last).contains(&self.history[n].generation);
+        let oldest_within = |left: Left| (0..self.history.len()).rev().find(|n| within(*n, left));
+        let some_leg_has = |n: usize| left().any(|left| within(n, left));
+        let leg_left_with = |n: usize| left().any(|left| oldest_within(left) == Some(n));
+        let from_the_oldest = || (0..self.history.len()).rev();
+        let free = from_the_oldest().find(|n| !some_leg_has(*n));
+        let returned = || from_the_oldest().find(|n| !leg_left_with(*n));
+        free.or_else(returned).unwrap_or(self.history.len() - 1)
     }
 
     /// A leg leaves: it misses what is written from now on, and what was not flushed.
@@ -309,7 +325,10 @@ impl State {
         let Some(leg) = self.legs[slot].as_mut() else { return };
         let was_in_use = leg.state == MemberState::Active;
         if was_in_use {
-            leg.left = Some(Left { first, last });
+            // A leg of which the return is not on all labels may still have the one that it left
+            // with before.
+            let before = leg.left.map_or(first, |left| left.first);
+            leg.left = Some(Left { first: first.min(before), last });
         }
         leg.state = state;
         let durable = !leg.volatile && was_in_use;

@@ -18,10 +18,6 @@ impl Core {
         self.prepare_legs(&work);
         self.commit()?;
         self.publish()?;
-        // Once more: a copy of a member from before this assembly is now older than what is known
-        // to be on all legs, which no interrupted change explains.
-        self.state.lock().membership += 1;
-        self.publish()?;
         let mut state = self.state.lock();
         state.pending = None;
         drop(state);

@@ -19,7 +19,7 @@ use super::Core;
 use super::plan::{Piece, Plan, filled_up, plan};
 use super::policy::WritePolicy;
 use super::ranges::Ticket;
-use super::state::{Failed, State, bit, mask_of, slots};
+use super::state::{Failed, State, bit, slots};
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
 
@@ -178,9 +178,9 @@ impl Core {
 
     /// Drops legs that failed; whether a durable leg has the write all the same.
     pub(super) fn after_failure(&self, failed: &[Failed], regions: Range<u32>) -> Result<()> {
-        let mask = mask_of(failed);
         let lost = {
             let mut state = self.state.lock();
+            let mask = state.still_in_use(failed);
             let (active, durable) = (state.active(), state.durable());
             let mut lost = false;
             for region in regions.clone() {

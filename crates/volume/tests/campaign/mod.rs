@@ -14,6 +14,8 @@ use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::store::Store;
 use steadfast_runtime::{Mutex, Sim, sleep};
+use steadfast_volume::member::read_label;
+use steadfast_volume::ondisk::label::Label;
 use steadfast_volume::planted::Planted;
 use steadfast_volume::{
     AssembleOptions, LegState, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle,
@@ -210,6 +212,7 @@ fn boot_again(
     // While one leg is whole, another may be lost, replaced by nothing or by an old copy of itself.
     let is_sound = |disk: &Disk| sound.contains(&disk.medium.name);
     let durable: Vec<usize> = (0..disks.len()).filter(|n| !disks[*n].medium.volatile).collect();
+    let newest = newest_label(disks);
     let victim = durable[rng.below(durable.len() as u64) as usize];
     let another = durable.iter().any(|n| *n != victim && is_sound(&disks[*n]));
     let mut absent = None;
@@ -228,8 +231,9 @@ fn boot_again(
                     tally.blank += 1;
                 }
                 2 => {
-                    if let Some(old) = disk.old.take() {
-                        disk.medium = Medium::new(&name, false, old);
+                    let copy = disk.old.take().map(|old| Medium::new(&name, false, old));
+                    if let Some(copy) = copy.filter(|copy| is_told(copy, newest.as_ref())) {
+                        disk.medium = copy;
                         tally.stale += 1;
                     }
                 }
@@ -268,6 +272,26 @@ fn boot_again(
         }
     }
     Ok(mirror)
+}
+
+/// The label of a medium, whatever is in the cache above it.
+fn label_of(medium: &Medium) -> Option<Label> {
+    let device: Arc<dyn BlockDevice> = Arc::new(medium.ram());
+    read_label(&device).ok().flatten().map(|found| found.label)
+}
+
+pub fn newest_label(disks: &[Disk]) -> Option<Label> {
+    let labels = disks.iter().filter_map(|disk| label_of(&disk.medium));
+    labels.max_by_key(|label| label.generation)
+}
+
+/// Whether a copy of a leg can be told from the leg: it is from before the last change of the
+/// labels that is on all of them, and from before the leg left, if it has.
+pub fn is_told(copy: &Medium, newest: Option<&Label>) -> bool {
+    let (Some(then), Some(now)) = (label_of(copy), newest) else { return true };
+    let uuid = then.members[then.slot].uuid;
+    let left = now.members.iter().filter(|m| m.uuid == uuid).filter_map(|m| m.left);
+    then.generation < left.map(|left| left.first).fold(now.base, u64::min)
 }
 
 /// The devices that are given to the assembly, in one order or the other.

@@ -7,12 +7,11 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_runtime::{JoinHandle, now, sleep, spawn};
-use steadfast_volume::member::read_label;
 use steadfast_volume::{LegState, Mirror, NewLeg, Throttle};
 
 use super::media::Medium;
 use super::truth::{BLOCK, bytes_of};
-use super::{Disk, World, micros, plugged, policies};
+use super::{Disk, World, is_told, micros, newest_label, plugged, policies};
 
 const TASKS: u64 = 3;
 /// Blocks of a region.
@@ -172,7 +171,13 @@ impl Admin {
     }
 
     fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {
-        match self.rng.below(22) {
+        match self.rng.below(23) {
+            22 => {
+                // Somebody makes a copy of a leg, in the middle of it all.
+                let which = self.rng.below(disks.len() as u64) as usize;
+                let disk = &mut disks[which];
+                disk.old = Some(disk.medium.contents());
+            }
             16 => self.old_copy_online(disks),
             17 => self.missing_online(disks),
             18 => self.drop_in_resync(disks),
@@ -233,14 +238,11 @@ impl Admin {
     fn old_copy_online(&mut self, disks: &mut [Disk]) {
         let away = |s| matches!(s, LegState::Offline | LegState::NeedsMaintenance);
         let Some((slot, name)) = self.leg(away, false) else { return };
+        let newest = newest_label(disks);
         let Some(disk) = disks.iter_mut().find(|d| d.medium.name == name) else { return };
         let Some(old) = disk.old.take() else { return };
-        // A copy from since the last change of the labels cannot be told from the leg.
         let copy = Medium::new(&name, false, old.snapshot());
-        let label = |device| read_label(&device).ok().flatten().map(|found| found.label);
-        let now = label(Arc::new(disk.medium.ram()) as Arc<dyn BlockDevice>);
-        let then = label(Arc::new(copy.ram()) as Arc<dyn BlockDevice>);
-        if then.zip(now).is_none_or(|(then, now)| then.generation >= now.base) {
+        if !is_told(&copy, newest.as_ref()) {
             return;
         }
         disk.plugged.unplug();

@@ -102,7 +102,7 @@ fn rule_a_leg_is_known_however_long_it_was_away() {
         b.cut(0);
         b.restore(2, old);
         let refused = b.assemble(&[0, 1, 2], &plain()).unwrap_err();
-        assert!(refused.contains("leg2 (generation 1) may be an old copy"), "{refused}");
+        assert!(refused.contains("leg2 (generation 2) may be an old copy"), "{refused}");
         assert!(refused.contains("does not go back so far"), "{refused}");
         let label = read_label(&b.device(1)).unwrap().unwrap().label;
         let uuid = label.members[label.slot].uuid;

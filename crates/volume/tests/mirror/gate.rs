@@ -76,6 +76,11 @@ impl BlockDevice for Gate {
     }
 }
 
+/// Whether it is a flush.
+pub fn is_flush(request: &Request) -> bool {
+    matches!(request, Request::Flush)
+}
+
 /// Whether a request writes into this range.
 pub fn writes(range: std::ops::Range<u64>) -> impl FnMut(&Request) -> bool + Send {
     move |request| match request {

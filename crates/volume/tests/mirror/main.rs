@@ -13,6 +13,7 @@ mod closing;
 mod copies;
 mod gate;
 mod growing;
+mod last;
 mod nested;
 mod nested_campaign;
 mod races;

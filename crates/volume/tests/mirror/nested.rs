@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::fault::Fault;
 use steadfast_devices::source::Ram;
 use steadfast_runtime::Sim;
 use steadfast_volume::mirror::LegState;
@@ -67,6 +68,36 @@ fn rule_an_outer_volume_waits_for_its_members() {
         assert_eq!(names(&found), ["inner", "outer"]);
         let whole = |v: &Volume| v.mirror.as_ref().unwrap().status().is_whole();
         assert!(found.volumes.iter().all(whole));
+    });
+}
+
+/// A device that was a member, and could not be wiped when it was replaced, is none: the volume that
+/// has taken its place is waited for.
+#[test]
+fn rule_who_was_a_member_does_not_make_a_volume_complete() {
+    for_seeds(|| {
+        let large = |name| Arc::new(Ram::new(name, 2 * BYTES).persistent()) as Device;
+        let (a, c, d) = (disk("a"), large("c"), large("d"));
+        let gone = Ram::new("gone", BYTES).persistent();
+        let fault = Fault::new(Arc::new(gone.clone()));
+        let faults = fault.faults();
+        let on_fault: Device = Arc::new(fault);
+        let top = mirror_of("outer", &[&a, &on_fault]);
+        faults.take_away("unplugged");
+        top.write(1 << 20, vec![6; 4096].into()).unwrap();
+        let inner = mirror_of("inner", &[&c, &d]);
+        top.detach(1).unwrap();
+        top.attach(&NewLeg::new(Arc::new(inner.clone()))).unwrap();
+        top.write(1 << 20, vec![7; 4096].into()).unwrap();
+        assert!(top.resync(Throttle::default()).unwrap().complete);
+        top.close().unwrap();
+        inner.close().unwrap();
+        let found = assemble(&[a, Arc::new(gone), c, d], &plain());
+        assert!(found.problems.is_empty(), "{:?}", found.problems);
+        assert_eq!(names(&found), ["inner", "outer"]);
+        let mirror = outer(&found).mirror.as_ref().unwrap();
+        assert!(mirror.status().is_whole());
+        assert_eq!(mirror.read(1 << 20, 4096).unwrap(), vec![7; 4096]);
     });
 }
 

@@ -12,7 +12,7 @@ use steadfast_volume::{NewLeg, Throttle};
 use crate::bench::{BLOCK, DATA, bench, degraded, plain, simulated};
 use crate::campaign::media::{LEG_BYTES, Medium};
 use crate::campaign::truth::bytes_of;
-use crate::gate::{Gate, writes};
+use crate::gate::{Gate, is_flush, writes};
 
 const MAP: std::ops::Range<u64> = 8192..DATA;
 
@@ -24,10 +24,6 @@ fn is_map(request: &Request) -> bool {
         }
         _ => false,
     }
-}
-
-fn is_flush(request: &Request) -> bool {
-    matches!(request, Request::Flush)
 }
 
 /// A flush promises what was written before it, also if another flush is still writing down that

@@ -189,6 +189,9 @@ Examples:
         #[arg(long)]
         json: bool,
     },
+    /// Make, show, repair and take apart mirrors, stripes and concats
+    #[command(subcommand)]
+    Volume(crate::commands::volume::cli::VolumeCommand),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),

@@ -18,12 +18,13 @@ use anyhow::Result;
 use clap::FromArgMatches;
 use steadfast_devices::source::OpenError;
 use steadfast_vfs::FileSystem;
+use steadfast_volume::VolumeError;
 
 use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
 use commands::{
-    crash, dd, extents, hdparm, image, iozone, journal, lab, mkfs, pages, sensitivity, tree,
+    crash, dd, extents, hdparm, image, iozone, journal, lab, mkfs, pages, sensitivity, tree, volume,
 };
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -59,6 +60,17 @@ fn main() -> ExitCode {
         out.flush()?;
         Ok(outcome)
     });
+    // Whatever has happened: see there.
+    let closed = volume::open::close_all();
+    volume::open::end_if_told();
+    let done = match (done, closed) {
+        (Ok(_), Err(error)) => Err(error),
+        (Err(first), Err(error)) => {
+            terminal::error(&first);
+            Err(error)
+        }
+        (done, Ok(())) => done,
+    };
     match done {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Problem) => ExitCode::from(1),
@@ -100,7 +112,9 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_vfs::FsError;
     let by_journal = |e: &JournalError| matches!(e, JournalError::Unsupported { .. });
     let by_fs = |e: &FsError| matches!(e, FsError::Unsupported { .. });
+    let by_volume = |e: &VolumeError| matches!(e, VolumeError::Newer { .. });
     e.is::<Unsupported>()
+        || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(by_fs)
         || match e.downcast_ref::<Ext4Error>() {
             Some(Ext4Error::Unsupported { .. }) => true,
@@ -114,7 +128,9 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
 fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_ext4::error::Ext4Error;
     use steadfast_journal::JournalError;
+    let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()
+        || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(is_wrong_file)
         || matches!(
             e.downcast_ref::<Ext4Error>(),
@@ -186,6 +202,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             let list = |fs: &dyn FileSystem| extents::extents(fs, path.as_bytes(), json, out);
             image::reading(&image, list)?;
         }
+        Command::Volume(command) => return volume::run(&command, out),
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
         Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),

@@ -27,3 +27,5 @@ mod transact;
 mod trouble;
 #[path = "mount/user.rs"]
 mod user;
+#[path = "mount/volumes.rs"]
+mod volumes;

@@ -13,7 +13,9 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::tune;
+use steadfast_volume::member::{read_label, wipe_label};
 
+use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::{Usage, terminal};
 
@@ -56,6 +58,9 @@ fn make(
     if args.dry_run {
         return tell(&mkfs::look(device, &options).with_context(name)?, &name(), out);
     }
+    // What is refused leaves a member as it was.
+    mkfs::look(device, &options).with_context(name)?;
+    forget_volume(device)?;
     let made = mkfs::make(device, &options).with_context(name)?;
     device.flush()?;
     if args.quiet { Ok(()) } else { tell(&made, &name(), out) }
@@ -146,6 +151,12 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         .as_ref()
         .map(|s| steadfast_lab::size::parse(s).map_err(|e| Usage(format!("--size {s}: {e}"))))
         .transpose()?;
+    if super::volume::open::named(path).is_some() {
+        if size.is_some() {
+            return Err(Usage("--size is for a new image; a volume has its own".into()).into());
+        }
+        return Ok((super::image::open(path, false)?, false));
+    }
     let options = FileOptions::default();
     if !path.exists() {
         let Some(size) = size else {
@@ -169,7 +180,24 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         let what = format!("{}: exists; --size is for a new image", path.display());
         return Err(Usage(what).into());
     }
-    Ok((Arc::new(FileDevice::open(path, &options)?), false))
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
+    if !args.force {
+        refuse_member(&device).map_err(|error| match error.downcast::<Usage>() {
+            Ok(what) => Usage(format!("{what}; -F takes it from the volume")).into(),
+            Err(error) => error,
+        })?;
+    }
+    Ok((device, false))
+}
+
+/// Takes both copies of a volume's label away, which was to be overwritten: the second one would
+/// still say that it is a member.
+fn forget_volume(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    use steadfast_volume::VolumeError::{Corrupt, Newer};
+    match read_label(device) {
+        Ok(Some(_)) | Err(Newer { .. } | Corrupt { .. }) => Ok(wipe_label(device)?),
+        Ok(None) | Err(_) => Ok(()),
+    }
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.
@@ -229,6 +257,7 @@ fn make_journal(
         writeln!(out, "journal device: {blocks} blocks of {size} bytes, UUID {uuid}")?;
         return Ok(());
     }
+    forget_volume(device)?;
     let made = mkfs::make_journal_device(device, &options)
         .with_context(|| args.image.display().to_string())?;
     device.flush()?;
@@ -248,10 +277,9 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
     for word in args.journal.iter().flat_map(|w| w.split(',')) {
         match word.split_once('=') {
             Some(("device", path)) => {
-                let device = FileDevice::open(path, &FileOptions::default())
-                    .context("the journal device")?;
+                let device = super::image::open(Path::new(path), false);
                 options.journal = JournalChoice::External {
-                    device: Arc::new(device),
+                    device: device.context("the journal device")?,
                     accept_volatile: args.accept_volatile,
                 };
             }

@@ -14,3 +14,4 @@ pub mod pages;
 pub mod sensitivity;
 pub mod site;
 pub mod tree;
+pub mod volume;

@@ -21,6 +21,7 @@ use super::{background, control, log, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
+use crate::commands::volume;
 use crate::{Outcome, Usage, allocator, terminal};
 
 /// How long open files are waited for when the process is told to end.
@@ -104,6 +105,7 @@ fn serve(
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     log::start(log_file.as_deref(), wanted.debug)?;
+    volume::open::signals_are_looked_after();
     allocator::give_back();
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
@@ -203,7 +205,8 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
     }
     let fs = Ext4::mount(device, wanted.ext4.clone());
     let fs = fs.with_context(|| path.display().to_string())?;
-    let source = path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+    let file = || path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+    let source = volume::open::absolute(path).unwrap_or_else(file);
     wanted.fuse.source.clone_from(&source);
     Ok(Opened { fs, source, queue: None })
 }
@@ -228,10 +231,20 @@ impl Served {
     pub fn finish(&self) -> Result<(), String> {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if ended.is_none() {
-            *ended = Some(self.unmount_file_system());
+            let unmounted = self.unmount_file_system();
+            *ended = Some(unmounted.and(self.close_volume()));
             self.told.notify_all();
         }
         ended.clone().unwrap_or(Ok(()))
+    }
+
+    /// The volume that it is on, if it is on one: nothing is in doubt after that.
+    fn close_volume(&self) -> Result<(), String> {
+        volume::open::close_all().map_err(|error| {
+            let why = format!("{}: {error:#}", self.source);
+            tracing::error!("{why}");
+            why
+        })
     }
 
     /// Waits until it has ended.

@@ -1,0 +1,236 @@
+//! `steadfast volume`: the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What to do with a volume. Its members are named, in any order; it is assembled for the command.
+#[derive(Debug, Subcommand)]
+pub enum VolumeCommand {
+    /// Make a mirror, a stripe or a concat of image files and devices
+    #[command(after_help = "\
+Examples:
+  steadfast volume create d10 disk1.img disk2.img
+  steadfast volume create d10 disk1.img --volatile /dev/ram0
+  steadfast volume create fast a.img b.img --kind stripe --interlace 64k
+  steadfast mkfs volume:disk1.img,disk2.img
+
+A new volume reads as zeros. What takes an image takes volume:MEMBER,MEMBER
+too: mkfs, mount, put, check ...")]
+    Create(Create),
+    /// Show volumes, their members and states; reads only
+    #[command(after_help = "\
+Examples:
+  steadfast volume status disk1.img disk2.img
+  steadfast volume status --json *.img | jq '.volumes[].legs'
+
+Exit status: 0 whole, 1 a leg needs attention or nothing can be assembled,
+2 used wrongly, 3 a label of a newer version.")]
+    Status {
+        #[command(flatten)]
+        members: Members,
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add a leg to a mirror, or a spare, and copy everything to it
+    #[command(
+        visible_alias = "attach",
+        after_help = "\
+Examples:
+  steadfast volume add disk1.img disk2.img --leg disk3.img
+  steadfast volume add disk1.img disk2.img --leg /dev/ram0 --volatile
+  steadfast volume add disk1.img disk2.img --leg disk4.img --spare"
+    )]
+    Add {
+        #[command(flatten)]
+        members: Members,
+        /// The new leg
+        #[arg(long, value_name = "DEVICE")]
+        leg: PathBuf,
+        /// It does not count as keeping its contents without power
+        #[arg(long, conflicts_with = "spare")]
+        volatile: bool,
+        /// It waits to take a failed leg's place
+        #[arg(long)]
+        spare: bool,
+        /// Overwrite a file system or the label of another volume on it
+        #[arg(long)]
+        force: bool,
+    },
+    /// Remove a leg from a mirror for good
+    #[command(
+        visible_alias = "detach",
+        after_help = "\
+Examples:
+  steadfast volume remove disk1.img disk2.img --leg 1
+  steadfast volume remove disk1.img --degraded --leg 1    the other one is lost
+
+Refused for the last good copy of anything, also where the leg is not there: it
+may be found again. The leg's label is wiped."
+    )]
+    Remove {
+        #[command(flatten)]
+        members: Members,
+        /// The leg's place, as `status` shows it
+        #[arg(long, value_name = "PLACE")]
+        leg: usize,
+        /// Give up what this leg alone holds: it reads as zeros from then on
+        #[arg(long)]
+        lose_data: bool,
+    },
+    /// Put a device into a leg's place and copy everything to it
+    #[command(after_help = "\
+Examples:
+  steadfast volume replace disk1.img --degraded --leg 1 --with disk3.img
+  steadfast volume replace disk1.img disk2.img --leg 1    the same device")]
+    Replace {
+        #[command(flatten)]
+        members: Members,
+        /// The leg's place
+        #[arg(long, value_name = "PLACE")]
+        leg: usize,
+        /// The new device; without it, the leg's own
+        #[arg(long, value_name = "DEVICE")]
+        with: Option<PathBuf>,
+        /// The new device does not count as keeping its contents without power
+        #[arg(long, requires = "with")]
+        volatile: bool,
+        /// Overwrite a file system or the label of another volume on it
+        #[arg(long)]
+        force: bool,
+        /// Give up what this leg alone holds: it reads as zeros from then on
+        #[arg(long)]
+        lose_data: bool,
+    },
+    /// Take a leg of a mirror out of use; what it misses is remembered
+    #[command(after_help = "Example:\n  steadfast volume offline disk1.img disk2.img --leg 1")]
+    Offline {
+        #[command(flatten)]
+        members: Members,
+        /// The leg's place
+        #[arg(long, value_name = "PLACE")]
+        leg: usize,
+    },
+    /// Take a leg into use again and copy what it missed
+    #[command(after_help = "Example:\n  steadfast volume online disk1.img disk2.img --leg 1")]
+    Online {
+        #[command(flatten)]
+        members: Members,
+        /// The leg's place
+        #[arg(long, value_name = "PLACE")]
+        leg: usize,
+    },
+    /// Copy to every leg what it lacks
+    #[command(after_help = "\
+Examples:
+  steadfast volume resync disk1.img disk2.img
+  steadfast volume resync disk1.img --degraded       go on without the other
+  steadfast volume resync disk1.img disk2.img --keep UUID
+
+With --keep, of legs that were written apart the one with this UUID counts;
+what was written to the others since then is lost.")]
+    Resync {
+        #[command(flatten)]
+        members: Members,
+        /// At most so many bytes a second (k, m, g)
+        #[arg(long, value_name = "SIZE")]
+        rate: Option<String>,
+    },
+    /// Change the policies of a mirror
+    #[command(after_help = "\
+Example:
+  steadfast volume set disk1.img disk2.img --read-policy preferred:1")]
+    Set {
+        #[command(flatten)]
+        members: Members,
+        #[command(flatten)]
+        policies: PolicyArgs,
+    },
+    /// Make a mirror larger, when all its legs have room
+    #[command(after_help = "\
+Example:
+  truncate -s 2g d1.img d2.img && steadfast volume grow d1.img d2.img")]
+    Grow {
+        #[command(flatten)]
+        members: Members,
+        /// The new size (k, m, g); as large as the legs allow without it
+        #[arg(long, value_name = "SIZE")]
+        size: Option<String>,
+    },
+    /// Take a volume apart: its labels are wiped, what it holds is lost
+    #[command(after_help = "Example:\n  steadfast volume destroy disk1.img disk2.img")]
+    Destroy {
+        #[command(flatten)]
+        members: Members,
+    },
+}
+
+/// The members of a volume.
+#[derive(Debug, Args)]
+pub struct Members {
+    /// Image files and devices that are members, in any order
+    #[arg(required = true, value_name = "MEMBER")]
+    pub members: Vec<PathBuf>,
+    /// Go on without legs that are missing, though they may hold newer data
+    #[arg(long)]
+    pub degraded: bool,
+    /// Of legs that were written apart, or are not believed, this one counts
+    #[arg(long, value_name = "UUID")]
+    pub keep: Option<uuid::Uuid>,
+}
+
+/// Kinds of volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum VolumeKind {
+    /// The same on every leg
+    Mirror,
+    /// Pieces of each component in turn
+    Stripe,
+    /// One component after the other
+    Concat,
+}
+
+/// A new volume.
+#[derive(Debug, Args)]
+pub struct Create {
+    /// The volume's name
+    pub name: String,
+    /// Image files and devices
+    #[arg(required = true, value_name = "DEVICE")]
+    pub devices: Vec<PathBuf>,
+    /// What it is
+    #[arg(long, value_enum, default_value = "mirror")]
+    pub kind: VolumeKind,
+    /// A further leg, which does not count as keeping its contents without power
+    #[arg(long, value_name = "DEVICE")]
+    pub volatile: Vec<PathBuf>,
+    /// Size of the mirror (k, m, g); all that its legs have room for without it
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<String>,
+    /// Size of a mirror's regions: a power of two, 4k to 64m
+    #[arg(long, value_name = "SIZE")]
+    pub region: Option<String>,
+    /// Bytes of each component in turn, of a stripe
+    #[arg(long, value_name = "SIZE", default_value = "64k")]
+    pub interlace: String,
+    #[command(flatten)]
+    pub policies: PolicyArgs,
+    /// Overwrite file systems and labels of other volumes on the devices
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How a mirror reads and writes.
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// roundrobin, geometric, first, preferred:PLACE or adaptive
+    #[arg(long, value_name = "POLICY")]
+    pub read_policy: Option<String>,
+    /// parallel, serial or write-behind (onto volatile legs)
+    #[arg(long, value_name = "POLICY")]
+    pub write_policy: Option<String>,
+    /// When it is resynced, of several: 1 first, 9 last, 0 not by itself
+    #[arg(long, value_name = "0-9")]
+    pub pass: Option<u8>,
+}

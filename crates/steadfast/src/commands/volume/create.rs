@@ -1,0 +1,93 @@
+//! `steadfast volume create`, and devices that become members.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use steadfast_block::BlockDevice;
+use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
+
+use super::cli::{Create, Members, VolumeKind};
+use super::open::{named, open, open_all, refuse_twice};
+use super::{bytes, bytes_in_32_bits, given};
+use crate::Usage;
+use crate::commands::image::open_file;
+
+/// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
+/// for a file system's.
+const START: usize = 4096;
+
+/// Makes a volume.
+pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
+    let all: Vec<_> = args.devices.iter().chain(&args.volatile).cloned().collect();
+    let size = args.size.as_deref().map(|s| bytes("--size", s)).transpose()?;
+    let region = args.region.as_deref().map(|r| bytes_in_32_bits("--region", r, "64m"));
+    let region_bytes = region.transpose()?;
+    let policies = given(&args.policies, Policies::default())?;
+    let devices = open_all(&all, false)?;
+    if !args.force {
+        devices.iter().try_for_each(refuse_file_system)?;
+    }
+    let made = if args.kind == VolumeKind::Mirror {
+        let volatile = |n: usize| n >= args.devices.len();
+        let legs = devices.iter().enumerate().map(|(n, device)| NewLeg {
+            device: Arc::clone(device),
+            volatile: volatile(n),
+            force: args.force,
+        });
+        let legs: Vec<NewLeg> = legs.collect();
+        let options = MirrorOptions { size, region_bytes, policies, ..MirrorOptions::default() };
+        let mirror = create_mirror(&args.name, &legs, &options)?;
+        mirror.close()?;
+        mirror.info()
+    } else {
+        if !args.volatile.is_empty() || size.is_some() || region_bytes.is_some() {
+            let what = "--volatile, --size and --region are for mirrors";
+            return Err(Usage(what.into()).into());
+        }
+        let stripe = args.kind == VolumeKind::Stripe;
+        let interlace = stripe.then(|| bytes_in_32_bits("--interlace", &args.interlace, "100m"));
+        create_rows(&args.name, &devices, interlace.transpose()?, args.force)?.device.info()
+    };
+    devices.iter().try_for_each(forget_file_system)?;
+    writeln!(out, "{}: {}, {} bytes", args.name, made.model, made.size)?;
+    Ok(())
+}
+
+/// A device that is to become a leg: none of the members.
+pub fn new_leg(members: &Members, path: &PathBuf, volatile: bool, force: bool) -> Result<NewLeg> {
+    refuse_twice(members.members.iter().chain([path]).map(PathBuf::as_path))?;
+    let device = match named(path) {
+        Some(members) => open(members, false)?,
+        None => open_file(path, false)?,
+    };
+    if !force {
+        refuse_file_system(&device)?;
+    }
+    Ok(NewLeg { device, volatile, force })
+}
+
+/// A file system or journal that is there is not overwritten without being asked to.
+fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    // A member may have one from before; whose label it carries says more.
+    if steadfast_volume::member::read_label(device).is_ok_and(|found| found.is_some()) {
+        return Ok(());
+    }
+    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
+    let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+    let (name, uuid) = (device.info().name, info.uuid);
+    let what = format!(
+        "{name}: holds {kind} (UUID {uuid}); --force makes it a member, and what it holds is lost"
+    );
+    Err(Usage(what).into())
+}
+
+/// Takes a superblock away that is before the label of a new member.
+pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    if steadfast_ext4::check::info(device).is_ok() {
+        let name = device.info().name;
+        device.write_fua(0, vec![0; START].into()).with_context(|| name)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,214 @@
+//! `steadfast volume`: mirrors, stripes and concats of image files and devices, without a host: a
+//! volume is assembled for the command, and closed after it.
+//!
+//! A command that is refused changes nothing: what was given is checked before a volume is
+//! assembled, and assembling writes nothing.
+
+pub mod cli;
+mod create;
+pub mod open;
+mod show;
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use steadfast_vfs::size;
+use steadfast_volume::{
+    AssembleOptions, Mirror, Pass, Policies, ReadPolicy, Throttle, WritePolicy, assemble, member,
+};
+
+use self::cli::{Members, PolicyArgs, VolumeCommand};
+use self::create::{forget_file_system, new_leg};
+use self::open::{assembled, open_all};
+use crate::{Outcome, Usage};
+
+/// Does what was asked.
+pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
+    match command {
+        VolumeCommand::Create(args) => create::create(args, out)?,
+        VolumeCommand::Status { members, json } => return status(members, *json, out),
+        VolumeCommand::Add { members, leg, volatile, spare, force } => {
+            let new = new_leg(members, leg, *volatile, *force)?;
+            with_mirror(members, out, |mirror, _| {
+                match spare {
+                    true => mirror.add_spare(&new)?,
+                    false => drop(mirror.attach(&new)?),
+                }
+                forget_file_system(&new.device)
+            })?;
+        }
+        VolumeCommand::Remove { members, leg, lose_data } => {
+            with_mirror(members, out, |mirror, out| match lose_data {
+                false => Ok(mirror.detach(*leg)?),
+                true => tell_lost(mirror, mirror.detach_and_lose(*leg)?, out),
+            })?;
+        }
+        VolumeCommand::Replace { members, leg, with, volatile, force, lose_data } => {
+            let new = with.as_ref().map(|path| new_leg(members, path, *volatile, *force));
+            let new = new.transpose()?;
+            with_mirror(members, out, |mirror, out| {
+                match lose_data {
+                    false => mirror.replace(*leg, new.as_ref())?,
+                    true => tell_lost(mirror, mirror.replace_and_lose(*leg, new.as_ref())?, out)?,
+                }
+                new.as_ref().map_or(Ok(()), |new| forget_file_system(&new.device))
+            })?;
+        }
+        VolumeCommand::Offline { members, leg } => {
+            with_mirror(members, out, |mirror, _| Ok(mirror.offline(*leg)?))?;
+        }
+        VolumeCommand::Online { members, leg } => {
+            with_mirror(members, out, |mirror, _| Ok(mirror.online(*leg, None)?))?;
+        }
+        VolumeCommand::Resync { members, rate } => {
+            let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
+            let throttle = Throttle { bytes_per_second, regions: None };
+            with_mirror_at(throttle, members, out, |_, _| Ok(()))?;
+        }
+        VolumeCommand::Set { members, policies } => {
+            // Refused before anything is opened.
+            let _ = given(policies, Policies::default())?;
+            with_mirror(members, out, |mirror, _| {
+                Ok(mirror.set_policies(given(policies, mirror.policies())?)?)
+            })?;
+        }
+        VolumeCommand::Grow { members, size } => {
+            let size = size.as_deref().map(|s| bytes("--size", s)).transpose()?;
+            with_mirror(members, out, |mirror, _| mirror.grow(size).map(drop).map_err(Into::into))?;
+        }
+        VolumeCommand::Destroy { members } => destroy(members, out)?,
+    }
+    Ok(Outcome::Good)
+}
+
+fn bytes(option: &str, text: &str) -> Result<u64> {
+    size::parse(text).map_err(|e| Usage(format!("{option} {text}: {e}")).into())
+}
+
+/// The same, where the labels have 32 bits for it. What is wrong with what fits is for the crate to
+/// say.
+fn bytes_in_32_bits(option: &str, text: &str, most: &str) -> Result<u32> {
+    let wanted = bytes(option, text)?;
+    u32::try_from(wanted).map_err(|_| Usage(format!("{option} {text}: at most {most}")).into())
+}
+
+/// The policies that were asked for, the others as they are.
+fn given(args: &PolicyArgs, now: Policies) -> Result<Policies> {
+    let no = |option: &str, text: &str| Usage(format!("{option} {text}: there is no such policy"));
+    let mut policies = now;
+    if let Some(text) = &args.read_policy {
+        policies.read = ReadPolicy::named(text).ok_or_else(|| no("--read-policy", text))?;
+    }
+    if let Some(text) = &args.write_policy {
+        policies.write = WritePolicy::named(text).ok_or_else(|| no("--write-policy", text))?;
+    }
+    if let Some(pass) = args.pass {
+        policies.pass =
+            Pass::new(pass).ok_or_else(|| Usage(format!("--pass {pass}: a pass is 0 to 9")))?;
+    }
+    Ok(policies)
+}
+
+fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    let devices = open_all(&members.members, true)?;
+    let options = AssembleOptions {
+        degraded: true,
+        keep: members.keep,
+        read_only: true,
+        ..AssembleOptions::default()
+    };
+    let found = assemble(&devices, &options);
+    if found.volumes.is_empty() && found.problems.len() == 1 && !json {
+        // OK to index: it was counted.
+        return Err(found.problems[0].1.clone().into());
+    }
+    show::status(&found, json, out)
+}
+
+/// Assembles a mirror, does `work`, copies what legs lack, closes it, and shows it.
+fn with_mirror_at(
+    throttle: Throttle,
+    members: &Members,
+    out: &mut dyn Write,
+    work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let (found, volume) = assembled(members, false)?;
+    let Some(mirror) = &volume.mirror else {
+        let what = format!("'{}' is a {}: this is for mirrors", volume.name, volume.kind.name());
+        return Err(Usage(what).into());
+    };
+    work(mirror, out)?;
+    let resynced = mirror.resync(throttle)?;
+    found.close()?;
+    open::end_if_told();
+    if resynced.bytes > 0 {
+        writeln!(out, "{}: {} bytes copied", volume.name, resynced.bytes)?;
+    }
+    show::status(&found, false, out)?;
+    if resynced.unreadable > 0 {
+        let count = resynced.unreadable;
+        anyhow::bail!("'{}': {count} regions could not be read from any leg", volume.name);
+    }
+    Ok(())
+}
+
+/// The same, as fast as the legs.
+fn with_mirror(
+    members: &Members,
+    out: &mut dyn Write,
+    work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    with_mirror_at(Throttle::default(), members, out, work)
+}
+
+fn tell_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {
+    if bytes > 0 {
+        writeln!(out, "{}: {bytes} bytes were given up, and read as zeros", mirror.name())?;
+    }
+    Ok(())
+}
+
+fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
+    let (found, volume) = assembled(members, false)?;
+    let given = members.members.iter().any(|path| open::named(path).is_some());
+    if found.volumes.len() > 1 || given {
+        let names: Vec<&str> = found.volumes.iter().map(|v| v.name.as_str()).collect();
+        let what = format!(
+            "a volume of volumes is taken apart from the outside in, which is not done by one \
+             command: {}",
+            names.join(" in ")
+        );
+        return Err(Usage(what).into());
+    }
+    let missing = volume.mirror.as_ref().map(|m| m.status()).into_iter().flat_map(|s| s.legs);
+    let missing: Vec<String> = missing
+        .filter(|leg| leg.state == steadfast_volume::LegState::Unavailable)
+        .map(|leg| leg.name)
+        .collect();
+    found.close()?;
+    let name = volume.name.clone();
+    let devices: Vec<_> = members.members.iter().map(|path| path.as_path()).collect();
+    wipe(&devices, (found, volume))?;
+    writeln!(out, "{name}: is no volume any more")?;
+    for leg in missing {
+        writeln!(out, "  its leg {leg} was not there, and still has its label")?;
+    }
+    Ok(())
+}
+
+/// Takes the labels from devices that were in use.
+fn wipe(
+    paths: &[&Path],
+    in_use: (steadfast_volume::Assembled, steadfast_volume::Volume),
+) -> Result<()> {
+    // They are locked until nobody has the volume.
+    open::forget();
+    drop(in_use);
+    let open = |path: &&Path| super::image::open_file(path, false);
+    let devices: Vec<_> = paths.iter().map(open).collect::<Result<_>>()?;
+    for device in devices {
+        member::wipe_label(&device)?;
+    }
+    Ok(())
+}

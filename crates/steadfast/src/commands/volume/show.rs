@@ -1,0 +1,135 @@
+//! What `volume status` prints.
+
+use std::io::Write;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use steadfast_volume::{Assembled, MirrorStatus, Volume};
+
+use crate::{Outcome, terminal};
+
+/// Prints all volumes; whether each is whole.
+pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outcome> {
+    if json {
+        let volumes: Vec<Value> = found.volumes.iter().map(volume_json).collect();
+        let problems: Vec<Value> = found
+            .problems
+            .iter()
+            .map(|(name, error)| json!({ "name": name, "problem": error.to_string() }))
+            .collect();
+        let document = json!({
+            "format": "steadfast-volumes",
+            "version": 1,
+            "volumes": volumes,
+            "problems": problems,
+        });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+    } else {
+        for volume in &found.volumes {
+            text(volume, out)?;
+        }
+        for (_, error) in &found.problems {
+            out.write_all(
+                terminal::hanging("", &terminal::harmless(&error.to_string())).as_bytes(),
+            )?;
+        }
+        for blank in &found.blank {
+            writeln!(out, "{}: no label", terminal::harmless(&blank.info().name))?;
+        }
+    }
+    let mirrors = found.volumes.iter().filter_map(|v| v.mirror.as_ref());
+    let whole = found.problems.is_empty()
+        && !found.volumes.is_empty()
+        && mirrors.map(|m| m.status()).all(|s| s.is_whole());
+    Ok(if whole { Outcome::Good } else { Outcome::Problem })
+}
+
+fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
+    let size = volume.device.info().size;
+    let (name, kind) = (&volume.name, volume.kind.name());
+    writeln!(out, "{name}: {kind}, {size} bytes, {}", volume.uuid)?;
+    let Some(mirror) = &volume.mirror else {
+        for (place, member) in volume.members.iter().enumerate() {
+            writeln!(out, "  component {place}: {}", terminal::harmless(member))?;
+        }
+        return Ok(());
+    };
+    let status = mirror.status();
+    let (read, write) = (status.policies.read.name(), status.policies.write.name());
+    let pass = status.policies.pass.number();
+    writeln!(out, "  reads {read}, writes {write}, pass {pass}")?;
+    let [unwritten, filling, dirty, clean] = status.regions;
+    writeln!(
+        out,
+        "  regions of {} bytes: {} dirty, {clean} clean, {unwritten} unwritten",
+        status.region_bytes,
+        filling + dirty,
+    )?;
+    for leg in &status.legs {
+        let volatile = if leg.volatile { ", volatile" } else { "" };
+        let name = terminal::harmless(&leg.name);
+        writeln!(out, "  leg {}: {name}: {}{volatile}", leg.slot, leg.state.name())?;
+        if leg.lacking_bytes > 0 {
+            writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
+        }
+        if let Some(error) = &leg.error {
+            writeln!(out, "    {}", terminal::harmless(error))?;
+        }
+    }
+    for spare in &status.spares {
+        writeln!(out, "  spare: {}", terminal::harmless(spare))?;
+    }
+    Ok(())
+}
+
+fn volume_json(volume: &Volume) -> Value {
+    let mut value = json!({
+        "name": volume.name,
+        "uuid": volume.uuid.to_string(),
+        "kind": volume.kind.name(),
+        "size": volume.device.info().size,
+        "members": volume.members,
+        "member_of": volume.member_of.map(|uuid| uuid.to_string()),
+    });
+    if let (Some(mirror), Some(object)) = (&volume.mirror, value.as_object_mut()) {
+        mirror_json(&mirror.status(), object);
+    }
+    value
+}
+
+fn mirror_json(status: &MirrorStatus, object: &mut serde_json::Map<String, Value>) {
+    let [unwritten, filling, dirty, clean] = status.regions;
+    let regions = json!({
+        "bytes": status.region_bytes,
+        "unwritten": unwritten,
+        "filling": filling,
+        "dirty": dirty,
+        "clean": clean,
+    });
+    let legs: Vec<Value> = status
+        .legs
+        .iter()
+        .map(|leg| {
+            json!({
+                "place": leg.slot,
+                "uuid": leg.uuid.to_string(),
+                "name": leg.name,
+                "state": leg.state.name(),
+                "volatile": leg.volatile,
+                "lacking_bytes": leg.lacking_bytes,
+                "error": leg.error,
+            })
+        })
+        .collect();
+    let policies = json!({
+        "read": status.policies.read.name(),
+        "write": status.policies.write.name(),
+        "pass": status.policies.pass.number(),
+    });
+    object.insert("policies".into(), policies);
+    object.insert("regions".into(), regions);
+    object.insert("generation".into(), json!(status.generation));
+    object.insert("legs".into(), Value::Array(legs));
+    object.insert("spares".into(), json!(status.spares));
+    object.insert("whole".into(), json!(status.is_whole()));
+}

@@ -1,0 +1,95 @@
+//! A file system on a mirror, mounted: closed at the end, and whole again after a kill.
+
+use std::fs;
+use std::io::Write;
+
+use rustix::process::{Signal, kill_process};
+
+use super::bench::{Bench, lives, until};
+
+/// With a file system on a mirror of two images.
+fn mirrored() -> Option<Bench> {
+    let b = Bench::with_image("1m")?;
+    for leg in ["a", "b"] {
+        fs::File::create(b.path(leg)).unwrap().set_len(40 << 20).unwrap();
+    }
+    b.good("volume create d10 a b");
+    b.good("mkfs volume:a,b");
+    Some(b)
+}
+
+/// Whether the last user has closed it: bit 0 of this byte of the label.
+fn is_closed(b: &Bench, leg: &str) -> bool {
+    fs::read(b.path(leg)).unwrap()[4096 + 142] & 1 == 1
+}
+
+#[test]
+fn a_mount_holds_its_volume_and_closes_it() {
+    let Some(b) = mirrored() else { return };
+    b.good("mount volume:a,b m");
+    fs::write(b.at().join("f"), vec![7; 300_000]).unwrap();
+    // In use: by name, and each member.
+    b.bad("volume offline a b --leg 1", 2);
+    let status = b.good("status m");
+    let a = b.path("a").canonicalize().unwrap();
+    assert!(status.contains(&format!("volume:{}", a.display())), "{status}");
+    assert!(!is_closed(&b, "a"));
+    b.good("umount m");
+    assert!(is_closed(&b, "a") && is_closed(&b, "b"));
+    let status = b.good("volume status a b");
+    assert!(status.contains("0 dirty"), "{status}");
+    // Either leg alone has all of it.
+    b.good("check volume:a,b");
+    b.good("volume resync --degraded b");
+    let text = b.good("ls volume:b /");
+    assert!(text.contains('f'), "{text}");
+    let refused = b.bad("mount a m", 2);
+    assert!(refused.contains("is member 0 of the mirror 'd10'"), "{refused}");
+}
+
+#[test]
+fn a_signal_closes_the_volume_of_a_mount() {
+    let Some(b) = mirrored() else { return };
+    b.good("mount volume:b,a m");
+    fs::write(b.at().join("f"), "text").unwrap();
+    let process = b.process();
+    kill_process(process, Signal::TERM).unwrap();
+    until("the process ends", || !lives(process));
+    assert!(is_closed(&b, "a") && is_closed(&b, "b"));
+    assert_eq!(b.good("cat volume:a,b /f"), "text");
+}
+
+#[test]
+fn a_killed_mount_of_a_mirror_is_resynced() {
+    let Some(b) = mirrored() else { return };
+    b.good("mount volume:a,b m");
+    let data: Vec<u8> = (0..2_000_001u32).map(|i| (i % 251) as u8).collect();
+    let mut kept = fs::File::create(b.at().join("kept")).unwrap();
+    kept.write_all(&data).unwrap();
+    kept.sync_all().unwrap();
+    // What nobody has synced is on its way.
+    fs::write(b.at().join("lost"), &data).unwrap();
+    let process = b.process();
+    kill_process(process, Signal::KILL).unwrap();
+    until("the process ends", || !lives(process));
+    drop(kept);
+    b.good("umount m");
+    assert!(!is_closed(&b, "a"));
+    b.good("mount volume:a,b m");
+    assert_eq!(fs::read(b.at().join("kept")).unwrap(), data);
+    b.good("umount m");
+    let status = b.good("volume status --json a b");
+    assert!(status.contains("\"dirty\": 0") && status.contains("\"whole\": true"), "{status}");
+    let checked = b.good("check volume:a,b");
+    assert!(checked.contains("clean"), "{checked}");
+    for leg in ["a", "b"] {
+        b.good(&format!("volume resync --degraded {leg}"));
+        b.good(&format!("get volume:{leg} /kept got"));
+        assert_eq!(fs::read(b.path("got")).unwrap(), data, "leg {leg} alone");
+        fs::remove_file(b.path("got")).unwrap();
+        if leg == "a" {
+            // The other one is behind now, and is brought up.
+            b.good("volume resync a b");
+        }
+    }
+}

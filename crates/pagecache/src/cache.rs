@@ -78,10 +78,10 @@ impl PageCache {
         }
         let s = self.state.lock();
         let f = s.files.get(&file)?;
-        let dirty = f.dirty.range(pages.clone()).next().map(|(p, _)| *p);
-        let in_flight = f.writeback.range(pages.clone()).next().map(|(p, _)| *p);
+        let dirty = f.dirty.range(pages.clone()).next().map(|(p, _)| p);
+        let in_flight = f.writeback.range(pages.clone()).next().map(|(p, _)| p);
         let first = dirty.into_iter().chain(in_flight).min()?;
-        let busy = |p: &u64| f.dirty.contains_key(p) || f.writeback.contains_key(p);
+        let busy = |p: &u64| f.dirty.contains(*p) || f.writeback.contains(*p);
         let end = (first..pages.end).find(|p| !busy(p)).unwrap_or(pages.end);
         Some(first..end)
     }
@@ -96,8 +96,8 @@ impl PageCache {
         f.dirty.range(pages.clone()).next().is_some()
             || f.writeback.range(pages.clone()).next().is_some()
             || f.unwritten.pages.range(pages).next().is_some()
-            || f.pages.contains_key(&last)
-            || f.loading.contains_key(&last)
+            || f.pages.contains(last)
+            || f.loading.contains(last)
     }
 
     /// Counters and present contents.

@@ -77,7 +77,7 @@ impl PageCache {
             return None;
         }
         let errors_before = f.errors.count();
-        Some(Goal { file, pages, cutoff: state.dirty_seq, errors_before })
+        Some(Goal { file, pages, cutoff: state.dirty_seq.get(), errors_before })
     }
 
     /// Starts to write whatever can be written.
@@ -92,8 +92,9 @@ impl PageCache {
         loop {
             let state = self.state.lock();
             let Some(f) = state.files.get(&goal.file) else { return Ok(()) };
-            let in_flight = |(_, w): (&u64, &crate::state::InFlight)| w.dirtied <= goal.cutoff;
-            let is_dirty = f.dirty.range(goal.pages.clone()).any(|(_, seq)| *seq <= goal.cutoff);
+            let in_flight = |(_, w): (u64, &crate::state::InFlight)| w.dirtied <= goal.cutoff;
+            let is_dirty =
+                f.dirty.range(goal.pages.clone()).any(|(_, seq)| seq.get() <= goal.cutoff);
             if f.writeback.range(goal.pages.clone()).any(in_flight) {
                 // Some of them may be dirty again, and can be written only afterwards.
                 drop(self.room.wait(state));

@@ -150,7 +150,7 @@ impl PageCache {
             let state = self.state.lock();
             let expire = state.limits.expire;
             let aged = state.dirty_files.iter().take_while(|(at, _)| begun.since(*at) >= expire);
-            (aged.map(|(_, file)| *file).collect::<Vec<_>>(), state.dirty_seq)
+            (aged.map(|(_, file)| *file).collect::<Vec<_>>(), state.dirty_seq.get())
         };
         while !files.is_empty() && !self.bell.is_stopped() {
             files.retain(|file| {
@@ -169,7 +169,7 @@ impl PageCache {
         let (files, cutoff) = {
             let state = self.state.lock();
             let files: Vec<FileKey> = state.dirty_files.iter().map(|(_, file)| *file).collect();
-            (files, state.dirty_seq)
+            (files, state.dirty_seq.get())
         };
         let mut issued = 0;
         for file in files {

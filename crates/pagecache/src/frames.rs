@@ -3,13 +3,25 @@
 //! The list is threaded through the slab: touching a page, which every hit does, is a few index
 //! assignments. A frame is *listed* exactly while it is clean and not in flight.
 
+use std::num::NonZeroU32;
+
 use bytes::Bytes;
 
 use crate::FileKey;
 
-/// Index of a frame.
+/// Index of a frame, plus one: so an absent one takes no more room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FrameId(u32);
+pub(crate) struct FrameId(NonZeroU32);
+
+impl FrameId {
+    fn of(index: u32) -> FrameId {
+        FrameId(NonZeroU32::MIN.saturating_add(index))
+    }
+
+    fn index(self) -> u32 {
+        self.0.get() - 1
+    }
+}
 
 const NONE: u32 = u32::MAX;
 
@@ -53,46 +65,46 @@ impl Frames {
         let frame = Frame { file, page, data, listed: false, newer: NONE, older: NONE };
         if let Some(i) = self.free.pop() {
             self.slots[i as usize] = frame;
-            return FrameId(i);
+            return FrameId::of(i);
         }
         // OK to expect: 2^32 frames are 16 TiB, beyond any memory limit a machine can hold.
         let i = u32::try_from(self.slots.len()).expect("fewer than 2^32 page frames");
         self.slots.push(frame);
-        FrameId(i)
+        FrameId::of(i)
     }
 
     /// Frees a frame.
     pub(crate) fn remove(&mut self, id: FrameId) {
         self.unlist(id);
-        self.slots[id.0 as usize].data = Bytes::new();
-        self.free.push(id.0);
+        self.slots[id.index() as usize].data = Bytes::new();
+        self.free.push(id.index());
     }
 
     pub(crate) fn data(&self, id: FrameId) -> &Bytes {
-        &self.slots[id.0 as usize].data
+        &self.slots[id.index() as usize].data
     }
 
     pub(crate) fn data_mut(&mut self, id: FrameId) -> &mut Bytes {
-        &mut self.slots[id.0 as usize].data
+        &mut self.slots[id.index() as usize].data
     }
 
     /// Puts a frame at the recently used end of the list.
     pub(crate) fn list(&mut self, id: FrameId) {
         self.unlist(id);
         let newest = self.newest;
-        let frame = &mut self.slots[id.0 as usize];
+        let frame = &mut self.slots[id.index() as usize];
         (frame.listed, frame.newer, frame.older) = (true, NONE, newest);
         match newest {
-            NONE => self.oldest = id.0,
-            n => self.slots[n as usize].newer = id.0,
+            NONE => self.oldest = id.index(),
+            n => self.slots[n as usize].newer = id.index(),
         }
-        self.newest = id.0;
+        self.newest = id.index();
         self.listed += 1;
     }
 
     /// Takes a frame off the list, if it is on it.
     pub(crate) fn unlist(&mut self, id: FrameId) {
-        let frame = &mut self.slots[id.0 as usize];
+        let frame = &mut self.slots[id.index() as usize];
         if !frame.listed {
             return;
         }
@@ -111,7 +123,7 @@ impl Frames {
 
     /// Notes a use of the frame.
     pub(crate) fn touch(&mut self, id: FrameId) {
-        if self.slots[id.0 as usize].listed && self.newest != id.0 {
+        if self.slots[id.index() as usize].listed && self.newest != id.index() {
             self.list(id);
         }
     }
@@ -121,8 +133,8 @@ impl Frames {
         if self.oldest == NONE {
             return None;
         }
-        let id = FrameId(self.oldest);
-        let frame = &self.slots[id.0 as usize];
+        let id = FrameId::of(self.oldest);
+        let frame = &self.slots[id.index() as usize];
         let page = (frame.file, frame.page);
         self.remove(id);
         Some(page)

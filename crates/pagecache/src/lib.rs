@@ -53,6 +53,7 @@ mod flusher;
 mod frames;
 mod invalidate;
 mod load;
+mod page_map;
 mod read;
 mod read_ahead;
 mod settings;

@@ -86,11 +86,10 @@ impl PageCache {
         let mut state = self.room_to_load(file, &pages);
         let limits = state.limits;
         let f = state.file(file);
-        let is_missing = |p: &u64| !f.pages.contains_key(p) && !f.loading.contains_key(p);
+        let is_missing = |p: &u64| !f.pages.contains(*p) && !f.loading.contains(*p);
         let missing: Vec<u64> = pages.clone().filter(is_missing).collect();
-        let window = f
-            .streams
-            .on_read(&pages, &limits, |p| !f.pages.contains_key(&p) && !f.loading.contains_key(&p));
+        let window =
+            f.streams.on_read(&pages, &limits, |p| !f.pages.contains(p) && !f.loading.contains(p));
         let ahead: Vec<u64> = match &window {
             None => Vec::new(),
             Some(w) => (w.pages.start.max(pages.end)..w.pages.end.min(file_pages))
@@ -128,9 +127,10 @@ impl PageCache {
                 }
                 None => {
                     state.stats.miss_pages += 1;
-                    // OK to index: a page that is not there is being loaded, since just above at
+                    // OK to expect: a page that is not there is being loaded, since just above at
                     // the latest.
-                    Source::Loading(Arc::clone(&state.file(file).loading[&page]))
+                    let load = state.file(file).loading.get(page);
+                    Source::Loading(Arc::clone(load.expect("a page being loaded")))
                 }
             });
         }
@@ -144,7 +144,7 @@ impl PageCache {
             let mut missing = 0;
             for p in pages.clone() {
                 // A use, so that making room evicts others first.
-                if state.page(file, p).is_none() && !state.file(file).loading.contains_key(&p) {
+                if state.page(file, p).is_none() && !state.file(file).loading.contains(p) {
                     missing += 1;
                 }
             }
@@ -162,7 +162,7 @@ impl PageCache {
             if let Some(data) = state.page(file, page) {
                 return Ok(data);
             }
-            if let Some(load) = state.file(file).loading.get(&page).cloned() {
+            if let Some(load) = state.file(file).loading.get(page).cloned() {
                 drop(state);
                 if let Ok(data) = load.wait() {
                     let at = (page - load.first) as usize * PAGE;

@@ -10,8 +10,8 @@
 //!     +----------------------------------------+                        (and dirty again)
 //! ```
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,7 @@ use steadfast_runtime::{Nanos, now};
 use crate::error_seq::ErrorSeq;
 use crate::frames::{FrameId, Frames};
 use crate::load::Load;
+use crate::page_map::PageMap;
 use crate::read_ahead::Streams;
 use crate::settings::Limits;
 use crate::stats::Stats;
@@ -44,13 +45,13 @@ pub(crate) struct InFlight {
 #[derive(Default)]
 pub(crate) struct FileState {
     /// Pages with contents.
-    pub pages: BTreeMap<u64, FrameId>,
+    pub pages: PageMap<FrameId>,
     /// Pages to be written, with the sequence number of their becoming dirty.
-    pub dirty: BTreeMap<u64, u64>,
+    pub dirty: PageMap<NonZeroU64>,
     /// Pages being written. A page may be here and in `dirty`: written again meanwhile.
-    pub writeback: BTreeMap<u64, InFlight>,
+    pub writeback: PageMap<InFlight>,
     /// Pages being read; never at the same time in `pages`.
-    pub loading: BTreeMap<u64, Arc<Load>>,
+    pub loading: PageMap<Arc<Load>>,
     /// Since when there has been a dirty page.
     pub dirtied_at: Option<Nanos>,
     /// Where the write-back task goes on in this file.
@@ -88,7 +89,7 @@ pub(crate) struct State {
     /// Pages that are remembered as lost.
     pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
-    pub dirty_seq: u64,
+    pub dirty_seq: NonZeroU64,
     /// Last number given to a write-back.
     pub batch_seq: u64,
     /// When the write-back task next looks for aged files.
@@ -114,7 +115,7 @@ impl State {
             writeback_pages: 0,
             kept_pages: 0,
             lost_pages: 0,
-            dirty_seq: 0,
+            dirty_seq: NonZeroU64::MIN,
             batch_seq: 0,
             periodic_at: None,
             starved: 0,
@@ -154,7 +155,7 @@ impl State {
         while self.used() + pages > memory {
             let Some((file, page)) = self.frames.evict() else { return false };
             if let Some(f) = self.files.get_mut(&file) {
-                f.pages.remove(&page);
+                f.pages.remove(page);
                 State::is_evicted(f, page);
             }
             self.stats.evicted_pages += 1;
@@ -169,17 +170,17 @@ impl State {
 
     /// The contents of a page that is there; counts as a use.
     pub(crate) fn page(&mut self, file: FileKey, page: u64) -> Option<Bytes> {
-        let id = *self.files.get(&file)?.pages.get(&page)?;
+        let id = *self.files.get(&file)?.pages.get(page)?;
         self.frames.touch(id);
         Some(self.frames.data(id).clone())
     }
 
     pub(crate) fn is_present(&self, file: FileKey, page: u64) -> bool {
-        self.files.get(&file).is_some_and(|f| f.pages.contains_key(&page))
+        self.files.get(&file).is_some_and(|f| f.pages.contains(page))
     }
 
     pub(crate) fn is_dirty(&self, file: FileKey, page: u64) -> bool {
-        self.files.get(&file).is_some_and(|f| f.dirty.contains_key(&page))
+        self.files.get(&file).is_some_and(|f| f.dirty.contains(page))
     }
 
     /// Notes that `load` reads its pages, none of which is there or being read. The caller has
@@ -188,7 +189,7 @@ impl State {
         let f = self.files.entry(load.file).or_default();
         for page in load.pages() {
             let before = f.loading.insert(page, Arc::clone(load));
-            debug_assert!(before.is_none() && !f.pages.contains_key(&page));
+            debug_assert!(before.is_none() && !f.pages.contains(page));
         }
         self.loading_pages += u64::from(load.count);
         self.stats.store_reads += 1;
@@ -199,10 +200,10 @@ impl State {
     pub(crate) fn end_load(&mut self, load: &Arc<Load>, data: Option<&Bytes>) {
         let Some(f) = self.files.get_mut(&load.file) else { return };
         for (i, page) in load.pages().enumerate() {
-            if !f.loading.get(&page).is_some_and(|l| Arc::ptr_eq(l, load)) {
+            if !f.loading.get(page).is_some_and(|l| Arc::ptr_eq(l, load)) {
                 continue;
             }
-            f.loading.remove(&page);
+            f.loading.remove(page);
             self.loading_pages -= 1;
             if let Some(data) = data {
                 // A copy of its own: a slice would pin the whole load.
@@ -216,7 +217,7 @@ impl State {
 
     /// Forgets that a page is being read: what comes is not kept.
     pub(crate) fn cancel_load(&mut self, file: FileKey, page: u64) {
-        if self.files.get_mut(&file).is_some_and(|f| f.loading.remove(&page).is_some()) {
+        if self.files.get_mut(&file).is_some_and(|f| f.loading.remove(page).is_some()) {
             self.loading_pages -= 1;
         }
     }
@@ -230,18 +231,15 @@ impl State {
         let was_kept = self.is_kept(file, page);
         self.is_replaced(file, page);
         let f = self.files.entry(file).or_default();
-        match f.pages.entry(page) {
-            Entry::Occupied(there) => {
-                *self.frames.data_mut(*there.get()) = data;
-                if was_kept {
-                    self.frames.list(*there.get());
-                }
+        if let Some(there) = f.pages.get(page).copied() {
+            *self.frames.data_mut(there) = data;
+            if was_kept {
+                self.frames.list(there);
             }
-            Entry::Vacant(place) => {
-                let id = self.frames.insert(file, page, data);
-                place.insert(id);
-                self.frames.list(id);
-            }
+        } else {
+            let id = self.frames.insert(file, page, data);
+            f.pages.insert(page, id);
+            self.frames.list(id);
         }
         self.note_use();
     }
@@ -250,7 +248,7 @@ impl State {
     /// contents. The caller has made room for one page.
     pub(crate) fn patch_page(&mut self, file: FileKey, page: u64, at: usize, bytes: &[u8]) {
         self.detach(file, page);
-        let Some(id) = self.files.get(&file).and_then(|f| f.pages.get(&page)).copied() else {
+        let Some(id) = self.files.get(&file).and_then(|f| f.pages.get(page)).copied() else {
             return;
         };
         let slot = self.frames.data_mut(id);
@@ -267,7 +265,7 @@ impl State {
     /// A copy in flight stops being the page's own memory.
     fn detach(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
-        if let Some(w) = f.writeback.get_mut(&page)
+        if let Some(w) = f.writeback.get_mut(page)
             && !w.detached
         {
             w.detached = true;
@@ -278,11 +276,11 @@ impl State {
     /// Makes a page that is there dirty. True if this was the first dirty page of all.
     pub(crate) fn mark_dirty(&mut self, file: FileKey, page: u64) -> bool {
         let Some(f) = self.files.get_mut(&file) else { return false };
-        let Some(id) = f.pages.get(&page).copied() else { return false };
-        if f.dirty.contains_key(&page) {
+        let Some(id) = f.pages.get(page).copied() else { return false };
+        if f.dirty.contains(page) {
             return false;
         }
-        self.dirty_seq += 1;
+        self.dirty_seq = self.dirty_seq.saturating_add(1);
         f.dirty.insert(page, self.dirty_seq);
         self.frames.unlist(id);
         self.dirty_pages += 1;
@@ -310,7 +308,7 @@ impl State {
     pub(crate) fn restart_age(&mut self, file: FileKey, cutoff: u64, at: Nanos) {
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(before) = f.dirtied_at else { return };
-        if before < at && f.dirty.values().all(|seq| *seq > cutoff) {
+        if before < at && f.dirty.values().all(|seq| seq.get() > cutoff) {
             f.dirtied_at = Some(at);
             self.dirty_files.remove(&(before, file));
             self.dirty_files.insert((at, file));
@@ -321,10 +319,10 @@ impl State {
     pub(crate) fn drop_page(&mut self, file: FileKey, page: u64) {
         self.cancel_load(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
-        let Some(id) = f.pages.remove(&page) else { return };
+        let Some(id) = f.pages.remove(page) else { return };
         self.is_dropped(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
-        if f.dirty.remove(&page).is_some() {
+        if f.dirty.remove(page).is_some() {
             self.dirty_pages -= 1;
         }
         self.frames.remove(id);
@@ -335,8 +333,8 @@ impl State {
     /// Drops all pages of a range that are there or being read.
     pub(crate) fn drop_pages(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get(&file) else { return };
-        let mut all: Vec<u64> = f.pages.range(pages.clone()).map(|(p, _)| *p).collect();
-        all.extend(f.loading.range(pages).map(|(p, _)| *p));
+        let mut all: Vec<u64> = f.pages.range(pages.clone()).map(|(p, _)| p).collect();
+        all.extend(f.loading.range(pages).map(|(p, _)| p));
         for page in all {
             self.drop_page(file, page);
         }
@@ -355,9 +353,9 @@ impl State {
         let taken: Vec<(u64, u64)> = f
             .dirty
             .range(pages)
-            .filter(|(p, seq)| **seq <= cutoff && !f.writeback.contains_key(p))
+            .filter(|(p, seq)| seq.get() <= cutoff && !f.writeback.contains(*p))
             .take(usize::try_from(max).unwrap_or(usize::MAX))
-            .map(|(p, seq)| (*p, *seq))
+            .map(|(p, seq)| (p, seq.get()))
             .collect();
         if taken.is_empty() {
             return None;
@@ -366,10 +364,11 @@ impl State {
         let batch = self.batch_seq;
         let mut contents = Vec::with_capacity(taken.len());
         for (page, dirtied) in taken {
-            f.dirty.remove(&page);
+            f.dirty.remove(page);
             f.writeback.insert(page, InFlight { dirtied, batch, detached: false });
-            // OK to index: a dirty page has a frame.
-            contents.push((page, self.frames.data(f.pages[&page]).clone()));
+            // OK to expect: a dirty page has a frame.
+            let frame = *f.pages.get(page).expect("a dirty page is there");
+            contents.push((page, self.frames.data(frame).clone()));
         }
         let count = contents.len() as u64;
         self.dirty_pages -= count;
@@ -391,11 +390,11 @@ impl State {
         let Some(f) = self.files.get_mut(&file) else { return Vec::new() };
         let mut settled = Vec::with_capacity(pages.len());
         for page in pages {
-            let detached = f.writeback.remove(page).is_some_and(|w| w.detached);
+            let detached = f.writeback.remove(*page).is_some_and(|w| w.detached);
             if detached {
                 self.detached_pages -= 1;
             }
-            let Some(id) = f.pages.get(page).filter(|_| !f.dirty.contains_key(page)) else {
+            let Some(id) = f.pages.get(*page).filter(|_| !f.dirty.contains(*page)) else {
                 continue;
             };
             if detached {

@@ -97,7 +97,7 @@ impl State {
         let mut failed: Vec<UnwrittenPages> = Vec::new();
         for page in pages {
             let Some(f) = self.files.get(&file) else { break };
-            let Some(id) = f.pages.get(page).copied() else { continue };
+            let Some(id) = f.pages.get(*page).copied() else { continue };
             let failure = failure.filter(|f| f.is_of(*page));
             let kept = failure.map(|failure| self.fail_page(file, *page, failure.again));
             if kept != Some(true) {

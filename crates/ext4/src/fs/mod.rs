@@ -15,7 +15,7 @@ mod xattrs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steadfast_pagecache::{FileKey, PageCache};
+use steadfast_pagecache::{FileKey, PAGE, PageCache};
 use steadfast_vfs::FsError;
 
 pub(crate) use handles::{Handles, OpenFile};
@@ -70,9 +70,11 @@ impl Ext4 {
     pub fn memory_bytes(&self) -> u64 {
         let blocks = self.volume.lock_meta().cache.borrow().len() as u64;
         let inodes = self.volume.inodes.len().max(self.volume.names.len() / 2) as u64;
-        self.pages.stats().memory_bytes
+        let pages = self.pages.stats().memory_bytes;
+        pages
+            + pages / PAGE as u64 * crate::mount::BLOCK_COST
             + self.options.journal.image_bytes.load(Ordering::Relaxed)
-            + blocks * self.volume.block_size()
+            + blocks * (self.volume.block_size() + crate::mount::BLOCK_COST)
             + inodes * crate::mount::INODE_COST
     }
 

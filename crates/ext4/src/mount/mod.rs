@@ -39,8 +39,8 @@ pub(crate) use home::HomeMark;
 pub(crate) use journal::{find_internal, internal_log};
 pub(crate) use mmp::Protection;
 pub use option_table::{OPTIONS, check_together};
-pub(crate) use options::INODE_COST;
 pub use options::{AccessTimes, DataMode, MountOptions};
+pub(crate) use options::{BLOCK_COST, INODE_COST};
 pub(crate) use replay::discardable;
 pub use replay::{delete_orphans, replay, replayed_blocks};
 

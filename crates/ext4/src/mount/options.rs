@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_pagecache::Settings;
+use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
 
 use crate::error::{Ext4Error, Result};
@@ -179,6 +179,10 @@ impl std::fmt::Debug for MountOptions {
 /// Bytes counted for an inode in memory with its share of names.
 pub(crate) const INODE_COST: u64 = 1536;
 
+/// Bytes counted for a page or block in memory beside its contents: its frame, its place in the
+/// maps, who else holds it, and what the allocator adds.
+pub(crate) const BLOCK_COST: u64 = 256;
+
 impl MountOptions {
     /// Divides [`cache_bytes`](Self::cache_bytes): three quarters for pages, of which the
     /// journal's images take up to a half, an eighth for metadata blocks, a tenth for inodes with
@@ -188,9 +192,10 @@ impl MountOptions {
         self.journal.image_bytes = Arc::default();
         let Some(all) = self.cache_bytes else { return self };
         let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
-        self.page_cache.memory_bytes = all / 4 * 3;
+        let contents = |bytes: u64, each: u64| (bytes / (each + BLOCK_COST)).saturating_mul(each);
+        self.page_cache.memory_bytes = contents(all / 4 * 3, PAGE as u64);
         self.journal.image_bytes_max = all / 8 * 3;
-        self.metadata_cache_blocks = count(all / 8, block_size.into());
+        self.metadata_cache_blocks = count(all / 8, u64::from(block_size) + BLOCK_COST);
         self.inode_cache = count(all / 10, INODE_COST);
         self
     }

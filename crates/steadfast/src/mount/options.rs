@@ -75,7 +75,7 @@ static OWN: &[MountOption<Wanted>] = &[
 ];
 
 /// `cache=` where it is not given.
-const CACHE_BYTES: u64 = 512 << 20;
+pub(super) const CACHE_BYTES: u64 = 512 << 20;
 
 /// Reads the options; a later one stands over an earlier.
 pub fn parse(lists: &[String]) -> Result<Wanted, Usage> {

@@ -106,7 +106,7 @@ fn serve(
 ) -> Result<Outcome> {
     log::start(log_file.as_deref(), wanted.debug)?;
     volume::open::signals_are_looked_after();
-    allocator::give_back();
+    allocator::give_back(wanted.ext4.cache_bytes.unwrap_or(options::CACHE_BYTES));
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }

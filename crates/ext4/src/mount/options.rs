@@ -183,17 +183,22 @@ pub(crate) const INODE_COST: u64 = 1536;
 /// maps, who else holds it, and what the allocator adds.
 pub(crate) const BLOCK_COST: u64 = 256;
 
+/// Bytes of [`MountOptions::cache_bytes`], at most an eighth of it, for data between the caches and
+/// the devices.
+const ON_ITS_WAY: u64 = 8 << 20;
+
 impl MountOptions {
-    /// Divides [`cache_bytes`](Self::cache_bytes): three quarters for pages, of which the
+    /// Divides [`cache_bytes`](Self::cache_bytes) after a part for data on its way: three quarters for pages, of which the
     /// journal's images take up to a half, an eighth for metadata blocks, a tenth for inodes with
     /// names, of which some in use may be too many for a while.
     pub(super) fn divided(mut self, block_size: u32) -> Self {
         // Of this mount, whoever else has been given a copy of the options.
         self.journal.image_bytes = Arc::default();
         let Some(all) = self.cache_bytes else { return self };
+        let all = all - (all / 8).min(ON_ITS_WAY);
         let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
-        let contents = |bytes: u64, each: u64| (bytes / (each + BLOCK_COST)).saturating_mul(each);
-        self.page_cache.memory_bytes = contents(all / 4 * 3, PAGE as u64);
+        let pages = all / 4 * 3 / (PAGE as u64 + BLOCK_COST);
+        self.page_cache.memory_bytes = pages * PAGE as u64;
         self.journal.image_bytes_max = all / 8 * 3;
         self.metadata_cache_blocks = count(all / 8, u64::from(block_size) + BLOCK_COST);
         self.inode_cache = count(all / 10, INODE_COST);

@@ -189,3 +189,25 @@ fn a_volume_is_taken_apart() {
     desk.good("volume create top volume:c,d a --force");
     desk.bad("volume destroy c d a", 2, "from the outside in");
 }
+
+/// A leg that has gone bad is found, told, and made good where that is asked for.
+#[test]
+fn a_scrub_finds_and_repairs() {
+    let desk = Desk::new(&["a", "b", "c"]);
+    desk.good("volume create d10 a b c --region 64k");
+    desk.good("mkfs -q volume:a,b,c");
+    assert!(desk.good("volume scrub a b c").contains("bytes compared"));
+    let mut rotten = std::fs::read(desk.path().join("a")).unwrap();
+    rotten[(64 << 10) + 4096 * 3 + 7] ^= 0x10;
+    std::fs::write(desk.path().join("a"), &rotten).unwrap();
+    let out = desk.run("volume scrub a b c");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert_eq!(out.status.code(), Some(1), "{text}");
+    assert!(text.contains("1 blocks of 4096 bytes differ"), "{text}");
+    let text = desk.good("volume scrub a b c --repair");
+    assert!(text.contains("1 of these were written again"), "{text}");
+    assert!(!desk.good("volume scrub b a c").contains("differ"));
+    desk.good("volume resync a --degraded");
+    assert!(desk.good("check volume:a").contains("clean"));
+    desk.bad("volume scrub b c --rate 0", 2, "leg 0 (a) is missing");
+}

@@ -26,5 +26,5 @@ pub use create::{Contents, MirrorOptions, create_mirror, create_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
     LegState, LegStatus, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy, Resynced,
-    Throttle, WritePolicy,
+    Scrubbed, Throttle, WritePolicy,
 };

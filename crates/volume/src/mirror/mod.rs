@@ -37,6 +37,7 @@ pub(crate) mod ranges;
 mod read;
 pub(crate) mod regions;
 mod resync;
+mod scrub;
 mod spares;
 mod state;
 mod status;
@@ -58,6 +59,7 @@ pub use legs::NewLeg;
 pub(crate) use legs::{clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};
 pub use resync::{Resynced, Throttle};
+pub use scrub::Scrubbed;
 pub use state::Counters;
 pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus};
@@ -138,6 +140,13 @@ pub(crate) fn check_policies(policies: Policies) -> crate::Result<()> {
             "leg {slot} cannot be preferred: legs have the places 0 to {}",
             LEGS_MAX - 1
         ))),
+        _ => Ok(()),
+    }
+}
+
+fn check_rate(throttle: Throttle, what: &str) -> crate::Result<()> {
+    match throttle.bytes_per_second {
+        Some(0) => Err(VolumeError::refused(format!("a {what} at 0 bytes a second never ends"))),
         _ => Ok(()),
     }
 }
@@ -236,10 +245,19 @@ impl Mirror {
     /// If the mirror has failed or is closed, or the throttle would never let anything through.
     /// Regions that cannot be read are counted, no error.
     pub fn resync(&self, throttle: Throttle) -> crate::Result<Resynced> {
-        if throttle.bytes_per_second == Some(0) {
-            return Err(VolumeError::refused("a resync at 0 bytes a second never ends"));
-        }
+        check_rate(throttle, "resync")?;
         Ok(self.0.resync(throttle)?)
+    }
+
+    /// Reads everything that was ever written from all legs that hold it, and compares. What a leg
+    /// cannot read is written from another one. With `repair` legs that differ are given what most
+    /// durable ones hold, or the first one where there is no majority.
+    ///
+    /// # Errors
+    /// If the mirror has failed or is closed, or the throttle would never let anything through.
+    pub fn scrub(&self, repair: bool, throttle: Throttle) -> crate::Result<Scrubbed> {
+        check_rate(throttle, "scrub")?;
+        Ok(self.0.scrub(repair, throttle)?)
     }
 
     /// Ends the use: what was begun is waited for, what a cut left in doubt is copied to all legs,

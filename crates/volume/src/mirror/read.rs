@@ -258,8 +258,8 @@ impl Core {
     }
 
     /// Copies a range that is held to a leg that holds its regions and could not read it, from one
-    /// that holds them too and is not among those that `failed`.
-    fn copy_range(&self, to: usize, failed: u8, offset: u64, len: u64) -> Result<()> {
+    /// that holds them too and is not among those that `failed`; whether there was one.
+    pub(super) fn copy_range(&self, to: usize, failed: u8, offset: u64, len: u64) -> Result<bool> {
         let (sources, target) = {
             let state = self.state.lock();
             let regions = state.regions.of(offset, len);
@@ -272,9 +272,11 @@ impl Core {
         let read = |(source, start): &(Arc<dyn BlockDevice>, u64)| source.read(start + offset, len);
         let good = sources.iter().find_map(|source| read(source).ok());
         match (good, target) {
-            (Some(good), Some((target, start))) => target.write(start + offset, good.into()),
+            (Some(good), Some((target, start))) => {
+                target.write(start + offset, good.into()).map(|()| true)
+            }
             // Discarded, dropped or made stale meanwhile, or nobody else may be believed.
-            _ => Ok(()),
+            _ => Ok(false),
         }
     }
 }

@@ -26,7 +26,7 @@ const COPY_BYTES: u64 = 1 << 20;
 /// Regions between two times that progress is made durable.
 const CHECKPOINT_REGIONS: usize = 64;
 
-/// How fast a resync goes.
+/// How fast a resync or a scrub goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Throttle {
     /// At most so many bytes a second, at least one; `None`: as fast as the legs.
@@ -128,13 +128,18 @@ impl Core {
                 self.checkpoint()?;
                 since = 0;
             }
-            if let Some(rate) = throttle.bytes_per_second.filter(|rate| *rate > 0) {
-                self.pause(Duration::from_secs_f64(bytes as f64 / rate as f64));
-            }
+            self.keep_to(throttle, bytes);
         }
         self.checkpoint()?;
         done.complete = complete && self.settled()?.to_copy().is_empty();
         Ok(done)
+    }
+
+    /// Waits as long as so many bytes take.
+    pub(super) fn keep_to(&self, throttle: Throttle, bytes: u64) {
+        if let Some(rate) = throttle.bytes_per_second.filter(|rate| *rate > 0) {
+            self.pause(Duration::from_secs_f64(bytes as f64 / rate as f64));
+        }
     }
 
     /// Waits so long, or until the mirror is closed.

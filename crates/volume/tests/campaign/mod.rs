@@ -50,6 +50,7 @@ pub struct Tally {
     pub grown: u64,
     pub closed: u64,
     pub unseen: u64,
+    pub scrubbed: u64,
 }
 
 impl Tally {
@@ -74,6 +75,7 @@ impl Tally {
         self.grown += other.grown;
         self.closed += other.closed;
         self.unseen += other.unseen;
+        self.scrubbed += other.scrubbed;
     }
 }
 

@@ -171,7 +171,20 @@ impl Admin {
     }
 
     fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {
-        match self.rng.below(23) {
+        match self.rng.below(24) {
+            23 => {
+                // Nothing here goes bad by itself: legs that hold a region hold the same.
+                let world = Arc::clone(&self.world);
+                let scrub = move |m: &Mirror| match m.scrub(false, Throttle::default()) {
+                    Ok(found) if found.differing > 0 && !world.stopped() => {
+                        world.wrong(format!("legs differ while they are used: {found:?}"));
+                        true
+                    }
+                    Ok(found) => found.complete,
+                    Err(_) => false,
+                };
+                self.in_background(scrub, |t| &mut t.scrubbed);
+            }
             22 => {
                 // Somebody makes a copy of a leg, in the middle of it all.
                 let which = self.rng.below(disks.len() as u64) as usize;

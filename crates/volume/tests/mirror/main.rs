@@ -18,6 +18,7 @@ mod nested;
 mod nested_campaign;
 mod races;
 mod rules;
+mod scrub;
 mod traps;
 
 use campaign::{Tally, run};

@@ -137,6 +137,27 @@ what was written to the others since then is lost.")]
         #[arg(long, value_name = "SIZE")]
         rate: Option<String>,
     },
+    /// Read everything from every leg and compare
+    #[command(after_help = "\
+Examples:
+  steadfast volume scrub disk1.img disk2.img
+  steadfast volume scrub disk1.img disk2.img --repair --rate 50m
+
+What a leg cannot read is written from another one. Where legs differ, --repair
+writes what most durable legs hold to the others, and where there is no
+majority, what the first one holds. Volatile legs have no vote.
+
+Exit status: 0 all the same now, 1 legs differ or could not be repaired.")]
+    Scrub {
+        #[command(flatten)]
+        members: Members,
+        /// Make legs that differ the same
+        #[arg(long)]
+        repair: bool,
+        /// At most so many bytes a second (k, m, g)
+        #[arg(long, value_name = "SIZE")]
+        rate: Option<String>,
+    },
     /// Change the policies of a mirror
     #[command(after_help = "\
 Example:

@@ -66,6 +66,19 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             let throttle = Throttle { bytes_per_second, regions: None };
             with_mirror_at(throttle, members, out, |_, _| Ok(()))?;
         }
+        VolumeCommand::Scrub { members, repair, rate } => {
+            let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
+            let throttle = Throttle { bytes_per_second, regions: None };
+            let mut clean = true;
+            with_mirror(members, out, |mirror, out| {
+                // What legs lack is no difference: first they get it.
+                mirror.resync(Throttle::default())?;
+                let found = mirror.scrub(*repair, throttle)?;
+                clean = found.is_clean();
+                Ok(show::scrubbed(mirror.name(), &found, *repair, out)?)
+            })?;
+            return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+        }
         VolumeCommand::Set { members, policies } => {
             // Refused before anything is opened.
             let _ = given(policies, Policies::default())?;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use steadfast_volume::{Assembled, MirrorStatus, Volume};
+use steadfast_volume::{Assembled, MirrorStatus, Scrubbed, Volume};
 
 use crate::{Outcome, terminal};
 
@@ -42,6 +42,29 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
         && !found.volumes.is_empty()
         && mirrors.map(|m| m.status()).all(|s| s.is_whole());
     Ok(if whole { Outcome::Good } else { Outcome::Problem })
+}
+
+/// What a scrub found.
+pub fn scrubbed(
+    name: &str,
+    found: &Scrubbed,
+    repair: bool,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    writeln!(out, "{name}: {} bytes compared", found.bytes)?;
+    if found.differing > 0 {
+        writeln!(out, "  {} blocks of 4096 bytes differ", found.differing)?;
+    }
+    if found.unreadable > 0 {
+        writeln!(out, "  {} reads of up to 1 MiB failed", found.unreadable)?;
+    }
+    if found.repaired > 0 {
+        writeln!(out, "  {} of these were written again", found.repaired)?;
+    }
+    if found.differing > 0 && !repair {
+        writeln!(out, "  --repair writes what most legs hold to the others")?;
+    }
+    Ok(())
 }
 
 fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {

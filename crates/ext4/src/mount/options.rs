@@ -188,9 +188,9 @@ pub(crate) const BLOCK_COST: u64 = 256;
 const ON_ITS_WAY: u64 = 8 << 20;
 
 impl MountOptions {
-    /// Divides [`cache_bytes`](Self::cache_bytes) after a part for data on its way: three quarters for pages, of which the
-    /// journal's images take up to a half, an eighth for metadata blocks, a tenth for inodes with
-    /// names, of which some in use may be too many for a while.
+    /// Divides [`cache_bytes`](Self::cache_bytes) after a part for data on its way: three quarters
+    /// for pages, of which the journal's images take up to a half, an eighth for metadata blocks, a
+    /// tenth for inodes with names, of which some in use may be too many for a while.
     pub(super) fn divided(mut self, block_size: u32) -> Self {
         // Of this mount, whoever else has been given a copy of the options.
         self.journal.image_bytes = Arc::default();

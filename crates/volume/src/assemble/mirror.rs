@@ -275,8 +275,8 @@ fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<
     let instead = legs().filter_map(|(_, leg)| leg.erred.clone());
     let instead: String = instead.map(|what| format!(" ({what})")).collect();
     Err(VolumeError::refused(format!(
-        "volume '{}': {}{instead} is missing, and may hold newer data than what is here; give it too, or go \
-         on without it with --degraded",
+        "volume '{}': {}{instead} is missing, and may hold newer data than what is here; give it \
+         too, or go on without it with --degraded",
         state.info.name,
         names.join(" and ")
     )))

@@ -47,8 +47,8 @@ impl State {
         Err(self.last_copy(slot, what, &format!(" of {} bytes", self.bytes_in(&unread)), ""))
     }
 
-    /// Refuses what a leg that goes for good would take along; where that may be lost, and was given
-    /// up, what other legs hold that are not there does not matter.
+    /// Refuses what a leg that goes for good would take along. Where that may be lost, and was
+    /// given up, what other legs hold that are not there does not matter.
     pub(super) fn check_going(&self, slot: usize, what: &str, lose: bool) -> Result<()> {
         self.check_nothing_lost(slot, what)?;
         if lose { Ok(()) } else { self.check_not_last(slot, what) }

@@ -71,8 +71,8 @@ fn rule_an_outer_volume_waits_for_its_members() {
     });
 }
 
-/// A device that was a member, and could not be wiped when it was replaced, is none: the volume that
-/// has taken its place is waited for.
+/// A device that was a member, and could not be wiped when it was replaced, is none: the volume
+/// that has taken its place is waited for.
 #[test]
 fn rule_who_was_a_member_does_not_make_a_volume_complete() {
     for_seeds(|| {

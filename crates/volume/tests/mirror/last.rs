@@ -249,6 +249,41 @@ fn what_is_given_up_reads_as_zeros() {
     }
 }
 
+/// A spare does not take the place of a failed leg that alone holds something: it may be back.
+#[test]
+fn rule_a_spare_leaves_the_only_holder_its_place() {
+    simulated(|| {
+        let mut b = bench(&[false, false]);
+        b.write(0, 1);
+        b.mirror.flush().unwrap();
+        b.settle();
+        b.plugs[0].with(Some(Rule::new(Ops::FLUSH, Effect::Fail("injected".into()))), 10);
+        b.mirror.flush().unwrap();
+        assert_eq!(b.state(0), LegState::NeedsMaintenance);
+        for name in ["leg2", "spare"] {
+            let fresh = Medium::used(name, false, &mut Rng::new(3));
+            let plug = fresh.plug(10);
+            b.disks.push(fresh);
+            b.gates.push(Gate::new(Arc::clone(&plug.device)));
+            b.plugs.push(plug);
+        }
+        b.mirror.attach(&NewLeg::new(b.device(2))).unwrap();
+        b.cut(0);
+        // Leg 1, which had all of it, is lost; leg 2 is new, and leg 0 has failed.
+        b.assemble(&[0, 2], &degraded()).unwrap();
+        b.mirror.detach(1).unwrap();
+        b.mirror.add_spare(&NewLeg::new(b.device(3))).unwrap();
+        b.mirror.tick().unwrap();
+        assert_eq!(b.state(0), LegState::NeedsMaintenance, "it alone has block 0");
+        b.mirror.online(0, None).unwrap();
+        assert!(b.mirror.resync(Throttle::default()).unwrap().complete);
+        b.mirror.flush().unwrap();
+        b.cut(0);
+        b.assemble(&[2], &degraded()).unwrap();
+        assert!(b.is(0, 1));
+    });
+}
+
 /// The only durable leg is never given up.
 #[test]
 fn rule_the_only_durable_leg_is_not_given_up() {

@@ -31,17 +31,20 @@ impl Core {
         }
         // Before the legs forget: a cut in between must not find the region to be read.
         self.commit()?;
-        let sent: Vec<Completion> = {
+        let asked: Vec<(Arc<dyn BlockDevice>, Request)> = {
             let state = self.state.lock();
             let (start, _) = state.regions.bytes_of(regions.start);
             let (last, bytes) = state.regions.bytes_of(regions.end - 1);
             let len = last + bytes - start;
             let legs = slots(state.active()).filter_map(|slot| state.leg(slot));
             legs.map(|(leg, device)| {
-                device.submit(Request::Discard { offset: leg.data_start + start, len })
+                (Arc::clone(device), Request::Discard { offset: leg.data_start + start, len })
             })
             .collect()
         };
+        // Without the lock: see `flush_some`.
+        let sent: Vec<Completion> =
+            asked.into_iter().map(|(d, request)| d.submit(request)).collect();
         // Whatever a leg holds there by now does not matter.
         sent.iter().for_each(|c| drop(c.wait()));
         Ok(())

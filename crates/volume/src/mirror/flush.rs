@@ -80,15 +80,21 @@ impl Core {
 
     /// Flushes those of these legs that are durable and in use.
     pub(super) fn flush_some(&self, legs: u8) -> Result<()> {
-        let sent: Vec<(usize, u64, Completion)> = {
+        // Asked without the lock: a leg whose queue is full goes on when it has answered, and who
+        // takes the answer takes the lock.
+        let asked: Vec<(usize, u64, Arc<dyn BlockDevice>)> = {
             let state = self.settled()?;
             let legs = slots(legs & state.active() & state.durable());
             legs.filter_map(|slot| {
                 let (leg, device) = state.leg(slot)?;
-                Some((slot, leg.epoch, device.submit(Request::Flush)))
+                Some((slot, leg.epoch, Arc::clone(device)))
             })
             .collect()
         };
+        let sent: Vec<(usize, u64, Completion)> = asked
+            .into_iter()
+            .map(|(slot, epoch, device)| (slot, epoch, device.submit(Request::Flush)))
+            .collect();
         let mut failed = Vec::new();
         for (slot, epoch, completion) in sent {
             if let Err(error) = completion.wait() {

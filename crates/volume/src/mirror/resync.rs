@@ -20,6 +20,8 @@ use crate::planted::Bug;
 
 /// The epochs of all legs.
 type Epochs = [u64; LEGS_MAX];
+/// What a leg is to be asked: its place and epoch, its device, the request.
+type Asked = (usize, u64, Arc<dyn BlockDevice>, Request);
 
 /// Bytes that are copied at once.
 const COPY_BYTES: u64 = 1 << 20;
@@ -261,17 +263,22 @@ impl Core {
         offset: u64,
         bytes: &bytes::Bytes,
     ) -> (u8, Vec<Failed>) {
-        let (there, sent): (u8, Vec<(usize, u64, Completion)>) = {
+        let (there, asked): (u8, Vec<Asked>) = {
             let state = self.state.lock();
             let there = targets & state.of_same_epoch(epochs);
             let legs = slots(there).filter_map(|slot| Some((slot, state.leg(slot)?)));
-            let sent = legs.map(|(slot, (leg, device))| {
+            let asked = legs.map(|(slot, (leg, device))| {
                 let (offset, data) = (leg.data_start + offset, bytes.clone().into());
                 let request = Request::Write { offset, data, fua: false };
-                (slot, leg.epoch, device.submit(request))
+                (slot, leg.epoch, Arc::clone(device), request)
             });
-            (there, sent.collect())
+            (there, asked.collect())
         };
+        // Without the lock: see `flush_some`.
+        let sent: Vec<(usize, u64, Completion)> = asked
+            .into_iter()
+            .map(|(slot, epoch, device, request)| (slot, epoch, device.submit(request)))
+            .collect();
         let failed = sent.into_iter().filter_map(|(slot, epoch, completion)| {
             Some(Failed { slot, epoch, error: completion.wait().err()? })
         });

@@ -62,6 +62,7 @@ const LAYERS: [Layer; 17] = [
             "block",
             "vfs",
             "devices",
+            "volume",
             "journal",
             "pagecache",
             "ext4",

@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use crate::{step, value};
 
 /// Results that are kept: the file in docs/results, and the command that writes it.
-const RESULTS: [(&str, &str); 4] = [
+const RESULTS: [(&str, &str); 5] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
@@ -31,6 +31,7 @@ const RESULTS: [(&str, &str); 4] = [
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -"),
     ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -"),
+    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --full --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

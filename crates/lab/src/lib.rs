@@ -1,6 +1,7 @@
 //! A scenario in TOML: devices, file system, workload, variants; tables and reports out.
 
 pub mod devices;
+pub mod driver;
 mod error;
 pub mod report;
 pub mod results;
@@ -9,6 +10,7 @@ pub mod scenario;
 pub mod sensitivity;
 pub mod stack;
 pub mod table;
+mod volumes;
 mod wrap;
 
 pub use error::LabError;

@@ -12,6 +12,7 @@ mod files;
 mod gather;
 mod jobs;
 mod kernel;
+mod legs;
 mod load;
 mod loss;
 mod machine;

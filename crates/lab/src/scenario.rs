@@ -12,8 +12,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use steadfast_devices::filter::schedule;
 use steadfast_devices::model::ModelParams;
+use steadfast_peers::mirrors::Arrangement;
 
 use crate::LabError;
+use crate::driver::DriverCost;
 use crate::results::Figure;
 
 mod copies;
@@ -22,19 +24,23 @@ pub mod keys;
 mod machine;
 mod read;
 mod read_copies;
+mod read_device;
 mod read_workload;
 mod scheduler;
 mod sentence;
+mod volume;
 mod workload;
 mod wrong;
 
-pub(crate) use copies::is_file;
 pub use copies::{DdSpec, HdparmSpec};
+pub(crate) use copies::{OWN_DISK, is_file};
 pub use machine::Machine;
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Medium, Sentence};
+pub use volume::{VolumeKind, VolumeSpec};
 pub use workload::{
-    Configuration, FilesSpec, Lines, Place, ReadUnderWriteSpec, Storm, Workload, WorkloadKind,
+    Configuration, FilesSpec, LegsSpec, Lines, Place, ReadUnderWriteSpec, Storm, Workload,
+    WorkloadKind,
 };
 pub(crate) use wrong::did_you_mean;
 pub use wrong::{Wrong, WrongFile};
@@ -59,11 +65,12 @@ pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
 }
 
 /// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 4] = [
+const EMBEDDED: [(&str, &str); 5] = [
     ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
     ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
     ("ext3-data-modes", include_str!("../scenarios/ext3-data-modes.toml")),
     ("emmc-transactional", include_str!("../scenarios/emmc-transactional.toml")),
+    ("ramdisk-mirror", include_str!("../scenarios/ramdisk-mirror.toml")),
 ];
 
 /// A scenario as written in its file, checked.
@@ -85,6 +92,10 @@ pub struct Scenario {
     pub workload: Workload,
     /// Devices by name.
     pub devices: BTreeMap<String, ModelParams>,
+    /// What the driver of each device costs the processor.
+    pub drivers: BTreeMap<String, DriverCost>,
+    /// Volumes by name.
+    pub volumes: BTreeMap<String, VolumeSpec>,
     /// Request schedulers by name.
     pub schedulers: BTreeMap<String, schedule::Settings>,
     /// Variants to compare; the first that is measured is the baseline.
@@ -139,6 +150,8 @@ pub struct Variant {
     pub name: String,
     /// For people.
     pub label: String,
+    /// The variant that it is compared with; absent: the first that is measured.
+    pub baseline: Option<String>,
     /// Which of the benchmark's configurations it is run with; absent: there is one.
     pub configuration: Option<String>,
     /// The device that holds the file system.
@@ -270,7 +283,11 @@ impl Scenario {
     /// What a variant is compared with: the first measured one of its configuration.
     pub fn baseline_of(&self, variant: &str) -> &str {
         let configuration = |v: &Variant| v.configuration.clone();
-        let own = self.variants.iter().find(|v| v.name == variant).and_then(configuration);
+        let named = self.variants.iter().find(|v| v.name == variant);
+        if let Some(baseline) = named.and_then(|v| v.baseline.as_deref()) {
+            return baseline;
+        }
+        let own = named.and_then(configuration);
         let mut measured = self.variants.iter().filter(|v| v.run.speed());
         measured.find(|v| v.configuration == own).map_or("", |v| &v.name)
     }
@@ -285,11 +302,48 @@ impl Scenario {
         variant.scheduler.as_ref().and_then(|name| self.schedulers.get(name))
     }
 
+    /// Whose mirror a variant's disk is, where it is a model of somebody else's.
+    pub fn model_of(&self, variant: &Variant) -> Option<Arrangement> {
+        self.volumes.get(&variant.disk)?.model
+    }
+
+    /// Whether a variant's disk is a model of somebody else's mirror.
+    pub fn is_model(&self, variant: &Variant) -> bool {
+        self.model_of(variant).is_some()
+    }
+
+    /// The devices that a variant stands on: of its disk, then of its journal.
+    pub fn leaves(&self, variant: &Variant) -> Vec<String> {
+        let both = std::iter::once(&variant.disk).chain(&variant.journal);
+        both.flat_map(|name| self.leaves_of(name)).collect()
+    }
+
+    /// The devices that a device or volume is made of, in the order of its members.
+    pub fn leaves_of(&self, name: &str) -> Vec<String> {
+        volume::leaves(&self.volumes, name)
+    }
+
+    /// About how many bytes a device or volume has: of a volume without what its labels take.
+    pub fn bytes_of(&self, name: &str) -> u64 {
+        let Some(volume) = self.volumes.get(name) else {
+            return self.devices.get(name).map_or(0, ModelParams::bytes);
+        };
+        let each = volume.members.iter().map(|member| self.bytes_of(member));
+        match volume.kind {
+            VolumeKind::Mirror => each.min().unwrap_or(0),
+            VolumeKind::Concat => each.fold(0, u64::saturating_add),
+            VolumeKind::Stripe => {
+                each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)
+            }
+        }
+    }
+
     /// Whether a variant stands on a device that breaks its promises: the control.
     pub fn lies(&self, variant: &Variant) -> bool {
-        std::iter::once(&variant.disk)
-            .chain(&variant.journal)
+        self.leaves(variant)
+            .iter()
             .filter_map(|name| self.devices.get(name))
             .any(|d| d.lying_cache_bytes().is_some() && variant.loses_cache(d))
+            || self.model_of(variant).is_some_and(Arrangement::is_control)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::{Schedule, schedule};
 use steadfast_devices::model::Model;
+use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::option_table::apply_line;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
@@ -13,20 +14,33 @@ use steadfast_runtime::Sim;
 use steadfast_vfs::options::{self, Applied, WrongOption};
 
 use crate::LabError;
+use crate::driver::{Driver, DriverCost};
 use crate::scenario::{Scenario, Variant};
+pub use crate::volumes::Volumes;
+use crate::volumes::{Open, Tree};
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
 pub const EPOCH_SECONDS: u64 = 1_704_067_200;
 
-/// A variant's devices: the disk and, where it has one, the journal's.
+/// A variant's devices, and what its disk and its journal are made of.
 #[derive(Clone)]
 pub struct Devices {
-    /// Holds the file system.
-    pub disk: Arc<dyn Model>,
-    /// Holds an external journal.
-    pub journal: Option<Arc<dyn Model>>,
-    /// How requests to the disk are scheduled, if they are.
-    pub scheduler: Option<schedule::Settings>,
+    /// In the order of [`Scenario::leaves`].
+    leaves: Vec<Leaf>,
+    disk: Tree,
+    journal: Option<Tree>,
+    scheduler: Option<schedule::Settings>,
+}
+
+/// What is put over a device, which has this name: a recording, or nothing.
+pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + 'a;
+
+/// A device of a variant.
+#[derive(Clone)]
+struct Leaf {
+    name: String,
+    model: Arc<dyn Model>,
+    driver: DriverCost,
 }
 
 /// A variant's devices as the file system sees them.
@@ -38,31 +52,83 @@ pub struct Blocks {
     pub journal: Option<Arc<dyn BlockDevice>>,
     /// That scheduler.
     pub queue: Option<Arc<Schedule>>,
+    /// The volumes of both.
+    pub(crate) volumes: Open,
 }
 
 impl Devices {
     /// Builds a variant's devices, all zeros.
     pub fn build(scenario: &Scenario, variant: &Variant) -> Result<Devices, String> {
-        // OK to index: the scenario's check found every device described.
-        let device = |name: &String| scenario.devices[name].build(name).map_err(|e| e.to_string());
-        let journal = variant.journal.as_ref().map(device).transpose()?;
         let scheduler = scenario.scheduler_of(variant).cloned();
-        Ok(Devices { disk: device(&variant.disk)?, journal, scheduler })
+        Devices::of(scenario, (&variant.disk, variant.journal.as_deref()), scheduler)
     }
 
-    /// Disk first, then the journal's device.
+    /// The devices of these, all zeros.
+    fn of(
+        scenario: &Scenario,
+        (disk, journal): (&str, Option<&str>),
+        scheduler: Option<schedule::Settings>,
+    ) -> Result<Devices, String> {
+        let mut names = Vec::new();
+        let disk = Tree::of(scenario, disk, &mut names);
+        let journal = journal.map(|j| Tree::of(scenario, j, &mut names));
+        let leaf = |name: String| -> Result<Leaf, String> {
+            // OK to index: the scenario's check found every device described.
+            let model = scenario.devices[&name].build(&name).map_err(|e| e.to_string())?;
+            let driver = scenario.drivers.get(&name).copied().unwrap_or_default();
+            Ok(Leaf { name, model, driver })
+        };
+        let leaves = names.into_iter().map(leaf).collect::<Result<_, String>>()?;
+        Ok(Devices { leaves, disk, journal, scheduler })
+    }
+
+    /// Those of the disk first, then those of the journal.
     pub fn all(&self) -> impl Iterator<Item = &Arc<dyn Model>> {
-        std::iter::once(&self.disk).chain(&self.journal)
+        self.leaves.iter().map(|leaf| &leaf.model)
     }
 
-    /// As the file system sees them.
-    pub fn blocks(&self) -> Blocks {
-        let journal = self.journal.as_ref().map(|j| Arc::clone(j) as Arc<dyn BlockDevice>);
-        Blocks::new(
-            Arc::clone(&self.disk) as Arc<dyn BlockDevice>,
-            journal,
-            self.scheduler.as_ref(),
-        )
+    /// Whether the disk or the journal is a volume.
+    pub fn has_volumes(&self) -> bool {
+        let is_volume = |tree: &Tree| matches!(tree, Tree::Volume { .. });
+        is_volume(&self.disk) || self.journal.as_ref().is_some_and(is_volume)
+    }
+
+    /// The disk over devices that stand for these.
+    pub(crate) fn open_disk(
+        &self,
+        devices: &[Arc<dyn BlockDevice>],
+        state: Volumes,
+        open: &mut Open,
+    ) -> Result<Arc<dyn BlockDevice>, String> {
+        self.disk.open(devices, state, open)
+    }
+
+    /// As the file system sees them, with new volumes.
+    ///
+    /// # Errors
+    /// A volume cannot be made, with the reason.
+    pub fn blocks(&self) -> Result<Blocks, String> {
+        self.blocks_over(Volumes::New, &mut |_, model| Arc::clone(model) as Arc<dyn BlockDevice>)
+    }
+
+    /// The same, with something over each device: below its driver, the volumes and the scheduler.
+    ///
+    /// # Errors
+    /// A volume cannot be made or assembled, with the reason.
+    pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, String> {
+        let mut device = |leaf: &Leaf| -> Arc<dyn BlockDevice> {
+            let device = over(&leaf.name, &leaf.model);
+            match leaf.driver.is_some() {
+                true => Arc::new(Driver::new(device, leaf.driver)),
+                false => device,
+            }
+        };
+        let devices: Vec<_> = self.leaves.iter().map(&mut device).collect();
+        let mut volumes = Open::default();
+        let disk = self.disk.open(&devices, state, &mut volumes)?;
+        let journal = self.journal.as_ref().map(|j| j.open(&devices, state, &mut volumes));
+        let blocks = Blocks::new(disk, journal.transpose()?, self.scheduler.as_ref());
+        Ok(Blocks { volumes, ..blocks })
     }
 }
 
@@ -75,7 +141,7 @@ impl Blocks {
     ) -> Blocks {
         let queue = scheduler.map(|s| Arc::new(Schedule::new(Arc::clone(&disk), s.clone())));
         let disk = queue.as_ref().map_or(disk, |q| Arc::clone(q) as Arc<dyn BlockDevice>);
-        Blocks { disk, journal, queue }
+        Blocks { disk, journal, queue, volumes: Open::default() }
     }
 
     /// Waits until everything written is durable.
@@ -88,6 +154,42 @@ impl Blocks {
             .try_for_each(|d| d.flush())
             .map_err(|e| e.to_string())
     }
+
+    /// Ends the use of the volumes.
+    ///
+    /// # Errors
+    /// The first that cannot be closed.
+    pub fn close(&self) -> Result<(), String> {
+        self.volumes.close()
+    }
+}
+
+/// A device or volume of a scenario by itself, new.
+///
+/// # Errors
+/// It cannot be built, with the reason.
+pub fn device(scenario: &Scenario, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+    Ok(Devices::of(scenario, (name, None), None)?.blocks()?.disk)
+}
+
+/// What a device holds now, read through it: of a volume nobody else knows.
+///
+/// # Errors
+/// The device fails.
+pub fn contents_of(device: &Arc<dyn BlockDevice>) -> Result<Store, String> {
+    const PIECE: u64 = 1 << 20;
+    let size = device.info().size;
+    let mut store = Store::new(size);
+    let mut at = 0;
+    while at < size {
+        let data = device.read(at, PIECE.min(size - at)).map_err(|e| e.to_string())?;
+        let len = data.len() as u64;
+        if data.iter().any(|byte| *byte != 0) {
+            store.write_slice(at, &data);
+        }
+        at += len;
+    }
+    Ok(store)
 }
 
 /// Makes the file system, and the journal where it is external. The identity follows from the
@@ -144,12 +246,13 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
     let (scenario, v) = (scenario.clone(), variant.clone());
     let tried = Sim::new(1).run(move || -> Result<(), String> {
         let devices = Devices::build(&scenario, &v)?;
-        let Blocks { disk, journal, .. } = devices.blocks();
-        make(&disk, journal.as_ref(), &v, Contents::Zeros)?;
+        let blocks = devices.blocks()?;
+        make(&blocks.disk, blocks.journal.as_ref(), &v, Contents::Zeros)?;
         let mut options = mount_options(&v.mount)?;
-        options.journal_device = journal;
-        let fs = Ext4::mount(disk, options).map_err(|e| e.to_string())?;
-        fs.unmount().map_err(|e| format!("unmounting: {e}"))
+        options.journal_device = blocks.journal.clone();
+        let fs = Ext4::mount(Arc::clone(&blocks.disk), options).map_err(|e| e.to_string())?;
+        fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+        blocks.close()
     });
     let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
     tried.map_err(|e| failed(e.to_string()))?.map_err(failed)

@@ -4,7 +4,9 @@
 //! range ([`summary`]). The layout is documented in docs/lab.md; a change that a reader could
 //! notice raises [`VERSION`].
 
+mod copies;
 mod grids;
+mod legs;
 mod reads;
 mod rows;
 mod sentences;
@@ -17,7 +19,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+pub use copies::CopyRow;
 pub use grids::{GridCell, GridRow};
+pub use legs::LegRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
     Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path, PeerRow,
@@ -119,12 +123,21 @@ pub struct Run {
     /// Timings by hdparm.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timings: Vec<TimingRow>,
+    /// Copies by dd.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<CopyRow>,
+    /// What cuts took of volumes, a row a variant and kind of cut.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub legs: Vec<LegRow>,
 }
 
 impl Run {
     /// Whether nothing of it had ended when it was interrupted.
     pub fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.files.is_empty() && self.risk.is_empty()
+        self.rows.is_empty()
+            && self.files.is_empty()
+            && self.risk.is_empty()
+            && self.legs.is_empty()
     }
 }
 

@@ -128,14 +128,11 @@ pub(super) fn files_fit(
 ) -> Result<(), String> {
     let bytes = data_bytes(iozone);
     for v in variants.iter().filter(|v| takes_part(v.run)) {
-        // OK to index: the scenario's check found every device described.
-        let disk = &scenario.devices[&v.disk];
-        if bytes >= disk.bytes() {
+        let room = scenario.bytes_of(&v.disk);
+        if bytes >= room {
             return Err(format!(
                 "'{}': files of {bytes} bytes together do not fit on device '{}' of {} bytes",
-                v.name,
-                v.disk,
-                disk.bytes()
+                v.name, v.disk, room
             ));
         }
     }
@@ -186,10 +183,10 @@ fn simulated(
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let (log, wrapped) = match record {
         true => {
-            let (log, devices) = Recording::devices(machine, &devices);
+            let (log, devices) = Recording::devices(machine, &devices)?;
             (Some(log), devices)
         }
-        false => (None, devices.blocks()),
+        false => (None, devices.blocks()?),
     };
     make(&wrapped.disk, wrapped.journal.as_ref(), &machine.variant, Contents::Zeros)?;
     let recording = log.map(|log| Recording::begin(log, &devices));
@@ -212,6 +209,7 @@ fn simulated(
     let virtual_seconds = (now() - began).as_secs_f64();
     let recorded = recording.map(Recording::end).transpose()?;
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    wrapped.close()?;
     Ok((ran, virtual_seconds, recorded))
 }
 

@@ -1,21 +1,24 @@
 //! dd's copies on a variant: one after the other, on one file system.
 
+use steadfast_bench::dd::Counts;
 use steadfast_runtime::now;
 
 use super::load::{Load, Outcome};
 use super::place::Stack;
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
-use crate::results::{Figure, Row};
+use crate::results::{CopyRow, Figure, Row};
 use crate::scenario::{DdSpec, Variant};
 
 /// What the copies of a variant brought: rows, virtual seconds of all, and what dd said.
-type Copied = (Vec<Row>, f64, Vec<String>);
+type Copied = (Vec<Row>, Vec<CopyRow>, f64, Vec<String>);
 
 /// Runs them.
 fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, String> {
     let machine = Stack::machine(setting, variant);
-    let (inner, full) = (copies.to_vec(), setting.options.full);
+    let copies: Vec<DdSpec> =
+        copies.iter().filter(|spec| spec.is_for(&variant.name)).cloned().collect();
+    let (inner, full) = (copies.clone(), setting.options.full);
     let (speeds, seconds) = in_simulation(setting, variant, move || {
         let stack = Stack::build(machine)?;
         let began = now();
@@ -26,31 +29,52 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
                 stack.unmount()?;
             }
             let (counts, said) = stack.copy(spec.line(full))?;
-            let seconds = counts.elapsed.as_secs_f64().max(1e-9);
-            Ok((counts.bytes as f64 / 1024.0 / seconds, said.words()))
+            Ok((counts, said.words()))
         });
-        let speeds = each.collect::<Result<Vec<_>, String>>()?;
-        stack.unmount()?;
-        Ok((speeds, (now() - began).as_secs_f64()))
+        let speeds = each.collect::<Result<Vec<(Counts, String)>, String>>()?;
+        let seconds = (now() - began).as_secs_f64();
+        stack.shut_down()?;
+        Ok((speeds, seconds))
     })?;
     let said = copies.iter().zip(&speeds).filter(|(_, (_, said))| !said.is_empty());
     let notes =
         said.map(|(spec, (_, said))| format!("{}: {}: dd: {said}", variant.name, spec.test));
-    let rows = copies.iter().zip(&speeds).map(|(spec, (kb_per_s, _))| {
+    let rows = copies.iter().zip(&speeds).map(|(spec, (counts, _))| {
         let published = setting.scenario.published.iter().find(|p| p.test == spec.test);
+        let kb_per_s = counts.bytes as f64 / 1024.0 / seconds_of(counts);
         Row {
             test: spec.test.clone(),
             variant: variant.name.clone(),
             figure: Figure::Children,
-            kb_per_s: *kb_per_s,
+            kb_per_s,
             published_kb_per_s: published.and_then(|p| p.kb_per_s.get(&variant.name).copied()),
-            children_kb_per_s: *kb_per_s,
-            parent_kb_per_s: *kb_per_s,
+            children_kb_per_s: kb_per_s,
+            parent_kb_per_s: kb_per_s,
             latency_us: None,
             distribution: None,
         }
     });
-    Ok((rows.collect(), seconds, notes.collect()))
+    let rows: Vec<Row> = rows.collect();
+    let told = rows.iter().zip(&speeds).map(|(row, (counts, _))| copy_row(row, counts));
+    Ok((rows.clone(), told.collect(), seconds, notes.collect()))
+}
+
+fn seconds_of(counts: &Counts) -> f64 {
+    counts.elapsed.as_secs_f64().max(1e-9)
+}
+
+fn copy_row(row: &Row, counts: &Counts) -> CopyRow {
+    let records = counts.whole_in + counts.part_in;
+    let record_kb = counts.bytes as f64 / 1024.0 / records.max(1) as f64;
+    CopyRow {
+        test: row.test.clone(),
+        variant: row.variant.clone(),
+        records,
+        bytes: counts.bytes,
+        seconds: seconds_of(counts),
+        records_per_s: records as f64 / seconds_of(counts),
+        published_records_per_s: row.published_kb_per_s.map(|kb| kb / record_kb.max(1e-9)),
+    }
 }
 
 /// dd's copies as a workload.
@@ -63,6 +87,11 @@ impl Load for Copies {
         Some(lines.join("; "))
     }
 
+    fn parts(&self, _: &Setting, variant: &Variant) -> Vec<Part> {
+        let runs_one = variant.run.speed() && self.0.iter().any(|spec| spec.is_for(&variant.name));
+        runs_one.then_some(Part::Speed).into_iter().collect()
+    }
+
     fn run(
         &self,
         setting: &Setting,
@@ -70,8 +99,8 @@ impl Load for Copies {
         _: Part,
         _: Report,
     ) -> Result<Outcome, String> {
-        let (rows, seconds, notes) = run(setting, &self.0, variant)?;
-        Ok(Outcome { rows, virtual_seconds: Some(seconds), notes, ..Outcome::default() })
+        let (rows, copies, seconds, notes) = run(setting, &self.0, variant)?;
+        Ok(Outcome { rows, copies, virtual_seconds: Some(seconds), notes, ..Outcome::default() })
     }
 
     fn is_reduced_by_default(&self) -> bool {

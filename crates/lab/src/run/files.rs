@@ -18,7 +18,7 @@ use super::real::Real;
 use super::{Part, Report, Setting, kernel};
 use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, Spread};
 use crate::scenario::{FilesSpec, Variant};
-use crate::stack::{Devices, make};
+use crate::stack::{Devices, Volumes, make};
 
 /// The simulated machine's page cache: more than the workload's files.
 pub(super) const MEMORY: u64 = 64 << 20;
@@ -207,7 +207,7 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, S
     }
     let log = RecordLog::new();
     log.pause(true);
-    let recorded = machine.recorded(&devices, &log);
+    let recorded = machine.recorded(&devices, Volumes::NewOnUsed, &log)?;
     let contents = Contents::UnknownZeroTables;
     make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, contents)?;
     let fs = machine.mount(&recorded)?;
@@ -225,5 +225,6 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, S
     let recording = log.take();
     drop(shared);
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    recorded.close()?;
     Ok(RecordedRun { recorded: Recorded { bases, recording, judge: ran.judge }, speed: ran.speed })
 }

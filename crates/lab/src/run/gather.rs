@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::jobs::Job;
 use super::peers::Peers;
-use super::{Outcome, Setting};
+use super::{Outcome, Setting, legs};
 use crate::results::{
     Clock, ConfigurationInfo, ControlRow, FullSize, Note, Rate, Results, RiskRow, Run, Took,
     VERSION, VariantInfo, checked, place, points, ratios,
@@ -60,8 +60,9 @@ pub(super) fn results(
     notes.extend(runs.iter().flat_map(|run| &run.risk).flat_map(blind_notes));
     notes.extend(runs.iter().flat_map(|run| &run.risk).filter_map(not_judged_note));
     notes.extend(cacheless_note(&runs));
+    notes.extend(legs::notes(&first.scenario, &runs));
     notes.extend(matrix_note(&runs));
-    let was_cut = runs.iter().any(|run| !run.risk.is_empty());
+    let was_cut = runs.iter().any(|run| !run.risk.is_empty() || !run.legs.is_empty());
     Some(Results {
         format: "steadfast-lab".into(),
         version: VERSION,
@@ -113,6 +114,8 @@ impl Gathered {
         run.reads.extend(outcome.reads);
         run.queues.extend(outcome.queues);
         run.timings.extend(outcome.timings);
+        run.copies.extend(outcome.copies);
+        run.legs.extend(outcome.legs);
         run.risk.extend(outcome.risk);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));
         if let Some(why) = outcome.left_out {
@@ -184,10 +187,17 @@ impl Setting {
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {
-        std::iter::once(&variant.disk)
-            .chain(&variant.journal)
-            .map(|name| format!("{name}: {}", self.scenario.devices[name].description()))
-            .collect()
+        let leaf = |name: String| format!("{name}: {}", self.scenario.devices[&name].description());
+        let volume = |name: &String| {
+            let spec = self.scenario.volumes.get(name)?;
+            Some(format!("{name}: {}", spec.description()))
+        };
+        let both = std::iter::once(&variant.disk).chain(&variant.journal);
+        both.flat_map(|name| {
+            let leaves = self.scenario.leaves_of(name).into_iter().map(leaf);
+            volume(name).into_iter().chain(leaves).collect::<Vec<_>>()
+        })
+        .collect()
     }
 
     /// Says that disks were scaled with the files.

@@ -11,11 +11,14 @@ use steadfast_crash::risk::FilesWorkload;
 use super::benchmark::Throughput;
 use super::copies::Copies;
 use super::files::Files;
+use super::legs::Legs;
 use super::matrix::Matrices;
 use super::reads::Reads;
 use super::timings::Timings;
 use super::{Part, Report, Setting};
-use crate::results::{FilesRow, GridRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow};
+use crate::results::{
+    CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow,
+};
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 
 /// A workload of a scenario, ready to be run on its variants.
@@ -93,6 +96,10 @@ pub(super) struct Outcome {
     pub queues: Vec<QueueSeries>,
     /// Timings by hdparm.
     pub timings: Vec<TimingRow>,
+    /// Copies by dd.
+    pub copies: Vec<CopyRow>,
+    /// What cuts took of a volume.
+    pub legs: Vec<LegRow>,
     /// Said of the run.
     pub notes: Vec<String>,
     /// This machine cannot run it, and why.
@@ -121,6 +128,7 @@ pub(super) fn loads(
             WorkloadKind::Dd(copies) => Box::new(Copies(copies.to_vec())),
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Matrix => Box::new(Matrices::new(scenario, options.full)?),
+            WorkloadKind::Legs(spec) => Box::new(Legs(spec.clone())),
             WorkloadKind::Files(spec) => Box::new(Files::new(spec, options.seed, is_alone)),
         });
     }

@@ -23,7 +23,7 @@ use super::power::{Account, plan};
 use super::{Report, Setting};
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
 use crate::scenario::Variant;
-use crate::stack::{Blocks, Devices};
+use crate::stack::{Blocks, Devices, Volumes};
 
 /// Label of the note that the journal has wrapped.
 const WRAPPED: u64 = 0x77_7261_7070;
@@ -37,11 +37,14 @@ pub(super) struct Recording {
 
 impl Recording {
     /// Puts a recording over the devices.
-    pub fn devices(machine: &Modelled, devices: &Devices) -> (RecordLog, Blocks) {
+    ///
+    /// # Errors
+    /// A volume cannot be made.
+    pub fn devices(machine: &Modelled, devices: &Devices) -> Result<(RecordLog, Blocks), String> {
         let log = RecordLog::new();
         log.pause(true);
-        let recorded = machine.recorded(devices, &log);
-        (log, recorded)
+        let recorded = machine.recorded(devices, Volumes::New, &log)?;
+        Ok((log, recorded))
     }
 
     /// Begins, on devices that hold the new file system and do nothing.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, Persistence};
 use steadfast_crash::explore::{Booted, Machine};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::Model;
@@ -12,7 +12,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::fs::Ext4;
 
 use crate::scenario::{Scenario, Variant};
-use crate::stack::{Blocks, Devices, mount_options};
+use crate::stack::{Blocks, Devices, Volumes, contents_of, mount_options};
 
 /// A lying cache writes its contents out in the background; after this time a write is safe.
 const LYING_DRAINS_WITHIN: Duration = Duration::from_secs(1);
@@ -46,38 +46,57 @@ impl Modelled {
         }
     }
 
-    /// Puts a recording over each device, below the scheduler: what waits there when the power
-    /// goes has not reached the device.
-    pub fn recorded(&self, devices: &Devices, log: &RecordLog) -> Blocks {
-        let filter = |name: &str, d: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
-            let durability = self.durability(name, &**d);
-            Arc::new(Record::with_durability(Arc::clone(d) as Arc<_>, log, durability))
-        };
-        let names = devices.journal.as_ref().zip(self.variant.journal.as_ref());
+    /// Puts a recording over each device, below the volumes and the scheduler: what waits there
+    /// when the power goes has not reached the device.
+    pub fn recorded(
+        &self,
+        devices: &Devices,
+        volumes: Volumes,
+        log: &RecordLog,
+    ) -> Result<Blocks, String> {
         // In the order of `Devices::all`: the recording numbers them so.
-        let disk = filter(&self.variant.disk, &devices.disk);
-        let journal = names.map(|(d, name)| filter(name, d));
-        Blocks::new(disk, journal, devices.scheduler.as_ref())
+        devices.blocks_over(volumes, &mut |name, model| self.record_over(name, model, log))
+    }
+
+    /// Puts a recording over a device.
+    pub fn record_over(
+        &self,
+        name: &str,
+        model: &Arc<dyn Model>,
+        log: &RecordLog,
+    ) -> Arc<dyn BlockDevice> {
+        let durability = self.durability(name, &**model);
+        Arc::new(Record::with_durability(Arc::clone(model) as Arc<_>, log, durability))
     }
 }
 
 impl Machine for Modelled {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
         let devices = Devices::build(&self.scenario, &self.variant)?;
+        let keeps = |d: &dyn Model| d.info().persistence == Persistence::Persistent;
         for (device, contents) in devices.all().zip(contents) {
-            device.set_contents(contents).map_err(|e| e.to_string())?;
+            // Whatever happened to the machine, its memory is blank.
+            if keeps(&**device) || !devices.has_volumes() {
+                device.set_contents(contents).map_err(|e| e.to_string())?;
+            }
         }
-        let recorded = match log {
-            Some(log) => self.recorded(&devices, log),
-            None => devices.blocks(),
+        let blocks = match log {
+            Some(log) => self.recorded(&devices, Volumes::Found, log)?,
+            None => devices.blocks_over(Volumes::Found, &mut |_, m| Arc::clone(m) as Arc<_>)?,
         };
-        let fs = self.mount(&recorded)?;
+        let fs = self.mount(&blocks)?;
         let mounted = Arc::clone(&fs);
         Ok(Booted {
             fs,
             shut_down: Box::new(move || {
                 mounted.unmount().map_err(|e| e.to_string())?;
-                Ok(devices.all().map(|d| d.contents()).collect())
+                if !devices.has_volumes() {
+                    return Ok(devices.all().map(|d| d.contents()).collect());
+                }
+                let both = std::iter::once(&blocks.disk).chain(&blocks.journal);
+                let contents = both.map(contents_of).collect::<Result<_, String>>()?;
+                blocks.close()?;
+                Ok(contents)
             }),
         })
     }

@@ -4,19 +4,22 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
+use std::time::Duration;
 
-use steadfast_bench::dd::place::{self, Opened, Place, Snk, Src, named};
-use steadfast_bench::dd::{self, Counts, Failed, Job, Operands, Tally, Teller};
+use steadfast_bench::dd::place::{self, Named, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::{
+    self, Counts, Errno, Failed, Job, Operands, Skipped, Source, Tally, Teller,
+};
 use steadfast_block::BlockDevice;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
-use steadfast_runtime::Mutex;
+use steadfast_runtime::{Mutex, cpu};
 use steadfast_vfs::{FileSystem, NewNode};
 
 use super::Setting;
 use super::machine::Modelled;
-use crate::scenario::Variant;
-use crate::stack::{Blocks, Devices, make};
+use crate::scenario::{OWN_DISK, Variant};
+use crate::stack::{Blocks, Devices, device, make};
 
 /// The page cache of a machine of which the scenario does not say how much memory it has.
 const MEMORY: u64 = 64 << 20;
@@ -43,10 +46,25 @@ impl Stack {
     /// Builds the devices and makes the file system.
     pub fn build(machine: Modelled) -> Result<Stack, String> {
         let built = Devices::build(&machine.scenario, &machine.variant)?;
-        let devices = built.blocks();
+        let devices = built.blocks()?;
         let journal = devices.journal.as_ref();
         make(&devices.disk, journal, &machine.variant, Contents::Zeros)?;
         Ok(Stack { machine, devices, mounted: Mutex::default(), named: Mutex::default() })
+    }
+
+    /// A device or volume of the scenario, new.
+    fn new_device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+        let scenario = &self.machine.scenario;
+        if !scenario.devices.contains_key(name) && !scenario.volumes.contains_key(name) {
+            return Err(format!("there is no device '{name}'"));
+        }
+        device(scenario, name)
+    }
+
+    /// Unmounts, and ends the use of the volumes.
+    pub fn shut_down(self) -> Result<(), String> {
+        self.unmount()?;
+        self.devices.close()
     }
 
     /// The file system.
@@ -74,10 +92,12 @@ impl Stack {
         let (Some(from), Some(to)) = (&operands.input, &operands.output) else {
             return Err(failed("if= and of= are needed".into()));
         };
-        let mut source = place::source(self, named(from), &operands)?.map_err(failed)?;
+        let source = place::source(self, named(from), &operands)?.map_err(failed)?;
+        let cost = self.record_cost([named(from), named(to)]);
+        let mut source = Charged { source, cost };
         let opened = place::sink(self, named(to), &operands, &said)?.map_err(failed)?;
         let (mut sink, whole) = opened;
-        let (source, sink) = (&mut *source, &mut *sink);
+        let (source, sink) = (&mut source, &mut *sink);
         let operands = &operands;
         let (tally, teller) = (&tally, &said);
         let done = dd::run(Job { operands, source, sink, tally, teller, failed: !whole });
@@ -87,12 +107,44 @@ impl Stack {
         Ok((tally.counts(), said))
     }
 
+    /// Processor time of each record of a copy between these.
+    fn record_cost(&self, ends: [Named<'_>; 2]) -> Duration {
+        let machine = self.machine.scenario.machine_of(&self.machine.variant);
+        let us = match ends {
+            [Named::Device(_), _] | [_, Named::Device(_)] => machine.dd_device_us,
+            [Named::File(_), _] | [_, Named::File(_)] => machine.dd_file_us,
+            _ => 0.0,
+        };
+        Duration::from_secs_f64(us / 1e6)
+    }
+
     /// Runs dd, all of which must go well.
     pub fn copy_silently(&self, line: &str) -> Result<(), String> {
         match self.copy(line)?.1.words() {
             none if none.is_empty() => Ok(()),
             said => Err(format!("dd {line}: {said}")),
         }
+    }
+}
+
+/// A source whose records cost the processor something.
+struct Charged {
+    source: Src,
+    cost: Duration,
+}
+
+impl Source for Charged {
+    fn read(&mut self, buf: &mut [u8]) -> Result<usize, Errno> {
+        cpu(self.cost);
+        self.source.read(buf)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<Skipped, Errno> {
+        self.source.skip(bytes)
+    }
+
+    fn forget(&mut self, all: bool) -> Result<(), Errno> {
+        self.source.forget(all)
     }
 }
 
@@ -132,13 +184,16 @@ impl Place for Stack {
     }
 
     fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+        if name == OWN_DISK {
+            // What the file system keeps in memory is on the disk then, and is not kept.
+            self.unmount()?;
+            return Ok(Arc::clone(&self.devices.disk));
+        }
         let mut named = self.named.lock();
         if let Some(device) = named.get(name) {
             return Ok(Arc::clone(device));
         }
-        let params = self.machine.scenario.devices.get(name);
-        let params = params.ok_or_else(|| format!("there is no device '{name}'"))?;
-        let device: Arc<dyn BlockDevice> = params.build(name).map_err(|e| e.to_string())?;
+        let device = self.new_device(name)?;
         named.insert(name.to_owned(), Arc::clone(&device));
         Ok(device)
     }

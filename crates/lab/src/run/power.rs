@@ -19,7 +19,7 @@ use super::machine::Modelled;
 use super::{Report, Setting, measured};
 use crate::results::{Clock, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
-use crate::stack::{Devices, make};
+use crate::stack::{Devices, Volumes, make};
 
 /// Every so many cuts the recovered image is also judged by e2fsck, where it is installed.
 pub(super) const E2FSCK_EVERY: u64 = 40;
@@ -70,7 +70,7 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let log = RecordLog::new();
     log.pause(true);
-    let recorded = machine.recorded(&devices, &log);
+    let recorded = machine.recorded(&devices, Volumes::New, &log)?;
     make(&recorded.disk, recorded.journal.as_ref(), &machine.variant, Contents::Zeros)?;
     recorded.flush()?;
     let bases: Vec<Store> = devices.all().map(|d| d.contents()).collect();
@@ -82,6 +82,7 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     measured::iozone(shared, iozone, &judged, Some(account.clone()))?;
     let recording = log.take();
     fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    recorded.close()?;
     let account = Arc::into_inner(account).ok_or("the workload still runs")?;
     Ok(Recorded { bases, recording, judge: Arc::new(account.into_ledger()) })
 }

@@ -51,8 +51,7 @@ impl Reads {
         let files = reads.files() * spec.file_bytes();
         let needed = files.saturating_add(spec.storm.bytes());
         for v in scenario.variants.iter().filter(|v| v.run.speed()) {
-            // OK to index: the scenario's check found every device described.
-            let half = scenario.devices[&v.disk].bytes() / 2;
+            let half = scenario.bytes_of(&v.disk) / 2;
             // A part for metadata and the journal.
             if needed > half / 10 * 9 {
                 return Err(format!(
@@ -134,10 +133,11 @@ impl Experiment {
         trials: u64,
     ) -> Result<Experiment, String> {
         let devices = Devices::build(&machine.scenario, &machine.variant)?;
-        let Blocks { disk, journal, queue } = devices.blocks();
-        let [first, second] = halves(&disk)?;
+        let blocks = devices.blocks()?;
+        let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
+        let [first, second] = halves(&blocks.disk)?;
         let count = spec.idle_trials + trials;
-        let own = Blocks { disk: first, journal, queue: None };
+        let own = Blocks { disk: first, journal, queue: None, ..blocks.clone() };
         make(&own.disk, own.journal.as_ref(), &machine.variant, Contents::Zeros)?;
         let files = if spec.places.contains(&Place::Same) { count } else { 0 };
         let written_to = with_files(&machine, &own, &spec, files)?;
@@ -149,7 +149,7 @@ impl Experiment {
                 ..machine.variant.clone()
             };
             let reader = Modelled { variant, ..machine };
-            let blocks = Blocks { disk: second, journal: None, queue: None };
+            let blocks = Blocks { disk: second, journal: None, queue: None, ..blocks.clone() };
             make(&blocks.disk, None, &reader.variant, Contents::Zeros)?;
             Some(with_files(&reader, &blocks, &spec, count)?)
         } else {

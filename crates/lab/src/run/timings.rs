@@ -38,7 +38,7 @@ impl Timings {
 /// The first measured variant that has a device; of one that none has, the first of all.
 fn first_with<'s>(scenario: &'s Scenario, device: &str) -> Option<&'s String> {
     let measured = || scenario.variants.iter().filter(|v| v.run.speed());
-    let has = |v: &&Variant| v.disk == device || v.journal.as_deref() == Some(device);
+    let has = |v: &&Variant| scenario.leaves(v).iter().any(|leaf| leaf == device);
     measured().find(has).or_else(|| measured().next()).map(|v| &v.name)
 }
 
@@ -116,7 +116,7 @@ fn file(
         let timed = timings(&mut FileReader::new(Arc::clone(&fs), fh, attr.size), wanted);
         fs.release(fh).map_err(failed)?;
         drop(fs);
-        stack.unmount()?;
+        stack.shut_down()?;
         timed
     })?;
     Ok(rows(&setting.scenario, spec, timed, name, Some(&variant.name)))

@@ -18,12 +18,22 @@ pub struct DdSpec {
     pub before: Vec<String>,
     /// What the page cache holds is let go of before.
     pub cold: bool,
+    /// Names of the variants that run it; all that are measured, if there are none.
+    pub variants: Vec<String>,
 }
+
+/// The name by which dd's operands call what a variant has as its disk, without its file system.
+pub(crate) const OWN_DISK: &str = "@disk";
 
 impl DdSpec {
     /// The operands of a run.
     pub fn line(&self, full: bool) -> &str {
         self.quick.as_deref().filter(|_| !full).unwrap_or(&self.operands)
+    }
+
+    /// Whether a variant runs it.
+    pub fn is_for(&self, variant: &str) -> bool {
+        self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
     }
 
     /// All operands that it has.
@@ -93,6 +103,11 @@ pub(crate) fn check_operands(line: &str) -> Result<(), String> {
             Some(_) => {}
         }
     }
+    let paths = || [&operands.input, &operands.output].into_iter().flatten().map(|p| named(p));
+    if paths().any(|p| p == Named::Device(OWN_DISK)) && paths().any(|p| matches!(p, Named::File(_)))
+    {
+        return Err(format!("a file of the disk while the disk itself, {OWN_DISK}, is copied"));
+    }
     let is = |path: &Option<std::ffi::OsString>, sorts: fn(&Named<'_>) -> bool| {
         path.as_deref().map(named).is_some_and(|named| sorts(&named))
     };
@@ -109,7 +124,7 @@ pub(crate) fn check_operands(line: &str) -> Result<(), String> {
 pub(crate) fn devices(line: &str) -> Vec<String> {
     let Ok(operands) = operands(line) else { return Vec::new() };
     let name = |path: &std::ffi::OsString| match named(path) {
-        Named::Device(name) => Some(name.to_owned()),
+        Named::Device(name) if name != OWN_DISK => Some(name.to_owned()),
         _ => None,
     };
     [&operands.input, &operands.output].into_iter().flatten().filter_map(name).collect()
@@ -131,10 +146,12 @@ mod tests {
             ("if=/dev/zero of=/f bs=0", "invalid number"),
             ("if=/dev/zero of=/dev/null bs=1M", "never ends"),
             ("if='/dev/zero' of=/f", "'/dev/zero': quotes"),
+            ("if=device:@disk of=/f", "the disk itself, @disk"),
         ] {
             assert!(check_operands(line).unwrap_err().contains(told), "{line}");
         }
         assert_eq!(devices("if=device:card of=/dev/null"), ["card"]);
+        assert!(devices("if=device:@disk of=/dev/null").is_empty());
         let spec = HdparmSpec::parse("-Tt --direct card /f", vec![]).unwrap();
         let names: Vec<String> = spec.tests("card").collect();
         assert_eq!(names, ["hdparm -T --direct card", "hdparm -t --direct card"]);

@@ -20,6 +20,8 @@ pub enum Table {
     Workload,
     /// `workload.files`.
     Files,
+    /// `workload.legs`.
+    Legs,
     /// `[[workload.dd]]`.
     Dd,
     /// `[[workload.hdparm]]`.
@@ -30,6 +32,8 @@ pub enum Table {
     Configuration,
     /// `[device.NAME]`; the rest of its keys are the parameters of its kind.
     Device,
+    /// `[volume.NAME]`.
+    Volume,
     /// `[scheduler.NAME]`.
     Scheduler,
     /// `[[variant]]`.
@@ -48,17 +52,19 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 16] = [
+    pub const ALL: [Table; 18] = [
         Table::Top,
         Table::Source,
         Table::Machine,
         Table::Workload,
         Table::Files,
+        Table::Legs,
         Table::Dd,
         Table::Hdparm,
         Table::ReadUnderWrite,
         Table::Configuration,
         Table::Device,
+        Table::Volume,
         Table::Scheduler,
         Table::Variant,
         Table::Published,
@@ -75,11 +81,13 @@ impl Table {
             Table::Machine => "[machine]",
             Table::Workload => "[workload]",
             Table::Files => "workload.files",
+            Table::Legs => "workload.legs",
             Table::Dd => "[[workload.dd]]",
             Table::Hdparm => "[[workload.hdparm]]",
             Table::ReadUnderWrite => "workload.read_under_write",
             Table::Configuration => "[workload.configuration.NAME]",
             Table::Device => "[device.NAME]",
+            Table::Volume => "[volume.NAME]",
             Table::Scheduler => "[scheduler.NAME]",
             Table::Variant => "[[variant]]",
             Table::Published => "[[published]]",
@@ -136,6 +144,7 @@ pub const KEYS: &[Key] = &[
     key(Table::Top, "machine", Optional("its defaults"), "Table: the simulated machine."),
     key(Table::Top, "workload", Required, "Table: what is run."),
     key(Table::Top, "device", Required, "Tables: the devices, by name."),
+    key(Table::Top, "volume", Optional("none"), "Tables: volumes made of devices, by name."),
     key(Table::Top, "scheduler", Optional("none"), "Tables: request schedulers, by name."),
     key(
         Table::Top,
@@ -214,6 +223,18 @@ pub const KEYS: &[Key] = &[
         "It ends when at most so much is.",
     ),
     key(
+        Table::Machine,
+        "dd_device_us",
+        Default("0.0"),
+        "Processor time of a record that dd copies from or to a device, beside the driver, in us.",
+    ),
+    key(
+        Table::Machine,
+        "dd_file_us",
+        Default("0.0"),
+        "The same of a file, beside the file system's.",
+    ),
+    key(
         Table::Workload,
         "iozone",
         Optional("another workload is run"),
@@ -225,6 +246,13 @@ pub const KEYS: &[Key] = &[
         Optional("another workload is run"),
         "Table: the workload of files with names (docs/risk.md); `{}` for its defaults. Beside \
          `read_under_write` it is what is cut.",
+    ),
+    key(
+        Table::Workload,
+        "legs",
+        Optional("another workload is run"),
+        "Table: tasks write blocks of the disk, a volume, without a file system; `{}` for its \
+         defaults. It is cut, also with one disk or only the RAM disk lost.",
     ),
     key(
         Table::Workload,
@@ -390,6 +418,21 @@ pub const KEYS: &[Key] = &[
         Default("1.0"),
         "Mean pause before each read, in seconds.",
     ),
+    key(Table::Legs, "seconds", Default("4.0"), "How long they write: 0.1 to 3600."),
+    key(Table::Legs, "writers", Default("3"), "Tasks: 1 to 64."),
+    key(
+        Table::Legs,
+        "pause_ms",
+        Default("5.0"),
+        "Mean pause of each before a write of 4 KiB, in ms: 0.01 to 10000.",
+    ),
+    key(Table::Legs, "flush_every", Default("8"), "Each flushes after so many writes."),
+    key(
+        Table::Legs,
+        "area_kb",
+        Default("4096"),
+        "The first so many KiB of the disk are written: 256 to 1048576.",
+    ),
     key(Table::Dd, "test", Required, "What its row is called: `write`, `read` ..."),
     key(Table::Dd, "operands", Required, "dd's operands; `device:NAME` is a device by itself."),
     key(Table::Dd, "quick", Optional("`operands`"), "Others, without `--full`."),
@@ -401,6 +444,12 @@ pub const KEYS: &[Key] = &[
          the other on one file system.",
     ),
     key(Table::Dd, "cold", Default("true"), "The page cache is let go of before the copy."),
+    key(
+        Table::Dd,
+        "variants",
+        Default("[]"),
+        "Names of the variants that run it; without any, all that are measured.",
+    ),
     key(
         Table::Hdparm,
         "line",
@@ -420,6 +469,64 @@ pub const KEYS: &[Key] = &[
         Required,
         "Kind of device, as `steadfast lab devices` lists them. Beside it any of the kind's \
          parameters that differ from its defaults.",
+    ),
+    key(
+        Table::Device,
+        "driver_us",
+        Default("0.0"),
+        "Processor time that its driver takes for a request, in us.",
+    ),
+    key(
+        Table::Device,
+        "driver_mb_per_s",
+        Optional("the device moves its data"),
+        "Rate in MB/s at which the driver copies them: of a RAM disk.",
+    ),
+    key(Table::Volume, "kind", Required, "`mirror`, `stripe` or `concat` (docs/mirrors.md)."),
+    key(
+        Table::Volume,
+        "members",
+        Required,
+        "Names of devices and other volumes: of a mirror its legs, 1 to 4, in their order.",
+    ),
+    key(
+        Table::Volume,
+        "volatile",
+        Default("[]"),
+        "Legs of a mirror that do not count as durable; those that say so of themselves, as `ram`, \
+         need not be named.",
+    ),
+    key(
+        Table::Volume,
+        "read",
+        Default("'roundrobin'"),
+        "Which leg answers a read: `roundrobin`, `geometric`, `first`, `preferred:LEG` or \
+         `adaptive`.",
+    ),
+    key(
+        Table::Volume,
+        "write",
+        Default("'parallel'"),
+        "How a write goes to the legs: `parallel`, `serial`, `write-behind`.",
+    ),
+    key(
+        Table::Volume,
+        "region_kb",
+        Optional("a 16384th of the size, 64 to 1024"),
+        "Region of a mirror in KiB: a power of two from 4 to 65536.",
+    ),
+    key(
+        Table::Volume,
+        "model",
+        Optional("Steadfast's own mirror"),
+        "A model of somebody else's mirror instead: `svm`, `svm-recreated`, `md`, \
+         `write-back-cache`, `plain`, `control-late-map`, `control-volatile-source`.",
+    ),
+    key(
+        Table::Volume,
+        "interlace_kb",
+        Default("64"),
+        "What a stripe puts on a member in turn, in KiB: a multiple of 4, 4 to 102400.",
     ),
     key(
         Table::Scheduler,
@@ -486,12 +593,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(Table::Variant, "name", Required, "Short name, different from the others'."),
     key(Table::Variant, "label", Required, "One line for people."),
-    key(Table::Variant, "disk", Required, "The device that holds the file system."),
+    key(Table::Variant, "disk", Required, "The device or volume that holds the file system."),
     key(
         Table::Variant,
         "journal",
         Optional("on the disk"),
-        "The device that holds an external journal.",
+        "The device or volume that holds an external journal.",
     ),
     key(
         Table::Variant,
@@ -524,6 +631,12 @@ pub const KEYS: &[Key] = &[
         Default("''"),
         "Mount options of the file system, separated by commas (docs/mount.md); with `kernel`, \
          words for mount(8).",
+    ),
+    key(
+        Table::Variant,
+        "baseline",
+        Optional("the first that is measured"),
+        "The variant that it is compared with.",
     ),
     key(
         Table::Variant,

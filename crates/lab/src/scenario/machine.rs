@@ -29,6 +29,10 @@ pub struct Machine {
     pub checkpoint_from_percent: f64,
     /// ... and ends when at most this is.
     pub checkpoint_to_percent: f64,
+    /// Processor time of a record that dd copies from or to a device, beside the driver's, in us.
+    pub dd_device_us: f64,
+    /// The same of a file, beside the file system's.
+    pub dd_file_us: f64,
 }
 
 impl Machine {

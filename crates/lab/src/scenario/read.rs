@@ -1,22 +1,24 @@
 //! From the text of a scenario file to a [`Scenario`], or to all that is wrong with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::schedule;
-use steadfast_devices::model::parameters::Kind;
-use steadfast_devices::model::{ModelError, ModelParams};
+use steadfast_devices::model::ModelParams;
 use steadfast_peers::KernelFs;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
+use toml::de::{DeTable, DeValue};
 
-use super::fields::{Fields, Wrongs, note};
-use super::keys::{self, Table};
+use super::fields::{Fields, Wrongs};
+use super::keys::Table;
+use super::read_device::{device, driver};
 use super::read_workload::workload;
 use super::scheduler::scheduler;
 use super::sentence::{medium, sentences};
+use super::volume::{self, VolumeSpec};
 use super::wrong::{Wrong, did_you_mean};
 use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
 use super::{Workload, read_copies};
+use crate::driver::DriverCost;
 use crate::run::test_names;
 use crate::sensitivity::{drive, drives};
 use crate::size;
@@ -61,11 +63,12 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let (title, about) = (top.take("title"), top.take("about"));
     let source = source(top);
     let machine = machine(top);
-    let devices: BTreeMap<String, Option<ModelParams>> = top
-        .tables_by_name("device", Table::Device)
-        .into_iter()
-        .map(|(name, fields)| (name, device(&fields)))
-        .collect();
+    let tables = top.tables_by_name("device", Table::Device);
+    let drivers: BTreeMap<String, Option<DriverCost>> =
+        tables.iter().map(|(name, fields)| (name.clone(), driver(fields))).collect();
+    let devices: BTreeMap<String, Option<ModelParams>> =
+        tables.iter().map(|(name, fields)| (name.clone(), device(fields))).collect();
+    let volumes = volumes(top, &devices);
     let schedulers: BTreeMap<String, Option<schedule::Settings>> = top
         .tables_by_name("scheduler", Table::Scheduler)
         .into_iter()
@@ -75,6 +78,8 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let named = |kind: &str| top.value("workload").is_some_and(|w| w.get_ref().get(kind).is_some());
     let around = Around {
         devices: &devices,
+        volumes: volumes.as_ref(),
+        volume_names: tables_of(top, "volume"),
         schedulers: schedulers.keys().map(String::as_str).collect(),
         machine: machine.as_ref(),
         configurations: configurations(top),
@@ -88,11 +93,11 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     let known = Known {
         tests: tests(workload.as_ref()),
         variants: names.iter().map(String::as_str).collect(),
-        devices: devices.keys().map(String::as_str).collect(),
+        devices: devices.keys().chain(around.volume_names()).map(String::as_str).collect(),
     };
     if let Some(workload) = &workload {
         let named = (&workload.dd[..], &workload.hdparm[..]);
-        read_copies::devices_are_there(top, named, &known.devices);
+        read_copies::devices_are_there(top, named, &known.devices, &known.variants);
     }
     let published = published(top, &known);
     let medium = medium(top);
@@ -112,12 +117,34 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         workload: workload?,
         schedulers: schedulers.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
         devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
+        drivers: drivers.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
+        volumes: volumes?,
         variants: variants?,
         published: published?,
         medium,
         sentences: sentences?,
         band,
     })
+}
+
+/// The volumes; `None`: one is wrong, which is noted.
+fn volumes(top: &Fields<'_, '_>, devices: &Devices) -> Option<BTreeMap<String, VolumeSpec>> {
+    let tables = top.tables_by_name("volume", Table::Volume);
+    let names = devices.keys().chain(tables.iter().map(|(name, _)| name));
+    let known: BTreeSet<String> = names.cloned().collect();
+    let of_devices: BTreeSet<String> = devices.keys().cloned().collect();
+    let read: volume::Volumes<'_, '_, '_> = tables
+        .iter()
+        .map(|(name, fields)| (name.clone(), (fields, volume::volume(fields, &known, &of_devices))))
+        .collect();
+    let mut good = volume::trees_are_trees(&read);
+    for (name, (fields, _)) in read.iter().filter(|(name, _)| devices.contains_key(*name)) {
+        let what = format!("a device is called `{name}` too");
+        fields.wrong("", what, "variants name both: call one of them otherwise");
+        good = false;
+    }
+    let all = read.into_iter().map(|(name, (_, spec))| Some((name, spec?)));
+    all.collect::<Option<_>>().filter(|_| good)
 }
 
 /// Notes that the runs beside the kernel's file systems have no size.
@@ -130,6 +157,14 @@ fn peers_have_sizes(top: &Fields<'_, '_>, workload: &Workload, variants: &[Varia
     let key = if workload.lines_of(variant).is_some() { "peers_iozone" } else { "peers_size" };
     let help = "of the runs with --peers: in real time, so take a small one";
     top.wrong("workload", format!("`{key}` is missing: a variant has `kernel`"), help);
+}
+
+/// The names of the tables that a table of the file has.
+fn tables_of(top: &Fields<'_, '_>, name: &str) -> Vec<String> {
+    match top.value(name).map(Spanned::get_ref) {
+        Some(DeValue::Table(all)) => all.keys().map(|key| key.get_ref().to_string()).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The names of the benchmark's configurations.
@@ -244,6 +279,8 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
             fields.wrong(name, format!("`{name}` must be a multiple of 4, a page"), "");
         }
     }
+    let dd_device = real("dd_device_us", 0.0, 1e6, |m| m.dd_device_us);
+    let dd_file = real("dd_file_us", 0.0, 1e6, |m| m.dd_file_us);
     let from = real("checkpoint_from_percent", 0.0, 100.0, |m| m.checkpoint_from_percent);
     let to = real("checkpoint_to_percent", 0.0, 100.0, |m| m.checkpoint_to_percent);
     if let (Some(from), Some(to)) = (from, to)
@@ -267,6 +304,8 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
         checkpoint_kb: checkpoint?,
         checkpoint_from_percent: from?,
         checkpoint_to_percent: to?,
+        dd_device_us: dd_device?,
+        dd_file_us: dd_file?,
     })
 }
 
@@ -298,59 +337,6 @@ pub(super) fn number(fields: &Fields<'_, '_>, name: &str, least: f64, most: f64)
     value.filter(|value| (least..=most).contains(value))
 }
 
-/// A device: its kind, and what differs from the kind's defaults.
-fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
-    let name: String = fields.take("kind")?;
-    let Some(kind) = Kind::of_name(&name) else {
-        let kinds = steadfast_devices::model::KINDS.iter().map(|k| k.name);
-        let help = did_you_mean(&name, kinds);
-        fields.wrong("kind", format!("there is no kind of device `{name}`"), help);
-        return None;
-    };
-    let parameters = kind.parameters.iter().map(|p| p.name);
-    let keys = keys::of(Table::Device).map(|k| k.name);
-    fields.unknown(keys.chain(parameters));
-    let mut params = (kind.default)();
-    let mut all_read = true;
-    for (key, value) in fields.all().filter(|(key, _)| key.get_ref() != "kind") {
-        let read = params.set(key.get_ref(), ValueDeserializer::from(value.clone()));
-        if let Some(Err(e)) = read {
-            note(fields.wrongs(), e.span().unwrap_or(value.span()), e.message());
-            all_read = false;
-        }
-    }
-    // Of what could not be read the default is looked at, so that the rest is told too.
-    let sensible = params_make_sense(fields, params.clone());
-    (all_read && sensible).then_some(params)
-}
-
-/// Notes every parameter that the model refuses: each is put back to its default to see the next.
-fn params_make_sense(fields: &Fields<'_, '_>, mut params: ModelParams) -> bool {
-    let mut sensible = true;
-    for _ in 0..params.kind().parameters.len() {
-        let Err(e) = params.check() else { break };
-        sensible = false;
-        let ModelError::Parameter { name, why, value, .. } = &e else {
-            fields.wrong("kind", e.to_string(), "");
-            break;
-        };
-        // `seek_read_*`: of several together.
-        let stem = name.trim_end_matches('*');
-        let given: Vec<String> = fields
-            .all()
-            .map(|(key, _)| key.get_ref().to_string())
-            .filter(|key| key == name || name.ends_with('*') && key.starts_with(stem))
-            .collect();
-        let place = given.first().map_or("kind", String::as_str);
-        fields.wrong(place, format!("{name} = {value}: {why}"), "");
-        if given.is_empty() {
-            break;
-        }
-        given.iter().for_each(|key| params.reset(key));
-    }
-    sensible
-}
-
 /// A size in k, m, g, as IOzone takes it.
 pub(super) fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     let text: String = fields.take(name)?;
@@ -365,12 +351,26 @@ type Devices = BTreeMap<String, Option<ModelParams>>;
 /// What a variant can name, and what the scenario runs.
 struct Around<'a> {
     devices: &'a Devices,
+    volumes: Option<&'a BTreeMap<String, VolumeSpec>>,
+    /// Of all volumes, also of those that are wrong themselves.
+    volume_names: Vec<String>,
     schedulers: Vec<&'a str>,
     configurations: Vec<String>,
     machine: Option<&'a Machine>,
     with_files: bool,
     /// One run is measured and cut.
     only_files: bool,
+}
+
+impl Around<'_> {
+    fn volume_names(&self) -> impl Iterator<Item = &String> {
+        self.volume_names.iter()
+    }
+
+    /// The devices that something which is named is made of.
+    fn leaves(&self, name: &str) -> Vec<String> {
+        self.volumes.map_or_else(Vec::new, |volumes| volume::leaves(volumes, name))
+    }
 }
 
 fn variants(top: &Fields<'_, '_>, around: &Around<'_>) -> (Vec<String>, Option<Vec<Variant>>) {
@@ -398,16 +398,59 @@ fn variants(top: &Fields<'_, '_>, around: &Around<'_>) -> (Vec<String>, Option<V
             variant(fields, name, around)
         })
         .collect();
+    baselines_are_there(&tables, &read);
+    volumes_are_not_in_real_time(&tables, &read, around);
     (names, read.into_iter().collect())
+}
+
+/// Notes variants that are compared with one that is not there, or not measured.
+fn baselines_are_there(tables: &[Fields<'_, '_>], variants: &[Option<Variant>]) {
+    let measured = || variants.iter().flatten().filter(|v| v.run.speed()).map(|v| v.name.as_str());
+    for (fields, variant) in tables.iter().zip(variants) {
+        let Some(name) = variant.as_ref().and_then(|v| v.baseline.as_deref()) else { continue };
+        if variants.iter().all(Option::is_some) && !measured().any(|known| known == name) {
+            let what = format!("no variant `{name}` is measured");
+            fields.wrong("baseline", what, did_you_mean(name, measured()));
+        }
+    }
+}
+
+/// Notes volumes where all variants are measured in real time, too.
+fn volumes_are_not_in_real_time(
+    tables: &[Fields<'_, '_>],
+    variants: &[Option<Variant>],
+    around: &Around<'_>,
+) {
+    let kernel = tables.iter().any(|fields| fields.value("kernel").is_some());
+    if !kernel || !around.with_files {
+        return;
+    }
+    for (fields, variant) in tables.iter().zip(variants) {
+        let Some(variant) = variant else { continue };
+        let both = [("disk", Some(&variant.disk)), ("journal", variant.journal.as_ref())];
+        let on_volumes = both.into_iter().filter(|(_, name)| {
+            name.is_some_and(|name| around.volume_names().any(|volume| volume == name))
+        });
+        for (key, _) in on_volumes {
+            let what = "a volume is not measured in real time, as all are beside `kernel`";
+            fields.wrong(key, what, "put it into a scenario without `kernel`");
+        }
+    }
 }
 
 fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -> Option<Variant> {
     let Around { devices, with_files, .. } = *around;
-    let disk = device_name(fields, "disk", devices);
-    let journal = device_name(fields, "journal", devices);
+    let disk = device_name(fields, "disk", around);
+    let journal = device_name(fields, "journal", around);
     if disk.is_some() && journal == disk {
         let help = "leave `journal` out for a journal on the disk";
         fields.wrong("journal", "journal and disk are the same device", help);
+    } else if let (Some(disk), Some(journal)) = (&disk, &journal) {
+        let (disk, journal) = (around.leaves(disk), around.leaves(journal));
+        for name in journal.iter().filter(|name| disk.contains(name)) {
+            let help = "each place needs a device of its own";
+            fields.wrong("journal", format!("device `{name}` is in the disk too"), help);
+        }
     }
     let run: Option<RunKind> = fields.take("run");
     if around.only_files && fields.value("run").is_some() && run != Some(RunKind::Both) {
@@ -421,6 +464,13 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
         fields.wrong("run", "a variant with `kernel` runs with --peers only", "leave `run` out");
     }
     if let Some(kernel) = &kernel {
+        let volumes = [("disk", &disk), ("journal", &journal)].into_iter();
+        for (key, name) in volumes.filter_map(|(key, name)| Some((key, name.as_ref()?))) {
+            if around.volume_names().any(|volume| volume == name) {
+                let what = "a variant with `kernel` stands on a device, not on a volume";
+                fields.wrong(key, what, "the kernel's own are dm and md");
+            }
+        }
         let disk = disk.as_ref().and_then(|d| devices.get(d));
         let journal = journal.as_ref().and_then(|j| devices.get(j));
         check_kernel(fields, kernel, [disk, journal], with_files);
@@ -428,6 +478,8 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
         check_options(fields, mkfs.as_deref(), mount.as_deref());
     }
     let label = fields.take("label");
+    let baseline = fields.value("baseline").map(|_| fields.take("baseline"));
+    let baseline = baseline.map_or(Some(None), |name| name.map(Some));
     let cut = fields.take("cut");
     let configuration = configuration_name(fields, &around.configurations);
     let scheduler: Option<String> = fields.take("scheduler");
@@ -450,6 +502,7 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
     Some(Variant {
         name: name?,
         label: label?,
+        baseline: baseline?,
         configuration: configuration?,
         disk: disk?,
         journal,
@@ -482,11 +535,16 @@ fn configuration_name(fields: &Fields<'_, '_>, known: &[String]) -> Option<Optio
 }
 
 /// A device that is named: it must be described.
-fn device_name(fields: &Fields<'_, '_>, key: &str, devices: &Devices) -> Option<String> {
+fn device_name(fields: &Fields<'_, '_>, key: &str, around: &Around<'_>) -> Option<String> {
     let name: String = fields.take(key)?;
-    if !devices.contains_key(&name) {
-        let help = did_you_mean(&name, devices.keys().map(String::as_str));
-        fields.wrong(key, format!("there is no [device.{name}]"), help);
+    let known = || around.devices.keys().chain(around.volume_names());
+    if !known().any(|k| *k == name) {
+        let help = did_you_mean(&name, known().map(String::as_str));
+        let or_volume = match around.volume_names().next() {
+            Some(_) => format!(" or [volume.{name}]"),
+            None => String::new(),
+        };
+        fields.wrong(key, format!("there is no [device.{name}]{or_volume}"), help);
     }
     Some(name)
 }

@@ -29,12 +29,14 @@ fn one_dd(fields: &Fields<'_, '_>) -> Option<DdSpec> {
     let operands = checked(fields, "operands");
     let quick = fields.value("quick").map(|_| checked(fields, "quick"));
     let (test, cold): (Option<String>, Option<bool>) = (fields.take("test"), fields.take("cold"));
+    let variants = fields.take("variants");
     Some(DdSpec {
         test: test?,
         operands: operands?,
         quick: quick.map_or(Some(None), |quick| quick.map(Some))?,
         before: before(fields)?,
         cold: cold?,
+        variants: variants?,
     })
 }
 
@@ -77,7 +79,14 @@ pub(super) fn devices_are_there(
     top: &Fields<'_, '_>,
     (dd, hdparm): (&[DdSpec], &[HdparmSpec]),
     known: &[&str],
+    variants: &[&str],
 ) {
+    for name in
+        dd.iter().flat_map(|spec| &spec.variants).filter(|n| !variants.contains(&n.as_str()))
+    {
+        let help = did_you_mean(name, variants.iter().copied());
+        top.wrong("workload", format!("there is no variant `{name}`"), help);
+    }
     let of_dd = dd.iter().flat_map(DdSpec::lines).flat_map(|line| devices(line));
     let of_hdparm = hdparm.iter().flat_map(|h| &h.targets).filter(|t| !is_file(t)).cloned();
     for name in of_dd.chain(of_hdparm).filter(|name| !known.contains(&name.as_str())) {

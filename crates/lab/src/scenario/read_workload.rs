@@ -7,7 +7,7 @@ use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
 use super::read_copies;
-use super::{Configuration, FilesSpec, Place, ReadUnderWriteSpec, Storm, Workload};
+use super::{Configuration, FilesSpec, LegsSpec, Place, ReadUnderWriteSpec, Storm, Workload};
 use crate::run::{Mode, iozone_options, matrix_options, mode_of};
 use crate::size;
 
@@ -20,17 +20,22 @@ struct Kind {
     beside: &'static [&'static str],
 }
 
+/// What small measurements stand beside.
+const BESIDE: &[&str] = &["iozone", "files", "legs", "read_under_write", "dd", "hdparm"];
+
 /// All kinds.
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     // What it needs depends on its mode: see `sizes_or_lines`.
     Kind { key: "iozone", needs: &[], beside: &[] },
     Kind { key: "configuration", needs: &[], beside: &[] },
     Kind { key: "files", needs: &[], beside: &[] },
+    // What is cut, without a file system.
+    Kind { key: "legs", needs: &[], beside: &[] },
     // What is cut is then the workload of files.
     Kind { key: "read_under_write", needs: &[], beside: &["files"] },
     // Small measurements, beside whatever else there is.
-    Kind { key: "dd", needs: &[], beside: &["iozone", "files", "read_under_write", "hdparm"] },
-    Kind { key: "hdparm", needs: &[], beside: &["iozone", "files", "read_under_write"] },
+    Kind { key: "dd", needs: &[], beside: BESIDE },
+    Kind { key: "hdparm", needs: &[], beside: BESIDE },
 ];
 
 /// Keys of [workload] that belong to some kinds only, and these.
@@ -52,6 +57,7 @@ const SIZES: [&str; 3] = ["quick_size", "risk_size", "peers_size"];
 pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
     let line: Option<String> = fields.take("iozone");
     let files = fields.table("files", Table::Files, "workload.files").map(|f| files_spec(&f));
+    let legs = fields.table("legs", Table::Legs, "workload.legs").map(|f| legs_spec(&f));
     let reads = fields
         .table("read_under_write", Table::ReadUnderWrite, "workload.read_under_write")
         .map(|f| read_under_write(&f));
@@ -105,6 +111,10 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         risk_size,
         peers_size,
         peers_scale: peers_scale?,
+        legs: match legs {
+            Some(read) => Some(read?),
+            None => None,
+        },
         files: match files {
             Some(spec) => Some(spec?),
             None => None,
@@ -241,6 +251,21 @@ fn files_spec(fields: &Fields<'_, '_>) -> Option<FilesSpec> {
         logs_kept: logs_kept? as usize,
         table_kb: table_kb?,
         configs: configs?,
+    })
+}
+
+fn legs_spec(fields: &Fields<'_, '_>) -> Option<LegsSpec> {
+    let seconds = number(fields, "seconds", 0.1, 3600.0);
+    let writers = count(fields, "writers", 1, 64);
+    let pause_ms = number(fields, "pause_ms", 0.01, 10_000.0);
+    let flush_every = count(fields, "flush_every", 1, 1_000_000);
+    let area_kb = count(fields, "area_kb", 256, 1 << 20);
+    Some(LegsSpec {
+        seconds: seconds?,
+        writers: writers?,
+        pause_ms: pause_ms?,
+        flush_every: flush_every?,
+        area_kb: area_kb?,
     })
 }
 

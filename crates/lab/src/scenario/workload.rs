@@ -35,6 +35,8 @@ pub struct Workload {
     pub peers_scale: u64,
     /// The workload of files.
     pub files: Option<FilesSpec>,
+    /// The workload of blocks.
+    pub legs: Option<LegsSpec>,
     /// A file is read while another is written.
     pub read_under_write: Option<ReadUnderWriteSpec>,
     /// Copies by dd.
@@ -128,6 +130,33 @@ impl FilesSpec {
             "files: {} s of log ({} KiB x {}), table ({} KiB), {} configurations, mail; {} ms \
              between calls",
             self.seconds, self.log_kb, self.logs_kept, self.table_kb, self.configs, self.pause_ms
+        )
+    }
+}
+
+/// Tasks write blocks of the variant's disk, without a file system: what cuts of it take is told by
+/// block and by leg.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LegsSpec {
+    /// How long they write, in seconds.
+    pub seconds: f64,
+    /// Tasks.
+    pub writers: u64,
+    /// Mean pause before a write, in milliseconds.
+    pub pause_ms: f64,
+    /// Each flushes after so many writes.
+    pub flush_every: u64,
+    /// The first so many KiB of the disk are written.
+    pub area_kb: u64,
+}
+
+impl LegsSpec {
+    /// In words, as a report shows it.
+    pub fn description(&self) -> String {
+        format!(
+            "blocks: {} tasks write 4 KiB each of the first {} KiB for {} s, {} ms between writes, \
+             a flush after {}",
+            self.writers, self.area_kb, self.seconds, self.pause_ms, self.flush_every
         )
     }
 }
@@ -265,6 +294,8 @@ pub enum WorkloadKind<'a> {
     Matrix,
     /// The workload of files.
     Files(&'a FilesSpec),
+    /// The workload of blocks.
+    Legs(&'a LegsSpec),
     /// A file is read while another is written.
     ReadUnderWrite(&'a ReadUnderWriteSpec),
     /// Copies by dd.
@@ -295,6 +326,7 @@ impl Workload {
         kinds.extend((!self.dd.is_empty()).then_some(WorkloadKind::Dd(&self.dd)));
         kinds.extend((!self.hdparm.is_empty()).then_some(WorkloadKind::Hdparm(&self.hdparm)));
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
+        kinds.extend(self.legs.as_ref().map(WorkloadKind::Legs));
         if kinds.is_empty() {
             return Err("[workload] names nothing that is run".into());
         }

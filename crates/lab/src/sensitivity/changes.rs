@@ -5,8 +5,8 @@ use serde_json::Value;
 use steadfast_devices::model::parameters::{Kind, Parameter};
 use steadfast_devices::model::{HddParams, ModelParams, SsdParams};
 
-use super::Change;
 use super::drives::drive;
+use super::{Change, costs};
 use crate::scenario::{Machine, Scenario, Variant};
 
 /// Names that say what a device is or how it fails, not how fast it is.
@@ -24,11 +24,13 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
     let mut list = machine(scenario, full);
     list.extend(memories(scenario));
     list.extend(schedulers(scenario));
+    list.extend(costs::of_dd(scenario));
+    list.extend(costs::of_drivers(scenario));
     for name in measured_devices(scenario) {
-        list.extend(device(scenario, name));
+        list.extend(device(scenario, &name));
     }
     for name in journals(scenario) {
-        list.extend(another_journal(scenario, name));
+        list.extend(another_journal(scenario, &name));
     }
     if let Some(band) = &scenario.band {
         for drive in band.drives.iter().filter_map(|name| drive(name)) {
@@ -53,12 +55,12 @@ pub(super) fn all(scenario: &Scenario, full: bool) -> Vec<(Change, Scenario)> {
 }
 
 /// Devices of the variants that are measured, disks first.
-fn measured_devices(scenario: &Scenario) -> Vec<&str> {
-    let mut names: Vec<&str> = Vec::new();
+pub(super) fn measured_devices(scenario: &Scenario) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
     let speed = || scenario.variants.iter().filter(|v| v.run.speed());
     let all = speed().map(|v| &v.disk).chain(speed().filter_map(|v| v.journal.as_ref()));
-    for name in all {
-        if !names.contains(&name.as_str()) {
+    for name in all.flat_map(|name| scenario.leaves_of(name)) {
+        if !names.contains(&name) {
             names.push(name);
         }
     }
@@ -66,18 +68,19 @@ fn measured_devices(scenario: &Scenario) -> Vec<&str> {
 }
 
 /// Devices that hold only journals.
-fn journals(scenario: &Scenario) -> Vec<&str> {
-    let disk = |name: &str| scenario.variants.iter().any(|v| v.run.speed() && v.disk == name);
-    measured_devices(scenario).into_iter().filter(|name| !disk(name)).collect()
+fn journals(scenario: &Scenario) -> Vec<String> {
+    let measured = scenario.variants.iter().filter(|v| v.run.speed());
+    let disks: Vec<String> = measured.flat_map(|v| scenario.leaves_of(&v.disk)).collect();
+    measured_devices(scenario).into_iter().filter(|name| !disks.contains(name)).collect()
 }
 
 /// Whether a variant uses a device.
-pub(super) fn uses(variant: &Variant, device: &str) -> bool {
+pub(super) fn uses(scenario: &Scenario, variant: &Variant, device: &str) -> bool {
     let scheduler = variant.scheduler.as_deref();
     if device.strip_prefix("scheduler ").is_some_and(|name| scheduler == Some(name)) {
         return true;
     }
-    variant.disk == device || variant.journal.as_deref() == Some(device)
+    scenario.leaves(variant).iter().any(|leaf| leaf == device)
 }
 
 /// A drive in the place of a device keeps the device's write cache: that is a choice.
@@ -194,7 +197,7 @@ fn memories(scenario: &Scenario) -> Vec<(Change, Scenario)> {
 }
 
 /// The scenario's machine and those of its variants.
-fn machines(scenario: &mut Scenario) -> impl Iterator<Item = &mut Machine> {
+pub(super) fn machines(scenario: &mut Scenario) -> impl Iterator<Item = &mut Machine> {
     let own = scenario.variants.iter_mut().filter_map(|v| v.machine.as_mut());
     std::iter::once(&mut scenario.machine).chain(own)
 }
@@ -227,7 +230,7 @@ fn thirds(n: u64) -> impl Iterator<Item = u64> {
 }
 
 /// Four significant digits: what a table shows is what was run.
-fn round(x: f64) -> f64 {
+pub(super) fn round(x: f64) -> f64 {
     // OK to unwrap: it was just written so.
     format!("{x:.3e}").parse().unwrap()
 }
@@ -237,7 +240,7 @@ fn device(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
     let Some(kind) = Kind::of_name(model.kind_name()) else { return Vec::new() };
     // OK to unwrap: parameters are numbers, words and lists of them.
     let values = serde_json::to_value(model).unwrap();
-    let of_journal = journals(scenario).contains(&name);
+    let of_journal = journals(scenario).iter().any(|journal| journal == name);
     let mut list = Vec::new();
     for p in kind.parameters.iter().filter(|p| !NOT_SPEED.contains(&p.name)) {
         for value in alternatives(p, &values[p.name]) {
@@ -291,8 +294,9 @@ fn another_journal(scenario: &Scenario, name: &str) -> Vec<(Change, Scenario)> {
         others.push(("an SSD".into(), ModelParams::Ssd(SsdParams::default())));
     }
     let disk = scenario.variants.iter().find(|v| v.journal.as_deref() == Some(name));
-    if let Some(disk) = disk {
-        others.push(("a second disk".into(), scenario.devices[&disk.disk].clone()));
+    let leaf = disk.and_then(|v| scenario.leaves_of(&v.disk).into_iter().next());
+    if let Some(disk) = leaf.and_then(|leaf| scenario.devices.get(&leaf)) {
+        others.push(("a second disk".into(), disk.clone()));
     }
     let others = others.into_iter().map(|(to, other)| {
         let mut changed = scenario.clone();

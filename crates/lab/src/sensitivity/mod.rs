@@ -7,6 +7,7 @@
 
 mod changes;
 mod conclusions;
+mod costs;
 mod drives;
 mod text;
 mod tornado;
@@ -132,7 +133,8 @@ pub fn run(
     }
     let variants = |part: &str| {
         let measured = scenario.variants.iter().enumerate().filter(|(_, v)| v.run.speed());
-        let concerned = measured.filter(|(_, v)| part == "machine" || changes::uses(v, part));
+        let concerned =
+            measured.filter(|(_, v)| part == "machine" || changes::uses(&scenario, v, part));
         concerned.map(|(number, _)| number).collect::<Vec<_>>()
     };
     let mut runs = vec![(scenario.clone(), variants("machine"))];
@@ -149,11 +151,12 @@ pub fn run(
     };
     let baseline = scenario.baseline().to_owned();
     let baseline_of = |variant: &str| scenario.baseline_of(variant);
+    let named = |number: usize| runs[number].1.iter().map(|v| scenario.variants[*v].name.as_str());
+    // Whoever is interrupted has no rows at all.
+    let mut partial = !named(0).all(|name| base.iter().any(|r| r.variant == name));
     let whole = |rows: &[Row], number: usize| {
-        let tests = base.iter().filter(|r| r.variant == baseline).count();
-        rows.len() == tests * runs[number].1.len()
+        rows.len() == base.iter().filter(|r| named(number).any(|name| name == r.variant)).count()
     };
-    let mut partial = !whole(&base, 0);
     let mut effects = Vec::new();
     let mut refused = Vec::new();
     for (number, ((change, _), rows)) in (1..).zip(changes.iter().zip(rows)) {

@@ -4,7 +4,8 @@
 
 use super::cell::{Cell, Unit, bytes};
 use crate::results::{
-    ControlRow, FilesRow, LossRow, Path, Percentiles, Point, ReadRow, RiskRow, SteadyLoss,
+    ControlRow, CopyRow, FilesRow, LegRow, LossRow, Path, Percentiles, Point, ReadRow, RiskRow,
+    SteadyLoss,
 };
 
 /// A column's figure in one row.
@@ -34,6 +35,39 @@ fn wide(heading: impl Into<String>, cell: Cell) -> Column {
 
 fn zero(column: Column) -> Column {
     Column { must_be_zero: true, ..column }
+}
+
+/// A copy by dd.
+pub fn copies(r: &CopyRow) -> Vec<Column> {
+    let published = r.published_records_per_s;
+    let mut columns = vec![
+        wide("records", Cell::count(r.records)),
+        always("seconds", Cell::plain(r.seconds, 2)),
+        always("records/s", Cell::plain(r.records_per_s, 0)),
+        wide("MB/s", Cell::plain(r.bytes as f64 / 1e6 / r.seconds.max(1e-9), 2)),
+    ];
+    if published.is_some() {
+        let difference = published.map(|p| (r.records_per_s / p - 1.0) * 100.0);
+        columns.push(always("published", Cell::maybe(published, Unit::Plain(0))));
+        columns.push(always("difference", Cell::maybe(difference, Unit::Difference)));
+    }
+    columns
+}
+
+/// What cuts took of a volume.
+pub fn legs(r: &LegRow) -> Vec<Column> {
+    let ours = |column: Column| if r.model { column } else { zero(column) };
+    let kib = |p: &Percentiles| Cell::plain(p.max(), 0);
+    vec![
+        always("cuts", Cell::count(r.cuts)),
+        ours(always("cuts that lost flushed data", Cell::Rate(r.lost_flushed))),
+        always("most lost, KiB", kib(&r.lost_flushed_kb)),
+        always("on no disk any more, KiB", kib(&r.gone_kb)),
+        ours(always("disks differ", Cell::Rate(r.copies_differ))),
+        always("by hand", Cell::Rate(r.by_hand)),
+        wide("not readable at all", Cell::Rate(r.refused)),
+        wide("most lost that was not flushed, KiB", kib(&r.lost_unflushed_kb)),
+    ]
 }
 
 /// Median, 99th percentile or what there is instead of it, and maximum.

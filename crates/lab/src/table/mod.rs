@@ -6,7 +6,9 @@ mod layout;
 mod matrix;
 mod plain;
 
-use crate::results::{Figure, PeerRow, ReadRow, Results, Row, Run, Spread, TimingRow};
+use crate::results::{
+    CopyRow, Figure, LegRow, PeerRow, ReadRow, Results, Row, Run, Spread, TimingRow,
+};
 
 pub use cell::{Cell, Unit};
 pub use columns::Column;
@@ -102,7 +104,7 @@ impl Choice {
 
 /// The tables of a run, in the order in which they are told: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
-    let reads = reads(results);
+    let reads = reads(results).into_iter().chain(copies(results));
     let all = [
         matrix::sentences(results),
         ratios(results),
@@ -140,7 +142,8 @@ pub fn grids(results: &Results) -> Vec<Grid> {
             columns::point,
         ),
     ];
-    let mut grids: Vec<Grid> = reads.into_iter().chain(all.into_iter().flatten()).collect();
+    let mut grids: Vec<Grid> = reads.chain(all.into_iter().flatten()).collect();
+    grids.extend(legs(results));
     grids.extend(matrix::by_file(results));
     grids.retain(|grid| !grid.lines.is_empty());
     grids
@@ -165,6 +168,46 @@ fn reads(results: &Results) -> Vec<Grid> {
         )
     };
     tests(results).iter().filter_map(of_test).collect()
+}
+
+/// A table for each copy by dd.
+fn copies(results: &Results) -> Vec<Grid> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in results.runs.iter().flat_map(|run| &run.copies) {
+        if !names.contains(&row.test.as_str()) {
+            names.push(&row.test);
+        }
+    }
+    let of_test = |test: &&str| {
+        by_variant(
+            &format!("dd: {test}, virtual clock"),
+            results,
+            |run| run.copies.iter().filter(|r| r.test == *test).collect(),
+            |r: &CopyRow| &r.variant,
+            columns::copies,
+        )
+    };
+    names.iter().filter_map(of_test).collect()
+}
+
+/// A table for each kind of cut of volumes.
+fn legs(results: &Results) -> Vec<Grid> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in results.runs.iter().flat_map(|run| &run.legs) {
+        if !names.contains(&row.test.as_str()) {
+            names.push(&row.test);
+        }
+    }
+    let of_test = |test: &&str| {
+        by_variant(
+            &format!("data at risk: {test}"),
+            results,
+            |run| run.legs.iter().filter(|r| r.test == *test).collect(),
+            |r: &LegRow| &r.variant,
+            columns::legs,
+        )
+    };
+    names.iter().filter_map(of_test).collect()
 }
 
 /// hdparm's timings, a line each.

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use steadfast_block::BlockDevice;
-use steadfast_devices::model::Model;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
@@ -107,7 +106,7 @@ struct Stack {
     scenario: Scenario,
     variant: Option<Variant>,
     memory: Option<u64>,
-    devices: Mutex<BTreeMap<String, Arc<dyn Model>>>,
+    devices: Mutex<BTreeMap<String, Arc<dyn BlockDevice>>>,
 }
 
 /// A place that is open. Its file system is mounted when it is first asked for.
@@ -189,25 +188,27 @@ impl Site {
     /// A device of the stack, by its name in the scenario.
     pub fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
         match &self.what {
-            What::Stack(stack) => Ok(stack.device(name)? as Arc<dyn BlockDevice>),
+            What::Stack(stack) => stack.device(name),
             _ => Err(Usage(format!("device {name}: devices have names with --stack only")).into()),
         }
     }
 }
 
 impl Stack {
-    fn device(&self, name: &str) -> Result<Arc<dyn Model>> {
+    /// A device or volume. One that is a member of a volume is not that member: it is new.
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>> {
         let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(device) = devices.get(name) {
             return Ok(Arc::clone(device));
         }
-        let Some(params) = self.scenario.devices.get(name) else {
-            let names: Vec<&str> = self.scenario.devices.keys().map(String::as_str).collect();
+        let Scenario { devices: known, volumes, .. } = &self.scenario;
+        if !known.contains_key(name) && !volumes.contains_key(name) {
+            let names: Vec<&str> = known.keys().chain(volumes.keys()).map(String::as_str).collect();
             let names = names.join(", ");
             let what = format!("{}: no device '{name}'; it has {names}", self.scenario.name);
             return Err(Usage(what).into());
-        };
-        let device = params.build(name).map_err(|e| Usage(e.to_string()))?;
+        }
+        let device = stack::device(&self.scenario, name).map_err(Usage)?;
         devices.insert(name.to_owned(), Arc::clone(&device));
         Ok(device)
     }
@@ -223,9 +224,8 @@ impl Stack {
             let name = &variant.name;
             return Err(Usage(format!("variant '{name}' is the kernel's own {kernel}")).into());
         }
-        let disk = self.device(&variant.disk)? as Arc<dyn BlockDevice>;
+        let disk = self.device(&variant.disk)?;
         let journal = variant.journal.as_ref().map(|name| self.device(name)).transpose()?;
-        let journal = journal.map(|j| j as Arc<dyn BlockDevice>);
         let scheduler = self.scenario.scheduler_of(variant);
         let Blocks { disk, journal, .. } = Blocks::new(disk, journal, scheduler);
         let mut options = stack::mount_options(&variant.mount).map_err(|e| anyhow!(e))?;

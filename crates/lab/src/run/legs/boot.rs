@@ -1,0 +1,128 @@
+//! A variant's volume after a cut: assembled, its RAM disk made again, resynced.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_peers::mirrors::Leg as PeerLeg;
+use steadfast_volume::{
+    AssembleOptions, LegState, Mirror, Policies, ReadPolicy, Throttle, assemble,
+};
+
+use super::history::{BLOCK, Leg};
+use super::is_kept;
+use crate::run::machine::Modelled;
+use crate::stack::{Devices, Volumes};
+use crate::volumes::{Open, peer_setup};
+
+type Device = Arc<dyn BlockDevice>;
+
+/// What a boot brought.
+pub enum Found {
+    /// Nothing that could be read: a person must decide.
+    Refused,
+    /// The volume.
+    Up {
+        /// Reads a block of it.
+        read: Leg,
+        /// The same of each leg that keeps its contents and is in use.
+        legs: Vec<Leg>,
+        /// A person had to do something before all legs were in use.
+        by_hand: bool,
+    },
+}
+
+/// What a device holds now, block by block.
+fn reads(device: &dyn BlockDevice, blocks: u64) -> Leg {
+    let all: Vec<Option<Bytes>> =
+        (0..blocks).map(|block| device.read(block * BLOCK, BLOCK).ok()).collect();
+    Box::new(move |at| all.get((at / BLOCK) as usize).cloned().flatten())
+}
+
+/// Boots with these contents, and without the device `away`; of so many blocks is read what is
+/// there.
+pub fn boot(
+    machine: &Modelled,
+    contents: Vec<Store>,
+    away: Option<usize>,
+    blocks: u64,
+) -> Result<Found, String> {
+    let devices = Devices::build(&machine.scenario, &machine.variant)?;
+    for (device, contents) in devices.all().zip(contents) {
+        // What is memory is blank.
+        if is_kept(&**device) {
+            device.set_contents(contents).map_err(|e| e.to_string())?;
+        }
+    }
+    let all: Vec<Device> = devices.all().map(|d| Arc::clone(d) as Device).collect();
+    let volume = machine.scenario.volumes.get(&machine.variant.disk);
+    let Some(spec) = volume else {
+        let none = Arc::new(Ram::new("away", 512)) as Device;
+        let disk = if away == Some(0) { &none } else { &all[0] };
+        return Ok(Found::Up { read: reads(&**disk, blocks), legs: Vec::new(), by_hand: false });
+    };
+    if let Some(model) = spec.model {
+        let leg = |(n, device): (usize, &Device)| PeerLeg {
+            device: (away != Some(n)).then(|| Arc::clone(device)),
+            in_memory: !is_kept(&**device),
+        };
+        let legs = all.iter().enumerate().map(leg).collect();
+        let setup = peer_setup(spec, &all);
+        let Ok(up) = model.boot(legs, setup) else { return Ok(Found::Refused) };
+        let kept = up.legs.into_iter().zip(&all).filter(|(_, device)| is_kept(&***device));
+        let legs = kept.filter_map(|(leg, _)| Some(reads(&*leg?, blocks))).collect();
+        let read = reads(&*up.volume, blocks);
+        return Ok(Found::Up { read, legs, by_hand: up.by_hand });
+    }
+    ours(&devices, &all, away, blocks)
+}
+
+/// Our own: as it would be by itself, and where that is refused, as somebody says.
+fn ours(
+    devices: &Devices,
+    all: &[Device],
+    away: Option<usize>,
+    blocks: u64,
+) -> Result<Found, String> {
+    let present: Vec<Device> =
+        (0..all.len()).filter(|n| away != Some(*n)).map(|n| Arc::clone(&all[n])).collect();
+    let mut by_hand = false;
+    let mut assembled = assemble(&present, &AssembleOptions::default());
+    if !assembled.problems.is_empty() {
+        by_hand = true;
+        let options = AssembleOptions { degraded: true, ..AssembleOptions::default() };
+        assembled = assemble(&present, &options);
+    }
+    if assembled.volumes.is_empty() {
+        return Ok(Found::Refused);
+    }
+    // In the place of one that is away: nobody asks it.
+    let dead: Device = Arc::new(Ram::new("away", 512));
+    let there = |n: usize| if away == Some(n) { Arc::clone(&dead) } else { Arc::clone(&all[n]) };
+    let each: Vec<Device> = (0..all.len()).map(there).collect();
+    let mut open = Open::with(assembled);
+    let volume = devices.open_disk(&each, Volumes::Found, &mut open)?;
+    let Some(mirror) = open.last_mirror() else {
+        return Ok(Found::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });
+    };
+    while !mirror.resync(Throttle::default()).map_err(|e| e.to_string())?.complete {
+        // Another one is under way: the mirror's own upkeep.
+        steadfast_runtime::sleep(std::time::Duration::from_millis(10));
+    }
+    let read = reads(&*volume, blocks);
+    let in_use = mirror.status().legs;
+    let kept = in_use.iter().filter(|l| !l.volatile && l.state == LegState::Okay);
+    let legs = kept.map(|leg| of_leg(&mirror, leg.slot, blocks));
+    let legs = legs.collect::<Result<_, String>>()?;
+    Ok(Found::Up { read, legs, by_hand })
+}
+
+/// A leg as the mirror reads it.
+fn of_leg(mirror: &Mirror, slot: usize, blocks: u64) -> Result<Leg, String> {
+    let read = ReadPolicy::Preferred(slot);
+    let policies = Policies { read, ..mirror.policies() };
+    mirror.set_policies(policies).map_err(|e| e.to_string())?;
+    Ok(reads(mirror, blocks))
+}

@@ -1,0 +1,240 @@
+//! Builds the volumes of a scenario over its devices: new ones, or those that a cut left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use steadfast_block::{BlockDevice, Persistence};
+use steadfast_peers::mirrors::{Arrangement, Leg, Setup};
+use steadfast_volume::{
+    AssembleOptions, Assembled, Contents, LegState, Mirror, MirrorOptions, NewLeg, Policies,
+    Throttle, assemble, create_mirror, create_rows,
+};
+
+use crate::scenario::{Scenario, VolumeKind, VolumeSpec};
+
+type Device = Arc<dyn BlockDevice>;
+
+/// How often a mirror looks which regions have become clean.
+const UPKEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// What a name of a scenario stands for: a device, or a volume of such.
+#[derive(Clone)]
+pub(crate) enum Tree {
+    /// A device, by its place among those of the variant.
+    Leaf(usize),
+    /// A volume.
+    Volume { name: String, spec: VolumeSpec, members: Vec<Tree> },
+}
+
+/// What the volumes of a machine are when it is switched on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Volumes {
+    /// New, on devices that read as zeros.
+    New,
+    /// New, on devices that hold something.
+    NewOnUsed,
+    /// Those that are there: assembled. What memory held is gone, and is filled again.
+    Found,
+}
+
+/// The volumes of a machine that is up, members before what they are members of.
+#[derive(Clone, Default)]
+pub(crate) struct Open {
+    mirrors: Vec<Mirror>,
+    assembled: Option<Assembled>,
+}
+
+impl Tree {
+    /// What a name stands for; `leaves` numbers the devices.
+    pub fn of(scenario: &Scenario, name: &str, leaves: &mut Vec<String>) -> Tree {
+        match scenario.volumes.get(name) {
+            None => {
+                leaves.push(name.to_owned());
+                Tree::Leaf(leaves.len() - 1)
+            }
+            Some(spec) => {
+                let members = spec.members.iter().map(|m| Tree::of(scenario, m, leaves));
+                let members = members.collect();
+                Tree::Volume { name: name.to_owned(), spec: spec.clone(), members }
+            }
+        }
+    }
+
+    /// Builds it over these devices.
+    pub fn open(
+        &self,
+        devices: &[Device],
+        state: Volumes,
+        open: &mut Open,
+    ) -> Result<Device, String> {
+        match self {
+            Tree::Leaf(n) => Ok(Arc::clone(&devices[*n])),
+            Tree::Volume { spec: VolumeSpec { model: Some(model), .. }, .. } => {
+                self.modelled(*model, devices, state)
+            }
+            Tree::Volume { name, spec, members } if state == Volumes::Found => {
+                // Only where there are volumes: it reads the devices, which takes time.
+                open.assembled
+                    .get_or_insert_with(|| assemble(devices, &AssembleOptions::default()));
+                open.found(self, name, spec, members, devices)
+            }
+            Tree::Volume { name, spec, members } => {
+                let each = members.iter().map(|m| m.open(devices, state, open));
+                let each = each.collect::<Result<Vec<_>, String>>()?;
+                open.create(name, spec, each, state)
+            }
+        }
+    }
+
+    /// A model of somebody else's: of devices only, as the scenario's check found.
+    fn modelled(
+        &self,
+        model: Arrangement,
+        devices: &[Device],
+        state: Volumes,
+    ) -> Result<Device, String> {
+        let Tree::Volume { spec, members, .. } = self else { return Err("no volume".into()) };
+        let leaf = |member: &Tree| match member {
+            Tree::Leaf(n) => Some(Arc::clone(&devices[*n])),
+            Tree::Volume { .. } => None,
+        };
+        let own: Vec<Device> = members.iter().filter_map(leaf).collect();
+        let legs = own.iter().map(|device| Leg {
+            device: Some(Arc::clone(device)),
+            in_memory: device.info().persistence != Persistence::Persistent,
+        });
+        let (legs, setup) = (legs.collect(), peer_setup(spec, &own));
+        match state {
+            Volumes::Found => model.boot(legs, setup).map_err(|e| e.to_string()),
+            _ => Ok(model.create(legs, setup)),
+        }
+        .map(|up| up.volume)
+    }
+
+    /// Whether all that it is made of loses its contents with the power.
+    fn is_volatile(&self, devices: &[Device]) -> bool {
+        match self {
+            Tree::Leaf(n) => devices[*n].info().persistence != Persistence::Persistent,
+            Tree::Volume { members, .. } => members.iter().all(|m| m.is_volatile(devices)),
+        }
+    }
+}
+
+/// How a model of somebody else's mirror is set up on these devices.
+pub(crate) fn peer_setup(spec: &VolumeSpec, devices: &[Device]) -> Setup {
+    // Before the data each leg has a map of 64 KiB.
+    const MAP: u64 = 64 << 10;
+    let least = devices.iter().map(|d| d.info().size).min().unwrap_or(0).saturating_sub(MAP);
+    let region_bytes = u64::from(spec.region_bytes.unwrap_or(64 << 10));
+    Setup { size: least - least % region_bytes, region_bytes, upkeep: UPKEEP_EVERY }
+}
+
+impl Open {
+    /// Of volumes that were assembled already.
+    pub fn with(assembled: Assembled) -> Open {
+        Open { mirrors: Vec::new(), assembled: Some(assembled) }
+    }
+
+    /// The outermost mirror.
+    pub fn last_mirror(&self) -> Option<Mirror> {
+        self.mirrors.last().cloned()
+    }
+
+    fn create(
+        &mut self,
+        name: &str,
+        spec: &VolumeSpec,
+        members: Vec<Device>,
+        state: Volumes,
+    ) -> Result<Device, String> {
+        let interlace = match spec.kind {
+            VolumeKind::Mirror => return self.create_mirror(name, spec, members, state),
+            VolumeKind::Stripe => Some(spec.interlace_bytes),
+            VolumeKind::Concat => None,
+        };
+        let made = create_rows(name, &members, interlace, true).map_err(|e| e.to_string())?;
+        Ok(made.device)
+    }
+
+    fn create_mirror(
+        &mut self,
+        name: &str,
+        spec: &VolumeSpec,
+        members: Vec<Device>,
+        state: Volumes,
+    ) -> Result<Device, String> {
+        let legs: Vec<NewLeg> =
+            members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d)).collect();
+        let contents = match state {
+            Volumes::New => Contents::Same,
+            _ => Contents::Anything,
+        };
+        let options = MirrorOptions {
+            region_bytes: spec.region_bytes,
+            policies: Policies { read: spec.read, write: spec.write, ..Policies::default() },
+            contents,
+            ..MirrorOptions::default()
+        };
+        let mirror = create_mirror(name, &legs, &options).map_err(|e| e.to_string())?;
+        Ok(self.keep(mirror))
+    }
+
+    /// Looks after a mirror as a host does.
+    fn keep(&mut self, mirror: Mirror) -> Device {
+        mirror.keep(UPKEEP_EVERY, Throttle::default());
+        self.mirrors.push(mirror.clone());
+        Arc::new(mirror)
+    }
+
+    /// The volume as it was found, with its legs of memory made again. One that was all in memory
+    /// is new.
+    fn found(
+        &mut self,
+        tree: &Tree,
+        name: &str,
+        spec: &VolumeSpec,
+        members: &[Tree],
+        devices: &[Device],
+    ) -> Result<Device, String> {
+        let assembled = self.assembled.as_ref();
+        let volume = assembled.and_then(|a| a.volumes.iter().find(|v| v.name == name)).cloned();
+        let Some(volume) = volume else {
+            if tree.is_volatile(devices) {
+                let each = members.iter().map(|m| m.open(devices, Volumes::New, self));
+                let each = each.collect::<Result<Vec<_>, String>>()?;
+                return self.create(name, spec, each, Volumes::New);
+            }
+            let problems = assembled.map_or(&[][..], |a| &a.problems);
+            let why = problems.iter().find(|(of, _)| of == name);
+            let why = why.map_or("its members are not there".into(), |(_, e)| e.to_string());
+            return Err(format!("volume {name}: {why}"));
+        };
+        let Some(mirror) = volume.mirror else { return Ok(volume.device) };
+        for (slot, member) in members.iter().enumerate() {
+            let legs = mirror.status().legs;
+            let gone = |l: &&steadfast_volume::LegStatus| {
+                l.slot == slot && l.volatile && l.state == LegState::Unavailable
+            };
+            if legs.iter().any(|l| gone(&l)) && member.is_volatile(devices) {
+                let device = member.open(devices, Volumes::New, self)?;
+                let new = NewLeg { force: true, ..leg(spec, &spec.members[slot], device) };
+                mirror.replace(slot, Some(&new)).map_err(|e| e.to_string())?;
+            }
+        }
+        Ok(self.keep(mirror))
+    }
+
+    /// Closes all of them, outer ones first.
+    pub fn close(&self) -> Result<(), String> {
+        let each = self.mirrors.iter().rev().map(|m| m.close().map_err(|e| e.to_string()));
+        each.fold(Ok(()), Result::and)
+    }
+}
+
+fn leg(spec: &VolumeSpec, name: &String, device: Device) -> NewLeg {
+    let mut leg = NewLeg::new(device);
+    leg.volatile = spec.volatile.contains(name);
+    // What a scenario's devices held before is nobody's.
+    leg.force = true;
+    leg
+}

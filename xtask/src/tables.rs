@@ -31,7 +31,7 @@ const RESULTS: [(&str, &str); 5] = [
     ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -"),
     ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -"),
-    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --full --json -"),
+    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

@@ -7,6 +7,8 @@ use tempfile::TempDir;
 
 #[path = "volume/refused.rs"]
 mod refused;
+#[path = "volume/repair.rs"]
+mod repair;
 
 struct Desk(TempDir);
 

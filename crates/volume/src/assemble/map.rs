@@ -28,7 +28,9 @@ struct Found {
 impl Found {
     /// What one leg has: its two slots.
     fn add(&mut self, slots: [Slot; 2]) {
-        let damaged = slots.contains(&Slot::Damaged);
+        // A leg whose word counts was given every block of the map before it got its label: where
+        // there is nothing in either slot, something has been lost.
+        let damaged = slots.contains(&Slot::Damaged) || slots == [Slot::Empty, Slot::Empty];
         self.damaged |= damaged;
         let valid = slots.into_iter().filter_map(|slot| match slot {
             Slot::Valid(block) => Some(block),
@@ -146,9 +148,12 @@ mod tests {
         assert_eq!(loaded(vec![[block(4, Clean), Slot::Damaged]]), Dirty);
         assert_eq!(loaded(vec![[block(4, Unwritten), Slot::Damaged]]), Unwritten);
         // Another leg has the newest, whole.
-        let sound = [block(4, Dirty), block(5, Clean)];
-        assert_eq!(loaded(vec![[block(4, Dirty), Slot::Damaged], sound]), Clean);
+        let sound = || [block(4, Dirty), block(5, Clean)];
+        assert_eq!(loaded(vec![[block(4, Dirty), Slot::Damaged], sound()]), Clean);
         assert_eq!(loaded(vec![[Slot::Damaged, Slot::Damaged]]), Dirty);
-        assert_eq!(loaded(vec![[Slot::Empty, Slot::Empty]]), Unwritten);
+        // Both were written once: zeros say nothing, and another leg's word counts.
+        assert_eq!(loaded(vec![[Slot::Empty, Slot::Empty]]), Dirty);
+        assert_eq!(loaded(vec![[Slot::Empty, Slot::Empty], sound()]), Clean);
+        assert_eq!(loaded(vec![[Slot::Empty, block(1, Unwritten)]]), Unwritten);
     }
 }

@@ -59,6 +59,10 @@ pub struct Volume {
     pub member_of: Option<Uuid>,
 }
 
+/// As many volumes may be inside of each other. Each level costs every read a call, and labels that
+/// an enemy made could name thousands.
+const DEPTH_MAX: usize = 16;
+
 /// What was found among devices.
 #[derive(Clone, Default)]
 pub struct Assembled {
@@ -125,7 +129,10 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
         match assemble_group(members, options) {
             Ok(mut volume) => {
                 let device = Arc::clone(&volume.device);
-                let around = sort_in(&device, &mut groups, &mut done);
+                let around = match depth_of(&volume, &done) {
+                    0..DEPTH_MAX => sort_in(&device, &mut groups, &mut done),
+                    _ => refuse_deeper(&device, &volume.name),
+                };
                 volume.member_of = around.unwrap_or_else(|error| match error {
                     // Who holds its start is not there. That is said where it is read.
                     VolumeError::Io(_) => None,
@@ -150,6 +157,23 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     let volumes = &done.volumes;
     done.blank.retain(|d| !volumes.iter().any(|v| Arc::ptr_eq(&v.device, d)));
     done
+}
+
+/// How many volumes it is made of, one inside of the other.
+fn depth_of(volume: &Volume, done: &Assembled) -> usize {
+    let inside = done.volumes.iter().filter(|v| v.member_of == Some(volume.uuid));
+    1 + inside.map(|v| depth_of(v, done)).max().unwrap_or(0)
+}
+
+/// The innermost [`DEPTH_MAX`] are assembled, and no more.
+fn refuse_deeper(device: &Device, name: &str) -> Result<Option<Uuid>> {
+    match read_label(device)? {
+        None => Ok(None),
+        Some(_) => Err(VolumeError::refused(format!(
+            "volume '{name}': {DEPTH_MAX} volumes are inside of each other, and it is a member of \
+             another one: more are not assembled"
+        ))),
+    }
 }
 
 /// Puts a device with those of the same volume; that volume's UUID, if it is a member of one.

@@ -122,7 +122,8 @@ impl State {
     /// Refuses while a resync has something to do. What no leg that is there can give does not
     /// count: waiting would not help.
     fn check_busy(&self, what: &str) -> Result<()> {
-        let active = self.active();
+        // What memory lacks, which is all after each start, makes nothing less durable.
+        let active = self.active() & self.durable();
         let to_copy = |r: u32| {
             !self.regions.is_blank(r)
                 && self.regions.lacking(r) & active != 0

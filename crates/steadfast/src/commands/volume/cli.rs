@@ -93,9 +93,13 @@ Examples:
         /// The new device; without it, the leg's own
         #[arg(long, value_name = "DEVICE")]
         with: Option<PathBuf>,
-        /// The new device does not count as keeping its contents without power
+        /// The new device does not count as keeping its contents without power;
+        /// nor does it where the leg before did not
         #[arg(long, requires = "with")]
         volatile: bool,
+        /// The new device counts, where the leg before did not
+        #[arg(long, requires = "with", conflicts_with = "volatile")]
+        durable: bool,
         /// Overwrite a file system or the label of another volume on it
         #[arg(long)]
         force: bool,
@@ -127,6 +131,7 @@ Examples:
   steadfast volume resync disk1.img disk2.img
   steadfast volume resync disk1.img --degraded       go on without the other
   steadfast volume resync disk1.img disk2.img --keep UUID
+  steadfast volume resync b c d --degraded --volume left    a stripe's mirror
 
 With --keep, of legs that were written apart the one with this UUID counts;
 what was written to the others since then is lost.")]
@@ -199,6 +204,9 @@ pub struct Members {
     /// Of legs that were written apart, or are not believed, this one counts
     #[arg(long, value_name = "UUID")]
     pub keep: Option<uuid::Uuid>,
+    /// Of volumes inside of each other the one with this name; the outermost without it
+    #[arg(long, value_name = "NAME")]
+    pub volume: Option<String>,
 }
 
 /// Kinds of volumes.

@@ -69,7 +69,7 @@ pub fn new_leg(members: &Members, path: &PathBuf, volatile: bool, force: bool) -
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.
-fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
+pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     // A member may have one from before; whose label it carries says more.
     if steadfast_volume::member::read_label(device).is_ok_and(|found| found.is_some()) {
         return Ok(());

@@ -15,7 +15,8 @@ use std::path::Path;
 use anyhow::Result;
 use steadfast_vfs::size;
 use steadfast_volume::{
-    AssembleOptions, Mirror, Pass, Policies, ReadPolicy, Throttle, WritePolicy, assemble, member,
+    AssembleOptions, Assembled, Mirror, NewLeg, Pass, Policies, ReadPolicy, Throttle, Volume,
+    WritePolicy, assemble, member,
 };
 
 use self::cli::{Members, PolicyArgs, VolumeCommand};
@@ -44,10 +45,14 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
                 true => tell_lost(mirror, mirror.detach_and_lose(*leg)?, out),
             })?;
         }
-        VolumeCommand::Replace { members, leg, with, volatile, force, lose_data } => {
+        VolumeCommand::Replace { members, leg, with, volatile, durable, force, lose_data } => {
             let new = with.as_ref().map(|path| new_leg(members, path, *volatile, *force));
             let new = new.transpose()?;
             with_mirror(members, out, |mirror, out| {
+                let was_volatile =
+                    mirror.status().legs.iter().any(|l| l.slot == *leg && l.volatile);
+                let kept = |new| NewLeg { volatile: *volatile || was_volatile && !durable, ..new };
+                let new = new.map(kept);
                 match lose_data {
                     false => mirror.replace(*leg, new.as_ref())?,
                     true => tell_lost(mirror, mirror.replace_and_lose(*leg, new.as_ref())?, out)?,
@@ -64,7 +69,8 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
         VolumeCommand::Resync { members, rate } => {
             let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
             let throttle = Throttle { bytes_per_second, regions: None };
-            with_mirror_at(throttle, members, out, |_, _| Ok(()))?;
+            let found = open::joined(members, false)?;
+            with_mirror_at(throttle, members, found, out, |_, _| Ok(()))?;
         }
         VolumeCommand::Scrub { members, repair, rate } => {
             let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
@@ -132,10 +138,6 @@ fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome>
         ..AssembleOptions::default()
     };
     let found = assemble(&devices, &options);
-    if found.volumes.is_empty() && found.problems.len() == 1 && !json {
-        // OK to index: it was counted.
-        return Err(found.problems[0].1.clone().into());
-    }
     show::status(&found, json, out)
 }
 
@@ -143,12 +145,17 @@ fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome>
 fn with_mirror_at(
     throttle: Throttle,
     members: &Members,
+    (found, outer): (Assembled, Volume),
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    let (found, volume) = assembled(members, false)?;
+    let volume = open::chosen(members, &found, outer)?;
     let Some(mirror) = &volume.mirror else {
-        let what = format!("'{}' is a {}: this is for mirrors", volume.name, volume.kind.name());
+        let what = format!(
+            "'{}' is a {}: this is for mirrors; one inside of it is named by --volume NAME",
+            volume.name,
+            volume.kind.name()
+        );
         return Err(Usage(what).into());
     };
     work(mirror, out)?;
@@ -172,7 +179,7 @@ fn with_mirror(
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    with_mirror_at(Throttle::default(), members, out, work)
+    with_mirror_at(Throttle::default(), members, assembled(members, false)?, out, work)
 }
 
 fn tell_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {

@@ -18,10 +18,12 @@ use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::{End, Labelled, read_label};
 use steadfast_volume::{
-    AssembleOptions, Assembled, Mirror, Throttle, Volume, VolumeError, assemble,
+    AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Throttle, Volume, VolumeError,
+    assemble,
 };
 
 use super::cli::Members;
+use super::create::refuse_file_system;
 use crate::commands::image;
 use crate::{Usage, terminal};
 
@@ -81,6 +83,19 @@ pub fn refuse_twice<'p>(paths: impl Iterator<Item = &'p Path>) -> Result<()> {
 
 /// Assembles what the members belong to. One volume must come of it.
 pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
+    assembled_with(members, read_only, |_| Ok(()))
+}
+
+/// The same; blank memory is a leg again.
+pub fn joined(members: &Members, read_only: bool) -> Result<(Assembled, Volume)> {
+    assembled_with(members, read_only, |found| join_again(found, read_only))
+}
+
+fn assembled_with(
+    members: &Members,
+    read_only: bool,
+    work: impl FnOnce(&mut Assembled) -> Result<()>,
+) -> Result<(Assembled, Volume)> {
     let devices = open_all(&members.members, read_only)?;
     let options = AssembleOptions {
         degraded: members.degraded,
@@ -94,9 +109,14 @@ pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volum
         let (_, error) = found.problems.swap_remove(0);
         return Err(error.into());
     }
+    work(&mut found)?;
     if let Some(blank) = found.blank.first() {
         let name = blank.info().name;
-        return Err(Usage(format!("{name}: is no member of a volume: it has no label")).into());
+        return Err(Usage(format!(
+            "{name}: is no member of a volume: it has no label; leave it out, or make it a leg by \
+             steadfast volume add or replace"
+        ))
+        .into());
     }
     let outer: Vec<Volume> = found.outer().cloned().collect();
     match <[Volume; 1]>::try_from(outer) {
@@ -114,10 +134,54 @@ pub fn assembled(members: &Members, read_only: bool) -> Result<(Assembled, Volum
     }
 }
 
+/// Memory is blank after a boot: a device without a label, and without a file system, takes the
+/// place of a volatile leg that is not there. Who only reads leaves it out.
+fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
+    let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
+    let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
+    for mirror in mirrors {
+        for leg in mirror.status().legs.into_iter().filter(missing) {
+            let fits = |device: &Arc<dyn BlockDevice>| refuse_file_system(device).is_ok();
+            let Some(at) = found.blank.iter().position(fits) else { return Ok(()) };
+            let device = found.blank.remove(at);
+            if !read_only {
+                let (new, name) = (device.info().name, mirror.name());
+                mirror.replace(leg.slot, Some(&NewLeg { device, volatile: true, force: false }))?;
+                let slot = leg.slot;
+                terminal::note(&format!("note: volume '{name}': {new} is leg {slot} again, blank"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The volume that the command is for.
+pub fn chosen(members: &Members, found: &Assembled, outer: Volume) -> Result<Volume> {
+    let Some(name) = &members.volume else { return Ok(outer) };
+    let named: Vec<&Volume> = found.volumes.iter().filter(|v| v.name == *name).collect();
+    match named[..] {
+        [volume] => Ok(volume.clone()),
+        _ => {
+            let names: Vec<&str> = found.volumes.iter().map(|v| v.name.as_str()).collect();
+            let what = match named.len() {
+                0 => format!("--volume {name}: there is none of this name among"),
+                _ => format!("--volume {name}: there are several of this name among"),
+            };
+            Err(Usage(format!("{what} {}", names.join(", "))).into())
+        }
+    }
+}
+
 /// Opens the volume of these members, to be used as an image is.
 pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    let members = Members { members, degraded: false, keep: None };
-    let (found, volume) = assembled(&members, read_only)?;
+    let members = Members { members, degraded: false, keep: None, volume: None };
+    let (found, volume) = joined(&members, read_only).map_err(|error| {
+        let text = error.to_string();
+        match text.contains("--degraded") {
+            true => error.context("--degraded is an option of 'steadfast volume resync'"),
+            false => error,
+        }
+    })?;
     for mirror in found.volumes.iter().filter_map(|v| v.mirror.as_ref()) {
         let status = mirror.status();
         for leg in status.legs.iter().filter(|leg| leg.lacking_bytes > 0 && !leg.volatile) {

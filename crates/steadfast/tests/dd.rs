@@ -237,7 +237,9 @@ fn an_interrupted_copy_leaves_what_it_tells() {
     {
         let folder = tempfile::tempdir().unwrap();
         good(folder.path(), &["mkfs", "a.img", "--size", "256m", "-q"]);
-        let mut child = Command::new(STEADFAST)
+        // Who ignores a signal hands that on, and a shell has what it starts with & ignore INT.
+        let mut child = Command::new("env")
+            .args(["--default-signal=INT,TERM", STEADFAST])
             .args("dd --image a.img of=/file bs=64k iflag=fullblock".split(' '))
             .current_dir(&folder)
             .stdin(Stdio::piped())

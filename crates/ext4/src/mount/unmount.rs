@@ -97,12 +97,10 @@ impl Ext4 {
         self.pages.shutdown();
         let forced = self.volume.status.read_only_because().is_some();
         self.volume.status.set_unmounted();
-        // The last transaction says that no recovery is needed. Everything before it must be in
-        // its place by then: whoever reads that it is not needed does not replay.
-        self.volume.log.checkpoint_all()?;
         let orphans_left = self.has_orphans();
         self.log_superblock(|sb| self.mark_clean(sb, forced, orphans_left))?;
         self.volume.log.close()?;
+        self.mark_recovered()?;
         if let Some(protection) = &self.volume.protection {
             protection.release()?;
         }
@@ -119,11 +117,25 @@ impl Ext4 {
         }
         sb.state.set(state);
         let mut features = sb.features();
-        features.incompat.remove(Incompat::NEEDS_RECOVERY);
-        sb.clear_home_mark();
         if !orphans_left {
             features.ro_compat.remove(RoCompat::ORPHAN_PRESENT);
         }
         sb.set_features(features);
+    }
+
+    /// Says that no recovery is needed, once the log is empty, as the kernel does
+    /// (`ext4_put_super`, fs/ext4/super.c). A log with transactions beside a superblock that needs
+    /// no recovery is damage for e2fsck -p, which then asks for a person. So the log cannot hold
+    /// this one write; it is the kernel's, too.
+    fn mark_recovered(&self) -> Result<()> {
+        if !matches!(self.volume.log, MetaLog::Journal(_)) {
+            return Ok(());
+        }
+        let mut meta = self.volume.lock_meta();
+        let mut features = meta.superblock.features();
+        features.incompat.remove(Incompat::NEEDS_RECOVERY);
+        meta.superblock.set_features(features);
+        meta.superblock.clear_home_mark();
+        superblock::write(&*self.volume.device, &mut meta.superblock)
     }
 }

@@ -1,5 +1,5 @@
-//! What is lost or blank, and how a person gets on: memory after a boot, a map of zeros, a disk of a
-//! stripe of mirrors.
+//! What is lost or blank, and how a person gets on: memory after a boot, a map of zeros, a disk of
+//! a stripe of mirrors.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 17] = [
+const LAYERS: [Layer; 18] = [
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
@@ -74,6 +74,8 @@ const LAYERS: [Layer; 17] = [
         ],
         &[],
     ),
+    // Command lines and output forms of another volume manager: knows none of us.
+    layer("svm", &[], &[]),
     // Looks at a mounted folder, whoever serves it: knows none of us.
     layer("suite", &["host"], &[]),
     layer(
@@ -92,6 +94,7 @@ const LAYERS: [Layer; 17] = [
             "lab",
             "fuse",
             "peers",
+            "svm",
         ],
         &["suite", "host"],
     ),

@@ -1,0 +1,81 @@
+//! metaclear(1M): takes volumes apart.
+
+use super::{Command, Complaint, Parsed, plain_names, usage, wrong};
+use crate::getopt::options;
+use crate::name;
+
+const USAGE: &str = "\
+usage:  metaclear -a [-f]
+        metaclear [-f] [-r] volume...
+
+Options:
+-a      all volumes
+-f      also a mirror with a submirror that needs maintenance
+-r      also what the volume is made of
+
+What a mirror holds stays on its submirrors, and is there again when a mirror
+is made of one of them. A concat or stripe is wiped.
+";
+
+/// Volumes that are to be taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clear {
+    /// Which.
+    pub which: Which,
+    /// Also where a submirror is not Okay.
+    pub force: bool,
+}
+
+/// Which volumes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// All.
+    All,
+    /// These.
+    These(Vec<String>),
+    /// These, and what they are made of.
+    WithAllUnder(Vec<String>),
+}
+
+pub(super) fn parse(words: &[String]) -> Parsed {
+    let (given, rest) = options("hs:afrp", words).map_err(|e| wrong(e, USAGE))?;
+    let (mut all, mut force, mut under) = (false, false, false);
+    for option in given {
+        match option.letter {
+            'h' => return Ok(Command::Help(USAGE.into())),
+            's' => return Err(name::no_such_set(option.argument).into()),
+            'p' => return Err(Complaint::about("-p", "soft partitions are not supported").into()),
+            'a' => all = true,
+            'f' => force = true,
+            _ => under = true,
+        }
+    }
+    let which = match (all, rest.is_empty(), under) {
+        (true, true, _) => Which::All,
+        (false, false, false) => Which::These(plain_names(rest)?),
+        (false, false, true) => Which::WithAllUnder(plain_names(rest)?),
+        _ => return Err(usage(USAGE)),
+    };
+    Ok(Command::Clear(Clear { which, force }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{is_usage, line, refusal};
+    use super::*;
+
+    #[test]
+    fn all_or_some() {
+        let names = vec!["d10".to_owned()];
+        let some = Clear { which: Which::These(names.clone()), force: false };
+        assert_eq!(line("metaclear d10"), Ok(Command::Clear(some)));
+        let under = Clear { which: Which::WithAllUnder(names), force: true };
+        assert_eq!(line("metaclear -rf d10"), Ok(Command::Clear(under)));
+        let all = Clear { which: Which::All, force: false };
+        assert_eq!(line("metaclear -a"), Ok(Command::Clear(all)));
+        for text in ["metaclear", "metaclear -a d10", "metaclear -r"] {
+            assert!(is_usage(text), "{text}");
+        }
+        assert!(refusal("metaclear -p d10").contains("soft partitions"));
+    }
+}

@@ -1,0 +1,105 @@
+//! ramdiskadm(1M): RAM disks.
+
+use super::{Command, Complaint, Parsed, usage, wrong};
+use crate::getopt::options;
+use crate::name;
+
+const USAGE: &str = "\
+usage:  ramdiskadm -a name size[g|m|k|b]
+        ramdiskadm -d name
+        ramdiskadm
+
+A name has up to 32 letters, digits, and - _ . of them. A size is in bytes, or
+with g, m, k or b in gigabytes, megabytes, kilobytes or blocks. Without an
+option the RAM disks are listed.
+";
+/// Longest name.
+const NAME_MAX: usize = 32;
+
+/// What to do with RAM disks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ramdisk {
+    /// Make one.
+    Add {
+        /// Its name.
+        name: String,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Delete one.
+    Delete {
+        /// Its name.
+        name: String,
+    },
+    /// List them.
+    List,
+}
+
+pub(super) fn parse(words: &[String]) -> Parsed {
+    let (given, rest) = options("adh", words).map_err(|e| wrong(e, USAGE))?;
+    let asked: Vec<char> = given.iter().map(|option| option.letter).collect();
+    let command = match (&asked[..], rest) {
+        (['h'], _) => return Ok(Command::Help(USAGE.into())),
+        ([], []) => Ramdisk::List,
+        (['a'], [name, size]) => Ramdisk::Add { bytes: bytes(name, size)?, name: named(name)? },
+        (['d'], [name]) => Ramdisk::Delete { name: named(name)? },
+        _ => return Err(usage(USAGE)),
+    };
+    Ok(Command::Ramdisk(command))
+}
+
+fn named(word: &str) -> Result<String, Complaint> {
+    let plain = name::plain(word)?;
+    if plain.len() > NAME_MAX {
+        let what = format!("a name of more than {NAME_MAX} characters");
+        return Err(Complaint::about(plain, what));
+    }
+    Ok(plain)
+}
+
+fn bytes(name: &str, text: &str) -> Result<u64, Complaint> {
+    let (number, unit) = match text.to_ascii_lowercase().char_indices().last() {
+        Some((at, 'g')) => (&text[..at], 1 << 30),
+        Some((at, 'm')) => (&text[..at], 1 << 20),
+        Some((at, 'k')) => (&text[..at], 1 << 10),
+        Some((at, 'b')) => (&text[..at], 512),
+        _ => (text, 1),
+    };
+    let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    let number = number.parse::<u64>().ok().filter(|_| digits);
+    let bytes = number.and_then(|n| n.checked_mul(unit)).filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| {
+        Complaint::about(name, format!("{text}: invalid size: a number, and g, m, k or b"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{is_usage, line, refusal};
+    use super::*;
+
+    #[test]
+    fn made_deleted_and_listed() {
+        let add = |bytes| Ok(Command::Ramdisk(Ramdisk::Add { name: "testdisk".into(), bytes }));
+        assert_eq!(line("ramdiskadm -a testdisk 230m"), add(230 << 20));
+        assert_eq!(line("ramdiskadm -a testdisk 2G"), add(2 << 30));
+        assert_eq!(line("ramdiskadm -a testdisk 16b"), add(8192));
+        assert_eq!(line("ramdiskadm -a testdisk 8192"), add(8192));
+        let delete = Ramdisk::Delete { name: "testdisk".into() };
+        assert_eq!(line("ramdiskadm -d /dev/ramdisk/testdisk"), Ok(Command::Ramdisk(delete)));
+        assert_eq!(line("ramdiskadm"), Ok(Command::Ramdisk(Ramdisk::List)));
+        for text in ["ramdiskadm -a x", "ramdiskadm -ad x", "ramdiskadm x", "ramdiskadm -d"] {
+            assert!(is_usage(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_none_are_refused() {
+        for size in ["0", "m", "1t", "1.5m", "18446744073709551615g", "\u{e9}"] {
+            let said = refusal(&format!("ramdiskadm -a x {size}"));
+            assert!(said.starts_with(&format!("x: {size}: invalid size")), "{said}");
+        }
+        let long = "n".repeat(33);
+        assert!(refusal(&format!("ramdiskadm -a {long} 1m")).contains("more than 32"));
+    }
+}

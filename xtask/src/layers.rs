@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 18] = [
+const LAYERS: [Layer; 19] = [
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
@@ -48,6 +48,8 @@ const LAYERS: [Layer; 18] = [
     layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "suite"]),
+    // Devices and volumes as files: knows no file system that could be on them.
+    layer("stack", &["runtime", "block", "vfs", "devices", "volume"], &[]),
     layer(
         "crash",
         &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],
@@ -95,6 +97,7 @@ const LAYERS: [Layer; 18] = [
             "fuse",
             "peers",
             "svm",
+            "stack",
         ],
         &["suite", "host"],
     ),

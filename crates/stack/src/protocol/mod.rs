@@ -1,0 +1,180 @@
+//! What is spoken on the host's socket: one request and one reply a connection, each a line of
+//! JSON.
+//!
+//! A request is `{"do": "VERB", ...}`, a reply `{"ok": true, ...}` or `{"ok": false, "error":
+//! "...", "used_wrongly": false, "kind": "refused", "about": "d10"}`: the envelope of a mount's
+//! control socket.
+//!
+//! Devices, RAM disks and volumes share one space of names. Wherever a name is asked for, an alias
+//! will do.
+
+mod request;
+mod status;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use request::{
+    Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, Named, NewComponent, NewName, Replace,
+    Request, Resync, Scrub, Set, VolumeKind,
+};
+pub use status::{
+    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, Progress, Regions, Retired,
+    StackCounters, StackStatus, VolumeStatus,
+};
+
+/// Longest request and reply in bytes.
+pub const LINE_MAX: u64 = 4 << 20;
+
+/// What a host answers to a request that it has done. Which fields are there depends on the
+/// request.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Answer {
+    /// Of [`Request::Status`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack: Option<StackStatus>,
+    /// Of [`Request::Counters`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counters: Option<StackCounters>,
+    /// The place of a leg that was added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<usize>,
+    /// Bytes: of a volume that was made or has grown; copied by a resync; given up with a leg.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// Of [`Request::Scrub`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrubbed: Option<Scrubbed>,
+    /// A kernel block device that was made, or taken away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// Sentences for people: what is not as they might think.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// What a scrub found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Scrubbed {
+    /// Bytes of the volume that were compared.
+    pub bytes: u64,
+    /// Blocks of 4096 bytes of which legs differed.
+    pub differing: u64,
+    /// Reads that failed.
+    pub unreadable: u64,
+    /// Writes that made legs the same again.
+    pub repaired: u64,
+    /// Whether all is the same now.
+    pub clean: bool,
+}
+
+/// Why a request was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// There is nothing of that name.
+    NotFound,
+    /// It is in use: open, a member of something, or somebody else's.
+    Busy,
+    /// It cannot be done as things are: the last good copy, a resync that is not complete. Nothing
+    /// was changed.
+    Refused,
+    /// The request makes no sense: a bad name, a number out of range.
+    UsedWrongly,
+    /// What was asked for is not implemented.
+    Unsupported,
+    /// A device, the disk of the configuration, or the machine failed.
+    Failed,
+}
+
+/// A request that was not done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{error}")]
+pub struct Refusal {
+    /// Why, for programs.
+    pub kind: Kind,
+    /// Why, for people.
+    pub error: String,
+    /// The name of what it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal in words.
+    pub fn new(kind: Kind, error: impl Into<String>) -> Refusal {
+        Refusal { kind, error: error.into(), about: None }
+    }
+
+    /// The same, about something with a name.
+    pub fn about(kind: Kind, name: &str, what: impl std::fmt::Display) -> Refusal {
+        Refusal { kind, error: format!("{name}: {what}"), about: Some(name.to_owned()) }
+    }
+
+    /// Whether the caller could have known.
+    pub fn is_misuse(&self) -> bool {
+        !matches!(self.kind, Kind::Failed | Kind::Unsupported)
+    }
+}
+
+/// The reply as it goes over the socket.
+pub fn reply(outcome: &Result<Answer, Refusal>) -> Value {
+    let (mut reply, ok) = match outcome {
+        Ok(answer) => (json!(answer), true),
+        Err(refusal) => (json!(refusal), false),
+    };
+    reply["ok"] = json!(ok);
+    if let Err(refusal) = outcome {
+        reply["used_wrongly"] = json!(refusal.is_misuse());
+    }
+    reply
+}
+
+/// A reply from the socket.
+pub fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
+    let lost = |e| Refusal::new(Kind::Failed, format!("the host's answer makes no sense: {e}"));
+    let reply: Value = serde_json::from_slice(line).map_err(lost)?;
+    if reply["ok"] == true {
+        return serde_json::from_value(reply).map_err(lost);
+    }
+    // A mount's process says no kind.
+    let text = reply["error"].as_str().unwrap_or("it failed").to_owned();
+    let wrongly = reply["used_wrongly"] == true;
+    let kind = if wrongly { Kind::UsedWrongly } else { Kind::Failed };
+    Err(serde_json::from_value(reply).unwrap_or(Refusal::new(kind, text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_objects_with_a_verb() {
+        let set = Set { name: "d10".into(), read: Some("first".into()), ..Set::default() };
+        let text = serde_json::to_string(&Request::Set(set.clone())).unwrap();
+        assert_eq!(text, r#"{"do":"set","name":"d10","read":"first"}"#);
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), Request::Set(set));
+        assert_eq!(serde_json::to_string(&Request::Status).unwrap(), r#"{"do":"status"}"#);
+    }
+
+    #[test]
+    fn an_unknown_field_is_an_error() {
+        let text = r#"{"do":"set","name":"d10","raed":"first"}"#;
+        let error = serde_json::from_str::<Request>(text).unwrap_err().to_string();
+        assert!(error.contains("raed"), "{error}");
+    }
+
+    #[test]
+    fn replies_come_back_as_they_went() {
+        let answer = Answer { bytes: Some(7), ..Answer::default() };
+        let refusal = Refusal::about(Kind::Busy, "d10", "is open");
+        for outcome in [Ok(answer), Err(refusal)] {
+            let line = reply(&outcome).to_string();
+            assert_eq!(read_reply(line.as_bytes()), outcome);
+        }
+        let of_a_mount = r#"{"ok":false,"error":"no","used_wrongly":true}"#;
+        let refused = read_reply(of_a_mount.as_bytes()).unwrap_err();
+        assert_eq!((refused.kind, refused.error.as_str()), (Kind::UsedWrongly, "no"));
+    }
+}

@@ -1,0 +1,308 @@
+//! Requests.
+
+use serde::{Deserialize, Serialize};
+
+/// What a host can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum Request {
+    /// Everything there is.
+    Status,
+    /// What went through devices and volumes since the host was started.
+    Counters,
+    /// Makes a volume; or takes a retired mirror up again.
+    Create(Create),
+    /// Takes a volume apart.
+    Destroy(Destroy),
+    /// Assembles a configured volume that could not be when the host was started.
+    Assemble(Assemble),
+    /// Adds a leg to a mirror, or a spare.
+    Add(NewComponent),
+    /// Removes a leg from a mirror for good.
+    Remove(Leg),
+    /// Takes a leg out of use; what it misses is remembered.
+    Offline(Leg),
+    /// Takes a leg into use again; what it missed is copied.
+    Online(Leg),
+    /// Puts another component, or the same again, into a leg's place.
+    Replace(Replace),
+    /// Copies to every leg what it lacks.
+    Resync(Resync),
+    /// Stops a resync that runs; what was copied stays. It goes on at the next request, the next
+    /// change of a leg, or the next start.
+    CancelResync(Named),
+    /// Reads everything from every leg and compares.
+    Scrub(Scrub),
+    /// Changes a mirror's policies.
+    Set(Set),
+    /// Makes a mirror larger.
+    Grow(Grow),
+    /// Makes a RAM disk, which is made again, blank, whenever the host is started.
+    CreateRamDisk(CreateRamDisk),
+    /// Removes a RAM disk that nobody uses.
+    DeleteRamDisk(Named),
+    /// Opens a file or block device under a name.
+    AddDevice(NewName),
+    /// Forgets a device that nobody uses.
+    RemoveDevice(Named),
+    /// Gives a device, RAM disk or volume another name: `name` is the alias, `target` the name.
+    AddAlias(NewName),
+    /// Takes an alias away.
+    RemoveAlias(Named),
+    /// Makes a volume, device or RAM disk a block device of the kernel: a loop device with direct
+    /// I/O. The answer has its path (`kernel`).
+    AttachKernel(Named),
+    /// Takes that block device away.
+    DetachKernel(Named),
+    /// Makes everything that was written durable.
+    Sync,
+    /// Closes everything and ends the host. Refused while a file of the tree is open.
+    Stop,
+}
+
+/// Something by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Named {
+    /// Of a volume, device, RAM disk or alias.
+    pub name: String,
+}
+
+/// A name for something.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewName {
+    /// The new name.
+    pub name: String,
+    /// Path of a device; of an alias the name that it stands for.
+    pub target: String,
+    /// Of a device: it does not count as keeping its contents without power.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+}
+
+/// Kinds of volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VolumeKind {
+    /// The same on every leg.
+    #[default]
+    Mirror,
+    /// Pieces of each component in turn.
+    Stripe,
+    /// One component after the other.
+    Concat,
+}
+
+impl VolumeKind {
+    /// As it is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            VolumeKind::Mirror => "mirror",
+            VolumeKind::Stripe => "stripe",
+            VolumeKind::Concat => "concat",
+        }
+    }
+}
+
+/// A new volume.
+///
+/// A mirror of components that are legs of a retired mirror takes that mirror's data up. All its
+/// legs are in use again then, so that the data stays as safe as it was: those that are not among
+/// `components` are shown as not attached until they are added, which copies nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Create {
+    /// The volume's name.
+    pub name: String,
+    /// What it is.
+    #[serde(default)]
+    pub kind: VolumeKind,
+    /// Names of devices, RAM disks and volumes, in order.
+    pub components: Vec<String>,
+    /// Those of them that do not count as keeping their contents without power, though they would
+    /// otherwise. RAM disks, and volumes over them, never count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volatile: Vec<String>,
+    /// Bytes of each component in turn, of a stripe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interlace: Option<u32>,
+    /// Bytes of a mirror; all that its legs have room for without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Bytes of a mirror's regions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region_bytes: Option<u32>,
+    /// See [`Set`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<String>,
+    /// See [`Set`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<String>,
+    /// See [`Set`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<u8>,
+    /// Overwrite labels and file systems that are on the components. A retired mirror is not taken
+    /// up: its data is given up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// Say whether it could be done, and write nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+}
+
+/// A volume that is to go.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Destroy {
+    /// The volume.
+    pub name: String,
+    /// Of a mirror: it is retired, and its data stays on its legs until one of them is used for
+    /// something else. [`Create`] takes it up again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_data: bool,
+    /// Also the volumes that it is made of, if nobody else uses them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recursive: bool,
+}
+
+/// A volume that is to be assembled.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Assemble {
+    /// The volume.
+    pub name: String,
+    /// Go on without legs that are missing, though they may hold newer data.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub degraded: bool,
+    /// Of legs that were written apart the one with this UUID counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<String>,
+}
+
+/// A leg that is to be added to a mirror.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewComponent {
+    /// The mirror.
+    pub name: String,
+    /// Name of the device, RAM disk or volume.
+    pub component: String,
+    /// It does not count as keeping its contents without power.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+    /// It waits to take a failed leg's place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub spare: bool,
+    /// Overwrite a label or file system that is on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+}
+
+/// A leg of a mirror.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Leg {
+    /// The mirror.
+    pub name: String,
+    /// The leg: the name of its component, or its place as digits.
+    pub leg: String,
+    /// Give up what this leg alone holds: it reads as zeros from then on. Only to remove it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lose_data: bool,
+}
+
+/// Another component for a leg's place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replace {
+    /// The mirror.
+    pub name: String,
+    /// The leg: the name of its component, its place as digits, or the name of the device under a
+    /// concat of one component.
+    pub leg: String,
+    /// Name of the new component; without it, the leg's own again. Where `leg` names the device
+    /// under a concat, the concat gets the new device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<String>,
+    /// The new one does not count as keeping its contents without power; nor does it where the leg
+    /// before did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+    /// The new one counts, where the leg before did not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub durable: bool,
+    /// Overwrite a label or file system that is on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub force: bool,
+    /// Give up what this leg alone holds: it reads as zeros from then on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lose_data: bool,
+}
+
+/// A resync.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resync {
+    /// The mirror.
+    pub name: String,
+    /// At most so many bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+    /// Answer when it is done, with the bytes copied; otherwise at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait: bool,
+}
+
+/// A scrub; the answer comes when it is done.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scrub {
+    /// The mirror.
+    pub name: String,
+    /// Make legs that differ the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repair: bool,
+    /// At most so many bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u64>,
+}
+
+/// Policies of a mirror; those that are not given stay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Set {
+    /// The mirror.
+    pub name: String,
+    /// `roundrobin`, `geometric`, `first`, `preferred:PLACE` or `adaptive`. `first` is the leg that
+    /// was attached first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<String>,
+    /// `parallel`, `serial` or `write-behind`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write: Option<String>,
+    /// When it is resynced, of several: 1 first, 9 last, 0 not by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass: Option<u8>,
+}
+
+/// A mirror that is to grow.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grow {
+    /// The mirror.
+    pub name: String,
+    /// Its new size in bytes; as large as the legs allow without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// A new RAM disk.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CreateRamDisk {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub bytes: u64,
+}

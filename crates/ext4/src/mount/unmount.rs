@@ -12,6 +12,9 @@ impl Ext4 {
         let seconds = self.volume.clock.seconds();
         let journalled = matches!(self.volume.log, MetaLog::Journal(_));
         let journal_number = self.options.journal_number;
+        if journalled {
+            self.mark_recoverable()?;
+        }
         self.rewrite_superblock(|sb| {
             sb.mount_count.set(sb.mount_count.get().saturating_add(1));
             sb.mount_time.set(seconds as u32);
@@ -30,6 +33,26 @@ impl Ext4 {
             }
             sb.set_features(features);
         })
+    }
+
+    /// Says that there is a log to recover before it gets its first transaction, as the kernel does
+    /// (`ext4_setup_super`, fs/ext4/super.c): what holds at the end of a mount (see
+    /// [`Ext4::mark_recovered`]) holds at its start.
+    fn mark_recoverable(&self) -> Result<()> {
+        let write = || {
+            let mut meta = self.volume.lock_meta();
+            let mut features = meta.superblock.features();
+            if !features.incompat.contains(Incompat::NEEDS_RECOVERY) {
+                features.incompat.insert(Incompat::NEEDS_RECOVERY);
+                meta.superblock.set_features(features);
+                superblock::write(&*self.volume.device, &mut meta.superblock)?;
+            }
+            Ok((meta.superblock, ()))
+        };
+        match &self.volume.home {
+            Some(home) => home.while_written(write),
+            None => write().map(|(_, done)| done),
+        }
     }
 
     fn has_orphans(&self) -> bool {

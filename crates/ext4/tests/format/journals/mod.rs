@@ -14,4 +14,4 @@ mod fast_written;
 mod refusals;
 mod replay_cuts;
 mod stage;
-mod unmount_cuts;
+mod mount_cuts;

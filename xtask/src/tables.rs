@@ -145,9 +145,9 @@ fn with_day(json: &str, day: &str) -> anyhow::Result<String> {
 }
 
 /// The kept results that a command shows and that are not there.
-fn missing<'c>(root: &Path, command: &'c str) -> Option<&'c str> {
-    let kept = |word: &&str| word.starts_with(FOLDER) && !root.join(word).exists();
-    command.split_whitespace().find(kept)
+fn missing(root: &Path, command: &str) -> Option<String> {
+    let kept = |word: &String| word.starts_with(FOLDER) && !root.join(word).exists();
+    shlex::split(command)?.into_iter().find(kept)
 }
 
 /// README.md and the pages of docs.
@@ -210,8 +210,8 @@ fn made(root: &Path, command: &str) -> anyhow::Result<String> {
 
 /// What a command prints.
 fn printed(root: &Path, command: &str) -> anyhow::Result<String> {
-    let mut words = command.split_whitespace();
-    let program = match words.next() {
+    let mut words = shlex::split(command).context("a quote that nothing ends")?.into_iter();
+    let program = match words.next().as_deref() {
         Some("steadfast") => target(root).join("debug/steadfast"),
         Some("xtask") => std::env::current_exe()?,
         other => bail!("'{}' is no program of ours", other.unwrap_or("")),

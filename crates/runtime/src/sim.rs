@@ -33,7 +33,13 @@ const SWITCHES_PER_INSTANT_MAX: u64 = 20_000_000;
 /// Stack of one simulated task in bytes. Address space only: pages are committed when touched.
 const STACK_BYTES: usize = 1 << 20;
 
+/// Stacks that are kept for later tasks of a thread.
+const STACKS_KEPT: usize = 64;
+
 thread_local! {
+    /// Stacks of tasks that have ended. To map one and to unmap it is four system calls, which
+    /// threads of one process make one after the other.
+    static STACKS: RefCell<Vec<DefaultStack>> = const { RefCell::new(Vec::new()) };
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
     /// Whether there is one: asked at each lock.
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
@@ -233,6 +239,19 @@ impl Sim {
     }
 }
 
+/// Keeps the stack of a task that has ended.
+fn keep_stack(task: Task) {
+    if !task.done() {
+        return;
+    }
+    let stack = task.into_stack();
+    STACKS.with_borrow_mut(|kept| {
+        if kept.len() < STACKS_KEPT {
+            kept.push(stack);
+        }
+    });
+}
+
 /// Makes a core current for this thread until dropped.
 struct Entered;
 
@@ -285,8 +304,9 @@ impl Core {
     pub(crate) fn spawn(&self, name: String, body: impl FnOnce() + 'static) -> u64 {
         let id = self.next_task.get();
         self.next_task.set(id + 1);
+        let kept = STACKS.with_borrow_mut(Vec::pop);
         // OK to unwrap: fails only when the address space is exhausted.
-        let stack = DefaultStack::new(STACK_BYTES).unwrap();
+        let stack = kept.unwrap_or_else(|| DefaultStack::new(STACK_BYTES).unwrap());
         // A closure is handed to its stack by copying, up to a size: in a box it may be of any.
         let body = Box::new(body);
         let task = Coroutine::with_stack(stack, move |yielder: &Yielder<(), ()>, ()| {
@@ -349,7 +369,9 @@ impl Core {
 
     fn finish(&self, live: &mut BTreeMap<u64, Task>, id: u64) {
         self.note(|| format!("end {id}"));
-        live.remove(&id);
+        if let Some(task) = live.remove(&id) {
+            keep_stack(task);
+        }
         self.tasks.borrow_mut().remove(&id);
     }
 

@@ -74,7 +74,7 @@ fn kept<T: Clone>(all: &[T], keep: &[bool]) -> Vec<T> {
 /// Which tables and columns of a run are shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Tables whose title contains one of these; all, if there are none.
+    /// Tables whose title is one of these, or else contains one; all, if there are none.
     pub tables: Vec<String>,
     /// Columns that are called so, or so and more after a comma; all, if there are none.
     pub columns: Vec<String>,
@@ -88,8 +88,13 @@ impl Choice {
 
     /// The chosen ones of these tables.
     pub fn of(&self, grids: Vec<Grid>) -> Vec<Grid> {
+        // What is a whole title means that table, also where another title begins with it.
+        let titles: Vec<String> = grids.iter().map(|grid| grid.title.clone()).collect();
+        let matches = |title: &str, text: &String| {
+            if titles.contains(text) { title == text } else { title.contains(text) }
+        };
         let wanted = |title: &str| {
-            self.tables.is_empty() || self.tables.iter().any(|part| title.contains(part))
+            self.tables.is_empty() || self.tables.iter().any(|text| matches(title, text))
         };
         let called = |heading: &str, name: &str| {
             heading.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(','))

@@ -168,7 +168,8 @@ pub struct LabShow {
     pub file: PathBuf,
     #[command(flatten)]
     pub looks: TableLooks,
-    /// Only tables whose title contains TEXT; may be given several times
+    /// Only the table with the title TEXT, or else those whose title contains it; may be given
+    /// several times
     #[arg(long = "table", value_name = "TEXT")]
     pub tables: Vec<String>,
     /// Only columns that are called NAME, or NAME and more after a comma; several times

@@ -11,7 +11,7 @@ mod fast_commits;
 mod fast_cuts;
 mod fast_work;
 mod fast_written;
+mod mount_cuts;
 mod refusals;
 mod replay_cuts;
 mod stage;
-mod mount_cuts;

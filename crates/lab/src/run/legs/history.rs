@@ -121,8 +121,7 @@ impl History {
                 let position = at + (sector * SECTOR) as u64;
                 // Versions by their number, 0 for zeros; `None`: nothing that was written there.
                 let found = |data: &Option<Bytes>| {
-                    let part = data.as_ref()?.get(sector * SECTOR..(sector + 1) * SECTOR)?;
-                    let number = number_of(part, position, versions)?;
+                    let number = number_of(part(data, sector)?, position, versions)?;
                     (number <= begun).then_some(number)
                 };
                 let here = found(&volume);
@@ -134,12 +133,20 @@ impl History {
                 } else if here.is_some_and(|n| n < acknowledged) {
                     lost.unflushed += size;
                 }
-                let differs = |leg: &Option<Bytes>| leg.is_some() && found(leg) != here;
+                let differs = |leg: &Option<Bytes>| {
+                    let same = part(leg, sector) == part(&volume, sector);
+                    leg.is_some() && !same && found(leg) != here
+                };
                 lost.differ += if of_legs.iter().any(differs) { size } else { 0 };
             }
         }
         lost
     }
+}
+
+/// A sector of a block, if the block could be read.
+fn part(block: &Option<Bytes>, sector: usize) -> Option<&[u8]> {
+    block.as_ref()?.get(sector * SECTOR..(sector + 1) * SECTOR)
 }
 
 /// Which version of a block a sector is of.
@@ -148,5 +155,6 @@ fn number_of(sector: &[u8], position: u64, versions: &[Version]) -> Option<usize
         return Some(0);
     }
     let stamp = pattern::stamp_of(sector).filter(|stamp| stamp.position == position)?;
-    versions.iter().position(|v| v.tag == stamp.tag).map(|n| n + 1)
+    // Tags were given out in the order of the versions.
+    versions.binary_search_by_key(&stamp.tag, |v| v.tag).ok().map(|n| n + 1)
 }

@@ -192,6 +192,10 @@ Examples:
     /// Make, show, repair and take apart mirrors, stripes and concats
     #[command(subcommand)]
     Volume(crate::commands::volume::cli::VolumeCommand),
+    /// The Solaris Volume Manager's commands, for a running host's volumes
+    Svm(crate::commands::svm::cli::Svm),
+    /// Rates of a running host's devices and volumes, as iostat -xn
+    Iostat(crate::commands::iostat::Iostat),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),

@@ -1,5 +1,5 @@
-//! How mount(8), umount(8) and mount.fuse(8) call the program: under another name, or with the
-//! source and the folder alone. Such a command line becomes one of ours.
+//! How mount(8), umount(8), mount.fuse(8) and links call the program: under another name, or with
+//! the source and the folder alone. Such a command line becomes one of ours.
 //!
 //! * `mount.steadfast`, `mount.fuse.steadfast`: `SOURCE FOLDER [-sfnv] [-N NAMESPACE] [-t TYPE]
 //!   [-o OPTIONS]` (mount(8), external helpers)
@@ -7,6 +7,8 @@
 //!   [-t TYPE.SUBTYPE]`
 //! * `steadfast SOURCE FOLDER -o OPTIONS`: by mount.fuse(8), which takes the type's second part for
 //!   the program's name
+//! * `metainit`, `metastat` ...: the Solaris Volume Manager's commands, by links that
+//!   `steadfast svm link` has made
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,6 +18,10 @@ pub fn arguments(given: Vec<OsString>, commands: &[&str]) -> Vec<OsString> {
     let name = given.first().and_then(|n| Path::new(n).file_name()).unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
     let rest = given.get(1..).unwrap_or_default();
+    if steadfast_svm::NAMES.contains(&name.as_str()) {
+        let ours = ["steadfast", "svm", &name].map(OsString::from);
+        return ours.into_iter().chain(rest.iter().cloned()).collect();
+    }
     let command = match rest.first().and_then(|word| word.to_str()) {
         _ if name.starts_with("mount.") => "mount",
         _ if name.starts_with("umount.") => "umount",
@@ -86,6 +92,13 @@ mod tests {
         // A name without a folder, that is there: tests run in the folder of the crate.
         assert_eq!(of("steadfast Cargo.toml /m"), "steadfast mount Cargo.toml /m");
         assert_eq!(of("/sbin/umount.fuse.steadfast /m -n"), "steadfast umount /m");
+    }
+
+    #[test]
+    fn links_are_commands_of_the_volume_manager() {
+        let ours = "steadfast svm metaparam -r first d10";
+        assert_eq!(of("/root/bin/metaparam -r first d10"), ours);
+        assert_eq!(of("ramdiskadm"), "steadfast svm ramdiskadm");
     }
 
     #[test]

@@ -24,7 +24,8 @@ use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
 use commands::{
-    crash, dd, extents, hdparm, image, iozone, journal, lab, mkfs, pages, sensitivity, tree, volume,
+    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, sensitivity, svm,
+    tree, volume,
 };
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -203,6 +204,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             image::reading(&image, list)?;
         }
         Command::Volume(command) => return volume::run(&command, out),
+        Command::Svm(svm) => return svm::run(&svm, out),
+        Command::Iostat(iostat) => iostat::run(&iostat, out)?,
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
         Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_as_in_the_seed() {
+    fn lines_as_in_the_transcript() {
         // 38103 reads of 512 bytes in ten seconds, 85 % of the time one or more on their way,
         // 0.8 in the mean: 0.2 ms each.
         let later = reads(38_103, 38_103 * 512, 85 * SECOND / 10, 8 * SECOND);

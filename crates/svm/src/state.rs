@@ -14,6 +14,8 @@ pub struct State {
     pub concats: Vec<Concat>,
     /// Mirrors.
     pub mirrors: Vec<Mirror>,
+    /// Where labels and region maps lie.
+    pub replicas: Vec<Replica>,
 }
 
 /// A slice, or a RAM disk.
@@ -23,17 +25,17 @@ pub struct Device {
     pub name: String,
     /// Bytes.
     pub bytes: u64,
-    /// It is memory.
-    pub is_ram: bool,
-    /// What finds it again under another name; `None` if nothing does.
+    /// It is a RAM disk, of this name.
+    pub ram_disk: Option<String>,
+    /// What tells it from others under any name; `None` if nothing does.
     pub id: Option<String>,
-    /// Labels and region map that lie on it, in the order of their places.
-    pub replicas: Vec<Replica>,
 }
 
-/// A place on a device where the state of volumes is kept.
+/// A place on a device, or on a volume that is part of another one, where the state is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Replica {
+    /// Name of the device or volume.
+    pub on: String,
     /// The first block.
     pub first_block: u64,
     /// Blocks.

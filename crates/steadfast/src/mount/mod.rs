@@ -6,7 +6,7 @@ mod control;
 mod holders;
 mod log;
 pub mod options;
-mod place;
+pub mod place;
 mod remount;
 mod serve;
 pub mod stack;

@@ -100,6 +100,11 @@ impl ReadOption {
         options.into_iter().find(|option| option.name().eq_ignore_ascii_case(text))
     }
 
+    /// Whatever has this name.
+    pub fn of(name: &str) -> ReadOption {
+        ReadOption::named(name).unwrap_or_else(|| ReadOption::Other(name.to_owned()))
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         match self {
@@ -136,6 +141,11 @@ impl WriteOption {
     fn named(text: &str) -> Option<WriteOption> {
         let options = [WriteOption::Parallel, WriteOption::Serial];
         options.into_iter().find(|option| option.name().eq_ignore_ascii_case(text))
+    }
+
+    /// Whatever has this name.
+    pub fn of(name: &str) -> WriteOption {
+        WriteOption::named(name).unwrap_or_else(|| WriteOption::Other(name.to_owned()))
     }
 
     /// Its name.

@@ -126,14 +126,13 @@ pub(crate) mod tests {
     use crate::command::{Command, parse};
     use crate::state::{Concat, Device, Row, Submirror, SubmirrorState};
 
-    /// The seed's machine: two disks and a RAM disk of these sizes in blocks.
+    /// The transcript's machine: two disks and a RAM disk of these sizes in blocks.
     pub fn machine() -> State {
         let device = |name: &str, blocks: u64, id: Option<&str>| Device {
             name: name.into(),
             bytes: blocks * BLOCK,
-            is_ram: id.is_none(),
+            ram_disk: id.is_none().then(|| "testdisk".to_owned()),
             id: id.map(str::to_owned),
-            replicas: Vec::new(),
         };
         let concat = |name: &str, component: &str, blocks: u64| Concat {
             name: name.into(),
@@ -152,7 +151,7 @@ pub(crate) mod tests {
                 concat("d12", "c1d0s0", 465_885),
                 concat("d13", "c5t0d0s0", 460_800),
             ],
-            mirrors: Vec::new(),
+            ..State::default()
         }
     }
 
@@ -199,7 +198,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn parameters_as_in_the_seed() {
+    fn parameters_as_in_the_transcript() {
         let mut state = mirrored(&["d11", "d12"]);
         let default = "\
 d10: Mirror current parameters are:

@@ -31,7 +31,7 @@ mod tests {
     use super::super::tests::{mirrored, shown};
 
     #[test]
-    fn as_in_the_seed() {
+    fn as_in_the_transcript() {
         let said = shown(&mirrored(&["d12", "d13", "d11"]), "metastat d10");
         let (_, said) = said.split_at(said.find("Device Relocation").unwrap());
         let expected = "\

@@ -13,14 +13,13 @@ const FLAGS: &str = "\
 /// The places on the devices where labels and region maps lie, as `metadb` lists its replicas.
 pub fn replicas(state: &State, explain: bool) -> String {
     let mut text = String::new();
-    let places = state.devices.iter().flat_map(|d| d.replicas.iter().map(move |r| (d, r)));
-    for (device, replica) in places {
+    for replica in &state.replicas {
         if text.is_empty() {
             text += &(tabs_expanded("\tflags\t\tfirst blk\tblock count") + "\n");
         }
         let flags = if replica.active { "     a    u " } else { "          W" };
         let line =
-            format!("{flags}\t{}\t\t{}\t\t{}", replica.first_block, replica.blocks, device.name);
+            format!("{flags}\t{}\t\t{}\t\t{}", replica.first_block, replica.blocks, replica.on);
         text += &(tabs_expanded(&line) + "\n");
     }
     if explain && !text.is_empty() {
@@ -32,11 +31,12 @@ pub fn replicas(state: &State, explain: bool) -> String {
 /// RAM disks, as `ramdiskadm` lists them. `folder` is where they are files.
 pub fn ramdisks(state: &State, folder: &str) -> String {
     let mut text = String::new();
-    for device in state.devices.iter().filter(|d| d.is_ram) {
+    for device in &state.devices {
+        let Some(name) = &device.ram_disk else { continue };
         if text.is_empty() {
             text += &format!("{:<50} {:>15}  Removable\n", "Block Device", "Size");
         }
-        let path = format!("{folder}/{}", device.name);
+        let path = format!("{folder}/{name}");
         text += &format!("{path:<50} {:>15}    Yes\n", device.bytes);
     }
     text
@@ -52,9 +52,17 @@ mod tests {
     fn places_of_labels() {
         let mut state = machine();
         assert_eq!(replicas(&state, true), "");
-        let replica = |first_block, active| Replica { first_block, blocks: 8, active };
-        state.devices[0].replicas = vec![replica(8, true), replica(465_877, true)];
-        state.devices[1].replicas = vec![replica(8, false)];
+        let replica = |on: &str, first_block, active| Replica {
+            on: on.into(),
+            first_block,
+            blocks: 8,
+            active,
+        };
+        state.replicas = vec![
+            replica("c0d1s0", 8, true),
+            replica("c0d1s0", 465_877, true),
+            replica("c1d0s0", 8, false),
+        ];
         let said = "        flags           first blk       block count
      a    u     8               8               c0d1s0
      a    u     465877          8               c0d1s0
@@ -68,7 +76,7 @@ mod tests {
     fn ram_disks() {
         let said = ramdisks(&machine(), "/dev/ramdisk");
         let head = "Block Device                                                  Size  Removable";
-        let line = "/dev/ramdisk/c5t0d0s0                                    241172480    Yes";
+        let line = "/dev/ramdisk/testdisk                                    241172480    Yes";
         assert_eq!(said, format!("{head}\n{line}\n"));
         assert_eq!(ramdisks(&State::default(), "/dev/ramdisk"), "");
     }

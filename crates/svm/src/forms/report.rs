@@ -123,13 +123,13 @@ mod tests {
     use crate::command::ReadOption;
     use crate::state::SubmirrorState;
 
-    /// Blanks at the ends of lines do not show, and the seed's page has lost some of them.
+    /// Blanks at the ends of lines do not show, and the page has lost some of them.
     fn trimmed(text: &str) -> String {
         text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
     }
 
     #[test]
-    fn a_concat_as_in_the_seed() {
+    fn a_concat_as_in_the_transcript() {
         let mut state = machine();
         state.concats[2].bytes = 471_000 * 512;
         let said = "\
@@ -147,7 +147,7 @@ c5t0d0   No     -
     }
 
     #[test]
-    fn a_mirror_that_needs_maintenance_as_in_the_seed() {
+    fn a_mirror_that_needs_maintenance_as_in_the_transcript() {
         let mut state = mirrored(&["d13", "d11", "d12"]);
         state.mirrors[0].read = ReadOption::First;
         state.mirrors[0].submirrors[0].state = SubmirrorState::Erred;

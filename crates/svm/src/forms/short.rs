@@ -44,7 +44,7 @@ mod tests {
     use crate::state::Row;
 
     #[test]
-    fn as_in_the_seed() {
+    fn as_in_the_transcript() {
         let state = mirrored(&["d11", "d12"]);
         let two = "d10 -m d11 d12 1\nd11 1 1 c0d1s0\nd12 1 1 c1d0s0\n";
         assert_eq!(shown(&state, "metastat -p d10"), two);

@@ -1,0 +1,340 @@
+//! The commands that change something. What is refused changes nothing.
+
+use std::io::Write;
+
+use steadfast_svm::command::{
+    Attach, Clear, Complaint, Init, New, NewRow, Param, Pool, Ramdisk, Replace, Spares, Submirror,
+    Sync, Which,
+};
+use steadfast_svm::state::{self, SubmirrorState};
+use steadfast_svm::{State, forms};
+
+use super::host::{Host, NewVolume};
+use super::show::not_set_up;
+use super::{Stop, tell};
+
+pub fn init(host: &mut Host, init: &Init, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    let name = &init.name;
+    if state.has_volume(name) {
+        return Err(Complaint::about(name, "unit already set up").into());
+    }
+    let (new, what) = match &init.what {
+        New::Concat(rows) => (row(name, rows)?, "Concat/Stripe"),
+        New::Mirror { submirror, read, write, pass } => {
+            free_submirror(host, &state, submirror)?;
+            let (submirror, read, write) = (submirror.clone(), read.clone(), write.clone());
+            (NewVolume::Mirror { submirror, read, write, pass: *pass }, "Mirror")
+        }
+    };
+    host.create(name, &new, init.force, init.check_only)?;
+    if !init.check_only {
+        writeln!(out, "{name}: {what} is setup")?;
+    }
+    Ok(())
+}
+
+/// Rows of one component are a concat, one row of several is a stripe.
+fn row(name: &str, rows: &[NewRow]) -> Result<NewVolume, Complaint> {
+    match rows {
+        [row] if row.components.len() > 1 => {
+            let components = row.components.clone();
+            Ok(NewVolume::Stripe { components, interlace: row.interlace })
+        }
+        rows if rows.iter().all(|row| row.components.len() == 1) => {
+            let components = rows.iter().flat_map(|row| row.components.clone()).collect();
+            Ok(NewVolume::Concat { components })
+        }
+        _ => {
+            let what = "a concat of stripes is not made at once: make each stripe with a name of \
+                        its own, and a concat of those";
+            Err(Complaint::about(name, what))
+        }
+    }
+}
+
+/// A submirror is a concat or stripe that is part of nothing.
+fn free_submirror(host: &Host, state: &State, name: &str) -> Result<(), Complaint> {
+    if !state.has_volume(name) {
+        return Err(not_set_up(host, name));
+    }
+    if state.mirror(name).is_some() {
+        return Err(Complaint::about(name, "a mirror is no submirror"));
+    }
+    match state.parent(name) {
+        Some(parent) => Err(Complaint::about(name, format!("metadevice in use: by {parent}"))),
+        None => Ok(()),
+    }
+}
+
+pub fn attach(host: &mut Host, attach: &Attach, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    let name = &attach.mirror;
+    mirror(host, &state, name)?;
+    match &attach.submirror {
+        Some(submirror) => {
+            free_submirror(host, &state, submirror)?;
+            host.attach(name, submirror, attach.force)?;
+            writeln!(out, "{name}: submirror {submirror} is attached")?;
+        }
+        None => {
+            host.grow(name)?;
+            writeln!(out, "{name}: Mirror has been grown")?;
+        }
+    }
+    Ok(())
+}
+
+/// The mirror of this name.
+fn mirror<'s>(host: &Host, state: &'s State, name: &str) -> Result<&'s state::Mirror, Complaint> {
+    match state.mirror(name) {
+        Some(mirror) => Ok(mirror),
+        None if state.has_volume(name) => Err(Complaint::about(name, "unit is not a mirror")),
+        None => Err(not_set_up(host, name)),
+    }
+}
+
+/// The submirror that a command names.
+fn submirror<'s>(
+    host: &Host,
+    state: &'s State,
+    of: &Submirror,
+) -> Result<&'s state::Submirror, Complaint> {
+    let mirror = mirror(host, state, &of.mirror)?;
+    let found = mirror.submirrors.iter().find(|s| s.name == of.submirror);
+    found.ok_or_else(|| {
+        let what = format!("can't find submirror {} in mirror", of.submirror);
+        Complaint::about(of.mirror.as_str(), what)
+    })
+}
+
+/// One that is not Okay is taken out by force only: its errors would be forgotten.
+fn sound(of: &Submirror, found: &state::Submirror) -> Result<(), Complaint> {
+    let erred = [SubmirrorState::Erred, SubmirrorState::LastErred, SubmirrorState::Unavailable];
+    if erred.contains(&found.state) && !of.force {
+        let what = format!("submirror {} has erred components (-f overrides)", of.submirror);
+        return Err(Complaint::about(of.mirror.as_str(), what));
+    }
+    Ok(())
+}
+
+pub fn detach(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    sound(of, submirror(host, &state, of)?)?;
+    host.detach(&of.mirror, &of.submirror)?;
+    writeln!(out, "{}: submirror {} is detached", of.mirror, of.submirror)?;
+    Ok(())
+}
+
+pub fn offline(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    sound(of, submirror(host, &state, of)?)?;
+    host.offline(&of.mirror, &of.submirror)?;
+    writeln!(out, "{}: submirror {} is offlined", of.mirror, of.submirror)?;
+    Ok(())
+}
+
+pub fn online(host: &mut Host, of: &Submirror, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    let found = submirror(host, &state, of)?;
+    if found.state == SubmirrorState::Okay {
+        let what = format!("submirror {} is not offline", of.submirror);
+        return Err(Complaint::about(of.mirror.as_str(), what).into());
+    }
+    host.online(&of.mirror, &of.submirror)?;
+    writeln!(out, "{}: submirror {} is onlined", of.mirror, of.submirror)?;
+    Ok(())
+}
+
+pub fn replace(host: &mut Host, replace: &Replace, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    let (name, old) = (&replace.mirror, &host.shown(&replace.old));
+    let mirror = mirror(host, &state, name)?;
+    let Some(found) = state.submirror_over(mirror, old) else {
+        let what = format!("{old}: can't find component in unit");
+        return Err(Complaint::about(name, what).into());
+    };
+    match &replace.new {
+        // A host fills memory again by itself: then there is nothing left to enable.
+        None if matches!(found.state, SubmirrorState::Okay | SubmirrorState::Resyncing) => {}
+        new => host.replace(name, old, new.as_deref())?,
+    }
+    match &replace.new {
+        None => writeln!(out, "{name}: device {old} is enabled")?,
+        Some(new) => writeln!(out, "{name}: device {old} is replaced with {new}")?,
+    }
+    Ok(())
+}
+
+/// Whether all could be done.
+pub fn sync(host: &mut Host, sync: &Sync, command: &str) -> Result<bool, Stop> {
+    let state = host.state()?;
+    let all: Vec<String> = {
+        let mut mirrors: Vec<&state::Mirror> =
+            state.mirrors.iter().filter(|m| m.pass > 0).collect();
+        mirrors.sort_by_key(|mirror| mirror.pass);
+        mirrors.into_iter().map(|mirror| mirror.name.clone()).collect()
+    };
+    let (names, stop) = match sync {
+        Sync::All => (&all, false),
+        Sync::Start(names) => (names, false),
+        Sync::Stop(names) => (names, true),
+    };
+    let mut well = true;
+    for name in names {
+        let one = mirror(host, &state, name).map(drop);
+        let one = one.and_then(|()| if stop { host.stop_resync(name) } else { host.resync(name) });
+        if let Err(complaint) = one {
+            tell(command, &complaint);
+            well = false;
+        }
+    }
+    Ok(well)
+}
+
+pub fn param(host: &mut Host, param: &Param, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    let name = &param.name;
+    if state.concat(name).is_some() && param.changes.is_empty() {
+        writeln!(out, "{name}: Concat/Stripe current parameters are:\n    Hot spare pool: none")?;
+        return Ok(());
+    }
+    let mirror = mirror(host, &state, name)?;
+    match param.changes.is_empty() {
+        true => write!(out, "{}", forms::params(mirror))?,
+        false => host.set(name, &param.changes)?,
+    }
+    Ok(())
+}
+
+/// Whether all could be cleared.
+pub fn clear(
+    host: &mut Host,
+    clear: &Clear,
+    command: &str,
+    out: &mut dyn Write,
+) -> Result<bool, Stop> {
+    let state = host.state()?;
+    let names = match &clear.which {
+        Which::These(names) => names.clone(),
+        Which::WithAllUnder(names) => {
+            names.iter().flat_map(|n| with_all_under(&state, n)).collect()
+        }
+        Which::All => {
+            let volumes = state.mirrors.iter().map(|m| &m.name);
+            let volumes = volumes.chain(state.concats.iter().map(|c| &c.name));
+            let tops = volumes.filter(|name| state.parent(name).is_none());
+            tops.flat_map(|name| with_all_under(&state, name)).collect()
+        }
+    };
+    let mut well = true;
+    for name in &names {
+        match clear_one(host, name, clear.force) {
+            Ok(what) => writeln!(out, "{name}: {what} is cleared")?,
+            Err(complaint) => {
+                tell(command, &complaint);
+                well = false;
+            }
+        }
+    }
+    Ok(well)
+}
+
+/// A volume, and then the volumes that it is made of: in the order in which they can be cleared.
+fn with_all_under(state: &State, name: &str) -> Vec<String> {
+    let mut found = vec![name.to_owned()];
+    let mut at = 0;
+    while let Some(name) = found.get(at).cloned() {
+        let parts: Vec<&String> = match (state.mirror(&name), state.concat(&name)) {
+            (Some(mirror), _) => mirror.submirrors.iter().map(|s| &s.name).collect(),
+            (_, Some(concat)) => concat.rows.iter().flat_map(|r| &r.components).collect(),
+            _ => Vec::new(),
+        };
+        for part in parts {
+            if state.has_volume(part) && !found.contains(part) {
+                found.push(part.clone());
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+fn clear_one(host: &mut Host, name: &str, force: bool) -> Result<&'static str, Complaint> {
+    let state = host.state()?;
+    if !state.has_volume(name) {
+        return Err(not_set_up(host, name));
+    }
+    if let Some(parent) = state.parent(name) {
+        return Err(Complaint::about(name, format!("metadevice in use: by {parent}")));
+    }
+    if let Some(mirror) = state.mirror(name) {
+        let sound = mirror.submirrors.iter().all(|s| s.state == SubmirrorState::Okay);
+        if !sound && !force {
+            let what = "a submirror is not Okay: it would not be known any more what it lacks \
+                        (-f overrides)";
+            return Err(Complaint::about(name, what));
+        }
+        host.retire(name)?;
+        return Ok("Mirror");
+    }
+    host.wipe(name)?;
+    Ok("Concat/Stripe")
+}
+
+pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    match ramdisk {
+        Ramdisk::List => write!(out, "{}", forms::ramdisks(&state, &host.ramdisk_folder()))?,
+        Ramdisk::Add { name, bytes } => {
+            if state.devices.iter().any(|device| device.ram_disk.as_ref() == Some(name)) {
+                let what = "is there already: a host makes its RAM disks again when it starts, \
+                            and fills them by itself";
+                return Err(Complaint::about(name, what).into());
+            }
+            host.add_ramdisk(name, *bytes)?;
+            writeln!(out, "{}/{name}", host.ramdisk_folder())?;
+        }
+        Ramdisk::Delete { name } => {
+            host.delete_ramdisk(name)?;
+        }
+    }
+    Ok(())
+}
+
+pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(), Stop> {
+    let state = host.state()?;
+    match spares {
+        Spares::Show(names) => {
+            let mirrors: Vec<&state::Mirror> = match names.is_empty() {
+                true => state.mirrors.iter().collect(),
+                false => {
+                    let named = names.iter().map(|name| mirror(host, &state, name));
+                    named.collect::<Result<_, _>>()?
+                }
+            };
+            if mirrors.is_empty() {
+                return Err(Complaint::of("no hotspare pools found: there is no mirror").into());
+            }
+            write!(out, "{}", forms::pools(&state, &mirrors))?;
+        }
+        Spares::Add(pool, devices) => {
+            let name = match (pool, &state.mirrors[..]) {
+                (Pool::Of(name), _) => mirror(host, &state, name)?.name.clone(),
+                (Pool::All, [only]) => only.name.clone(),
+                (Pool::All, _) => {
+                    let what = "a hot spare belongs to one mirror: name it";
+                    return Err(Complaint::about("all", what).into());
+                }
+            };
+            for device in devices {
+                host.add_spare(&name, device)?;
+            }
+            match devices.len() {
+                1 => writeln!(out, "{name}: Hotspare is added")?,
+                _ => writeln!(out, "{name}: Hotspares are added")?,
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! `steadfast svm link`: links to this program by the names of the commands.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::Usage;
+
+/// Makes those that are not there. Nothing is made where something else has one of the names.
+pub fn link(folder: &Path) -> Result<()> {
+    let program = std::env::current_exe().context("looking for this program's own file")?;
+    let mut missing = Vec::new();
+    for name in steadfast_svm::NAMES {
+        let at = folder.join(name);
+        match at.symlink_metadata() {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => missing.push(at),
+            Err(error) => return Err(error).with_context(|| at.display().to_string()),
+            Ok(_) if at.canonicalize().is_ok_and(|to| to == program) => {}
+            Ok(_) => {
+                let what = format!("{}: is there already, and is no link to us", at.display());
+                return Err(Usage(what).into());
+            }
+        }
+    }
+    for at in missing {
+        symlink(&program, &at).with_context(|| at.display().to_string())?;
+    }
+    Ok(())
+}

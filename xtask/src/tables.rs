@@ -276,7 +276,7 @@ mod tests {
         assert!(with_day("{}", "2026-01-02").is_err());
         let root = tempfile::tempdir().unwrap();
         let command = "steadfast lab show docs/results/a.json --format markdown";
-        assert_eq!(missing(root.path(), command), Some("docs/results/a.json"));
+        assert_eq!(missing(root.path(), command).as_deref(), Some("docs/results/a.json"));
         std::fs::create_dir_all(root.path().join(FOLDER)).unwrap();
         std::fs::write(root.path().join("docs/results/a.json"), json).unwrap();
         assert_eq!(missing(root.path(), command), None);

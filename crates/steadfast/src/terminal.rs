@@ -11,12 +11,18 @@ use crate::commands::tree::shown;
 /// Prints an error with its causes to the standard error.
 #[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]
 pub fn error(e: &anyhow::Error) {
-    let head = if std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
-        "\x1b[1;31merror:\x1b[0m"
-    } else {
-        "error:"
-    };
-    eprintln!("{head} {}", harmless(&with_causes(e)));
+    const HEAD: &str = "error:";
+    let text = format!("{HEAD} {}", harmless(&with_causes(e)));
+    if !std::io::stderr().is_terminal() {
+        eprintln!("{text}");
+        return;
+    }
+    // What has lines of its own is laid out already.
+    let text = if text.contains('\n') { text } else { hanging("", &text).trim_end().to_owned() };
+    match std::env::var_os("NO_COLOR") {
+        Some(_) => eprintln!("{text}"),
+        None => eprintln!("\x1b[1;31m{HEAD}\x1b[0m{}", text.strip_prefix(HEAD).unwrap_or(&text)),
+    }
 }
 
 /// An error and its causes, one after the other, without those that the text before already ends

@@ -2,10 +2,9 @@
 
 /// Bytes from `512`, `64k`, `256m`, `4g`, `1t` (powers of 1024).
 pub fn parse(text: &str) -> Result<u64, String> {
-    parse_size::Config::new()
-        .with_binary()
-        .parse_size(text.trim())
-        .map_err(|_| "not a size; write a number with k, m, g or t (powers of 1024)".to_owned())
+    let whole = !text.contains(char::is_whitespace);
+    let bytes = parse_size::Config::new().with_binary().parse_size(text).ok().filter(|_| whole);
+    bytes.ok_or_else(|| "not a size; write a number with k, m, g or t (powers of 1024)".to_owned())
 }
 
 /// The shortest way to write a number of bytes: `512m`.
@@ -27,7 +26,9 @@ mod tests {
         assert_eq!(parse("512"), Ok(512));
         assert_eq!(parse("256m"), Ok(256 << 20));
         assert_eq!(parse("4G"), Ok(4 << 30));
-        assert!(parse("many").is_err());
+        for text in ["many", "", " 1m", "1m ", "1 m", "-1"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
         for text in ["512m", "3k", "1t", "4097", "0"] {
             assert_eq!(shown(parse(text).unwrap()), text);
         }

@@ -32,12 +32,20 @@ pub enum VolumeError {
         /// The newest version known here.
         known: u32,
     },
+    /// What is there does not make up the volume, or nobody can say which of it counts; nothing was
+    /// changed.
+    #[error("{0}")]
+    Incomplete(String),
     /// The request cannot be met as things are; nothing was changed.
     #[error("{0}")]
     Refused(String),
 }
 
 impl VolumeError {
+    pub(crate) fn incomplete(what: impl Into<String>) -> Self {
+        VolumeError::Incomplete(what.into())
+    }
+
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         VolumeError::Refused(what.into())
     }

@@ -15,6 +15,7 @@ use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, 
 use steadfast_ext4::tune;
 use steadfast_volume::member::{read_label, wipe_label};
 
+use super::contents;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::{Usage, terminal};
@@ -60,7 +61,7 @@ fn make(
     }
     // What is refused leaves a member as it was.
     mkfs::look(device, &options).with_context(name)?;
-    forget_volume(device)?;
+    forget_others(device)?;
     let made = mkfs::make(device, &options).with_context(name)?;
     device.flush()?;
     if args.quiet { Ok(()) } else { tell(&made, &name(), out) }
@@ -191,18 +192,29 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
 }
 
 /// Takes both copies of a volume's label away, which was to be overwritten: the second one would
-/// still say that it is a member.
-fn forget_volume(device: &Arc<dyn BlockDevice>) -> Result<()> {
+/// still say that it is a member. And the signatures of what is not ours.
+fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
     use steadfast_volume::VolumeError::{Corrupt, Newer};
     match read_label(device) {
-        Ok(Some(_)) | Err(Newer { .. } | Corrupt { .. }) => Ok(wipe_label(device)?),
-        Ok(None) | Err(_) => Ok(()),
+        Ok(Some(_)) | Err(Newer { .. } | Corrupt { .. }) => wipe_label(device)?,
+        Ok(None) | Err(_) => {}
     }
+    contents::forget(device)
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
-    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
+    let Ok(info) = steadfast_ext4::check::info(device) else {
+        return match contents::known(device) {
+            Some(what) => {
+                let path = path.display();
+                let what =
+                    format!("{path}: holds {what}; -F overwrites it, and what it holds is lost");
+                Err(Usage(what).into())
+            }
+            None => Ok(()),
+        };
+    };
     let path = path.display();
     let what = match journal_in_use(device, info.is_journal_device) {
         Some(used) => format!(
@@ -257,7 +269,7 @@ fn make_journal(
         writeln!(out, "journal device: {blocks} blocks of {size} bytes, UUID {uuid}")?;
         return Ok(());
     }
-    forget_volume(device)?;
+    forget_others(device)?;
     let made = mkfs::make_journal_device(device, &options)
         .with_context(|| args.image.display().to_string())?;
     device.flush()?;

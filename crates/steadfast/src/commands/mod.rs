@@ -1,5 +1,6 @@
 //! One command, or one family of commands, a file.
 
+pub mod contents;
 pub mod crash;
 pub mod dd;
 pub mod extents;

@@ -25,7 +25,12 @@ fn desk() -> Desk {
     }
     let mut newer = fs::read(desk.path().join("e")).unwrap();
     newer[VERSION] = 9;
+    newer[LABEL + 4000] = 1;
     fs::write(desk.path().join("e"), newer).unwrap();
+    desk.image("xfs", 4 << 20);
+    let mut xfs = vec![0; 4 << 20];
+    xfs[..4].copy_from_slice(b"XFSB");
+    fs::write(desk.path().join("xfs"), xfs).unwrap();
     let cut_off = fs::read(desk.path().join("f")).unwrap();
     fs::write(desk.path().join("f"), &cut_off[..cut_off.len() / 2]).unwrap();
     let mut damaged = fs::read(desk.path().join("g")).unwrap();
@@ -68,6 +73,9 @@ fn members_that_are_not_what_they_should_be() {
             ("volume add a b --leg ./a", 2, "is given twice"),
             ("volume replace a b --leg 1 --with b", 2, "is given twice"),
             ("mkfs volume:a,./a", 2, "is given twice"),
+            ("volume status a b volume:a,b", 2, "is given twice"),
+            ("mkfs volume:a,", 2, "volume:a,: a member's name is empty"),
+            ("mkfs volume:", 2, "a member's name is empty"),
             // Of another volume, or of several.
             ("volume create n b plain", 2, "b: is member 1 of volume 'd10'"),
             ("volume add a b --leg c", 2, "c: is member 0 of volume 'd12'"),
@@ -97,6 +105,10 @@ fn members_that_are_not_what_they_should_be() {
             ("volume create n fs", 2, "holds a file system"),
             ("volume add a b --leg fs", 2, "holds a file system"),
             ("volume replace a b --leg 1 --with fs", 2, "holds a file system"),
+            ("volume create n xfs", 2, "xfs: holds an XFS file system"),
+            ("volume add a b --leg xfs", 2, "xfs: holds an XFS file system"),
+            ("mkfs xfs", 2, "xfs: holds an XFS file system; -F overwrites it"),
+            ("mkfs -O journal_dev xfs", 2, "xfs: holds an XFS file system; -F overwrites it"),
         ],
     );
     let held = File::open(desk.path().join("b")).unwrap();
@@ -115,9 +127,9 @@ fn what_would_lose_data() {
             ("volume replace s ram --leg 0", 2, "last good durable copy"),
             ("volume replace s ram --leg 0 --lose-data", 2, "last good durable copy"),
             ("volume offline s ram --leg 0", 2, "last good durable copy"),
-            ("volume set a --pass 1", 2, "leg 1 (b) is missing"),
-            ("volume destroy a", 2, "leg 1 (b) is missing"),
-            ("put volume:b text /text", 2, "leg 0 (a) is missing"),
+            ("volume set a --pass 1", 1, "leg 1 (b) is missing"),
+            ("volume destroy a", 1, "leg 1 (b) is missing"),
+            ("put volume:b text /text", 1, "leg 0 (a) is missing"),
             // A member by itself is no image.
             ("mkfs a", 2, "a: is member 0 of the mirror 'd10'"),
             ("mkfs -O journal_dev b", 2, "b: is member 1 of the mirror 'd10'"),
@@ -155,6 +167,8 @@ fn numbers_and_words() {
             ("volume set a b --pass 11", 2, "a pass is 0 to 9"),
             ("volume set a b --read-policy fast", 2, "there is no such policy"),
             ("volume set a b --read-policy preferred:4", 2, "there is no such policy"),
+            ("volume set a b --read-policy preferred:2", 2, "there is none in this place"),
+            ("volume create n plain --read-policy preferred:1", 2, "there is none in this place"),
             ("volume offline a b --leg 7", 2, "has no leg in place 7"),
             ("volume online a b --leg 0", 2, "is in use"),
             ("volume remove a b --leg 18446744073709551615", 2, "has no leg in place"),

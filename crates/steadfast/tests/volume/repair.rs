@@ -45,6 +45,19 @@ fn a_map_of_zeros_is_a_map_that_is_lost() {
 }
 
 #[test]
+fn one_bit_of_a_labels_version_is_damage_to_one_copy() {
+    let desk = Desk::new(&["a", "b"]);
+    desk.good("volume create m a b --region 64k");
+    desk.filled("volume:a,b");
+    let file = fs::OpenOptions::new().write(true).open(desk.path().join("a")).unwrap();
+    // Version 2 becomes 1026.
+    file.write_all_at(&[4], 4096 + 9).unwrap();
+    desk.holds_it("volume:a,b");
+    desk.good("volume set a b --pass 2");
+    desk.holds_it("volume:b,a");
+}
+
+#[test]
 fn memory_that_is_blank_after_a_boot_is_a_leg_again() {
     let desk = Desk::new(&["a", "b", "ram"]);
     desk.good("volume create m a b --volatile ram --region 64k");
@@ -62,6 +75,11 @@ fn memory_that_is_blank_after_a_boot_is_a_leg_again() {
     // One that holds something else is not taken.
     desk.zero("ram", 0, bytes);
     desk.good("mkfs ram");
+    desk.bad("put volume:a,b,ram text /more", 2, "ram: is no member of a volume");
+    // Whatever that is.
+    desk.zero("ram", 0, bytes);
+    let file = fs::OpenOptions::new().write(true).open(desk.path().join("ram")).unwrap();
+    file.write_all_at(b"somebody's", bytes as u64 - 4096).unwrap();
     desk.bad("put volume:a,b,ram text /more", 2, "ram: is no member of a volume");
 }
 
@@ -97,7 +115,7 @@ fn a_mirror_inside_of_a_stripe_is_repaired_by_its_name() {
     desk.good("volume create r10 volume:a,b volume:c,d --kind stripe");
     desk.filled("volume:a,b,c,d");
     fs::remove_file(desk.path().join("a")).unwrap();
-    desk.bad("cat volume:b,c,d /text", 2, "'steadfast volume resync'");
+    desk.bad("cat volume:b,c,d /text", 1, "'steadfast volume resync'");
     desk.bad("volume resync b c d --degraded", 2, "--volume");
     desk.bad("volume resync b c d --degraded --volume no", 2, "there is none of this name among");
     desk.good("volume resync b c d --degraded --volume left");

@@ -21,7 +21,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     let newest = decide(&members, options)?;
     let trusted = trusted_legs(&members, &newest, options);
     if trusted.is_empty() {
-        return Err(VolumeError::refused(format!(
+        return Err(VolumeError::incomplete(format!(
             "volume '{}': no leg that can be believed is there",
             newest.name
         )));
@@ -69,7 +69,7 @@ fn decide(members: &[Labelled], options: &AssembleOptions) -> Result<Label> {
 fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
     let name = members.first().map_or("", |m| &m.label.name);
     let Some((damaged, end)) = legs.first().and_then(|m| Some((m, m.overwritten?))) else {
-        return VolumeError::refused(format!(
+        return VolumeError::incomplete(format!(
             "volume '{name}': none of its durable legs is there, only what a power cut may have \
              emptied"
         ));
@@ -88,7 +88,7 @@ fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeErro
     let (label, name) = (&newest.label, &newest.label.name);
     let old = older.iter().filter_map(|n| legs.get(*n));
     let old = old.map(|m| format!("{} (generation {})", m.name(), m.label.generation));
-    VolumeError::refused(format!(
+    VolumeError::incomplete(format!(
         "volume '{name}': {} may be an old copy of a leg, or may have been written to apart: what \
          {} (generation {}) remembers does not go back so far, only to generation {}. Look at each \
          side alone, read-only. If nothing on the old side is wanted, leave it out and go on with \
@@ -112,7 +112,7 @@ fn written_apart(legs: &[&Labelled]) -> VolumeError {
             format!("{device} (generation {generation}): --keep {uuid}")
         })
         .collect();
-    VolumeError::refused(format!(
+    VolumeError::incomplete(format!(
         "volume '{name}': its legs were written to apart from each other, and only one side can be \
          kept; what was written to the others since then will be lost. Look at each side alone \
          first, read-only, then choose: {}",
@@ -272,11 +272,12 @@ fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<
     let legs = || slots(gone).filter_map(|slot| Some((slot, state.legs[slot].as_ref()?)));
     let names: Vec<String> =
         legs().map(|(slot, leg)| format!("leg {slot} ({})", leg.name)).collect();
+    let (is, it) = if names.len() == 1 { ("is", "it") } else { ("are", "them") };
     let instead = legs().filter_map(|(_, leg)| leg.erred.clone());
     let instead: String = instead.map(|what| format!(" ({what})")).collect();
-    Err(VolumeError::refused(format!(
-        "volume '{}': {}{instead} is missing, and may hold newer data than what is here; give it \
-         too, or go on without it with --degraded",
+    Err(VolumeError::incomplete(format!(
+        "volume '{}': {}{instead} {is} missing, and may hold newer data than what is here; give \
+         {it} too, or go on without {it} with --degraded",
         state.info.name,
         names.join(" and ")
     )))

@@ -18,7 +18,7 @@ pub(super) fn assemble(members: Vec<Labelled>) -> Result<Volume> {
     for (slot, wanted) in newest.members.iter().enumerate() {
         let found = members.iter().find(|m| lineage::own_uuid(&m.label) == wanted.uuid);
         let Some(found) = found else {
-            return Err(VolumeError::refused(format!(
+            return Err(VolumeError::incomplete(format!(
                 "volume '{}': component {slot}, last seen as {}, is missing; a {} needs all of \
                  its {}",
                 newest.name,

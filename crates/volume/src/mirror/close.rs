@@ -30,6 +30,8 @@ impl Core {
 
     fn close_open(self: &Arc<Self>) -> Result<()> {
         {
+            // Somebody may be writing down what the assembly decided.
+            let _one = self.taking_over.lock();
             let state = self.state.lock();
             if state.info.read_only || state.pending.is_some() {
                 // Nothing was written.

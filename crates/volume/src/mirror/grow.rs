@@ -45,18 +45,19 @@ impl State {
         let room = legs().map(|leg| leg.room.min(by_map(leg))).min().unwrap_or(0);
         let most = room - room % region;
         let size = wanted.unwrap_or(most);
-        if !size.is_multiple_of(region) {
-            return Err(VolumeError::refused(format!(
-                "{name}: {size} bytes are not whole regions of {region}: {} or {} would be",
-                size - size % region,
-                (size - size % region).saturating_add(region),
-            )));
-        }
         if size > most {
             let least = legs().min_by_key(|leg| leg.room.min(by_map(leg)));
             let least = least.map_or("", |leg| &leg.name);
             return Err(VolumeError::refused(format!(
                 "{name}: cannot have {size} bytes: {least} has room for {most}"
+            )));
+        }
+        if !size.is_multiple_of(region) {
+            // There is room for the larger one: `most` is whole regions.
+            let less = size - size % region;
+            let more = less + region;
+            return Err(VolumeError::refused(format!(
+                "{name}: {size} bytes are not whole regions of {region}: {less} or {more} would be"
             )));
         }
         if size < now {

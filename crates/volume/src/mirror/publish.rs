@@ -12,6 +12,7 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 use super::Core;
 use super::regions::Snapshot;
 use super::state::{Failed, State, bit, slots};
+use crate::ondisk::label::GENERATION_MAX;
 use crate::ondisk::map::slot_at;
 use crate::ondisk::{LABEL_AT, second_label_at};
 
@@ -106,6 +107,15 @@ impl Core {
         }
         if let Some(alone) = self.nobody_durable(&mut state) {
             return Err(alone);
+        }
+        if state.generation >= GENERATION_MAX {
+            let what = "its labels have been changed as often as they can be";
+            return Err(BlockError::Io {
+                device: state.info.name.clone(),
+                op: "write",
+                offset: LABEL_AT,
+                reason: what.into(),
+            });
         }
         state.generation += 1;
         let (first, second) = self.labels_of(&state, closed);

@@ -19,6 +19,8 @@ pub const MEMBERS_MAX: usize = 32;
 pub const LEGS_MAX: usize = 4;
 /// Most spares of a mirror; they follow the legs in the table.
 pub const SPARES_MAX: usize = 4;
+/// No label says more: it is not written then. Changes of labels do not come so far.
+pub const GENERATION_MAX: u64 = i64::MAX as u64;
 /// How many earlier identities of the data are remembered.
 pub const HISTORY: usize = 16;
 /// Most bytes of a name.
@@ -321,7 +323,12 @@ impl Label {
             return Err(Unlabelled::None);
         }
         if raw.version.get() > VERSION {
-            // Where a newer version keeps its checksum is not known.
+            // Where a newer version keeps its checksum is not known. But a label of ours whose
+            // version alone is wrong has ours.
+            let ours = Raw { version: VERSION.into(), ..*raw };
+            if raw.checksum.get() == checksum(ours.as_bytes(), CHECKSUM_AT) {
+                return Err(Unlabelled::Damaged("the label's version is wrong"));
+            }
             return Err(Unlabelled::Newer(raw.version.get()));
         }
         if raw.checksum.get() != checksum(bytes, CHECKSUM_AT) {
@@ -354,8 +361,7 @@ impl Raw {
             let (first, last) = (left.first.get(), left.last.get());
             member.left = (last != 0).then_some(Left { first, last });
         }
-        // Far from the largest number, so that it may grow.
-        if self.generation.get() > i64::MAX as u64 || self.base.get() > self.generation.get() {
+        if self.generation.get() > GENERATION_MAX || self.base.get() > self.generation.get() {
             return Err("the label's generation cannot be");
         }
         let own = members.get(usize::from(self.slot));
@@ -520,7 +526,18 @@ mod tests {
     fn a_newer_version_is_named_whatever_its_checksum() {
         let mut bytes = sample().encode();
         bytes[8] = 3;
+        bytes[4000] = 1;
         assert_eq!(Label::decode(&bytes), Err(Unlabelled::Newer(3)));
+    }
+
+    #[test]
+    fn a_version_that_alone_is_wrong_is_damage() {
+        for bit in 0..32 {
+            let mut bytes = sample().encode();
+            bytes[8 + bit / 8] ^= 1 << (bit % 8);
+            let damaged = matches!(Label::decode(&bytes), Err(Unlabelled::Damaged(_)));
+            assert!(damaged, "bit {bit}");
+        }
     }
 
     #[test]

@@ -10,8 +10,9 @@ use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_ro
 
 use super::cli::{Create, Members, VolumeKind};
 use super::open::{named, open, open_all, refuse_twice};
-use super::{bytes, bytes_in_32_bits, given};
+use super::{bytes, bytes_in_32_bits, given, refuse_nobody};
 use crate::Usage;
+use crate::commands::contents;
 use crate::commands::image::open_file;
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
@@ -25,6 +26,7 @@ pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
     let region = args.region.as_deref().map(|r| bytes_in_32_bits("--region", r, "64m"));
     let region_bytes = region.transpose()?;
     let policies = given(&args.policies, Policies::default())?;
+    refuse_nobody(policies, |place| place < all.len())?;
     let devices = open_all(&all, false)?;
     if !args.force {
         devices.iter().try_for_each(refuse_file_system)?;
@@ -74,17 +76,26 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     if steadfast_volume::member::read_label(device).is_ok_and(|found| found.is_some()) {
         return Ok(());
     }
-    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
-    let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-    let (name, uuid) = (device.info().name, info.uuid);
-    let what = format!(
-        "{name}: holds {kind} (UUID {uuid}); --force makes it a member, and what it holds is lost"
-    );
+    let held = match steadfast_ext4::check::info(device) {
+        Ok(info) => {
+            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+            format!("{kind} (UUID {})", info.uuid)
+        }
+        Err(_) => match contents::known(device) {
+            Some(what) => what.to_owned(),
+            None => return Ok(()),
+        },
+    };
+    let name = device.info().name;
+    let what =
+        format!("{name}: holds {held}; --force makes it a member, and what it holds is lost");
     Err(Usage(what).into())
 }
 
-/// Takes a superblock away that is before the label of a new member.
+/// Takes a superblock away that is before the label of a new member, and the signatures of what is
+/// not ours.
 pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
+    contents::forget(device)?;
     if steadfast_ext4::check::info(device).is_ok() {
         let name = device.info().name;
         device.write_fua(0, vec![0; START].into()).with_context(|| name)?;

@@ -7,6 +7,7 @@
 pub mod cli;
 mod create;
 pub mod open;
+mod progress;
 mod show;
 
 use std::io::Write;
@@ -15,8 +16,8 @@ use std::path::Path;
 use anyhow::Result;
 use steadfast_vfs::size;
 use steadfast_volume::{
-    AssembleOptions, Assembled, Mirror, NewLeg, Pass, Policies, ReadPolicy, Throttle, Volume,
-    WritePolicy, assemble, member,
+    AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Pass, Policies, ReadPolicy,
+    Throttle, Volume, WritePolicy, assemble, member,
 };
 
 use self::cli::{Members, PolicyArgs, VolumeCommand};
@@ -70,7 +71,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
             let throttle = Throttle { bytes_per_second, regions: None };
             let found = open::joined(members, false)?;
-            with_mirror_at(throttle, members, found, out, |_, _| Ok(()))?;
+            return with_mirror_at(throttle, members, found, out, |_, _| Ok(()));
         }
         VolumeCommand::Scrub { members, repair, rate } => {
             let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
@@ -89,6 +90,11 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             // Refused before anything is opened.
             let _ = given(policies, Policies::default())?;
             with_mirror(members, out, |mirror, _| {
+                if policies.read_policy.is_some() {
+                    let legs = mirror.status().legs;
+                    let has = |place| legs.iter().any(|leg| leg.slot == place);
+                    refuse_nobody(given(policies, Policies::default())?, has)?;
+                }
                 Ok(mirror.set_policies(given(policies, mirror.policies())?)?)
             })?;
         }
@@ -129,6 +135,17 @@ fn given(args: &PolicyArgs, now: Policies) -> Result<Policies> {
     Ok(policies)
 }
 
+/// Refuses to prefer a leg that there is not.
+fn refuse_nobody(policies: Policies, has: impl Fn(usize) -> bool) -> Result<()> {
+    match policies.read {
+        ReadPolicy::Preferred(place) if !has(place) => {
+            let what = format!("leg {place} cannot be preferred: there is none in this place");
+            Err(Usage(what).into())
+        }
+        _ => Ok(()),
+    }
+}
+
 fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome> {
     let devices = open_all(&members.members, true)?;
     let options = AssembleOptions {
@@ -141,14 +158,21 @@ fn status(members: &Members, json: bool, out: &mut dyn Write) -> Result<Outcome>
     show::status(&found, json, out)
 }
 
-/// Assembles a mirror, does `work`, copies what legs lack, closes it, and shows it.
+/// Whether a leg that is there lacks something that nobody wants it to lack.
+fn still_lacks(leg: &LegStatus) -> bool {
+    let absent = matches!(leg.state, LegState::Offline | LegState::Unavailable);
+    !absent && (leg.state != LegState::Okay || leg.lacking_bytes > 0)
+}
+
+/// Assembles a mirror, does `work`, copies what legs lack, closes it, and shows it; whether every
+/// leg that is there and in use has everything then.
 fn with_mirror_at(
     throttle: Throttle,
     members: &Members,
     (found, outer): (Assembled, Volume),
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
-) -> Result<()> {
+) -> Result<Outcome> {
     let volume = open::chosen(members, &found, outer)?;
     let Some(mirror) = &volume.mirror else {
         let what = format!(
@@ -159,27 +183,28 @@ fn with_mirror_at(
         return Err(Usage(what).into());
     };
     work(mirror, out)?;
-    let resynced = mirror.resync(throttle)?;
+    let resynced = progress::told(mirror, || mirror.resync(throttle))?;
     found.close()?;
     open::end_if_told();
     if resynced.bytes > 0 {
         writeln!(out, "{}: {} bytes copied", volume.name, resynced.bytes)?;
     }
     show::status(&found, false, out)?;
+    let failed = mirror.status().legs.iter().any(still_lacks);
     if resynced.unreadable > 0 {
         let count = resynced.unreadable;
         anyhow::bail!("'{}': {count} regions could not be read from any leg", volume.name);
     }
-    Ok(())
+    Ok(if failed { Outcome::Problem } else { Outcome::Good })
 }
 
-/// The same, as fast as the legs.
+/// The same, as fast as the legs; what else is wrong with the volume is not the command's matter.
 fn with_mirror(
     members: &Members,
     out: &mut dyn Write,
     work: impl FnOnce(&Mirror, &mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    with_mirror_at(Throttle::default(), members, assembled(members, false)?, out, work)
+    with_mirror_at(Throttle::default(), members, assembled(members, false)?, out, work).map(drop)
 }
 
 fn tell_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {
@@ -202,10 +227,8 @@ fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
         return Err(Usage(what).into());
     }
     let missing = volume.mirror.as_ref().map(|m| m.status()).into_iter().flat_map(|s| s.legs);
-    let missing: Vec<String> = missing
-        .filter(|leg| leg.state == steadfast_volume::LegState::Unavailable)
-        .map(|leg| leg.name)
-        .collect();
+    let missing: Vec<String> =
+        missing.filter(|leg| leg.state == LegState::Unavailable).map(|leg| leg.name).collect();
     found.close()?;
     let name = volume.name.clone();
     let devices: Vec<_> = members.members.iter().map(|path| path.as_path()).collect();

@@ -23,12 +23,13 @@ use steadfast_volume::{
 };
 
 use super::cli::Members;
-use super::create::refuse_file_system;
 use crate::commands::image;
 use crate::{Usage, terminal};
 
 /// What stands before the members where an image is asked for.
 const PREFIX: &str = "volume:";
+/// So many bytes at each end of a device are zeros if it is blank.
+const BLANK_ENDS: u64 = 1 << 20;
 /// How often regions that nobody writes to become clean.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -46,6 +47,19 @@ pub fn named(path: &Path) -> Option<Vec<PathBuf>> {
     Some(members.split(',').map(PathBuf::from).collect())
 }
 
+/// Refuses a name of a volume that leaves a member's name out.
+fn refuse_empty(members: &[PathBuf]) -> Result<()> {
+    match members.iter().all(|member| !member.as_os_str().is_empty()) {
+        true => Ok(()),
+        false => {
+            let given: Vec<_> = members.iter().map(|m| m.display().to_string()).collect();
+            let given = given.join(",");
+            let what = format!("{PREFIX}{given}: a member's name is empty; it is {PREFIX}A,B");
+            Err(Usage(what).into())
+        }
+    }
+}
+
 /// The same name from any folder; `None` if it names no volume.
 pub fn absolute(path: &Path) -> Option<String> {
     let whole = |member: PathBuf| {
@@ -58,7 +72,9 @@ pub fn absolute(path: &Path) -> Option<String> {
 
 /// Opens all, none of them twice.
 pub fn open_all(paths: &[PathBuf], read_only: bool) -> Result<Vec<Arc<dyn BlockDevice>>> {
-    refuse_twice(paths.iter().map(PathBuf::as_path))?;
+    // Also beside the volume that it is a member of.
+    let inner: Vec<PathBuf> = paths.iter().filter_map(|path| named(path)).flatten().collect();
+    refuse_twice(paths.iter().chain(&inner).map(PathBuf::as_path))?;
     let open = |path: &PathBuf| match named(path) {
         Some(members) => open(members, read_only),
         None => image::open_file(path, read_only),
@@ -114,7 +130,8 @@ fn assembled_with(
         let name = blank.info().name;
         return Err(Usage(format!(
             "{name}: is no member of a volume: it has no label; leave it out, or make it a leg by \
-             steadfast volume add or replace"
+             steadfast volume add or replace (only what is blank takes the place of a volatile leg \
+             by itself)"
         ))
         .into());
     }
@@ -134,15 +151,14 @@ fn assembled_with(
     }
 }
 
-/// Memory is blank after a boot: a device without a label, and without a file system, takes the
-/// place of a volatile leg that is not there. Who only reads leaves it out.
+/// Memory is blank after a boot: a device that begins and ends with zeros takes the place of a
+/// volatile leg that is not there. Who only reads leaves it out.
 fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
     let missing = |leg: &LegStatus| leg.volatile && leg.state == LegState::Unavailable;
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
     for mirror in mirrors {
         for leg in mirror.status().legs.into_iter().filter(missing) {
-            let fits = |device: &Arc<dyn BlockDevice>| refuse_file_system(device).is_ok();
-            let Some(at) = found.blank.iter().position(fits) else { return Ok(()) };
+            let Some(at) = found.blank.iter().position(is_blank) else { return Ok(()) };
             let device = found.blank.remove(at);
             if !read_only {
                 let (new, name) = (device.info().name, mirror.name());
@@ -153,6 +169,15 @@ fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether there are zeros at both ends of a device, where everybody has something that tells what
+/// is there. What cannot be read is not blank.
+fn is_blank(device: &Arc<dyn BlockDevice>) -> bool {
+    let size = device.info().size;
+    let len = BLANK_ENDS.min(size);
+    let zeros = |at| device.read(at, len).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    len > 0 && zeros(0) && zeros(size - len)
 }
 
 /// The volume that the command is for.
@@ -174,6 +199,7 @@ pub fn chosen(members: &Members, found: &Assembled, outer: Volume) -> Result<Vol
 
 /// Opens the volume of these members, to be used as an image is.
 pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    refuse_empty(&members)?;
     let members = Members { members, degraded: false, keep: None, volume: None };
     let (found, volume) = joined(&members, read_only).map_err(|error| {
         let text = error.to_string();

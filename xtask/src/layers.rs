@@ -49,7 +49,7 @@ const LAYERS: [Layer; 19] = [
     // Knows no particular file system.
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "suite"]),
     // Devices and volumes as files: knows no file system that could be on them.
-    layer("stack", &["runtime", "block", "vfs", "devices", "volume"], &[]),
+    layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
     layer(
         "crash",
         &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],

@@ -31,6 +31,9 @@ pub struct Options {
     /// a power cut, a transaction point and the commit timer do not know of them. Faster for small
     /// writes; fsync still covers them.
     pub writeback_cache: bool,
+    /// All files are opened past the kernel's page cache, O_DIRECT or not: for files that change
+    /// without its knowledge. They cannot be mapped as shared (mmap(2)) by kernels before 6.6.
+    pub uncached: bool,
     /// Asynchronous direct I/O (libaio) is answered while it goes on, else when it is submitted.
     /// Only where nobody reads the same file through the kernel's page cache: what such a reader
     /// brings in while a write is under way stays there, old (seen with Linux 6.18, which forgets
@@ -84,6 +87,7 @@ impl Default for Options {
             threads: 16,
             max_write: 1 << 20,
             writeback_cache: false,
+            uncached: false,
             async_direct_io: false,
             entry_timeout: FOREVER,
             attr_timeout: FOREVER,

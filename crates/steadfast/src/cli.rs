@@ -196,6 +196,10 @@ Examples:
     Svm(crate::commands::svm::cli::Svm),
     /// Rates of a running host's devices and volumes, as iostat -xn
     Iostat(crate::commands::iostat::Iostat),
+    /// Keep devices and volumes assembled, and offer them as files
+    Serve(crate::commands::serve::cli::Serve),
+    /// Ask and change a running host
+    Host(crate::commands::serve::cli::HostCommand),
     /// Cut the power of a program's run, and judge what is left
     #[command(subcommand)]
     Crash(crate::commands::crash::cli::Crash),

@@ -24,8 +24,8 @@ use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
 use commands::{
-    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, sensitivity, svm,
-    tree, volume,
+    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, sensitivity,
+    serve, svm, tree, volume,
 };
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -206,6 +206,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Volume(command) => return volume::run(&command, out),
         Command::Svm(svm) => return svm::run(&svm, out),
         Command::Iostat(iostat) => iostat::run(&iostat, out)?,
+        Command::Serve(args) => return serve::serve(&args, out),
+        Command::Host(command) => return serve::host(&command, out),
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
         Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),

@@ -25,6 +25,6 @@ pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
 pub use create::{Contents, MirrorOptions, create_mirror, create_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
-    LegState, LegStatus, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy, Resynced,
-    Scrubbed, Throttle, WritePolicy,
+    Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,
+    Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
 };

@@ -198,8 +198,14 @@ impl Bridge {
             }
             other => other,
         }?;
-        self.synced_after.note(fh, flags);
+        self.synced_after.note(fh, self.seen_by_kernel(flags));
         Ok(fh)
+    }
+
+    /// How the kernel treats a file that was opened so: as if with O_DIRECT, where nothing is to
+    /// stay in its page cache.
+    fn seen_by_kernel(&self, flags: OpenFlags) -> OpenFlags {
+        if self.options.uncached { flags | OpenFlags::DIRECT } else { flags }
     }
 
     /// What a write asks for that asked for `how`: with the mount option sync, as if the file had
@@ -223,7 +229,7 @@ impl Bridge {
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);
         if let Ok((_, fh)) = made {
-            self.synced_after.note(fh, flags);
+            self.synced_after.note(fh, self.seen_by_kernel(flags));
         }
         if !matches!(made, Err(FsError::Exists)) || exclusive {
             return made;

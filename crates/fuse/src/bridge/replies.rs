@@ -26,7 +26,7 @@ fn open_reply(flags: OpenFlags) -> FopenFlags {
 impl Bridge {
     /// As [`open_reply`]. Where closing promises something the kernel asks before it answers.
     pub(super) fn opened_how(&self, flags: OpenFlags) -> FopenFlags {
-        let mut how = open_reply(flags);
+        let mut how = open_reply(self.seen_by_kernel(flags));
         if self.close_promises && flags.contains(OpenFlags::WRITE) {
             how -= FopenFlags::FOPEN_NOFLUSH;
         }

@@ -14,6 +14,7 @@ pub mod lab;
 pub mod mkfs;
 pub mod pages;
 pub mod sensitivity;
+pub mod serve;
 pub mod site;
 pub mod svm;
 pub mod tree;

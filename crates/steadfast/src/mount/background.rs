@@ -29,7 +29,7 @@ pub fn start() -> Result<Option<ExitStatus>> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
-        .context("starting the process that serves the mount")?;
+        .context("starting the process that serves it")?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
         BufReader::new(out).read_line(&mut line).context("waiting for the mount")?;
@@ -37,7 +37,7 @@ pub fn start() -> Result<Option<ExitStatus>> {
     if line.trim() == READY {
         return Ok(None);
     }
-    Ok(Some(child.wait().context("waiting for the process that serves the mount")?))
+    Ok(Some(child.wait().context("waiting for the process that serves it")?))
 }
 
 /// In the child: leaves the terminal, says that all is well, and goes on alone.

@@ -1,10 +1,10 @@
 //! `steadfast mount`, `umount` and `status`: a file system at a mount point, and the process that
 //! serves it.
 
-mod background;
+pub mod background;
 mod control;
 mod holders;
-mod log;
+pub mod log;
 pub mod options;
 pub mod place;
 mod remount;

@@ -42,6 +42,11 @@ fn runtime_path() -> (PathBuf, bool) {
     }
 }
 
+/// Where a stack host answers if nobody says otherwise. Not named as the sockets of mounts are.
+pub fn host_socket() -> PathBuf {
+    variable("STEADFAST_SOCKET").unwrap_or_else(|| runtime_path().0.join("host.socket"))
+}
+
 /// Whether this is a folder, no link to one, in which nobody but us makes files.
 fn is_ours_alone(folder: &Path) -> io::Result<bool> {
     let found = folder.symlink_metadata()?;

@@ -26,6 +26,7 @@
 
 mod close;
 mod discard;
+mod events;
 mod flush;
 mod grow;
 mod last;
@@ -55,6 +56,7 @@ use steadfast_block::{
 use steadfast_runtime::{Condvar, Mutex, random_u64, sleep, spawn};
 use uuid::Uuid;
 
+pub use events::{Event, Listener, Trouble};
 pub use legs::NewLeg;
 pub(crate) use legs::{clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::events::Event;
 use super::legs::{NewLeg, leg_on};
 use super::state::{Spare, State};
 use super::{Core, Mirror};
@@ -64,7 +65,11 @@ impl Mirror {
         loop {
             let Some(spare) = self.0.settled()?.take_spare() else { return Ok(()) };
             match self.0.stand_in(slot, &spare) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    let name = spare.name.clone();
+                    self.0.state.lock().tell(&Event::SpareUsed { slot, name });
+                    return Ok(());
+                }
                 // It is no spare any more, and the next one is tried.
                 Err(_) if self.0.state.lock().stopped().is_none() => {
                     self.0.state.lock().membership += 1;

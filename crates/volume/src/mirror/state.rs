@@ -6,6 +6,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
+use super::events::{Event, Listener, Trouble};
 use super::policy::{Measured, Policies};
 use super::ranges::Ranges;
 use super::regions::Regions;
@@ -132,6 +133,8 @@ pub(crate) struct State {
     pub resyncing: bool,
     /// Passes of the timer.
     pub ticks: u64,
+    /// Who is told of legs that fail.
+    pub listener: Option<Listener>,
 }
 
 pub(crate) fn bit(slot: usize) -> u8 {
@@ -175,6 +178,7 @@ impl State {
             last: 0,
             resyncing: false,
             ticks: 0,
+            listener: None,
         }
     }
 
@@ -357,12 +361,27 @@ impl State {
         if leg.state != MemberState::Active || leg.epoch != failed.epoch {
             return true;
         }
-        leg.erred = Some(failed.error.to_string());
-        if !can && !leg.volatile {
+        let is_news = leg.erred.is_none();
+        let (name, volatile, error) = (leg.name.clone(), leg.volatile, failed.error.to_string());
+        leg.erred = Some(error.clone());
+        let trouble = Trouble { slot, name, volatile, error };
+        if !can && !volatile {
+            // One that stays may fail at every request.
+            if is_news {
+                self.tell(&Event::Erred(trouble));
+            }
             return false;
         }
         self.leave(slot, MemberState::Failed);
+        self.tell(&Event::Dropped(trouble));
         true
+    }
+
+    /// Tells whoever listens.
+    pub fn tell(&self, event: &Event) {
+        if let Some(listener) = &self.listener {
+            listener(event);
+        }
     }
 
     /// Bytes that each write of a label needs: the label as it is for one member.

@@ -72,9 +72,9 @@ may be found again. The leg's label is wiped."
     Remove {
         #[command(flatten)]
         members: Members,
-        /// The leg's place, as `status` shows it
+        /// The leg's place, as `status` shows it; of a host also its name
         #[arg(long, value_name = "PLACE")]
-        leg: usize,
+        leg: String,
         /// Give up what this leg alone holds: it reads as zeros from then on
         #[arg(long)]
         lose_data: bool,
@@ -89,7 +89,7 @@ Examples:
         members: Members,
         /// The leg's place
         #[arg(long, value_name = "PLACE")]
-        leg: usize,
+        leg: String,
         /// The new device; without it, the leg's own
         #[arg(long, value_name = "DEVICE")]
         with: Option<PathBuf>,
@@ -114,7 +114,7 @@ Examples:
         members: Members,
         /// The leg's place
         #[arg(long, value_name = "PLACE")]
-        leg: usize,
+        leg: String,
     },
     /// Take a leg into use again and copy what it missed
     #[command(after_help = "Example:\n  steadfast volume online disk1.img disk2.img --leg 1")]
@@ -123,7 +123,7 @@ Examples:
         members: Members,
         /// The leg's place
         #[arg(long, value_name = "PLACE")]
-        leg: usize,
+        leg: String,
     },
     /// Copy to every leg what it lacks
     #[command(after_help = "\
@@ -190,6 +190,29 @@ Example:
         #[command(flatten)]
         members: Members,
     },
+    /// Make a volume of a running host a block device of the kernel
+    #[command(after_help = "\
+Example:
+  mount $(steadfast volume attach-kernel d10) /mnt
+  umount /mnt && steadfast volume detach-kernel d10
+
+A loop device with direct I/O over the host's file of the volume. Needs root.")]
+    AttachKernel {
+        /// The volume
+        name: String,
+        /// The host's control socket
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+    },
+    /// Take that block device away
+    #[command(after_help = "Example:\n  steadfast volume detach-kernel d10")]
+    DetachKernel {
+        /// The volume
+        name: String,
+        /// The host's control socket
+        #[arg(long, value_name = "PATH")]
+        socket: Option<PathBuf>,
+    },
 }
 
 /// The members of a volume.
@@ -207,6 +230,10 @@ pub struct Members {
     /// Of volumes inside of each other the one with this name; the outermost without it
     #[arg(long, value_name = "NAME")]
     pub volume: Option<String>,
+    /// MEMBER is the name of a volume that a running host keeps
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
+    pub host: Option<String>,
 }
 
 /// Kinds of volumes.
@@ -225,9 +252,13 @@ pub enum VolumeKind {
 pub struct Create {
     /// The volume's name
     pub name: String,
-    /// Image files and devices
+    /// Image files and devices; with --host, names that it knows
     #[arg(required = true, value_name = "DEVICE")]
     pub devices: Vec<PathBuf>,
+    /// A running host makes it, of devices that it keeps
+    #[arg(long, value_name = "SOCKET", num_args = 0..=1, require_equals = true,
+        default_missing_value = "")]
+    pub host: Option<String>,
     /// What it is
     #[arg(long, value_enum, default_value = "mirror")]
     pub kind: VolumeKind,

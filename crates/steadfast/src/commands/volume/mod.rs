@@ -6,6 +6,7 @@
 
 pub mod cli;
 mod create;
+mod live;
 pub mod open;
 mod progress;
 mod show;
@@ -27,6 +28,9 @@ use crate::{Outcome, Usage};
 
 /// Does what was asked.
 pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
+    if let Some(done) = live::run(command, out)? {
+        return Ok(done);
+    }
     match command {
         VolumeCommand::Create(args) => create::create(args, out)?,
         VolumeCommand::Status { members, json } => return status(members, *json, out),
@@ -41,12 +45,14 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             })?;
         }
         VolumeCommand::Remove { members, leg, lose_data } => {
+            let leg = &place(leg)?;
             with_mirror(members, out, |mirror, out| match lose_data {
                 false => Ok(mirror.detach(*leg)?),
                 true => tell_lost(mirror, mirror.detach_and_lose(*leg)?, out),
             })?;
         }
         VolumeCommand::Replace { members, leg, with, volatile, durable, force, lose_data } => {
+            let leg = &place(leg)?;
             let new = with.as_ref().map(|path| new_leg(members, path, *volatile, *force));
             let new = new.transpose()?;
             with_mirror(members, out, |mirror, out| {
@@ -62,9 +68,11 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             })?;
         }
         VolumeCommand::Offline { members, leg } => {
+            let leg = &place(leg)?;
             with_mirror(members, out, |mirror, _| Ok(mirror.offline(*leg)?))?;
         }
         VolumeCommand::Online { members, leg } => {
+            let leg = &place(leg)?;
             with_mirror(members, out, |mirror, _| Ok(mirror.online(*leg, None)?))?;
         }
         VolumeCommand::Resync { members, rate } => {
@@ -103,8 +111,17 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             with_mirror(members, out, |mirror, _| mirror.grow(size).map(drop).map_err(Into::into))?;
         }
         VolumeCommand::Destroy { members } => destroy(members, out)?,
+        VolumeCommand::AttachKernel { .. } | VolumeCommand::DetachKernel { .. } => {
+            return Err(Usage("this is for volumes of a running host".into()).into());
+        }
     }
     Ok(Outcome::Good)
+}
+
+/// A leg's place.
+fn place(leg: &str) -> Result<usize> {
+    let what = "a leg is named by its place, as 'volume status' shows it";
+    leg.parse().map_err(|_| Usage(format!("--leg {leg}: {what}")).into())
 }
 
 fn bytes(option: &str, text: &str) -> Result<u64> {

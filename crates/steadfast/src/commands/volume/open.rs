@@ -18,8 +18,8 @@ use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_volume::member::{End, Labelled, read_label};
 use steadfast_volume::{
-    AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Throttle, Volume, VolumeError,
-    assemble,
+    AssembleOptions, Assembled, Event, LegState, LegStatus, Mirror, NewLeg, Throttle, Volume,
+    VolumeError, assemble,
 };
 
 use super::cli::Members;
@@ -200,7 +200,7 @@ pub fn chosen(members: &Members, found: &Assembled, outer: Volume) -> Result<Vol
 /// Opens the volume of these members, to be used as an image is.
 pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     refuse_empty(&members)?;
-    let members = Members { members, degraded: false, keep: None, volume: None };
+    let members = Members { members, degraded: false, keep: None, volume: None, host: None };
     let (found, volume) = joined(&members, read_only).map_err(|error| {
         let text = error.to_string();
         match text.contains("--degraded") {
@@ -215,10 +215,21 @@ pub fn open(members: Vec<PathBuf>, read_only: bool) -> Result<Arc<dyn BlockDevic
             terminal::note(&format!("note: volume '{volume}': {name}: {state}"));
         }
         if !read_only {
+            let name = status.name.clone();
+            mirror.listen(Arc::new(move |event| tell(&name, event)));
             mirror.keep(UPKEEP, Throttle::default());
         }
     }
     Ok(volume.device)
+}
+
+/// A leg has failed while the volume is in use: at once, in a mount's log or to the terminal.
+fn tell(volume: &str, event: &Event) {
+    let text = format!("volume '{volume}': {event}");
+    match SERVED.load(Ordering::Acquire) {
+        true => tracing::error!("{text}"),
+        false => terminal::note(&text),
+    }
 }
 
 /// Refuses a member of a volume where an image is asked for. What it holds is the volume's, and who

@@ -1,0 +1,273 @@
+//! The configuration that a person writes: `STACK.toml`.
+//!
+//! ```toml
+//! tree = "/run/steadfast/stack"     # where devices and volumes are files
+//! metrics = "127.0.0.1:9188"        # or unix:PATH
+//!
+//! [device.c0d1s0]
+//! path = "/var/lib/images/disk1.img"
+//!
+//! [ramdisk.testdisk]
+//! size = "256m"
+//!
+//! [volume.d10]
+//! components = ["c0d1s0", "testdisk"]
+//! ```
+//!
+//! A volume is made when the host is started for the first time, if its components are blank. What
+//! commands change later is remembered beside the file, which stays as it was written.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::protocol::VolumeKind;
+
+/// Longest name: labels have this room for it.
+const NAME_MAX: usize = 31;
+
+/// A configuration, checked.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where the tree of files is mounted.
+    pub tree: Option<PathBuf>,
+    /// The control socket.
+    pub socket: Option<PathBuf>,
+    /// Where metrics are asked for: `unix:PATH` or a loopback address with port.
+    pub metrics: Option<String>,
+    /// Files and block devices.
+    pub device: BTreeMap<Spanned<String>, Device>,
+    /// RAM disks.
+    pub ramdisk: BTreeMap<Spanned<String>, RamDisk>,
+    /// Volumes.
+    pub volume: BTreeMap<Spanned<String>, Volume>,
+}
+
+/// A file or block device.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Device {
+    /// Where it is.
+    pub path: PathBuf,
+    /// It does not count as keeping its contents without power.
+    #[serde(default)]
+    pub volatile: bool,
+}
+
+/// A RAM disk.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RamDisk {
+    /// Its size: `256m`.
+    pub size: Spanned<String>,
+}
+
+/// A volume.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    /// What it is.
+    #[serde(default)]
+    pub kind: VolumeKind,
+    /// Names of its components, in order.
+    pub components: Spanned<Vec<Spanned<String>>>,
+    /// Names of those that do not count as keeping their contents.
+    #[serde(default)]
+    pub volatile: Vec<Spanned<String>>,
+    /// Bytes of each component in turn, of a stripe: `64k`.
+    pub interlace: Option<Spanned<String>>,
+    /// Read policy.
+    pub read_policy: Option<Spanned<String>>,
+    /// Write policy.
+    pub write_policy: Option<Spanned<String>>,
+    /// When it is resynced, of several.
+    pub pass: Option<u8>,
+}
+
+/// Something that is wrong, and where.
+struct Wrong {
+    at: Range<usize>,
+    what: String,
+}
+
+impl Config {
+    /// Reads a configuration; `name` is the file's, for messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, each with its line.
+    pub fn parse(text: &str, name: &str) -> Result<Config, String> {
+        let config: Config = toml::from_str(text).map_err(|e| format!("{name}: {e}"))?;
+        let wrong = config.wrong();
+        if wrong.is_empty() {
+            return Ok(config);
+        }
+        let told: Vec<String> = wrong.iter().map(|w| told(text, name, w)).collect();
+        Err(told.join("\n"))
+    }
+
+    fn wrong(&self) -> Vec<Wrong> {
+        let mut wrong = Vec::new();
+        let mut say = |at: Range<usize>, what: String| wrong.push(Wrong { at, what });
+        let mut names: BTreeMap<&str, ()> = BTreeMap::new();
+        let all = self.device.keys().chain(self.ramdisk.keys()).chain(self.volume.keys());
+        for name in all {
+            if let Err(what) = check_name(name.get_ref()) {
+                say(name.span(), what);
+            }
+            if names.insert(name.get_ref(), ()).is_some() {
+                say(name.span(), format!("'{}' is the name of two things", name.get_ref()));
+            }
+        }
+        for disk in self.ramdisk.values() {
+            if let Err(what) = steadfast_vfs::size::parse(disk.size.get_ref()) {
+                say(disk.size.span(), what);
+            }
+        }
+        let mut users: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, volume) in &self.volume {
+            if volume.components.get_ref().is_empty() {
+                say(volume.components.span(), "a volume has at least one component".into());
+            }
+            for component in volume.components.get_ref() {
+                let used = component.get_ref().as_str();
+                if !names.contains_key(used) {
+                    say(component.span(), format!("there is no device or volume '{used}'"));
+                }
+                if let Some(other) = users.insert(used, name.get_ref()) {
+                    say(component.span(), format!("'{used}' is a component of '{other}' already"));
+                }
+                if used == name.get_ref() {
+                    say(component.span(), "a volume cannot be made of itself".into());
+                }
+            }
+            for component in &volume.volatile {
+                let is_one = |c: &Spanned<String>| c.get_ref() == component.get_ref();
+                if !volume.components.get_ref().iter().any(is_one) {
+                    say(component.span(), format!("is no component of '{}'", name.get_ref()));
+                }
+            }
+            if let Some(interlace) = &volume.interlace
+                && let Err(what) = steadfast_vfs::size::parse(interlace.get_ref())
+            {
+                say(interlace.span(), what);
+            }
+            if let Some(read) = &volume.read_policy
+                && steadfast_volume::ReadPolicy::named(read.get_ref()).is_none()
+            {
+                say(read.span(), "there is no such policy".into());
+            }
+            if let Some(write) = &volume.write_policy
+                && steadfast_volume::WritePolicy::named(write.get_ref()).is_none()
+            {
+                say(write.span(), "there is no such policy".into());
+            }
+        }
+        wrong.sort_by_key(|w| w.at.start);
+        wrong
+    }
+
+    /// Volumes in an order in which what one is made of comes before it; those that are made of
+    /// each other are left out.
+    pub fn volumes_from_inside(&self) -> Vec<(&str, &Volume)> {
+        let mut left: Vec<(&str, &Volume)> =
+            self.volume.iter().map(|(name, v)| (name.get_ref().as_str(), v)).collect();
+        let mut done: Vec<(&str, &Volume)> = Vec::new();
+        loop {
+            let waits = |v: &Volume| {
+                let parts = v.components.get_ref();
+                parts.iter().any(|c| left.iter().any(|(name, _)| name == c.get_ref()))
+            };
+            let Some(at) = left.iter().position(|(_, v)| !waits(v)) else { return done };
+            let next = left.remove(at);
+            done.push(next);
+        }
+    }
+}
+
+/// Whether something can have this name.
+///
+/// # Errors
+/// Says what names are.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
+    let good = !name.is_empty()
+        && name.len() <= NAME_MAX
+        && name.chars().all(plain)
+        && !name.starts_with(['-', '.'])
+        && !name.chars().all(|c| c.is_ascii_digit());
+    if good {
+        return Ok(());
+    }
+    Err(format!(
+        "'{name}' is no name: 1 to {NAME_MAX} letters, digits and -_.:+, with a letter, and no - \
+         or . first"
+    ))
+}
+
+/// A line of the file with a caret under what is wrong.
+fn told(text: &str, name: &str, wrong: &Wrong) -> String {
+    let start = text[..wrong.at.start].rfind('\n').map_or(0, |n| n + 1);
+    let line = text[start..].lines().next().unwrap_or_default();
+    let number = text[..start].lines().count() + 1;
+    let before = text[start..wrong.at.start].chars().count();
+    let inside = line.chars().count().saturating_sub(before);
+    let carets = text[wrong.at.clone()].chars().count().clamp(1, inside.max(1));
+    let margin = " ".repeat(number.to_string().len());
+    format!(
+        "{name}, line {number}: {}\n{margin} |\n{number} | {line}\n{margin} | {}{}",
+        wrong.what,
+        " ".repeat(before),
+        "^".repeat(carets)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_wrong_is_told_at_once_with_its_place() {
+        let text = "\
+[device.a]
+path = \"/a\"
+[ramdisk.r]
+size = \"many\"
+[volume.v]
+components = [\"a\", \"nothing\"]
+read_policy = \"fastest\"
+";
+        let told = Config::parse(text, "s.toml").unwrap_err();
+        let expected = "\
+s.toml, line 4: not a size; write a number with k, m, g or t (powers of 1024)
+  |
+4 | size = \"many\"
+  |        ^^^^^^
+s.toml, line 6: there is no device or volume 'nothing'
+  |
+6 | components = [\"a\", \"nothing\"]
+  |                    ^^^^^^^^^
+s.toml, line 7: there is no such policy
+  |
+7 | read_policy = \"fastest\"
+  |               ^^^^^^^^^";
+        assert_eq!(told, expected);
+        let told = Config::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
+        assert!(told.unwrap_err().contains("volatil"));
+    }
+
+    #[test]
+    fn volumes_come_after_what_they_are_made_of() {
+        let text = "\
+device.a.path = \"/a\"
+volume.d10.components = [\"d11\"]
+volume.d11.components = [\"a\"]
+";
+        let config = Config::parse(text, "s.toml").unwrap();
+        let order: Vec<&str> = config.volumes_from_inside().iter().map(|(n, _)| *n).collect();
+        assert_eq!(order, ["d11", "d10"]);
+    }
+}

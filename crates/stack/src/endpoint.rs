@@ -1,0 +1,182 @@
+//! Whatever has a name: a device, RAM disk or volume, as one block device that is counted and that
+//! may be open as a file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, Payload, Persistence, Request, Result,
+};
+use steadfast_devices::filter::{Stat, StatCounters};
+use steadfast_runtime::RwLock;
+
+/// The device below, which may be opened anew after it failed.
+struct Opened(RwLock<Arc<dyn BlockDevice>>);
+
+impl Opened {
+    fn device(&self) -> Arc<dyn BlockDevice> {
+        Arc::clone(&self.0.read())
+    }
+}
+
+impl BlockDevice for Opened {
+    fn info(&self) -> DeviceInfo {
+        self.device().info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        self.device().submit(request)
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
+        self.device().read(offset, len)
+    }
+
+    fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        self.device().write(offset, data)
+    }
+
+    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
+        self.device().write_fua(offset, data)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.device().flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.device().discard(offset, len)
+    }
+}
+
+/// In the place of a device that is being opened anew.
+struct Away(DeviceInfo);
+
+impl BlockDevice for Away {
+    fn info(&self) -> DeviceInfo {
+        self.0.clone()
+    }
+
+    fn submit(&self, _: Request) -> Completion {
+        let (device, reason) = (self.0.name.clone(), "it could not be opened again".to_owned());
+        Completion::ready(Err(BlockError::Gone { device, reason }))
+    }
+}
+
+/// A block device under its name of the stack.
+pub struct Endpoint {
+    name: String,
+    /// It does not count as keeping its contents, whatever it says of itself.
+    volatile: bool,
+    opened: Arc<Opened>,
+    stat: Stat,
+    /// Tells it from every other one that there was since the host was started.
+    number: u64,
+    /// How many have its file open.
+    open: AtomicU32,
+    /// Held shared by writes of whole blocks, and exclusively by those that read what is around
+    /// them: so two of these in one block do not lose each other's bytes.
+    pub(crate) edges: RwLock<()>,
+}
+
+impl Endpoint {
+    pub(crate) fn new(
+        name: &str,
+        number: u64,
+        next: Arc<dyn BlockDevice>,
+        volatile: bool,
+    ) -> Arc<Endpoint> {
+        let opened = Arc::new(Opened(RwLock::new(next)));
+        Arc::new(Endpoint {
+            name: name.to_owned(),
+            volatile,
+            stat: Stat::new(Arc::clone(&opened) as Arc<dyn BlockDevice>),
+            opened,
+            number,
+            open: AtomicU32::new(0),
+            edges: RwLock::new(()),
+        })
+    }
+
+    /// Lets the device go, and has it opened anew: a file or device that failed is not the same
+    /// when it is back. What fails says so at every request until the next time.
+    pub(crate) fn reopen<E>(
+        &self,
+        open: impl FnOnce() -> std::result::Result<Arc<dyn BlockDevice>, E>,
+    ) -> std::result::Result<(), E> {
+        let info = self.opened.device().info();
+        *self.opened.0.write() = Arc::new(Away(info));
+        let device = open()?;
+        *self.opened.0.write() = device;
+        Ok(())
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What went through it.
+    pub fn counters(&self) -> StatCounters {
+        self.stat.counters()
+    }
+
+    /// How many have its file open.
+    pub fn open_count(&self) -> u32 {
+        self.open.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn opened(&self) {
+        self.open.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn closed(&self) {
+        self.open.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether it does not count as keeping its contents without power.
+    pub fn is_volatile(&self) -> bool {
+        self.info().unfit_to_persist().is_some()
+    }
+}
+
+impl BlockDevice for Endpoint {
+    fn info(&self) -> DeviceInfo {
+        let mut info = self.stat.info();
+        info.name.clone_from(&self.name);
+        if self.volatile && info.persistence == Persistence::Persistent {
+            let reason = "it was configured as volatile".to_owned();
+            info.persistence = Persistence::Volatile { reason };
+        }
+        info
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        self.stat.submit(request)
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
+        self.stat.read(offset, len)
+    }
+
+    fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        self.stat.write(offset, data)
+    }
+
+    fn write_fua(&self, offset: u64, data: Payload) -> Result<()> {
+        self.stat.write_fua(offset, data)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.stat.flush()
+    }
+
+    fn discard(&self, offset: u64, len: u64) -> Result<()> {
+        self.stat.discard(offset, len)
+    }
+}

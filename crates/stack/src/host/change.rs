@@ -1,0 +1,183 @@
+//! Policies, growing, scrubbing, and taking volumes apart.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_volume::member::{read_label, wipe_label};
+use steadfast_volume::{ReadPolicy, Throttle};
+
+use super::assemble::said;
+use super::create::changed_policies;
+use super::{Device, Host, Result, of_volume};
+use crate::protocol::{Answer, Destroy, Grow, Kind, Refusal, Scrub, Scrubbed, Set};
+use crate::record::{Records, VolumeRecord};
+
+impl Host {
+    pub(super) fn set(&self, set: &Set) -> Result<Answer> {
+        let _one = self.one_change();
+        let (name, mirror) = self.mirror(&set.name)?;
+        let read = set.read.as_deref();
+        let policies = changed_policies(mirror.policies(), read, set.write.as_deref(), set.pass)?;
+        if let Some(read) = read {
+            self.remember(|records| {
+                if let Some(record) = records.volume_mut(&name) {
+                    record.reads_first = read == "first";
+                }
+            })?;
+        }
+        said(&name, mirror.set_policies(policies))?;
+        self.apply_first(&name)?;
+        Ok(Answer::default())
+    }
+
+    /// `first` is the leg that was attached first, whatever its place in the labels: the policy is
+    /// to prefer that.
+    pub(super) fn apply_first(&self, name: &str) -> Result<()> {
+        let Ok((_, mirror)) = self.mirror(name) else { return Ok(()) };
+        let first = {
+            let inner = self.lock();
+            let record = inner.records.volume(name).filter(|r| r.reads_first);
+            record.and_then(|r| r.components.first().cloned())
+        };
+        let Some(first) = first else { return Ok(()) };
+        let legs = mirror.status().legs;
+        let Some(leg) = legs.into_iter().find(|leg| leg.name == first) else { return Ok(()) };
+        let wanted = ReadPolicy::Preferred(leg.slot);
+        let now = mirror.policies();
+        if now.read != wanted {
+            let policies = steadfast_volume::Policies { read: wanted, ..now };
+            said(name, mirror.set_policies(policies))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn grow(&self, grow: &Grow) -> Result<Answer> {
+        let _one = self.one_change();
+        let (name, mirror) = self.mirror(&grow.name)?;
+        if let Some(user) = self.lock().records.user_of(&name) {
+            let what = format!("is a component of '{}'", user.name);
+            return Err(Refusal::about(Kind::Refused, &name, what));
+        }
+        let bytes = said(&name, mirror.grow(grow.size))?;
+        Ok(Answer { bytes: Some(bytes), ..Answer::default() })
+    }
+
+    pub(super) fn scrub(&self, scrub: &Scrub) -> Result<Answer> {
+        let (name, mirror) = self.mirror(&scrub.name)?;
+        // What legs lack is no difference: first they get it.
+        said(&name, mirror.resync(Throttle::default()))?;
+        let throttle = Throttle { bytes_per_second: scrub.rate, regions: None };
+        let found = said(&name, mirror.scrub(scrub.repair, throttle))?;
+        let scrubbed = Scrubbed {
+            bytes: found.bytes,
+            differing: found.differing,
+            unreadable: found.unreadable,
+            repaired: found.repaired,
+            clean: found.is_clean(),
+        };
+        if !scrubbed.clean {
+            tracing::error!("{name}: a scrub found {} blocks that differ", found.differing);
+        }
+        Ok(Answer { scrubbed: Some(scrubbed), ..Answer::default() })
+    }
+
+    pub(super) fn destroy(self: &Arc<Self>, destroy: &Destroy) -> Result<Answer> {
+        let _one = self.one_change();
+        self.destroy_one(&destroy.name, destroy)
+    }
+
+    fn destroy_one(self: &Arc<Self>, name: &str, how: &Destroy) -> Result<Answer> {
+        let (record, taken) = {
+            let mut inner = self.lock();
+            let name = inner.records.resolved(name).to_owned();
+            let Some(record) = inner.records.volume(&name).cloned() else {
+                return Err(Refusal::about(Kind::NotFound, &name, "there is no such volume"));
+            };
+            inner.check_unused(&name)?;
+            // From here on nobody can open it.
+            (record, inner.volumes.remove(&name))
+        };
+        let name = record.name.as_str();
+        let is_mirror = record.kind == crate::protocol::VolumeKind::Mirror;
+        let keep = how.keep_data && is_mirror;
+        let remembered = self.remember(|records| {
+            records.volumes.retain(|v| v.name != name);
+            records.aliases.retain(|_, target| target != name);
+            records.removed.insert(name.to_owned());
+            records.forget_retired(name);
+            if keep {
+                records.retired.retain(|r| r.uuid != record.uuid);
+                records.retired.push(record.clone());
+            }
+        });
+        if let Err(e) = remembered {
+            if let Some(taken) = taken {
+                self.lock().volumes.insert(name.to_owned(), taken);
+            }
+            return Err(e);
+        }
+        let mut notes = Vec::new();
+        if let Some(volume) = taken.and_then(|t| t.volume)
+            && let Err(e) = volume.close()
+        {
+            notes.push(of_volume(name, e).error);
+        }
+        if keep {
+            notes.push(format!("{name}: its data stays on {}", list(&record)));
+        } else {
+            notes.extend(self.wipe(&record));
+        }
+        tracing::info!("{name}: was taken apart");
+        if how.recursive {
+            for component in record.uses() {
+                if self.lock().records.volume(component).is_some() {
+                    notes.extend(self.destroy_one(component, how)?.notes);
+                }
+            }
+        }
+        Ok(Answer { notes, ..Answer::default() })
+    }
+
+    /// Takes the labels from components; says where that was not possible.
+    fn wipe(&self, record: &VolumeRecord) -> Vec<String> {
+        let mut notes = Vec::new();
+        for component in record.uses() {
+            let Ok(endpoint) = self.endpoint(component) else {
+                notes.push(format!("{component}: was not there, and still has its label"));
+                continue;
+            };
+            let device: Device = endpoint as Device;
+            let is_ours = match read_label(&device) {
+                Ok(Some(found)) => {
+                    let uuid = found.label.volume.to_string();
+                    record.uuid.as_ref().is_none_or(|known| *known == uuid)
+                }
+                Ok(None) => false,
+                // Damaged, or of another version: nothing of it is of use.
+                Err(_) => !device.info().read_only,
+            };
+            if is_ours && let Err(e) = wipe_label(&device) {
+                notes.push(format!("{component}: keeps its label: {e}"));
+            }
+        }
+        notes
+    }
+}
+
+fn list(record: &VolumeRecord) -> String {
+    record.uses().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+impl Records {
+    /// Something is used otherwise, or gone: it does not hold the data of a retired mirror any
+    /// more.
+    pub(crate) fn forget_retired(&mut self, name: &str) {
+        for retired in &mut self.retired {
+            if retired.uses().any(|n| n == name) {
+                retired.forget(name);
+                retired.lost_a_leg = true;
+            }
+        }
+        self.retired.retain(|r| r.uses().next().is_some());
+    }
+}

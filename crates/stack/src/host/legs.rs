@@ -1,0 +1,289 @@
+//! Legs come and go while the volume is in use.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{FileDevice, FileOptions};
+use steadfast_volume::{LegState, Mirror, NewLeg};
+
+use super::assemble::said;
+use super::{Device, Host, Result};
+use crate::protocol::{Answer, Kind, Leg, NewComponent, Refusal, Replace};
+use crate::record::{Records, VolumeRecord};
+
+/// A leg that was named.
+struct Found {
+    /// The mirror.
+    name: String,
+    mirror: Mirror,
+    slot: usize,
+    /// Name of its component.
+    component: String,
+    state: LegState,
+    volatile: bool,
+    /// It was named by the device under a concat of one component.
+    device: Option<String>,
+}
+
+impl Host {
+    fn leg(&self, name: &str, leg: &str) -> Result<Found> {
+        let (name, mirror) = self.mirror(name)?;
+        let records = self.lock().records.clone();
+        let leg = records.resolved(leg);
+        let legs = mirror.status().legs;
+        let by_name = |wanted: &str| legs.iter().find(|l| l.name == wanted);
+        let by_place = || legs.iter().find(|l| leg.parse() == Ok(l.slot));
+        let under = |l: &&steadfast_volume::LegStatus| {
+            records.volume(&l.name).is_some_and(|v| v.components == [leg])
+        };
+        let named = by_name(leg).or_else(by_place);
+        let device = named.is_none().then(|| leg.to_owned());
+        let Some(found) = named.or_else(|| legs.iter().find(under)) else {
+            let names: Vec<&str> = legs.iter().map(|l| l.name.as_str()).collect();
+            let what = format!("is no leg of '{name}', which has {}", names.join(", "));
+            return Err(Refusal::about(Kind::NotFound, leg, what));
+        };
+        Ok(Found {
+            slot: found.slot,
+            component: found.name.clone(),
+            state: found.state,
+            volatile: found.volatile,
+            name,
+            mirror,
+            device,
+        })
+    }
+
+    fn change_record(&self, name: &str, change: impl FnOnce(&mut VolumeRecord)) -> Result<Records> {
+        self.remember(|records| {
+            if let Some(record) = records.volume_mut(name) {
+                change(record);
+            }
+        })
+    }
+
+    pub(super) fn add(self: &Arc<Self>, new: &NewComponent) -> Result<Answer> {
+        let _one = self.one_change();
+        let (name, mirror) = self.mirror(&new.name)?;
+        let component = self.lock().records.resolved(&new.component).to_owned();
+        let is_kept = self
+            .lock()
+            .records
+            .volume(&name)
+            .is_some_and(|record| record.kept.contains(&component));
+        if is_kept {
+            self.change_record(&name, |record| {
+                record.kept.retain(|n| *n != component);
+                record.components.push(component.clone());
+            })?;
+            let slot = self.leg(&name, &component)?.slot;
+            self.start_resync(&name, None);
+            return Ok(Answer { slot: Some(slot), ..Answer::default() });
+        }
+        let endpoint = self.new_component(&component, new.force)?;
+        let leg = NewLeg {
+            device: Arc::clone(&endpoint) as Device,
+            volatile: new.volatile,
+            force: new.force,
+        };
+        let before = self.remember(|records| {
+            records.forget_retired(&component);
+            if let Some(record) = records.volume_mut(&name) {
+                let list = if new.spare { &mut record.spares } else { &mut record.components };
+                list.push(component.clone());
+            }
+        })?;
+        let added = match new.spare {
+            true => mirror.add_spare(&leg).map(|()| None),
+            false => mirror.attach(&leg).map(Some),
+        };
+        let slot = match said(&name, added) {
+            Ok(slot) => slot,
+            Err(e) => {
+                self.forget(before);
+                return Err(e);
+            }
+        };
+        self.forget_occupant(&endpoint)?;
+        tracing::info!("{name}: {component} was added");
+        self.start_resync(&name, None);
+        Ok(Answer { slot, ..Answer::default() })
+    }
+
+    pub(super) fn remove(&self, leg: &Leg) -> Result<Answer> {
+        let _one = self.one_change();
+        let found = self.leg(&leg.name, &leg.leg)?;
+        let (name, component) = (&found.name, &found.component);
+        let lost = match leg.lose_data {
+            false => said(name, found.mirror.detach(found.slot)).map(|()| None)?,
+            true => Some(said(name, found.mirror.detach_and_lose(found.slot))?),
+        };
+        self.change_record(name, |record| record.forget(component))?;
+        self.apply_first(name)?;
+        tracing::info!("{name}: {component} was removed");
+        Ok(Answer { bytes: lost, ..Answer::default() })
+    }
+
+    pub(super) fn offline(&self, leg: &Leg) -> Result<Answer> {
+        let _one = self.one_change();
+        let found = self.leg(&leg.name, &leg.leg)?;
+        said(&found.name, found.mirror.offline(found.slot))?;
+        tracing::info!("{}: {} was taken offline", found.name, found.component);
+        Ok(Answer::default())
+    }
+
+    pub(super) fn online(self: &Arc<Self>, leg: &Leg) -> Result<Answer> {
+        let _one = self.one_change();
+        let found = self.leg(&leg.name, &leg.leg)?;
+        self.reopen_if_away(&found)?;
+        let device: Device = self.endpoint(&found.component)?;
+        said(&found.name, found.mirror.online(found.slot, Some(device)))?;
+        tracing::info!("{}: {} is online", found.name, found.component);
+        self.start_resync(&found.name, None);
+        Ok(Answer::default())
+    }
+
+    pub(super) fn replace(self: &Arc<Self>, replace: &Replace) -> Result<Answer> {
+        let _one = self.one_change();
+        let found = self.leg(&replace.name, &replace.leg)?;
+        let lost = match (&replace.with, &found.device) {
+            (None, _) => self.replace_by_itself(&found, replace)?,
+            (Some(with), None) => {
+                let with = self.lock().records.resolved(with).to_owned();
+                self.replace_by_other(&found, &with, replace)?
+            }
+            (Some(with), Some(device)) => {
+                let with = self.lock().records.resolved(with).to_owned();
+                self.replace_under_concat(&found, device, &with, replace)?
+            }
+        };
+        self.apply_first(&found.name)?;
+        self.start_resync(&found.name, None);
+        Ok(Answer { slot: Some(found.slot), bytes: lost, ..Answer::default() })
+    }
+
+    fn put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
+        let (name, slot) = (&found.name, found.slot);
+        if lose_data {
+            return said(name, found.mirror.replace_and_lose(slot, Some(new))).map(Some);
+        }
+        said(name, found.mirror.replace(slot, Some(new))).map(|()| None)
+    }
+
+    fn replace_by_itself(&self, found: &Found, replace: &Replace) -> Result<Option<u64>> {
+        self.reopen_if_away(found)?;
+        let device: Device = self.endpoint(&found.component)?;
+        let volatile = (found.volatile || replace.volatile) && !replace.durable;
+        let lost = self.put(found, &NewLeg { device, volatile, force: true }, replace.lose_data)?;
+        tracing::info!("{}: {} gets everything again", found.name, found.component);
+        Ok(lost)
+    }
+
+    fn replace_by_other(
+        &self,
+        found: &Found,
+        with: &str,
+        replace: &Replace,
+    ) -> Result<Option<u64>> {
+        let endpoint = self.new_component(with, replace.force)?;
+        let volatile = (found.volatile || replace.volatile) && !replace.durable;
+        let device: Device = Arc::clone(&endpoint) as Device;
+        // Both are named until the labels say which it is.
+        let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
+        let new = NewLeg { device, volatile, force: replace.force };
+        let lost = match self.put(found, &new, replace.lose_data) {
+            Ok(lost) => lost,
+            Err(e) => {
+                self.forget(before);
+                return Err(e);
+            }
+        };
+        self.change_record(&found.name, |record| {
+            record.kept.retain(|n| n != with);
+            for names in [&mut record.components, &mut record.kept, &mut record.volatile] {
+                for name in names.iter_mut().filter(|n| **n == found.component) {
+                    *name = with.to_owned();
+                }
+            }
+        })?;
+        self.forget_occupant(&endpoint)?;
+        tracing::info!("{}: {with} takes the place of {}", found.name, found.component);
+        Ok(lost)
+    }
+
+    /// A leg that is a concat of one device gets another device.
+    fn replace_under_concat(
+        self: &Arc<Self>,
+        found: &Found,
+        device: &str,
+        with: &str,
+        replace: &Replace,
+    ) -> Result<Option<u64>> {
+        let endpoint = self.new_component(with, replace.force)?;
+        self.lock().check_closed(&found.component)?;
+        let record = self.lock().records.volume(&found.component).cloned().unwrap_or_default();
+        let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
+        let volume = self.make_rows(&record, replace.force)?;
+        let record = VolumeRecord { uuid: Some(volume.uuid.to_string()), ..record };
+        let before = self.change_record(&found.component, |now| *now = record.clone())?;
+        let old = self.lock().volumes.remove(&found.component);
+        self.keep(&record, Ok(volume));
+        let leg: Device = self.endpoint(&found.component)?;
+        let volatile = (found.volatile || replace.volatile) && !replace.durable;
+        let new = NewLeg { device: leg, volatile, force: true };
+        match self.put(found, &new, replace.lose_data) {
+            Ok(lost) => {
+                self.forget_occupant(&endpoint)?;
+                if let Ok(old) = self.endpoint(device) {
+                    // OK to ignore: it failed, most likely.
+                    drop(steadfast_volume::member::wipe_label(&(old as Device)));
+                }
+                Ok(lost)
+            }
+            Err(e) => {
+                self.forget(before);
+                if let Some(old) = old {
+                    self.lock().volumes.insert(found.component.clone(), old);
+                }
+                drop(steadfast_volume::member::wipe_label(&(endpoint as Device)));
+                Err(e)
+            }
+        }
+    }
+
+    /// Opens the devices of a leg anew that is out of use: a file that failed may be another one by
+    /// now, and a failure of a flush is remembered for as long as it is open.
+    fn reopen_if_away(&self, found: &Found) -> Result<()> {
+        let in_use = [LegState::Okay, LegState::Resyncing, LegState::LastErred];
+        if in_use.contains(&found.state) {
+            return Ok(());
+        }
+        let mut names = vec![found.component.clone()];
+        while let Some(name) = names.pop() {
+            let (record, device) = {
+                let inner = self.lock();
+                let volume = inner.records.volume(&name).cloned();
+                names.extend(volume.iter().flat_map(|v| v.uses().cloned()));
+                (volume, inner.records.devices.get(&name).cloned())
+            };
+            if record.is_some() {
+                continue;
+            }
+            let Some(device) = device else { continue };
+            let endpoint = self.lock().devices.get(&name).and_then(|d| d.endpoint.clone());
+            let Some(endpoint) = endpoint else {
+                let opened = self.open_device(&name, &device);
+                self.lock().devices.insert(name, opened);
+                continue;
+            };
+            let open = || {
+                let opened = FileDevice::open(&device.path, &FileOptions::default());
+                opened.map(|d| Arc::new(d) as Arc<dyn BlockDevice>)
+            };
+            endpoint
+                .reopen(open)
+                .map_err(|e| Refusal::about(Kind::Failed, &name, format!("is not there: {e}")))?;
+        }
+        Ok(())
+    }
+}

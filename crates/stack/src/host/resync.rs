@@ -1,0 +1,186 @@
+//! Resyncs in the background, and the timer of the mirrors.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use steadfast_volume::{LegState, Mirror, MirrorStatus, Resynced, Throttle};
+
+use super::assemble::said;
+use super::{Host, Result};
+use crate::protocol::{Answer, Kind, Progress, Refusal, Resync};
+
+/// Between two passes of the timer: after two of them without a write a region is clean.
+const TICK: Duration = Duration::from_secs(2);
+/// Regions between two looks at whether somebody wants it to stop.
+const SLICE: usize = 64;
+
+/// A mirror's resync.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    running: AtomicBool,
+    /// Somebody wants it to stop, and not to begin by itself.
+    held: AtomicBool,
+    /// What was lacking when it began, in bytes.
+    total: AtomicU64,
+}
+
+impl Work {
+    /// How far it is, if it runs.
+    pub fn progress(&self, status: &MirrorStatus) -> Option<Progress> {
+        if !self.running.load(Ordering::Acquire) {
+            return None;
+        }
+        let total_bytes = self.total.load(Ordering::Acquire);
+        let done_bytes = total_bytes.saturating_sub(lacking(status));
+        Some(Progress { done_bytes, total_bytes })
+    }
+}
+
+/// Bytes that legs in use lack.
+fn lacking(status: &MirrorStatus) -> u64 {
+    let legs = status.legs.iter();
+    let active = legs.filter(|l| matches!(l.state, LegState::Resyncing | LegState::LastErred));
+    active.map(|l| l.lacking_bytes).sum()
+}
+
+impl Host {
+    /// Ticks, and begins resyncs that are needed, until the host ends.
+    pub(super) fn begin_upkeep(self: &Arc<Self>) {
+        self.resync_by_pass();
+        let host = Arc::downgrade(self);
+        let upkeep = move || {
+            loop {
+                let Some(host) = host.upgrade() else { return };
+                if host.is_ending_within(TICK) {
+                    return;
+                }
+                host.tick();
+            }
+        };
+        // OK to unwrap: without threads nothing works.
+        std::thread::Builder::new().name("upkeep".into()).spawn(upkeep).expect("a thread");
+    }
+
+    fn mirrors(&self) -> Vec<(String, Mirror, Arc<Work>)> {
+        let inner = self.lock();
+        let mirrors = inner.volumes.iter().filter_map(|(name, v)| {
+            let mirror = v.volume.as_ref()?.mirror.clone()?;
+            Some((name.clone(), mirror, Arc::clone(&v.resync)))
+        });
+        mirrors.collect()
+    }
+
+    fn tick(self: &Arc<Self>) {
+        for (name, mirror, _) in self.mirrors() {
+            if let Err(e) = mirror.tick() {
+                tracing::debug!("{name}: {e}");
+            }
+        }
+        self.resync_by_pass();
+    }
+
+    /// Begins the resyncs of the lowest pass that has any to do; those of pass 0 nobody begins.
+    fn resync_by_pass(self: &Arc<Self>) {
+        let needed: Vec<(u8, String)> = self
+            .mirrors()
+            .into_iter()
+            .filter(|(_, _, work)| !work.held.load(Ordering::Acquire))
+            .filter(|(_, mirror, _)| lacking(&mirror.status()) > 0)
+            .map(|(name, mirror, _)| (mirror.policies().pass.number(), name))
+            .filter(|(pass, _)| *pass > 0)
+            .collect();
+        let Some(first) = needed.iter().map(|(pass, _)| *pass).min() else { return };
+        for (_, name) in needed.iter().filter(|(pass, _)| *pass == first) {
+            self.start_resync(name, None);
+        }
+    }
+
+    /// Begins a resync, unless one runs.
+    pub(super) fn start_resync(self: &Arc<Self>, name: &str, rate: Option<u64>) {
+        let found = self.mirrors().into_iter().find(|(n, _, _)| n == name);
+        let Some((name, mirror, work)) = found else { return };
+        work.held.store(false, Ordering::Release);
+        let to_do = lacking(&mirror.status());
+        if to_do == 0 || work.running.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        work.total.store(to_do, Ordering::Release);
+        let run = move || {
+            match resync_in_slices(&mirror, &work, rate) {
+                Ok(done) if done.unreadable > 0 => tracing::error!(
+                    "{name}: {} regions could not be read from any leg",
+                    done.unreadable
+                ),
+                Ok(done) if done.bytes > 0 => {
+                    tracing::info!("{name}: resync: {} bytes copied", done.bytes);
+                }
+                Ok(_) => {}
+                Err(e) => tracing::debug!("{name}: the resync stopped: {e}"),
+            }
+            work.running.store(false, Ordering::Release);
+        };
+        // OK to unwrap: without threads nothing works.
+        std::thread::Builder::new().name("resync".into()).spawn(run).expect("a thread");
+    }
+
+    pub(super) fn resync(self: &Arc<Self>, resync: &Resync) -> Result<Answer> {
+        let (name, mirror) = self.mirror(&resync.name)?;
+        if resync.rate == Some(0) {
+            let what = "a resync at 0 bytes a second never ends";
+            return Err(Refusal::about(Kind::UsedWrongly, &name, what));
+        }
+        if !resync.wait {
+            self.start_resync(&name, resync.rate);
+            return Ok(Answer::default());
+        }
+        let before = lacking(&mirror.status());
+        loop {
+            self.start_resync(&name, resync.rate);
+            let work = self.work(&name)?;
+            while work.running.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let left = lacking(&mirror.status());
+            // What no leg can give stays.
+            if left == 0 || left >= before || work.held.load(Ordering::Acquire) {
+                let bytes = Some(before.saturating_sub(left));
+                let status = said(&name, Ok(mirror.status()))?;
+                if left > 0 && status.failed.is_some() {
+                    let what = status.failed.unwrap_or_default();
+                    return Err(Refusal::about(Kind::Failed, &name, what));
+                }
+                return Ok(Answer { bytes, ..Answer::default() });
+            }
+        }
+    }
+
+    fn work(&self, name: &str) -> Result<Arc<Work>> {
+        let work = self.lock().volumes.get(name).map(|v| Arc::clone(&v.resync));
+        work.ok_or_else(|| Refusal::about(Kind::NotFound, name, "is gone"))
+    }
+
+    pub(super) fn cancel_resync(&self, name: &str) -> Result<Answer> {
+        let (name, _) = self.mirror(name)?;
+        self.work(&name)?.held.store(true, Ordering::Release);
+        Ok(Answer::default())
+    }
+}
+
+fn resync_in_slices(
+    mirror: &Mirror,
+    work: &Work,
+    rate: Option<u64>,
+) -> steadfast_volume::Result<Resynced> {
+    let throttle = Throttle { bytes_per_second: rate, regions: Some(SLICE) };
+    let mut all = Resynced::default();
+    loop {
+        let done = mirror.resync(throttle)?;
+        all.regions += done.regions;
+        all.bytes += done.bytes;
+        all.unreadable += done.unreadable;
+        if done.complete || done.regions == 0 || work.held.load(Ordering::Acquire) {
+            return Ok(all);
+        }
+    }
+}

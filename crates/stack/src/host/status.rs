@@ -1,0 +1,185 @@
+//! What the host tells of itself.
+
+use steadfast_block::BlockDevice;
+use steadfast_runtime::now;
+use steadfast_volume::member::read_label;
+use steadfast_volume::{LegStatus as VolumeLeg, Mirror, ReadPolicy};
+
+use super::{Assembled, Device, Host, Inner};
+use crate::protocol::{
+    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, Regions, Retired,
+    StackCounters, StackStatus, VolumeStatus,
+};
+use crate::record::VolumeRecord;
+
+impl Host {
+    /// Everything there is.
+    pub fn status(&self) -> StackStatus {
+        let inner = self.lock();
+        let up = now().since(self.started);
+        let mut status = StackStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            up_ns: u64::try_from(up.as_nanos()).unwrap_or(u64::MAX),
+            config: self.options.config.clone(),
+            tree: inner.tree.clone(),
+            devices: inner.devices.keys().map(|name| inner.device_status(name)).collect(),
+            volumes: inner.records.volumes.iter().map(|v| inner.volume_status(v)).collect(),
+            aliases: Vec::new(),
+            retired: Vec::new(),
+        };
+        for (name, target) in &inner.records.aliases {
+            status.aliases.push(Alias { name: name.clone(), target: target.clone() });
+        }
+        for retired in &inner.records.retired {
+            status.retired.push(Retired {
+                name: retired.name.clone(),
+                uuid: retired.uuid.clone().unwrap_or_default(),
+                components: retired.uses().cloned().collect(),
+            });
+        }
+        let endpoints = inner.endpoints();
+        drop(inner);
+        // Labels are read without the lock: a device may take its time.
+        for endpoint in endpoints {
+            let name = endpoint.name().to_owned();
+            let (start, blocks) = match read_label(&(endpoint as Device)) {
+                Ok(Some(found)) => {
+                    let blocks = found.label.map_blocks;
+                    (Some(found.label.data_start), (blocks > 0).then_some(blocks))
+                }
+                _ => (None, None),
+            };
+            for device in status.devices.iter_mut().filter(|d| d.name == name) {
+                (device.data_start, device.map_blocks) = (start, blocks);
+            }
+            for volume in status.volumes.iter_mut().filter(|v| v.name == name) {
+                (volume.data_start, volume.map_blocks) = (start, blocks);
+            }
+        }
+        status
+    }
+
+    /// What went through everything.
+    pub fn counters(&self) -> StackCounters {
+        let endpoints = self.lock().endpoints();
+        let of = endpoints.iter().map(|endpoint| {
+            let c = endpoint.counters();
+            let ns = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            Counters {
+                name: endpoint.name().to_owned(),
+                reads: c.read.done,
+                writes: c.write.done,
+                read_bytes: c.read.bytes,
+                written_bytes: c.write.bytes,
+                flushes: c.flush.done,
+                errors: c.read.failed + c.write.failed + c.flush.failed + c.discard.failed,
+                in_flight: c.in_flight,
+                run_ns: ns(c.busy),
+                run_len_ns: ns(c.weighted),
+            }
+        });
+        let of = of.collect();
+        let now_ns = u64::try_from(now().since(self.started).as_nanos()).unwrap_or(u64::MAX);
+        StackCounters { now_ns, of }
+    }
+}
+
+impl Inner {
+    fn kernel_device(&self, name: &str) -> Option<String> {
+        self.kernel.get(name).map(|device| device.name().to_owned())
+    }
+
+    fn device_status(&self, name: &str) -> DeviceStatus {
+        let opened = self.devices.get(name);
+        let endpoint = opened.and_then(|d| d.endpoint.as_ref());
+        let record = self.records.devices.get(name);
+        DeviceStatus {
+            name: name.to_owned(),
+            kind: match record {
+                Some(_) => DeviceKind::File,
+                None => DeviceKind::RamDisk,
+            },
+            path: record.map(|r| r.path.display().to_string()),
+            bytes: endpoint.map_or(0, |e| e.info().size),
+            volatile: endpoint.map_or(record.is_none_or(|r| r.volatile), |e| e.is_volatile()),
+            problem: opened.and_then(|d| d.problem.clone()),
+            used_by: self.records.user_of(name).map(|v| v.name.clone()),
+            data_start: None,
+            map_blocks: None,
+            open: endpoint.map_or(0, |e| e.open_count()),
+            kernel: self.kernel_device(name),
+        }
+    }
+
+    fn volume_status(&self, record: &VolumeRecord) -> VolumeStatus {
+        let nothing = Assembled::default();
+        let assembled = self.volumes.get(&record.name).unwrap_or(&nothing);
+        let endpoint = assembled.endpoint.as_ref();
+        let mirror = assembled.volume.as_ref().and_then(|v| v.mirror.as_ref());
+        VolumeStatus {
+            name: record.name.clone(),
+            uuid: record.uuid.clone().unwrap_or_default(),
+            kind: record.kind,
+            bytes: endpoint.map_or(0, |e| e.info().size),
+            components: record.components.clone(),
+            interlace: record.interlace,
+            volatile: endpoint.is_some_and(|e| e.is_volatile()),
+            problem: assembled.problem.clone(),
+            used_by: self.records.user_of(&record.name).map(|v| v.name.clone()),
+            data_start: None,
+            map_blocks: None,
+            open: endpoint.map_or(0, |e| e.open_count()),
+            kernel: self.kernel_device(&record.name),
+            mirror: mirror.map(|m| mirror_status(m, record, assembled)),
+        }
+    }
+}
+
+fn mirror_status(mirror: &Mirror, record: &VolumeRecord, assembled: &Assembled) -> MirrorStatus {
+    let status = mirror.status();
+    let [unwritten, filling, dirty, clean] = status.regions;
+    let is_preferred = matches!(status.policies.read, ReadPolicy::Preferred(_));
+    let read = match record.reads_first && is_preferred {
+        true => "first".to_owned(),
+        false => status.policies.read.name(),
+    };
+    let resync = assembled.resync.progress(&status);
+    let whole = status.is_whole();
+    let mut legs: Vec<LegStatus> =
+        status.legs.into_iter().map(|leg| leg_status(leg, record)).collect();
+    let attached_at = |leg: &LegStatus| record.components.iter().position(|n| *n == leg.component);
+    legs.sort_by_key(|leg| (attached_at(leg).unwrap_or(usize::MAX), leg.slot));
+    MirrorStatus {
+        legs,
+        spares: status.spares,
+        read,
+        write: status.policies.write.name().to_string(),
+        pass: status.policies.pass.number(),
+        region_bytes: status.region_bytes,
+        regions: Regions { unwritten, filling, dirty, clean },
+        generation: status.generation,
+        resync,
+        whole,
+        failed: status.failed,
+    }
+}
+
+fn leg_status(leg: VolumeLeg, record: &VolumeRecord) -> LegStatus {
+    LegStatus {
+        slot: leg.slot,
+        uuid: leg.uuid.to_string(),
+        attached: !record.kept.contains(&leg.name),
+        component: leg.name,
+        state: leg.state.name().to_owned(),
+        volatile: leg.volatile,
+        lacking_bytes: leg.lacking_bytes,
+        error: leg.error,
+        reads: leg.counters.reads,
+        read_bytes: leg.counters.read_bytes,
+        writes: leg.counters.writes,
+        written_bytes: leg.counters.written_bytes,
+        errors: leg.counters.errors,
+        read_latency_ns: leg.read_latency_ns,
+    }
+}

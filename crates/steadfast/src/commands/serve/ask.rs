@@ -1,0 +1,72 @@
+//! `steadfast host`: one request and its answer.
+
+use std::io::Write;
+
+use anyhow::Result;
+use steadfast_stack::client::Client;
+use steadfast_stack::protocol::{Answer, CreateRamDisk, Named, NewName, Request};
+use steadfast_vfs::size;
+
+use super::cli::{HostCommand, HostVerb};
+use super::{client, said, show};
+use crate::{Outcome, Usage, terminal};
+
+/// Does what was asked.
+pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
+    let named = |name: &String| Named { name: name.clone() };
+    let request = match &command.what {
+        HostVerb::Status { .. } => Request::Status,
+        HostVerb::AddDevice { name, path, volatile } => Request::AddDevice(NewName {
+            name: name.clone(),
+            target: std::path::absolute(path)?.display().to_string(),
+            volatile: *volatile,
+        }),
+        HostVerb::RemoveDevice { name } => Request::RemoveDevice(named(name)),
+        HostVerb::CreateRamdisk { name, size } => {
+            let bytes = size::parse(size).map_err(|e| Usage(format!("{size}: {e}")))?;
+            Request::CreateRamDisk(CreateRamDisk { name: name.clone(), bytes })
+        }
+        HostVerb::DeleteRamdisk { name } => Request::DeleteRamDisk(named(name)),
+        HostVerb::Alias { name, target } => Request::AddAlias(NewName {
+            name: name.clone(),
+            target: target.clone(),
+            volatile: false,
+        }),
+        HostVerb::Sync => Request::Sync,
+        HostVerb::Stop => Request::Stop,
+    };
+    let client = client(command.socket.as_deref())?;
+    let process = match command.what {
+        HostVerb::Stop => call(&client, &Request::Status)?.stack.map(|stack| stack.pid),
+        _ => None,
+    };
+    let answer = call(&client, &request)?;
+    match (&command.what, &answer.stack) {
+        (HostVerb::Status { json }, Some(stack)) => show::stack(stack, *json, out),
+        (HostVerb::Stop, _) => {
+            process.into_iter().for_each(wait_for_end);
+            Ok(Outcome::Good)
+        }
+        _ => Ok(Outcome::Good),
+    }
+}
+
+/// Asks, and tells what there is to say beside the answer.
+pub fn call(client: &Client, request: &Request) -> Result<Answer> {
+    let answer = client.call(request).map_err(said)?;
+    answer.notes.iter().for_each(|note| terminal::note(&format!("note: {note}")));
+    Ok(answer)
+}
+
+/// The answer comes before the host has closed everything; its locks go with the process.
+fn wait_for_end(process: u32) {
+    let stat = format!("/proc/{process}/stat");
+    for _ in 0..12_000 {
+        let ended = std::fs::read_to_string(&stat)
+            .map_or(true, |stat| stat.rsplit(") ").next().is_some_and(|s| s.starts_with('Z')));
+        if ended {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,42 @@
+//! `steadfast serve`: the stack host as a process; `steadfast host`: asking it.
+
+pub mod ask;
+pub mod cli;
+mod run;
+pub mod show;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use steadfast_stack::client::Client;
+use steadfast_stack::protocol::{Kind, Refusal};
+
+pub use ask::host;
+pub use run::serve;
+
+use crate::mount::place;
+use crate::{Unsupported, Usage};
+
+/// Where a host answers if nobody says otherwise: STEADFAST_SOCKET, or `host.socket` in the folder
+/// for sockets.
+pub fn default_socket() -> PathBuf {
+    place::host_socket()
+}
+
+/// A running host.
+///
+/// # Errors
+/// Nobody answers, or this user may not ask.
+pub fn client(socket: Option<&Path>) -> Result<Client> {
+    let socket = socket.map_or_else(default_socket, Path::to_path_buf);
+    Client::connect(&socket).map_err(said)
+}
+
+/// What a host refused, as an error with its exit status.
+pub fn said(refusal: Refusal) -> anyhow::Error {
+    match refusal.kind {
+        Kind::Unsupported => Unsupported(refusal.error).into(),
+        Kind::Failed => anyhow!(refusal.error),
+        _ => Usage(refusal.error).into(),
+    }
+}

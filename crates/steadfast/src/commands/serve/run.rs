@@ -1,0 +1,179 @@
+//! The process: opens everything, serves tree and socket, and closes all at the end.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use steadfast_block::BlockDevice;
+use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
+use steadfast_stack::metrics::Metrics;
+use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
+
+use super::cli::Serve;
+use super::said;
+use crate::mount::{background, log, place};
+use crate::{Outcome, Usage};
+
+/// How long the end is held up by those who asked for it and wait for the answer.
+const ANSWERS: Duration = Duration::from_secs(5);
+/// How long open files are waited for when the process is told to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Starts a host, in the background unless asked otherwise.
+pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
+    let (path, config) = configuration(args.config.as_deref())?;
+    if !args.foreground && !args.serves_in_background {
+        return Ok(match background::start()? {
+            None => Outcome::Good,
+            Some(status) => Outcome::Told(status.code().unwrap_or(1) as u8),
+        });
+    }
+    let folder = place::runtime_folder().context("the folder for control sockets")?;
+    let log_file = match (&args.log, args.serves_in_background) {
+        (Some(given), _) => Some(std::path::absolute(given)?),
+        (None, true) => Some(folder.join("host.log")),
+        (None, false) => None,
+    };
+    log::start(log_file.as_deref(), args.debug)?;
+    let given = |by_hand: &Option<PathBuf>, by_file: &Option<PathBuf>, default: PathBuf| {
+        let base = path.parent().unwrap_or(Path::new("/"));
+        let by_file = by_file.as_ref().map(|p| base.join(p));
+        let chosen = by_hand.clone().or(by_file).unwrap_or(default);
+        std::path::absolute(&chosen).with_context(|| chosen.display().to_string())
+    };
+    let socket = given(&args.socket, &config.socket, super::default_socket())?;
+    let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
+    let options = Options { config: path, occupant };
+    let host = Host::start(options, &config).map_err(said)?;
+    let served = serve_host(args, &config, &host, (&socket, &tree), |()| {
+        match (args.serves_in_background, &log_file) {
+            (true, Some(log_file)) => background::detach(log_file, out),
+            _ => Ok(()),
+        }
+    });
+    // Also after an error: what was opened is closed.
+    let closed = host.close().map_err(said);
+    served?;
+    closed?;
+    tracing::info!("the host has ended");
+    Ok(Outcome::Good)
+}
+
+fn serve_host(
+    args: &Serve,
+    config: &Config,
+    host: &Arc<Host>,
+    (socket, tree): (&Path, &Path),
+    ready: impl FnOnce(()) -> Result<()>,
+) -> Result<()> {
+    let mounted = mount_tree(host, tree)?;
+    let unmounter = mounted.unmounter();
+    host.tree_is_at(mounted.mountpoint());
+    let at = mounted.mountpoint().to_path_buf();
+    let serving = std::thread::Builder::new().name("tree".into());
+    let serving = serving.spawn(move || mounted.serve())?;
+    let served = (|| {
+        let server = Server::open(socket, host).map_err(said)?;
+        let metrics = args.metrics.as_ref().or(config.metrics.as_ref());
+        let metrics = metrics.map(|place| Metrics::open(place, host).map_err(said)).transpose()?;
+        end_on_signals(host)?;
+        let shown = (at.display(), socket.display());
+        tracing::info!("files at {}, socket {}", shown.0, shown.1);
+        if let Some(metrics) = &metrics {
+            tracing::info!("metrics at {}", metrics.address());
+        }
+        ready(())?;
+        host.wait();
+        server.close(ANSWERS);
+        Ok(())
+    })();
+    host.let_kernel_go();
+    if unmounter.unmount().is_err() {
+        tracing::warn!("files of {} are open; they are cut off", at.display());
+        // OK to ignore: nothing more can be done.
+        let _ = unmounter.unmount_lazily();
+    }
+    let until = Instant::now() + GRACE;
+    while !serving.is_finished() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    served
+}
+
+/// Mounts the tree; what a host left behind that was killed is taken away first.
+fn mount_tree(host: &Arc<Host>, at: &Path) -> Result<Mounted> {
+    if is_dead(at) {
+        for device in detach_dead(at) {
+            let shown = device.display();
+            tracing::warn!("{shown}: was a volume of a host that was killed, and is detached");
+        }
+        unmount_lazily(at)?;
+    }
+    std::fs::create_dir_all(at).with_context(|| at.display().to_string())?;
+    let zero = Duration::ZERO;
+    let options = FuseOptions {
+        source: format!("stack {}", host.config().display()),
+        uncached: true,
+        entry_timeout: zero,
+        attr_timeout: zero,
+        negative_timeout: zero,
+        ..FuseOptions::default()
+    };
+    let tree = Arc::new(Tree::new(Arc::clone(host)));
+    Mounted::new(tree, at, &options).map_err(|e| Usage(e.to_string()).into())
+}
+
+fn end_on_signals(host: &Arc<Host>) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).context("signals")?;
+    let host = Arc::downgrade(host);
+    let looking = move || {
+        for signal in signals.forever() {
+            tracing::info!("signal {signal}: closing everything");
+            if let Some(host) = host.upgrade() {
+                host.end();
+            }
+        }
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(looking)?;
+    Ok(())
+}
+
+/// The configuration file and what is in it. One that nobody named need not be there.
+fn configuration(given: Option<&Path>) -> Result<(PathBuf, Config)> {
+    let path = match given {
+        Some(path) => path.to_path_buf(),
+        None => default_config(),
+    };
+    let path = std::path::absolute(&path).with_context(|| path.display().to_string())?;
+    let shown = path.display().to_string();
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && given.is_none() => String::new(),
+        Err(e) => {
+            return Err(Usage(format!("{shown}: {e}; a file with nothing in it will do")).into());
+        }
+    };
+    let config = Config::parse(&text, &shown).map_err(Usage)?;
+    Ok((path, config))
+}
+
+fn default_config() -> PathBuf {
+    let file = "steadfast/stack.toml";
+    if rustix::process::geteuid().is_root() {
+        return Path::new("/etc").join(file);
+    }
+    let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let folder = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")));
+    folder.unwrap_or_default().join(file)
+}
+
+/// What a device holds that nobody wants to lose.
+fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
+    let info = steadfast_ext4::check::info(device).ok()?;
+    let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+    Some(format!("{kind} (UUID {})", info.uuid))
+}

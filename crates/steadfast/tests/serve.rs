@@ -1,0 +1,152 @@
+//! The stack host as a person uses it: started, killed, asked, and its files written to. Needs
+//! FUSE; loop devices need root.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+#[path = "serve/files.rs"]
+mod files;
+#[path = "serve/restart.rs"]
+mod restart;
+
+/// A folder with images and a configuration, and perhaps a host that runs.
+struct Desk {
+    folder: TempDir,
+    host: Option<Child>,
+}
+
+impl Desk {
+    fn new(images: &[&str], config: &str) -> Desk {
+        let desk = Desk { folder: tempfile::tempdir().unwrap(), host: None };
+        for image in images {
+            File::create(desk.path().join(image)).unwrap().set_len(16 << 20).unwrap();
+        }
+        let devices: String =
+            images.iter().map(|image| format!("[device.{image}]\npath = \"{image}\"\n")).collect();
+        std::fs::write(desk.path().join("stack.toml"), devices + config).unwrap();
+        desk
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn tree(&self) -> PathBuf {
+        self.path().join("tree")
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_steadfast"));
+        command.current_dir(self.path()).env("STEADFAST_RUNTIME_DIR", self.path().join("run"));
+        command.env_remove("STEADFAST_SOCKET");
+        command
+    }
+
+    /// Starts a host in the foreground, and waits until it answers.
+    fn start(&mut self) {
+        let log = OpenOptions::new().create(true).append(true).open(self.path().join("log"));
+        let mut command = self.command();
+        command.args(["serve", "-f", "stack.toml", "--tree", "tree"]);
+        self.host = Some(command.stderr(log.unwrap()).stdin(Stdio::null()).spawn().unwrap());
+        let until = Instant::now() + Duration::from_secs(20);
+        while !self.path().join("run/host.socket").exists()
+            || self.run("host status").status.code() == Some(2)
+        {
+            assert!(Instant::now() < until, "no host: {}", self.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// As a power cut of the process.
+    fn kill(&mut self) {
+        let mut host = self.host.take().unwrap();
+        host.kill().unwrap();
+        host.wait().unwrap();
+    }
+
+    fn stop(&mut self) {
+        self.good("host stop");
+        let status = self.host.take().unwrap().wait().unwrap();
+        assert!(status.success(), "{status:?}: {}", self.log());
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path().join("log")).unwrap_or_default()
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command().args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn good(&self, line: &str) -> String {
+        let out = self.run(line);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{line}: {:?}\n{errors}\n{}", out.status, self.log());
+        String::from_utf8(out.stdout).unwrap()
+    }
+
+    fn bad(&self, line: &str, status: i32, says: &str) {
+        let out = self.run(line);
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(status), "{line}\n{text}");
+        assert!(text.contains(says), "{line}\n{text}");
+    }
+
+    fn status(&self) -> Value {
+        let out = self.run("host status --json");
+        serde_json::from_slice(&out.stdout).unwrap()
+    }
+
+    fn volume(&self, name: &str) -> Value {
+        let status = self.status();
+        let volumes = status["volumes"].as_array().unwrap();
+        volumes.iter().find(|v| v["name"] == name).cloned().unwrap_or_default()
+    }
+
+    /// Waits until every leg of a mirror holds everything.
+    fn wait_until_whole(&self, name: &str) {
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let volume = self.volume(name);
+            let legs = volume["mirror"]["legs"].as_array().cloned().unwrap_or_default();
+            if !legs.is_empty() && legs.iter().all(|leg| leg["state"] == "Okay") {
+                return;
+            }
+            assert!(Instant::now() < until, "{volume:#}\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// A file of the tree, for reading and writing.
+    fn file(&self, path: &str) -> File {
+        let path = self.tree().join(path);
+        OpenOptions::new().read(true).write(true).open(path).unwrap()
+    }
+
+    fn read(&self, path: &str, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        File::open(self.tree().join(path)).unwrap().read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if let Some(mut host) = self.host.take() {
+            let _ = host.kill();
+            let _ = host.wait();
+        }
+        let _ = Command::new("umount").arg("-l").arg(self.tree()).stderr(Stdio::null()).status();
+    }
+}
+
+/// Bytes that tell where they are.
+fn pattern(seed: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|n| (n as u8).wrapping_mul(31).wrapping_add((n >> 8) as u8 ^ seed)).collect()
+}

@@ -1,0 +1,71 @@
+//! What an operator must know at once: told to whoever listens.
+
+use std::sync::Arc;
+
+use super::Mirror;
+
+/// Something happened to a mirror that a person should look after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A leg failed a request, and is out of use; other legs have what it had.
+    Dropped(Trouble),
+    /// A leg failed a request, and stays in use: it holds what no other durable leg has.
+    Erred(Trouble),
+    /// A spare took a failed leg's place, and is given everything.
+    SpareUsed {
+        /// The place.
+        slot: usize,
+        /// The spare's name.
+        name: String,
+    },
+}
+
+/// A leg that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// Its place.
+    pub slot: usize,
+    /// The device's name.
+    pub name: String,
+    /// It does not count as durable: nothing became less safe.
+    pub volatile: bool,
+    /// The error.
+    pub error: String,
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let leg = |t: &Trouble| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
+        match self {
+            Event::Dropped(t) if t.volatile => {
+                write!(f, "{}; it is out of use, and is nobody's only copy", leg(t))
+            }
+            Event::Dropped(t) => write!(
+                f,
+                "{}; it is out of use, other legs have its data: repair it and take it online, or \
+                 replace it",
+                leg(t)
+            ),
+            Event::Erred(t) => write!(
+                f,
+                "{}; it stays in use, because it holds what no other leg has: add a leg and resync \
+                 while it can still be read",
+                leg(t)
+            ),
+            Event::SpareUsed { slot, name } => {
+                write!(f, "spare {name} is leg {slot} now, and is given what it lacks: add another")
+            }
+        }
+    }
+}
+
+/// Who is told.
+pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+impl Mirror {
+    /// Has `listener` told of what happens from now on; there is one at a time. It is called in the
+    /// middle of requests, with locks of the mirror held: it must neither wait nor use the mirror.
+    pub fn listen(&self, listener: Listener) {
+        self.0.state.lock().listener = Some(listener);
+    }
+}

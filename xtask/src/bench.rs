@@ -1,11 +1,13 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
-//! `cargo xtask bench crash` is in [`crash`], `sim` in [`sim`], `iozone` in [`iozone`].
+//! `cargo xtask bench crash` is in [`crash`], `sim` in [`sim`], `iozone` in [`iozone`],
+//! `volume` in [`volume`].
 
 mod crash;
 mod goals;
 mod iozone;
 mod sim;
 mod spread;
+mod volume;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,8 +33,9 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         Some(("crash", rest)) => return crash::run(root, rest),
         Some(("sim", rest)) => return sim::run(root, rest),
         Some(("iozone", rest)) => return iozone::run(root, rest),
+        Some(("volume", rest)) => return volume::run(root, rest),
         _ => anyhow::bail!(
-            "bench needs to know what: fs, crash, sim or iozone; see cargo xtask help"
+            "bench needs to know what: fs, crash, sim, iozone or volume; see cargo xtask help"
         ),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());

@@ -77,6 +77,11 @@ Usage: cargo xtask COMMAND
               --iozone P   the program, if it is not in PATH
               --rounds N   runs of each (default 7)
               --json       each run instead of a table
+  bench volume
+            mirrors beside what they are made of, in one process: reads with a preferred leg in
+            memory, writes to two legs, what the region map costs
+              --folder D   where the image files are (default: target/bench; 2 GB)
+              --rounds N   turns of each (default 7)
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does

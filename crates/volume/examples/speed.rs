@@ -1,0 +1,329 @@
+//! How fast mirrors are, beside what they are made of:
+//! `cargo run --release -p steadfast-volume --example speed -- FOLDER [ROUNDS]`, or
+//! `cargo xtask bench volume`. FOLDER holds the image files; it should be on a disk.
+//!
+//! Each side of a comparison does the same requests, by turns, each round the other one first.
+
+// It is for people.
+#![allow(clippy::print_stdout)]
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::model::{Model, Ssd, SsdParams};
+use steadfast_devices::source::{Direct, FileDevice, FileOptions, Ram};
+use steadfast_volume::{
+    Contents, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, create_mirror,
+};
+
+type Device = Arc<dyn BlockDevice>;
+type Failure = Box<dyn std::error::Error>;
+
+const MIB: u64 = 1 << 20;
+/// Bytes of a leg.
+const LEG: u64 = 272 * MIB;
+/// Bytes of a volume, and what is used of a device by itself.
+const VOLUME: u64 = 256 * MIB;
+/// Bytes of a region.
+const REGION: u32 = 64 << 10;
+const BLOCK: u64 = 4096;
+
+/// What is done to a device in one turn.
+#[derive(Clone, Copy)]
+struct Load {
+    write: bool,
+    bytes: u64,
+    random: bool,
+    tasks: u64,
+    /// Requests of each task.
+    requests: u64,
+}
+
+const fn load(write: bool, bytes: u64, random: bool, tasks: u64, requests: u64) -> Load {
+    Load { write, bytes, random, tasks, requests }
+}
+
+/// One comparison.
+struct Case {
+    what: &'static str,
+    alone: Device,
+    mirror: Mirror,
+    load: Load,
+    /// Before each turn of the mirror.
+    before: fn(&Mirror) -> Result<(), Failure>,
+}
+
+fn nothing(_: &Mirror) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Every region that was written becomes clean.
+fn clean(mirror: &Mirror) -> Result<(), Failure> {
+    (0..3).try_for_each(|_| Ok(mirror.tick()?))
+}
+
+/// Every region was never written.
+fn unwritten(mirror: &Mirror) -> Result<(), Failure> {
+    Ok(mirror.discard(0, VOLUME)?)
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let (Some(folder), rounds) = (args.next(), args.next().map_or(Ok(7), |n| n.parse())) else {
+        println!("usage: speed FOLDER [ROUNDS]");
+        return ExitCode::from(2);
+    };
+    let Ok(rounds @ 1..) = rounds else {
+        println!("ROUNDS is a number from 1");
+        return ExitCode::from(2);
+    };
+    match cases(Path::new(&folder)).and_then(|cases| compared(&cases, rounds)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn ram(name: &str) -> Device {
+    Arc::new(Ram::new(name, LEG).persistent())
+}
+
+/// An image file that is written past the host's page cache, all of it allocated.
+fn file(folder: &Path, name: &str) -> Result<Device, Failure> {
+    let path = folder.join(name);
+    // OK to ignore: it need not be there.
+    let _ = std::fs::remove_file(&path);
+    let options = FileOptions { direct: Direct::IfPossible, ..FileOptions::default() };
+    let device = FileDevice::create(&path, LEG, &options)?;
+    if !device.direct() {
+        return Err(format!("{}: cannot be read past the host's page cache", path.display()).into());
+    }
+    // Its name goes at once, so that nothing stays however this ends.
+    std::fs::remove_file(&path)?;
+    let zeros = Bytes::from(vec![0; MIB as usize]);
+    (0..LEG / MIB).try_for_each(|n| device.write(n * MIB, zeros.clone().into()))?;
+    device.flush()?;
+    Ok(Arc::new(device))
+}
+
+fn ssd(name: &str) -> Result<Device, Failure> {
+    let params = SsdParams { sectors: LEG / 512, ..SsdParams::dc_s3700_400() };
+    let model = Ssd::new(name, &params)?;
+    debug_assert_eq!(model.info().size, LEG);
+    let model: Arc<dyn Model> = Arc::new(model);
+    Ok(model)
+}
+
+/// A mirror of which all was written once.
+fn mirror(legs: &[(Device, bool)], read: ReadPolicy) -> Result<Mirror, Failure> {
+    let legs: Vec<NewLeg> = legs
+        .iter()
+        .map(|(device, volatile)| NewLeg {
+            device: Arc::clone(device),
+            volatile: *volatile,
+            force: true,
+        })
+        .collect();
+    let options = MirrorOptions {
+        size: Some(VOLUME),
+        region_bytes: Some(REGION),
+        policies: Policies { read, ..Policies::default() },
+        contents: Contents::Same,
+        ..MirrorOptions::default()
+    };
+    let mirror = create_mirror("speed", &legs, &options)?;
+    let data = Bytes::from(vec![7; MIB as usize]);
+    (0..VOLUME / MIB).try_for_each(|n| mirror.write(n * MIB, data.clone().into()))?;
+    mirror.flush()?;
+    Ok(mirror)
+}
+
+fn filled(device: Device) -> Result<Device, Failure> {
+    let data = Bytes::from(vec![7; MIB as usize]);
+    (0..VOLUME / MIB).try_for_each(|n| device.write(n * MIB, data.clone().into()))?;
+    device.flush()?;
+    Ok(device)
+}
+
+fn cases(folder: &Path) -> Result<Vec<Case>, Failure> {
+    let first = ReadPolicy::First;
+    let preferred = mirror(
+        &[(file(folder, "a")?, false), (file(folder, "b")?, false), (ram("ram"), true)],
+        ReadPolicy::Preferred(2),
+    )?;
+    clean(&preferred)?;
+    let memory = filled(ram("alone"))?;
+    let one_in_memory = mirror(&[(ram("one"), false)], first)?;
+    let disk = filled(file(folder, "alone")?)?;
+    let one_on_disk = mirror(&[(file(folder, "one")?, false)], first)?;
+    let with_memory = mirror(&[(file(folder, "c")?, false), (ram("leg"), true)], first)?;
+    let two_on_disk = mirror(&[(file(folder, "d")?, false), (file(folder, "e")?, false)], first)?;
+    let model = filled(ssd("ssd")?)?;
+    let two_models = mirror(&[(ssd("ssd0")?, false), (ssd("ssd1")?, false)], first)?;
+    let case = |what, alone: &Device, mirror: &Mirror, load, before| Case {
+        what,
+        alone: Arc::clone(alone),
+        mirror: mirror.clone(),
+        load,
+        before,
+    };
+    let (read, write) = (false, true);
+    let small = BLOCK;
+    Ok(vec![
+        case(
+            "read 4k, RAM leg preferred : RAM",
+            &memory,
+            &preferred,
+            load(read, small, true, 1, 200_000),
+            nothing,
+        ),
+        case(
+            "the same, two tasks",
+            &memory,
+            &preferred,
+            load(read, small, true, 2, 200_000),
+            nothing,
+        ),
+        case(
+            "read 128k in sequence : RAM",
+            &memory,
+            &preferred,
+            load(read, 128 << 10, false, 1, 2_000),
+            nothing,
+        ),
+        case(
+            "write 64k, two modelled SSDs : one",
+            &model,
+            &two_models,
+            load(write, 64 << 10, false, 1, 400),
+            nothing,
+        ),
+        case(
+            "write 4k, two modelled SSDs : one",
+            &model,
+            &two_models,
+            load(write, small, true, 1, 1_000),
+            nothing,
+        ),
+        case(
+            "write 64k, disk and RAM : disk",
+            &disk,
+            &with_memory,
+            load(write, 64 << 10, false, 1, 400),
+            nothing,
+        ),
+        case(
+            "write 64k, two files of a disk : one",
+            &disk,
+            &two_on_disk,
+            load(write, 64 << 10, false, 1, 400),
+            nothing,
+        ),
+        case(
+            "write 4k, one leg in RAM, dirty : RAM",
+            &memory,
+            &one_in_memory,
+            load(write, small, true, 1, 50_000),
+            nothing,
+        ),
+        case(
+            "write 4k, on disk, dirty : disk",
+            &disk,
+            &one_on_disk,
+            load(write, small, true, 1, 1_000),
+            nothing,
+        ),
+        case(
+            "write 4k, on disk, clean : disk",
+            &disk,
+            &one_on_disk,
+            load(write, small, true, 1, 1_000),
+            clean,
+        ),
+        case(
+            "write 4k, on disk, unwritten : disk",
+            &disk,
+            &one_on_disk,
+            load(write, small, true, 1, 1_000),
+            unwritten,
+        ),
+    ])
+}
+
+/// Does the load; microseconds a request.
+fn turn(device: &Device, load: Load, seed: u64) -> Result<f64, Failure> {
+    let begun = Instant::now();
+    let outcome: Result<Vec<()>, String> = std::thread::scope(|scope| {
+        let tasks: Vec<_> = (0..load.tasks)
+            .map(|task| scope.spawn(move || one_task(device, load, seed * 64 + task)))
+            .collect();
+        // OK to unwrap: a task that panics is a bug of this program.
+        tasks.into_iter().map(|task| task.join().unwrap()).collect()
+    });
+    outcome?;
+    Ok(begun.elapsed().as_secs_f64() * 1e6 / (load.tasks * load.requests) as f64)
+}
+
+fn one_task(device: &Device, load: Load, seed: u64) -> Result<(), String> {
+    let mut rng = Rng::new(seed);
+    let places = VOLUME / load.bytes;
+    let data = Bytes::from(vec![9; load.bytes as usize]);
+    for n in 0..load.requests {
+        let at = if load.random { rng.below(places) } else { n % places } * load.bytes;
+        let done = match load.write {
+            true => device.write(at, data.clone().into()),
+            false => device.read(at, load.bytes).map(|bytes| drop(std::hint::black_box(bytes))),
+        };
+        done.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+fn compared(cases: &[Case], rounds: u64) -> Result<(), Failure> {
+    println!("microseconds a request, medians of {rounds} (least to greatest); the mirror's speed");
+    println!("over that of what it is compared with, round by round\n");
+    println!("{:<38} {:>14} {:>14} {:>10}", "mirror : compared with", "mirror", "alone", "ratio");
+    for case in cases {
+        let mirror: Device = Arc::new(case.mirror.clone());
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        for round in 0..=rounds {
+            let mut pair = [0.0; 2];
+            for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+                pair[side] = match side {
+                    0 => {
+                        (case.before)(&case.mirror)?;
+                        turn(&mirror, case.load, round)?
+                    }
+                    _ => turn(&case.alone, case.load, round)?,
+                };
+            }
+            // The first one warms up.
+            if round > 0 {
+                ours.push(pair[0]);
+                theirs.push(pair[1]);
+            }
+        }
+        let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(o, t)| t / o).collect();
+        let [ours, theirs] = [ours, theirs].map(spread);
+        let ratio = spread(ratios);
+        println!("{:<38} {:>14.1} {:>14.1} {:>10.2}", case.what, ours[1], theirs[1], ratio[1]);
+        let of = |s: [f64; 3]| format!("{:.1}..{:.1}", s[0], s[2]);
+        let ratio = format!("{:.2}..{:.2}", ratio[0], ratio[2]);
+        println!("{:<38} {:>14} {:>14} {ratio:>10}", "", of(ours), of(theirs));
+    }
+    Ok(())
+}
+
+/// Least, median, greatest.
+fn spread(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    let last = values.len() - 1;
+    [values[0], values[last / 2], values[last]]
+}

@@ -1,0 +1,30 @@
+//! `cargo xtask bench volume`: mirrors beside what they are made of, in one process.
+
+use std::path::{Path, PathBuf};
+
+use super::{load, machine};
+use crate::{step, value};
+
+pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut rounds, mut folder) = (7u32, root.join("target/bench"));
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--rounds" => rounds = value("--rounds", &mut args)?.parse()?,
+            "--folder" => folder = PathBuf::from(value("--folder", &mut args)?),
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    anyhow::ensure!(rounds > 0, "--rounds is at least 1");
+    std::fs::create_dir_all(&folder)?;
+    let example = ["--release", "--quiet", "--package", "steadfast-volume", "--example", "speed"];
+    if !step::run(step::cargo(root, &["build"]).args(example))? {
+        return Ok(false);
+    }
+    let before = load();
+    let mut speed = step::cargo(root, &["run"]);
+    speed.args(example).arg("--").arg(&folder).arg(rounds.to_string());
+    let good = step::run(&mut speed)?;
+    println!("\n{}; load {before} before, {} after.", machine(), load());
+    Ok(good)
+}

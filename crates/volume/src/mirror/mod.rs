@@ -303,18 +303,15 @@ impl BlockDevice for Mirror {
     // Whoever waits anyway does the work itself: no hand-over.
 
     fn read(&self, offset: u64, len: u64) -> steadfast_block::Result<Bytes> {
-        match self.refused(&Request::Read { offset, len }) {
-            Some(refused) => Err(refused),
-            None => self.0.read_now(offset, len),
-        }
+        self.0.read_now(offset, len)
     }
 
     fn write(&self, offset: u64, data: Payload) -> steadfast_block::Result<()> {
-        let request = Request::Write { offset, data: data.clone(), fua: false };
-        match self.refused(&request) {
-            Some(refused) => Err(refused),
-            None => self.0.write_now(offset, data),
-        }
+        self.0.write_now(offset, data, false)
+    }
+
+    fn write_fua(&self, offset: u64, data: Payload) -> steadfast_block::Result<()> {
+        self.0.write_now(offset, data, true)
     }
 
     fn flush(&self) -> steadfast_block::Result<()> {

@@ -28,6 +28,8 @@ pub(super) struct Plan {
     pub regions: Range<u32>,
     /// Legs that must have it before it is acknowledged.
     pub awaited: u8,
+    /// Legs that are not memory.
+    pub durable: u8,
 }
 
 /// What goes to which leg: all of the range where the leg holds its regions.
@@ -56,7 +58,7 @@ pub(super) fn plan(state: &mut State, offset: u64, data: &Payload, fua: bool) ->
     let behind = state.policies.write == WritePolicy::WriteBehind
         && state.ranges.behind_count() < BEHIND_MAX;
     let awaited = if behind { durable } else { u8::MAX };
-    Plan { pieces, regions, awaited }
+    Plan { pieces, regions, awaited, durable }
 }
 
 /// The parts of a range in regions for which `held` is true.

@@ -8,11 +8,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
+use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result, check};
 use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
-use super::policy::{Measured, choose};
+use super::policy::{Measured, ReadPolicy, choose};
 use super::state::{Failed, State, bit, mask_of, slots};
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
@@ -21,8 +21,8 @@ use crate::ondisk::label::LEGS_MAX;
 enum Way {
     /// It is zeros.
     Zeros,
-    /// To this leg.
-    Leg { slot: usize, epoch: u64, device: Arc<dyn BlockDevice>, at: u64 },
+    /// To this leg. `timed`: how long it takes is wanted.
+    Leg { slot: usize, epoch: u64, device: Arc<dyn BlockDevice>, at: u64, timed: bool },
     /// In pieces: no leg holds all of it.
     Pieces(Vec<(u64, u64)>),
     /// Nowhere yet: the legs differ, and which one counts is to be written down first.
@@ -41,8 +41,8 @@ impl Core {
         match way {
             Way::Zeros => Completion::ready(Ok(vec![0; len as usize].into())),
             Way::Nowhere(error) => Completion::ready(Err(error)),
-            Way::Leg { slot, epoch, device, at } => {
-                self.from_leg((slot, epoch), &device, at, (offset, len))
+            Way::Leg { slot, epoch, device, at, timed } => {
+                self.from_leg((slot, epoch, timed), &device, at, (offset, len))
             }
             Way::Undecided => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
@@ -63,15 +63,19 @@ impl Core {
 
     /// The short way for whoever waits: no hand-over.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
-        let mut way = self.way(&mut self.state.lock(), offset, len, 0);
+        let mut way = {
+            let mut state = self.state.lock();
+            check(&state.info, &Request::Read { offset, len })?;
+            self.way(&mut state, offset, len, 0)
+        };
         if matches!(way, Way::Undecided) {
             self.take_over()?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
-        let Way::Leg { slot, epoch, device, at } = way else {
+        let Way::Leg { slot, epoch, device, at, timed } = way else {
             return self.go(way, offset, len).wait();
         };
-        let begun = now();
+        let begun = timed.then(now);
         let answer = device.read(at, len);
         self.answered((slot, epoch), begun, answer.is_ok());
         answer.or_else(|error| self.read_again(offset, len, Failed { slot, epoch, error }))
@@ -110,9 +114,15 @@ impl Core {
     }
 
     fn to_one(&self, state: &mut State, candidates: u8, offset: u64, len: u64) -> Way {
-        let measured: [Measured; LEGS_MAX] = std::array::from_fn(|slot| {
-            state.legs[slot].as_ref().map(|leg| leg.measured).unwrap_or_default()
-        });
+        // Nobody else asks how long a leg takes, and to look at the clock takes as long as to read
+        // memory.
+        let timed = state.policies.read == ReadPolicy::Adaptive;
+        let measured: [Measured; LEGS_MAX] = match timed {
+            true => std::array::from_fn(|slot| {
+                state.legs[slot].as_ref().map(|leg| leg.measured).unwrap_or_default()
+            }),
+            false => Default::default(),
+        };
         let size = state.regions.size();
         let so_far = (state.reads, state.last);
         let slot = choose(state.policies.read, candidates, (offset, size), so_far, &measured);
@@ -121,12 +131,12 @@ impl Core {
         let Some(leg) = state.legs[slot].as_mut() else {
             return Way::Nowhere(self.no_leg(state, 0..0, offset));
         };
-        leg.measured.in_flight += 1;
+        leg.measured.in_flight += u64::from(timed);
         leg.counters.reads += 1;
         leg.counters.read_bytes += len;
         let (at, epoch) = (leg.data_start + offset, leg.epoch);
         match leg.device.clone() {
-            Some(device) => Way::Leg { slot, epoch, device, at },
+            Some(device) => Way::Leg { slot, epoch, device, at, timed },
             None => Way::Nowhere(self.no_leg(state, 0..0, offset)),
         }
     }
@@ -143,12 +153,12 @@ impl Core {
 
     fn from_leg(
         self: &Arc<Self>,
-        (slot, epoch): (usize, u64),
+        (slot, epoch, timed): (usize, u64, bool),
         device: &Arc<dyn BlockDevice>,
         at: u64,
         (offset, len): (u64, u64),
     ) -> Completion {
-        let begun = now();
+        let begun = timed.then(now);
         let below = device.submit(Request::Read { offset: at, len });
         let (completer, completion) = Completion::pending();
         let core = Arc::clone(self);
@@ -165,12 +175,18 @@ impl Core {
         completion
     }
 
-    fn answered(&self, (slot, epoch): (usize, u64), begun: Nanos, good: bool) {
+    /// A leg has answered. `begun`: when it was asked, if that is wanted.
+    fn answered(&self, (slot, epoch): (usize, u64), begun: Option<Nanos>, good: bool) {
+        if begun.is_none() && good {
+            return;
+        }
         let mut state = self.state.lock();
         let leg = state.legs[slot].as_mut().filter(|leg| leg.epoch == epoch);
         let Some(leg) = leg else { return };
-        leg.measured.in_flight = leg.measured.in_flight.saturating_sub(1);
-        leg.measured.answered(now() - begun);
+        if let Some(begun) = begun {
+            leg.measured.in_flight = leg.measured.in_flight.saturating_sub(1);
+            leg.measured.answered(now() - begun);
+        }
         leg.counters.errors += u64::from(!good);
     }
 
@@ -182,8 +198,8 @@ impl Core {
             let tried = mask_of(&failed);
             let way = self.way(&mut self.state.lock(), offset, len, tried);
             match way {
-                Way::Leg { slot, epoch, device, at } => {
-                    let begun = now();
+                Way::Leg { slot, epoch, device, at, timed } => {
+                    let begun = timed.then(now);
                     let answer = device.read(at, len);
                     self.answered((slot, epoch), begun, answer.is_ok());
                     match answer {

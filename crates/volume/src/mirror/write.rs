@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockError, Completer, Completion, Payload, Result};
+use steadfast_block::{
+    BlockDevice, BlockError, Completer, Completion, Payload, Request, Result, check,
+};
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
@@ -43,21 +45,26 @@ impl Core {
             self.plan_quick(&mut state, offset, &data, fua)
         };
         if let Some((ticket, plan)) = quick {
-            return self.send(ticket, plan);
+            return self.send(ticket, plan, false);
         }
         let core = Arc::clone(self);
         self.on_a_task("mirror write", move || core.write_slowly(offset, &data, fua))
     }
 
-    /// The short way for whoever waits: the long way needs no task of its own.
-    pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload) -> Result<()> {
+    /// The short way for whoever waits: one leg is written without a hand-over, and the long way
+    /// needs no task of its own.
+    pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload, fua: bool) -> Result<()> {
         let quick = {
             let mut state = self.state.lock();
-            self.plan_quick(&mut state, offset, &data, false)
+            if let Some(refused) = state.refuses_writes() {
+                return Err(refused);
+            }
+            check(&state.info, &Request::Write { offset, data: data.clone(), fua })?;
+            self.plan_quick(&mut state, offset, &data, fua)
         };
         match quick {
-            Some((ticket, plan)) => self.send(ticket, plan).wait().map(drop),
-            None => self.write_slowly(offset, &data, false),
+            Some((ticket, plan)) => self.send(ticket, plan, true).wait().map(drop),
+            None => self.write_slowly(offset, &data, fua),
         }
     }
 
@@ -97,9 +104,10 @@ impl Core {
         Some((ticket, plan(state, offset, data, fua)))
     }
 
-    /// Sends a plan to the legs; whoever answers last does the rest.
-    fn send(self: &Arc<Self>, ticket: Ticket, plan: Plan) -> Completion {
-        let Plan { pieces, regions, awaited } = plan;
+    /// Sends a plan to the legs; whoever answers last does the rest. `waits`: whoever asks waits for
+    /// the answer, so one leg that is waited for is written by the caller's own thread.
+    fn send(self: &Arc<Self>, ticket: Ticket, plan: Plan, waits: bool) -> Completion {
+        let Plan { pieces, regions, awaited, durable } = plan;
         let (completer, completion) = Completion::pending();
         let count_awaited = pieces.iter().filter(|p| awaited & bit(p.slot) != 0).count();
         if count_awaited == 0 {
@@ -116,7 +124,17 @@ impl Core {
             failed: Vec::new(),
             completer: Some(completer),
         }));
-        for Piece { slot, epoch, device, request } in pieces {
+        let of = |legs: u8| pieces.iter().position(|p| legs & bit(p.slot) != 0);
+        // Memory has answered before its request is handed over.
+        let own = if waits { of(awaited & durable).or_else(|| of(awaited)) } else { None };
+        let mut own_piece = None;
+        for (n, piece) in pieces.into_iter().enumerate() {
+            if own == Some(n) {
+                // The others are on their way first.
+                own_piece = Some(piece);
+                continue;
+            }
+            let Piece { slot, epoch, device, request } = piece;
             let (core, progress, regions) =
                 (Arc::clone(self), Arc::clone(&progress), regions.clone());
             device.submit(request).on_done(move |answer| {
@@ -124,6 +142,11 @@ impl Core {
                 let failed = failed.map(|error| Failed { slot, epoch, error });
                 core.leg_answered((slot, awaited), failed, &progress, ticket, regions);
             });
+        }
+        if let Some(Piece { slot, epoch, device, request }) = own_piece {
+            let failed = write_here(&device, request).err();
+            let failed = failed.map(|error| Failed { slot, epoch, error });
+            self.leg_answered((slot, awaited), failed, &progress, ticket, regions);
         }
         completion
     }
@@ -255,7 +278,7 @@ impl Core {
             drop(state);
             drop(turn.wait());
             if let Some(plan) = self.plan_held(offset, data, fua) {
-                return self.send(ticket, plan).wait().map(drop);
+                return self.send(ticket, plan, true).wait().map(drop);
             }
             // Cleaned, discarded, or a leg has gone meanwhile.
             self.release(ticket);
@@ -404,6 +427,15 @@ impl Core {
         };
         // A flush may have promised it meanwhile, and still be writing the map.
         if filling { self.flush_slowly() } else { self.commit() }
+    }
+}
+
+/// Does a request that a plan has for a leg, and waits.
+fn write_here(device: &Arc<dyn BlockDevice>, request: Request) -> Result<()> {
+    match request {
+        Request::Write { offset, data, fua: false } => device.write(offset, data),
+        Request::Write { offset, data, fua: true } => device.write_fua(offset, data),
+        other => device.submit(other).wait().map(drop),
     }
 }
 

@@ -1,4 +1,13 @@
-//! The Solaris commands: what needs no host.
+//! The Solaris commands: what needs no host, and a published session against a running one.
+
+#[path = "svm/bad_use.rs"]
+mod bad_use;
+#[path = "svm/host.rs"]
+mod host;
+#[path = "svm/others.rs"]
+mod others;
+#[path = "svm/transcript.rs"]
+mod transcript;
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

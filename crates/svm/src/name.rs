@@ -30,11 +30,8 @@ pub fn plain(word: &str) -> Result<String, Complaint> {
     if let Some((set, _)) = name.split_once('/').filter(|_| !name.starts_with('/')) {
         return Err(no_such_set(set));
     }
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-        return Err(Complaint::about(word, "illegal name"));
-    }
-    if !name.chars().all(plain) {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
+    if name.is_empty() || name.starts_with(['-', '.']) || !name.chars().all(plain) {
         return Err(Complaint::about(word, "illegal name"));
     }
     Ok(name.to_owned())

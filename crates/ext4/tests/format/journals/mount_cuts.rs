@@ -1,5 +1,6 @@
-//! The power goes while we mount, work and unmount: what is left needs no person. A log with transactions beside a
-//! superblock that needs no recovery would: `e2fsck -p`, as it runs at a boot, stops there.
+//! The power goes while we mount, work and unmount: what is left needs no person. A log with
+//! transactions beside a superblock that needs no recovery would: `e2fsck -p`, as it runs at a
+//! boot, stops there.
 
 use std::sync::Arc;
 

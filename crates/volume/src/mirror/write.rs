@@ -104,8 +104,8 @@ impl Core {
         Some((ticket, plan(state, offset, data, fua)))
     }
 
-    /// Sends a plan to the legs; whoever answers last does the rest. `waits`: whoever asks waits for
-    /// the answer, so one leg that is waited for is written by the caller's own thread.
+    /// Sends a plan to the legs; whoever answers last does the rest. `waits`: whoever asks waits
+    /// for the answer, so one leg that is waited for is written by the caller's own thread.
     fn send(self: &Arc<Self>, ticket: Ticket, plan: Plan, waits: bool) -> Completion {
         let Plan { pieces, regions, awaited, durable } = plan;
         let (completer, completion) = Completion::pending();

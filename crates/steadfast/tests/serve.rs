@@ -12,8 +12,12 @@ use tempfile::TempDir;
 
 #[path = "serve/files.rs"]
 mod files;
+#[path = "serve/kernel.rs"]
+mod kernel;
 #[path = "serve/restart.rs"]
 mod restart;
+#[path = "serve/retired.rs"]
+mod retired;
 
 /// A folder with images and a configuration, and perhaps a host that runs.
 struct Desk {

@@ -2,7 +2,7 @@
 //! may be open as a file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bytes::Bytes;
 use steadfast_block::{
@@ -75,6 +75,8 @@ pub struct Endpoint {
     number: u64,
     /// How many have its file open.
     open: AtomicU32,
+    /// Somebody had its file open for writing.
+    written: AtomicBool,
     /// Held shared by writes of whole blocks, and exclusively by those that read what is around
     /// them: so two of these in one block do not lose each other's bytes.
     pub(crate) edges: RwLock<()>,
@@ -95,6 +97,7 @@ impl Endpoint {
             opened,
             number,
             open: AtomicU32::new(0),
+            written: AtomicBool::new(false),
             edges: RwLock::new(()),
         })
     }
@@ -131,8 +134,14 @@ impl Endpoint {
         self.open.load(Ordering::Acquire)
     }
 
-    pub(crate) fn opened(&self) {
+    pub(crate) fn opened(&self, for_writing: bool) {
         self.open.fetch_add(1, Ordering::AcqRel);
+        self.written.fetch_or(for_writing, Ordering::AcqRel);
+    }
+
+    /// Whether it may hold what was written through its file, and not through a volume.
+    pub(crate) fn was_written_as_a_file(&self) -> bool {
+        self.written.load(Ordering::Acquire)
     }
 
     pub(crate) fn closed(&self) {

@@ -346,7 +346,7 @@ impl FileSystem for Tree {
                 let what = "a component of a volume is written to by the volume";
                 return Err(FsError::Busy { what });
             }
-            endpoint.opened();
+            endpoint.opened(writes);
         }
         let fh = Fh(self.handles.fetch_add(1, Ordering::Relaxed));
         self.handles().insert(fh, Arc::new(Open { endpoint, flags }));

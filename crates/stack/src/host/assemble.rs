@@ -139,6 +139,7 @@ impl Host {
         let name = &record.name;
         let kept = match assembled {
             Ok(volume) => {
+                self.remember_identity(name, &volume);
                 let device: Device = volume.device.clone();
                 let endpoint = Endpoint::new(name, self.number(), device, false);
                 if let Some(mirror) = &volume.mirror {
@@ -153,6 +154,20 @@ impl Host {
             }
         };
         self.lock().volumes.insert(name.clone(), kept);
+    }
+
+    /// A volume of memory that was made again is another one than before.
+    fn remember_identity(&self, name: &str, volume: &Volume) {
+        let uuid = volume.uuid.to_string();
+        let remembered = self.remember(|records| {
+            let record = records.volumes.iter_mut().find(|v| v.name == name);
+            if let Some(record) = record.filter(|r| r.uuid.as_ref() != Some(&uuid)) {
+                record.uuid = Some(uuid);
+            }
+        });
+        if let Err(e) = remembered {
+            tracing::error!("volume '{name}': {e}; the next start will not know it");
+        }
     }
 
     /// Has what happens to a mirror logged, and what its legs lack copied.

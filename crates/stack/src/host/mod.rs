@@ -280,7 +280,12 @@ impl Host {
         let devices: Vec<Arc<Endpoint>> =
             self.lock().devices.values().filter_map(|d| d.endpoint.clone()).collect();
         for device in devices {
-            outcome = outcome.and(device.flush().map_err(|e| failed(device.name(), e)));
+            let used = self.lock().records.user_of(device.name()).is_some();
+            match device.flush().map_err(|e| failed(device.name(), e)) {
+                // It failed, and the volume goes on without it: nobody's data is there.
+                Err(e) if !used && !device.was_written_as_a_file() => tracing::warn!("{e}"),
+                flushed => outcome = outcome.and(flushed),
+            }
         }
         let mut inner = self.lock();
         inner.volumes.clear();

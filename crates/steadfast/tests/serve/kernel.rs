@@ -42,6 +42,8 @@ fn a_leg_dies_under_the_kernels_ext4_and_is_replaced() {
         .args(["--name=x", "--rw=randwrite", "--bs=4k", "--size=4m", "--io_size=8m"])
         .args(["--direct=1", "--verify=crc32c", "--do_verify=1", "--fsync=16"])
         .arg(format!("--directory={at}"))
+        // It leaves a file there.
+        .current_dir(at)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

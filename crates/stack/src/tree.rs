@@ -7,7 +7,7 @@
 //!
 //! A component of a volume can be read here, and not written to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -51,6 +51,9 @@ pub struct Tree {
     host: Arc<Host>,
     open: Mutex<BTreeMap<Fh, Arc<Open>>>,
     handles: AtomicU64,
+    /// Folders in which an alias is not shown: it was made in the other one. Only while the host
+    /// runs; what it has remembered is in both.
+    hidden: Mutex<BTreeSet<(Ino, String)>>,
     owner: (u32, u32),
     since: Timestamp,
 }
@@ -64,6 +67,7 @@ impl Tree {
             host,
             open: Mutex::default(),
             handles: AtomicU64::new(1),
+            hidden: Mutex::default(),
             owner: (uid.as_raw(), gid.as_raw()),
             since: Timestamp { secs: since.as_secs() as i64, nanos: since.subsec_nanos() },
         }
@@ -71,6 +75,10 @@ impl Tree {
 
     fn handles(&self) -> MutexGuard<'_, BTreeMap<Fh, Arc<Open>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn hidden(&self) -> MutexGuard<'_, BTreeSet<(Ino, String)>> {
+        self.hidden.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handle(&self, fh: Fh) -> Result<Arc<Open>> {
@@ -125,7 +133,9 @@ impl Tree {
                 nodes.insert(name, Node::File(endpoint));
             }
         }
-        for (name, target) in inner.records.aliases.iter().filter(|_| !only_ram) {
+        let hidden = self.hidden();
+        let shown = |name: &&String| !only_ram && !hidden.contains(&(dir, (*name).clone()));
+        for (name, target) in inner.records.aliases.iter().filter(|(name, _)| shown(name)) {
             let number = inner.aliases.get(name).copied().unwrap_or(0);
             nodes.insert(name.clone(), Node::Alias { number, target: target.clone() });
         }
@@ -155,6 +165,16 @@ fn is_folder(ino: Ino) -> bool {
 fn place_of(dir: Ino) -> Result<u64> {
     let at = FOLDERS.iter().position(|(folder, _)| *folder == dir);
     at.map(|at| at as u64).ok_or(FsError::NotDirectory)
+}
+
+/// `rdsk` of `dsk`, and the other way round.
+fn other_folder(dir: Ino) -> Option<Ino> {
+    let [dsk, rdsk, _] = FOLDERS.map(|(folder, _)| folder);
+    match dir {
+        _ if dir == dsk => Some(rdsk),
+        _ if dir == rdsk => Some(dsk),
+        _ => None,
+    }
 }
 
 fn io(error: BlockError) -> FsError {
@@ -294,12 +314,21 @@ impl FileSystem for Tree {
         place_of(dir)?;
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| FsError::NotFound);
         let target = text(target)?.rsplit('/').next().unwrap_or_default();
-        self.host.add_alias(text(name)?, target).map_err(|e| match e.kind {
+        let alias = text(name)?;
+        let is_new = !self.host.lock().records.aliases.contains_key(alias);
+        self.host.add_alias(alias, target).map_err(|e| match e.kind {
             Kind::NotFound => FsError::NotFound,
             Kind::Busy => FsError::Exists,
             Kind::UsedWrongly => FsError::Invalid { what: "no name for a device" },
             _ => FsError::Io { what: e.error },
         })?;
+        let mut hidden = self.hidden();
+        hidden.remove(&(dir, alias.to_owned()));
+        // Scripts make one link in each of the two.
+        if let (true, Some(other)) = (is_new, other_folder(dir)) {
+            hidden.insert((other, alias.to_owned()));
+        }
+        drop(hidden);
         self.lookup(dir, name)
     }
 
@@ -320,6 +349,13 @@ impl FileSystem for Tree {
         if !matches!(self.nodes(dir).get(name), Some(Node::Alias { .. })) {
             return not_here();
         }
+        if let Some(other) = other_folder(dir)
+            && self.nodes(other).contains_key(name)
+        {
+            self.hidden().insert((dir, name.to_owned()));
+            return Ok(());
+        }
+        self.hidden().retain(|(_, hidden)| hidden != name);
         self.host.remove_alias(name).map(drop).map_err(|e| FsError::Io { what: e.error })
     }
 

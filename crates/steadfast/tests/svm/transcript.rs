@@ -37,7 +37,7 @@ fn third_submirror(host: &Host) {
     let path = host.file("ramdisk/testdisk");
     assert_eq!(host.good("ramdiskadm -a testdisk 24m"), format!("{}\n", path.display()));
     std::os::unix::fs::symlink(&path, host.file("dsk/c5t0d0s0")).unwrap();
-    // The name is one for both folders.
+    std::os::unix::fs::symlink("/dev/rramdisk/testdisk", host.file("rdsk/c5t0d0s0")).unwrap();
     assert!(host.file("rdsk/c5t0d0s0").symlink_metadata().unwrap().is_symlink());
     assert_eq!(host.good("metainit d13 1 1 c5t0d0s0"), "d13: Concat/Stripe is setup\n");
     let concat = "\

@@ -17,6 +17,7 @@ use steadfast_svm::iostat::{Counters, Queue};
 use steadfast_svm::name;
 
 use super::seen;
+use crate::commands::serve::default_socket;
 
 /// A volume that is to be made.
 pub enum NewVolume {
@@ -60,7 +61,7 @@ type Done = Result<(), Complaint>;
 impl Host {
     /// Whoever answers at this socket, or at the usual one.
     pub fn connect(socket: Option<&Path>) -> Result<Host, Complaint> {
-        let socket = socket.map_or_else(usual_socket, |socket| Ok(socket.to_path_buf()))?;
+        let socket = socket.map_or_else(default_socket, Path::to_path_buf);
         let client = Client::connect(&socket).map_err(|error| told(&error))?;
         Ok(Host { client, state: State::default(), tree: None, aliases: Vec::new() })
     }
@@ -251,15 +252,6 @@ fn shown_names(status: &StackStatus) -> BTreeMap<String, String> {
     let devices = status.devices.iter().map(|d| (d.name.clone(), device(&d.name, d.kind)));
     let volumes = status.volumes.iter().map(|v| (v.name.clone(), format!("md/{}", v.name)));
     devices.chain(volumes).collect()
-}
-
-/// Where a host answers when nobody says where: the environment does, or it is the user's own.
-fn usual_socket() -> Result<PathBuf, Complaint> {
-    if let Some(given) = std::env::var_os("STEADFAST_SOCKET").filter(|given| !given.is_empty()) {
-        return Ok(given.into());
-    }
-    let folder = crate::mount::place::runtime_folder();
-    Ok(folder.map_err(|error| Complaint::of(error.to_string()))?.join("host.socket"))
 }
 
 fn leg(mirror: &str, submirror: &str) -> Leg {

@@ -216,6 +216,9 @@ type Parsed = Result<Command, Misuse>;
 /// # Errors
 /// Says how the command is used, or what is wrong. Also for a command that is not one of [`NAMES`].
 pub fn parse(program: &str, words: &[String]) -> Parsed {
+    // As all our commands; Solaris has only the letter.
+    let help = ["-h".to_owned()];
+    let words = if words == ["--help"] { &help } else { words };
     match program {
         "metainit" => metainit::parse(words),
         "metattach" => metattach::attach(words),
@@ -287,6 +290,7 @@ mod tests {
     fn each_command_has_a_usage_that_fits_and_names_it() {
         for name in NAMES {
             let Ok(Command::Help(text)) = line(&format!("{name} -h")) else { panic!("{name}") };
+            assert_eq!(line(&format!("{name} --help")), Ok(Command::Help(text.clone())));
             assert!(text.starts_with("usage:  "), "{text}");
             assert!(text.contains(name) && text.ends_with('\n'), "{text}");
             assert!(text.lines().all(|l| l.len() <= 80 && !l.contains('\t')), "{text}");

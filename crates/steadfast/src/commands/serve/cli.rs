@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 Examples:
   steadfast serve stack.toml                 in the background
-  steadfast serve -f stack.toml              under systemd: dist/steadfast.service
+  steadfast serve -f stack.toml              as dist/steadfast.service does
   steadfast serve stack.toml --metrics 127.0.0.1:9188
   steadfast volume status --host d10
   dd if=/run/steadfast/stack/dsk/d10 of=copy.img bs=1M

@@ -173,8 +173,9 @@ impl StateFile {
         };
         let version = serde_json::from_str::<serde_json::Value>(&text).map_err(|e| {
             failed(format!(
-                "is damaged: {e}; restore it from a copy, or move it away: \
-                                         volumes are then found again by the configuration"
+                "is damaged: {e}; restore it from a copy, or move it away: volumes that the \
+                 configuration has are then found again by their labels, and the log names the \
+                 devices of others"
             ))
         })?;
         if version["version"].as_u64().is_some_and(|v| v > u64::from(VERSION)) {

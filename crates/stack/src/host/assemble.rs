@@ -41,7 +41,33 @@ impl Host {
             self.keep(record, assembled);
         }
         self.make_configured(config);
+        self.tell_unknown_members();
         Ok(())
+    }
+
+    /// Devices of volumes that nobody remembers: a state file was lost, or they are another host's.
+    fn tell_unknown_members(&self) {
+        let devices: Vec<Arc<Endpoint>> = {
+            let inner = self.lock();
+            let all = inner.devices.values().filter_map(|d| d.endpoint.clone());
+            all.filter(|d| inner.records.user_of(d.name()).is_none()).collect()
+        };
+        for device in devices {
+            let name = device.name().to_owned();
+            let Ok(Some(found)) = read_label(&(device as Device)) else { continue };
+            let retired = |r: &VolumeRecord| {
+                r.uuid.as_ref().is_some_and(|uuid| *uuid == found.label.volume.to_string())
+            };
+            if self.lock().records.retired.iter().any(retired) {
+                continue;
+            }
+            let (slot, volume) = (found.label.slot, &found.label.name);
+            tracing::warn!(
+                "{name}: is member {slot} of '{volume}', which this host does not know: a section \
+                 [volume.{volume}] of the configuration with its components takes it up at the \
+                 next start"
+            );
+        }
     }
 
     /// Devices and RAM disks of the configuration: what it says now counts.

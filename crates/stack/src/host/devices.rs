@@ -60,6 +60,12 @@ impl Host {
             let what = format!("{bytes} bytes: a RAM disk has whole blocks of 512, 64k to 1t");
             return Err(Refusal::about(Kind::UsedWrongly, name, what));
         }
+        let system = rustix::system::sysinfo();
+        let memory = system.totalram.saturating_mul(u64::from(system.mem_unit));
+        if bytes > memory {
+            let what = format!("{bytes} bytes: the machine has {memory} bytes of memory");
+            return Err(Refusal::about(Kind::Refused, name, what));
+        }
         self.remember(|records| {
             records.ramdisks.insert(name.to_owned(), bytes);
             records.removed.remove(name);

@@ -248,7 +248,8 @@ impl Host {
     fn stop(&self) -> Result<Answer> {
         let open = self.lock().endpoints().into_iter().find(|e| e.open_count() > 0);
         if let Some(open) = open {
-            let what = "its file is open; close it first, or end the host by a signal";
+            let what = "its file is open; close it first (a loop device: volume detach-kernel), or \
+                        end the host by a signal";
             return Err(Refusal::about(Kind::Busy, open.name(), what));
         }
         self.end();

@@ -40,6 +40,30 @@ fn a_host_that_is_killed_has_everything_again_and_refills_memory() {
     assert_eq!(legs[1]["state"], "Offline", "{legs:#}");
 }
 
+/// Without its state a host says which devices are members of what it does not know.
+#[test]
+fn a_lost_state_is_told_and_the_configuration_takes_the_volume_up() {
+    let mut desk = Desk::new(&["a", "b"], "");
+    desk.start();
+    desk.good("volume create --host d10 a b");
+    let data = pattern(2, 1 << 20);
+    let file = desk.file("dsk/d10");
+    file.write_all_at(&data, 0).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    desk.stop();
+    std::fs::remove_file(desk.path().join("stack.state.json")).unwrap();
+    desk.start();
+    let log = desk.log();
+    assert!(log.contains("b: is member 1 of 'd10', which this host does not know"), "{log}");
+    desk.stop();
+    let config = desk.path().join("stack.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text + "[volume.d10]\ncomponents = [\"a\", \"b\"]\n").unwrap();
+    desk.start();
+    assert!(desk.read("dsk/d10", 0, data.len()) == data, "{}", desk.log());
+}
+
 #[test]
 fn one_host_has_a_configuration() {
     let mut desk = Desk::new(&["a"], "");

@@ -43,6 +43,7 @@ fn refusals_change_nothing() {
         ("metadb -d c0d1s0", "c0d1s0: its labels are not deleted"),
         ("ramdiskadm -d c0d1s0", "c0d1s0: "),
         ("ramdiskadm -a c0d1s0 1m", "c0d1s0: "),
+        ("ramdiskadm -a huge 1000g", "huge: 1073741824000 bytes: the machine has "),
     ] {
         host.bad(line, says);
     }

@@ -84,8 +84,24 @@ pub struct Disk {
     pub medium: Medium,
     pub plugged: Plugged,
     old: Option<Store>,
+    /// An old copy was put in its place: the generation of that copy's label.
+    copy_of: Option<u64>,
     /// It was not given to the assembly.
     absent: bool,
+}
+
+impl Disk {
+    /// Whether it is an old copy that no assembly has taken up since. By itself nobody can tell it
+    /// from the volume as it was then.
+    fn is_old_copy(&self) -> bool {
+        self.copy_of.is_some() && label_of(&self.medium).map(|l| l.generation) == self.copy_of
+    }
+
+    /// Puts this old copy in its place.
+    pub fn put_in(&mut self, copy: Medium) {
+        self.copy_of = label_of(&copy).map(|label| label.generation);
+        self.medium = copy;
+    }
 }
 
 /// Everything that tasks of a run share.
@@ -165,7 +181,7 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
 
 fn plugged(medium: Medium, rng: &mut Rng) -> Disk {
     let plugged = medium.plug(micros(rng));
-    Disk { medium, plugged, old: None, absent: false }
+    Disk { medium, plugged, old: None, copy_of: None, absent: false }
 }
 
 /// Most legs are fast, some are slow.
@@ -217,11 +233,13 @@ fn boot_again(
     let newest = newest_label(disks);
     let victim = durable[rng.below(durable.len() as u64) as usize];
     let another = durable.iter().any(|n| *n != victim && is_sound(&disks[*n]));
+    let old_copy = durable.iter().any(|n| *n != victim && disks[*n].is_old_copy());
     let mut absent = None;
     let mut tally = world.tally.lock();
     for (n, disk) in disks.iter_mut().enumerate() {
-        if n == victim && !another && rng.percent(15) {
-            // It may alone hold something: that is back when it is.
+        if n == victim && !another && rng.percent(15) && !old_copy {
+            // It may alone hold something: that is back when it is. An old copy would be the volume
+            // as it was, if nobody is there who knows better.
             absent = Some(n);
         }
         if n == victim && another {
@@ -235,7 +253,7 @@ fn boot_again(
                 2 => {
                     let copy = disk.old.take().map(|old| Medium::new(&name, false, old));
                     if let Some(copy) = copy.filter(|copy| is_told(copy, newest.as_ref())) {
-                        disk.medium = copy;
+                        disk.put_in(copy);
                         tally.stale += 1;
                     }
                 }

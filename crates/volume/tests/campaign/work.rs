@@ -259,7 +259,7 @@ impl Admin {
             return;
         }
         disk.plugged.unplug();
-        disk.medium = Medium::new(&name, false, old);
+        disk.put_in(Medium::new(&name, false, old));
         disk.plugged = disk.medium.plug(micros(&mut self.rng));
         let device = Arc::clone(&disk.plugged.device);
         self.in_background(move |m| m.online(slot, Some(device)).is_ok(), |t| &mut t.old_online);

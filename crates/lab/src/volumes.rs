@@ -234,6 +234,7 @@ impl Open {
 fn leg(spec: &VolumeSpec, name: &String, device: Device) -> NewLeg {
     let mut leg = NewLeg::new(device);
     leg.volatile = spec.volatile.contains(name);
+    leg.partial = spec.partial.contains(name);
     // What a scenario's devices held before is nobody's.
     leg.force = true;
     leg

@@ -78,6 +78,9 @@ pub struct Volume {
     /// Names of those that do not count as keeping their contents.
     #[serde(default)]
     pub volatile: Vec<Spanned<String>>,
+    /// The one that may be smaller than the mirror, and holds the regions that are read most.
+    #[serde(default)]
+    pub partial: Vec<Spanned<String>>,
     /// Bytes of each component in turn, of a stripe: `64k`.
     pub interlace: Option<Spanned<String>>,
     /// Read policy.
@@ -144,7 +147,7 @@ impl Config {
                     say(component.span(), "a volume cannot be made of itself".into());
                 }
             }
-            for component in &volume.volatile {
+            for component in volume.volatile.iter().chain(&volume.partial) {
                 let is_one = |c: &Spanned<String>| c.get_ref() == component.get_ref();
                 if !volume.components.get_ref().iter().any(is_one) {
                     say(component.span(), format!("is no component of '{}'", name.get_ref()));

@@ -128,6 +128,7 @@ fn mirror(legs: &[(Device, bool)], read: ReadPolicy) -> Result<Mirror, Failure> 
         .map(|(device, volatile)| NewLeg {
             device: Arc::clone(device),
             volatile: *volatile,
+            partial: false,
             force: true,
         })
         .collect();

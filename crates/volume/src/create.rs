@@ -14,7 +14,8 @@ use crate::member::{Labelled, check_new, write_label};
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    Core, Leg, Mirror, NewLeg, State, check_policies, clear_map, describe, leg_on, random_uuid,
+    Core, Leg, Mirror, NewLeg, ONE_PARTIAL, State, check_policies, clear_map, describe, leg_on,
+    random_uuid,
 };
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, MEMBERS_MAX, Member, MemberState, NAME_MAX};
 use crate::ondisk::map::{Region, RegionState};
@@ -94,10 +95,14 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
         let what = format!("a mirror has 1 to {LEGS_MAX} legs, not {}", legs.len());
         return Err(VolumeError::refused(what));
     }
-    let smallest = legs.iter().map(|l| l.device.info().size).min().unwrap_or(0);
+    let whole = legs.iter().filter(|l| !l.partial);
+    let smallest = whole.map(|l| l.device.info().size).min().unwrap_or(0);
     let region = region_for(smallest, options.region_bytes)?;
     let (made, infos): (Vec<Leg>, Vec<DeviceInfo>) =
         legs.iter().map(|new| leg_on(new, region)).collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    if let Some(second) = made.iter().filter(|leg| leg.partial).nth(1) {
+        return Err(VolumeError::refused(format!("{}: {ONE_PARTIAL}", second.name)));
+    }
     if made.iter().all(|leg| leg.volatile) {
         return Err(VolumeError::refused(
             "a mirror needs a leg that keeps its contents without power; all of these lose them",
@@ -117,6 +122,8 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
     let mut state = State::new(info, regions, options.policies);
     state.legs.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
     (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
+    let partial = state.partial();
+    state.regions.set_all_stale(partial);
     state.assembling = false;
     let core = Arc::new(Core::new(random_uuid(), name.to_owned(), options.planted, state));
     core.commit()?;
@@ -127,7 +134,7 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
 /// Whole regions, as many as every leg has room for.
 fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
     let region = u64::from(region);
-    let least = legs.iter().min_by_key(|leg| leg.room);
+    let least = legs.iter().filter(|leg| !leg.partial).min_by_key(|leg| leg.room);
     let (name, room) = least.map_or(("", 0), |leg| (&leg.name, leg.room));
     let most = room - room % region;
     if most == 0 {

@@ -498,6 +498,13 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Volume,
+        "partial",
+        Default("[]"),
+        "The leg of a mirror that may be smaller than it, and holds the regions that are read most; \
+         it does not count as durable. One at most.",
+    ),
+    key(
+        Table::Volume,
         "read",
         Default("'roundrobin'"),
         "Which leg answers a read: `roundrobin`, `geometric`, `first`, `preferred:LEG` or \

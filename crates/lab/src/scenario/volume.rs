@@ -31,6 +31,8 @@ pub struct VolumeSpec {
     pub members: Vec<String>,
     /// Legs that do not count as durable, whatever they say of themselves.
     pub volatile: Vec<String>,
+    /// The leg that may be smaller than the volume, and holds the regions that are read most.
+    pub partial: Vec<String>,
     /// Which leg answers a read.
     pub read: ReadPolicy,
     /// How a write goes to the legs.
@@ -50,7 +52,7 @@ const KINDS: [(&str, VolumeKind); 3] = [
     ("concat", VolumeKind::Concat),
 ];
 /// Keys that only a mirror has.
-const OF_MIRROR: [&str; 5] = ["volatile", "read", "write", "region_kb", MODEL];
+const OF_MIRROR: [&str; 6] = ["volatile", "partial", "read", "write", "region_kb", MODEL];
 const MODEL: &str = "model";
 /// A key that only a stripe has.
 const OF_STRIPE: &str = "interlace_kb";
@@ -97,13 +99,26 @@ pub(super) fn volume(
     let members: Option<Vec<String>> = fields.take("members");
     let members = members.filter(|m| members_are_there(fields, m, known, kind));
     let volatile: Option<Vec<String>> = fields.take("volatile");
+    let partial: Option<Vec<String>> = fields.take("partial");
     let legs = members.as_deref();
+    if let (Some(partial), Some(legs)) = (&partial, legs) {
+        for name in partial.iter().filter(|name| !legs.contains(name)) {
+            let help = did_you_mean(name, legs.iter().map(String::as_str));
+            fields.wrong_word("partial", name, format!("`{name}` is none of the members{help}"));
+        }
+        if partial.len() > 1 {
+            fields.wrong("partial", "a mirror has one partial leg at most", "name one of them");
+        }
+    }
     if let (Some(volatile), Some(legs)) = (&volatile, legs) {
         for name in volatile.iter().filter(|name| !legs.contains(name)) {
             let help = did_you_mean(name, legs.iter().map(String::as_str));
             fields.wrong_word("volatile", name, format!("`{name}` is none of the members{help}"));
         }
-        if legs.iter().all(|leg| volatile.contains(leg)) {
+        if legs
+            .iter()
+            .all(|leg| volatile.contains(leg) || partial.iter().flatten().any(|p| p == leg))
+        {
             let help = "nothing would survive a power cut: leave one leg out";
             fields.wrong("volatile", "no leg counts as durable", help);
         }
@@ -119,6 +134,7 @@ pub(super) fn volume(
         kind: kind?,
         members: members?,
         volatile: volatile?,
+        partial: partial?,
         read: read?,
         write: write?,
         region_bytes: region.map_or(Some(None), |region| region.map(Some))?,
@@ -138,7 +154,9 @@ fn kind(fields: &Fields<'_, '_>) -> Option<VolumeKind> {
     let others: &[&str] = match kind {
         VolumeKind::Mirror => &[OF_STRIPE],
         VolumeKind::Stripe => &OF_MIRROR,
-        VolumeKind::Concat => &["volatile", "read", "write", "region_kb", MODEL, OF_STRIPE],
+        VolumeKind::Concat => {
+            &["volatile", "partial", "read", "write", "region_kb", MODEL, OF_STRIPE]
+        }
     };
     for key in others.iter().filter(|key| fields.value(key).is_some()) {
         let of = if *key == OF_STRIPE { "stripes" } else { "mirrors" };
@@ -219,7 +237,9 @@ fn model(
         fields.wrong(MODEL, format!("there is no model `{name}`"), help);
         return None;
     };
-    for key in ["read", "write", "volatile"].into_iter().filter(|k| fields.value(k).is_some()) {
+    for key in
+        ["read", "write", "volatile", "partial"].into_iter().filter(|k| fields.value(k).is_some())
+    {
         fields.wrong(key, format!("`{key}` is not for a model: it has its own rules"), "");
     }
     for leg in legs.unwrap_or_default().iter().filter(|leg| !devices.contains(*leg)) {

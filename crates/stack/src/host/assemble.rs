@@ -119,6 +119,7 @@ impl Host {
                 kind: volume.kind,
                 components: names(volume.components.get_ref()),
                 volatile: names(&volume.volatile),
+                partial: names(&volume.partial),
                 interlace: interlace.and_then(|bytes| u32::try_from(bytes).ok()),
                 read: text(&volume.read_policy),
                 write: text(&volume.write_policy),
@@ -381,7 +382,7 @@ fn refill(name: &str, mirror: &Mirror, blank: &[Arc<Endpoint>]) {
     for leg in mirror.status().legs.into_iter().filter(away) {
         let Some(endpoint) = blank.iter().find(|e| e.name() == leg.name) else { continue };
         let device: Device = Arc::clone(endpoint) as Device;
-        let new = NewLeg { device, volatile: true, force: false };
+        let new = NewLeg { volatile: true, ..NewLeg::new(device) };
         match mirror.replace(leg.slot, Some(&new)) {
             Ok(()) => tracing::info!("{name}: {} is a leg again, blank", leg.name),
             Err(e) => tracing::error!("{name}: {} could not be made a leg again: {e}", leg.name),

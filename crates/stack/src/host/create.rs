@@ -83,6 +83,7 @@ impl Host {
         let own = Create {
             components: own(&create.components),
             volatile: own(&create.volatile),
+            partial: own(&create.partial),
             ..create.clone()
         };
         let mut seen: Vec<&String> = Vec::new();
@@ -96,9 +97,15 @@ impl Host {
             let what = "a volume has at least one component";
             return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
         }
-        if let Some(name) = own.volatile.iter().find(|name| !seen.contains(name)) {
-            let what = "is said to be volatile, and is no component";
-            return Err(Refusal::about(Kind::UsedWrongly, name, what));
+        for (names, what) in [(&own.volatile, "volatile"), (&own.partial, "partial")] {
+            if let Some(name) = names.iter().find(|name| !seen.contains(name)) {
+                let what = format!("is said to be {what}, and is no component");
+                return Err(Refusal::about(Kind::UsedWrongly, name, what));
+            }
+        }
+        if own.kind != VolumeKind::Mirror && !own.partial.is_empty() {
+            let what = format!("a {} has no partial legs", own.kind.name());
+            return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
         }
         Ok(own)
     }
@@ -159,6 +166,7 @@ impl Host {
             .map(|endpoint| NewLeg {
                 device: Arc::clone(endpoint) as Device,
                 volatile: create.volatile.iter().any(|name| name == endpoint.name()),
+                partial: create.partial.iter().any(|name| name == endpoint.name()),
                 force: create.force,
             })
             .collect();

@@ -84,6 +84,7 @@ impl Host {
         let leg = NewLeg {
             device: Arc::clone(&endpoint) as Device,
             volatile: new.volatile,
+            partial: new.partial,
             force: new.force,
         };
         let before = self.remember(|records| {
@@ -174,7 +175,8 @@ impl Host {
         self.reopen_if_away(found)?;
         let device: Device = self.endpoint(&found.component)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
-        let lost = self.put(found, &NewLeg { device, volatile, force: true }, replace.lose_data)?;
+        let new = NewLeg { volatile, force: true, ..NewLeg::new(device) };
+        let lost = self.put(found, &new, replace.lose_data)?;
         tracing::info!("{}: {} gets everything again", found.name, found.component);
         Ok(lost)
     }
@@ -190,7 +192,7 @@ impl Host {
         let device: Device = Arc::clone(&endpoint) as Device;
         // Both are named until the labels say which it is.
         let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
-        let new = NewLeg { device, volatile, force: replace.force };
+        let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
         let lost = match self.put(found, &new, replace.lose_data) {
             Ok(lost) => lost,
             Err(e) => {
@@ -230,7 +232,7 @@ impl Host {
         self.keep(&record, Ok(volume));
         let leg: Device = self.endpoint(&found.component)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
-        let new = NewLeg { device: leg, volatile, force: true };
+        let new = NewLeg { volatile, force: true, ..NewLeg::new(leg) };
         match self.put(found, &new, replace.lose_data) {
             Ok(lost) => {
                 self.forget_occupant(&endpoint)?;

@@ -174,6 +174,8 @@ fn leg_status(leg: VolumeLeg, record: &VolumeRecord) -> LegStatus {
         state: leg.state.name().to_owned(),
         volatile: leg.volatile,
         lacking_bytes: leg.lacking_bytes,
+        held_bytes: leg.held_bytes,
+        room: leg.room,
         error: leg.error,
         reads: leg.counters.reads,
         read_bytes: leg.counters.read_bytes,

@@ -124,6 +124,10 @@ pub struct Create {
     /// otherwise. RAM disks, and volumes over them, never count.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub volatile: Vec<String>,
+    /// Those of a mirror that may be smaller than it, and hold the regions that are read most. They
+    /// do not count as keeping their contents. One at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partial: Vec<String>,
     /// Bytes of each component in turn, of a stripe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interlace: Option<u32>,
@@ -191,6 +195,10 @@ pub struct NewComponent {
     /// It does not count as keeping its contents without power.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
+    /// It may be smaller than the mirror, and holds the regions that are read most. It does not
+    /// count as keeping its contents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     /// It waits to take a failed leg's place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub spare: bool,

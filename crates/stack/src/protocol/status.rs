@@ -163,8 +163,14 @@ pub struct LegStatus {
     /// False: a leg of a mirror that was taken up again, which nobody has attached since. It holds
     /// the data all the same.
     pub attached: bool,
-    /// Bytes of the volume that it lacks.
+    /// Bytes of the volume that it lacks and is to be given; 0 of a partial leg.
     pub lacking_bytes: u64,
+    /// Of a partial leg: bytes of the volume that it holds now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_bytes: Option<u64>,
+    /// Bytes of data that it has room for.
+    #[serde(default)]
+    pub room: u64,
     /// The last error, if it failed.
     pub error: Option<String>,
     /// Reads since the mirror was assembled.

@@ -150,3 +150,28 @@ fn volumes_inside_of_each_other_come_to_an_end() {
     desk.bad("volume status a", 1, "");
     desk.bad("check volume:a", 2, "16 volumes are inside of each other");
 }
+
+#[test]
+fn a_partial_leg_is_smaller_than_the_volume_and_blank_after_a_boot() {
+    let desk = Desk::new(&["a", "b"]);
+    desk.image("ram", 2 << 20);
+    desk.bad("volume create m a b --volatile ram --size 20m", 2, "too small");
+    let made = desk.good("volume create m a b --partial ram --region 64k");
+    let status = desk.good("volume status a b ram");
+    assert!(status.contains("leg 2: ram: Okay, volatile"), "{status}");
+    assert!(status.contains("partial: holds 0 bytes, has room for"), "{status}");
+    desk.filled("volume:a,b,ram");
+    desk.holds_it("volume:ram,b,a");
+    desk.bad("volume add a b ram --leg c --partial", 2, "c");
+    // A boot: blank, and smaller still.
+    desk.image("ram2", 1 << 20);
+    desk.good("volume resync a b ram2");
+    let status = desk.good("volume status a b ram2");
+    assert!(status.contains("leg 2: ram2: Okay, volatile"), "{status}");
+    desk.holds_it("volume:a,b,ram2");
+    desk.good("volume remove a b ram2 --leg 2");
+    desk.good("volume add a b --leg ram --partial --force");
+    desk.bad("volume remove a ram --degraded --leg 0", 2, "last good durable copy");
+    desk.holds_it("volume:a,b,ram");
+    assert!(made.contains("m: mirror"), "{made}");
+}

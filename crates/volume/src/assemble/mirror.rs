@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use steadfast_block::DeviceInfo;
+use steadfast_block::{BlockDevice, DeviceInfo};
 
 use super::lineage::{is_as_it_left, is_current, newest, own_uuid, place_in, unknown};
 use super::{AssembleOptions, Device, Volume, map};
 use crate::error::{Result, VolumeError};
 use crate::member::Labelled;
+use crate::mirror::partial::Frames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{Core, Leg, Mirror, Spare, State, TakeOver, bit, describe, slots};
@@ -137,6 +138,22 @@ fn trusted_legs(members: &[Labelled], newest: &Label, options: &AssembleOptions)
     (0..members.len()).filter(trusted).collect()
 }
 
+/// A partial leg that is there, as it is while the mirror is in use: blank.
+fn partial_leg_of(known: &Member, found: &Labelled, region_bytes: u32) -> Leg {
+    let start = found.label.data_start;
+    let frames = Frames::new(Arc::clone(&found.device), start, u64::from(region_bytes));
+    Leg {
+        device: Some(Arc::clone(&frames) as Device),
+        name: found.name(),
+        room: frames.room(),
+        data_start: start,
+        map_blocks: found.label.map_blocks,
+        device_bytes: frames.info().size,
+        frames: Some(frames),
+        ..leg_of(known, None)
+    }
+}
+
 fn leg_of(known: &Member, found: Option<&Labelled>) -> Leg {
     let info = found.map(|m| m.device.info());
     let device_bytes = info.as_ref().map_or(0, |i| i.size);
@@ -153,7 +170,9 @@ fn leg_of(known: &Member, found: Option<&Labelled>) -> Leg {
         data_start,
         map_blocks: found.map_or(0, |m| m.label.map_blocks),
         device_bytes,
-        volatile: known.volatile,
+        volatile: known.volatile || known.partial,
+        partial: known.partial,
+        frames: None,
         state: known.state,
         left: known.left,
         epoch: 0,
@@ -183,8 +202,11 @@ fn state_of(
                 bytes: known.bytes,
             }),
             _ => {
-                let leg = leg_of(known, find(known));
-                if leg.device.is_some() && leg.room < newest.size {
+                let leg = match find(known).filter(|_| known.partial) {
+                    Some(found) => partial_leg_of(known, found, newest.region_bytes),
+                    None => leg_of(known, find(known)),
+                };
+                if leg.device.is_some() && leg.room < newest.size && !leg.partial {
                     let what = "is too small for the volume that its label names".into();
                     return Err(VolumeError::Corrupt { device: leg.name, what });
                 }
@@ -395,7 +417,7 @@ fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> Take
         if !leg.volatile && !trusted.contains(&n) {
             work.clear |= bit(slot);
         }
-        let device_bytes = device.info().size;
+        let device_bytes = leg.own_device().unwrap_or(device).info().size;
         if device_bytes > found.label.device_bytes {
             work.moved.push((slot, Label { device_bytes, ..found.label.clone() }));
         }

@@ -18,7 +18,7 @@ impl Core {
             state.closing = true;
             self.changed.notify_all();
             // It ends at the next region.
-            while state.resyncing {
+            while state.resyncing || state.fill.running {
                 state = self.changed.wait(state);
             }
         }

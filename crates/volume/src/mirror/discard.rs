@@ -28,6 +28,9 @@ impl Core {
         {
             let mut state = self.settled_for_writes()?;
             regions.clone().for_each(|r| state.regions.set(r, Region::UNWRITTEN));
+            if let Some((_, frames)) = state.frames() {
+                regions.clone().for_each(|r| frames.vacate(r));
+            }
         }
         // Before the legs forget: a cut in between must not find the region to be read.
         self.commit()?;

@@ -16,8 +16,6 @@ use crate::ondisk::map::{Region, RegionState};
 
 /// Passes of the timer without a write after which a region is clean.
 const IDLE_PASSES: u8 = 2;
-/// Passes of the timer after which a region counts half as hot.
-const COOL_EVERY: u64 = 64;
 
 impl State {
     /// The leg, if a flush is no more than the flush of one leg: its place, epoch and device.
@@ -153,14 +151,10 @@ impl Core {
     /// See [`super::Mirror::tick`].
     pub(super) fn tick(self: &Arc<Self>) -> Result<()> {
         {
-            let mut state = self.state.lock();
+            let state = self.state.lock();
             if state.pending.is_some() || state.info.read_only {
                 // Nothing was written yet.
                 return state.stopped().map_or(Ok(()), Err);
-            }
-            state.ticks += 1;
-            if state.ticks.is_multiple_of(COOL_EVERY) {
-                state.regions.cool();
             }
         }
         self.clean(IDLE_PASSES)

@@ -34,7 +34,8 @@ impl State {
     /// The size that the volume can have, whole regions.
     fn room_to_grow(&self, wanted: Option<u64>) -> Result<u64> {
         let (name, now) = (&self.info.name, self.regions.size());
-        let legs = || self.legs.iter().flatten();
+        // A partial leg holds what it can.
+        let legs = || self.legs.iter().flatten().filter(|leg| !leg.partial);
         if let Some(away) = legs().find(|leg| !leg.is_active()) {
             let what = format!("{}: is not in use; all legs must grow together", away.name);
             return Err(VolumeError::refused(what));

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, DeviceInfo};
 use steadfast_runtime::MutexGuard;
 
+use super::partial::Frames;
 use super::state::{Leg, State, bit};
 use super::{Core, Mirror, describe, random_uuid};
 use crate::assemble::lineage::{is_as_it_left, own_uuid};
@@ -22,6 +23,8 @@ use crate::planted::Bug;
 
 type Device = Arc<dyn BlockDevice>;
 
+pub(crate) const ONE_PARTIAL: &str = "a mirror has one partial leg at most, and there is one";
+
 /// A device that is to be a leg.
 #[derive(Clone)]
 pub struct NewLeg {
@@ -29,6 +32,9 @@ pub struct NewLeg {
     pub device: Device,
     /// It does not count as durable, whatever it says of itself.
     pub volatile: bool,
+    /// It may be smaller than the volume, and holds the regions that are used most, as long as the
+    /// mirror is in use: it is volatile, whatever it is made of.
+    pub partial: bool,
     /// Overwrite a label that it carries.
     pub force: bool,
 }
@@ -36,13 +42,16 @@ pub struct NewLeg {
 impl NewLeg {
     /// As the device describes itself.
     pub fn new(device: Device) -> Self {
-        NewLeg { device, volatile: false, force: false }
+        NewLeg { device, volatile: false, partial: false, force: false }
     }
 }
 
 /// A leg that belongs to nobody yet, if the device can be one.
 pub(crate) fn leg_on(new: &NewLeg, region_bytes: u32) -> Result<(Leg, DeviceInfo)> {
     let info = check_new(&new.device, new.force)?;
+    if new.partial {
+        return Ok((partial_leg_on(new, &info, region_bytes)?, info));
+    }
     let layout = Layout::of_leg(info.size, region_bytes);
     let leg = Leg {
         uuid: random_uuid(),
@@ -53,6 +62,8 @@ pub(crate) fn leg_on(new: &NewLeg, region_bytes: u32) -> Result<(Leg, DeviceInfo
         map_blocks: layout.map_blocks,
         device_bytes: info.size,
         volatile: new.volatile || info.unfit_to_persist().is_some(),
+        partial: false,
+        frames: None,
         state: MemberState::Active,
         left: None,
         epoch: 0,
@@ -62,6 +73,39 @@ pub(crate) fn leg_on(new: &NewLeg, region_bytes: u32) -> Result<(Leg, DeviceInfo
         counters: Default::default(),
     };
     Ok((leg, info))
+}
+
+/// The same of a leg with room for some regions only.
+fn partial_leg_on(new: &NewLeg, info: &DeviceInfo, region_bytes: u32) -> Result<Leg> {
+    let layout = Layout::of_component(info.size);
+    let frames = Frames::new(Arc::clone(&new.device), layout.data_start, u64::from(region_bytes));
+    if frames.count() == 0 {
+        let need = layout.data_start + u64::from(region_bytes) + BLOCK;
+        return Err(VolumeError::refused(format!(
+            "{}: is too small to hold a single region: with labels it needs {need} bytes, and has \
+             {}",
+            info.name, info.size
+        )));
+    }
+    Ok(Leg {
+        uuid: random_uuid(),
+        device: Some(Arc::clone(&frames) as Device),
+        name: info.name.clone(),
+        room: frames.room(),
+        data_start: layout.data_start,
+        map_blocks: 0,
+        device_bytes: frames.info().size,
+        volatile: true,
+        partial: true,
+        frames: Some(frames),
+        state: MemberState::Active,
+        left: None,
+        epoch: 0,
+        joining: false,
+        erred: None,
+        measured: Default::default(),
+        counters: Default::default(),
+    })
 }
 
 /// Zeros where the map will be: what is there from an earlier life must not be taken for it.
@@ -94,11 +138,16 @@ impl State {
         place: Option<usize>,
     ) -> Result<()> {
         let (name, size) = (&leg.name, self.regions.size());
-        if leg.room < size {
+        let other = self.partial() & !place.map_or(0, bit);
+        if leg.partial && other != 0 {
+            return Err(VolumeError::refused(format!("{name}: {}", ONE_PARTIAL)));
+        }
+        if leg.room < size && !leg.partial {
             let need = size + (leg.device_bytes - leg.room);
             return Err(VolumeError::refused(format!(
                 "{name}: is too small: the volume has {size} bytes, and with labels and map a leg \
-                 needs {need}; it has {}",
+                 needs {need}; it has {}. As a partial leg (--partial) it would hold what is used \
+                 most",
                 leg.device_bytes
             )));
         }
@@ -108,9 +157,9 @@ impl State {
                 info.logical_block, self.info.logical_block
             )));
         }
-        let Some(device) = &leg.device else { return Ok(()) };
+        let Some(device) = leg.own_device() else { return Ok(()) };
         let others = self.legs.iter().enumerate().filter(|(slot, _)| Some(*slot) != place);
-        let legs = others.filter_map(|(_, l)| l.as_ref()?.device.as_ref());
+        let legs = others.filter_map(|(_, l)| l.as_ref()?.own_device());
         let spares = self.spares.iter().filter_map(|s| s.device.as_ref());
         if legs.chain(spares).any(|other| Arc::ptr_eq(other, device)) {
             let what = format!("{name}: is a leg or a spare of this mirror already");
@@ -298,7 +347,7 @@ impl Mirror {
             state.leave(slot, MemberState::Empty);
             let leg = state.legs[slot].take();
             state.describe();
-            (leg.and_then(|leg| leg.device), was_in_use)
+            (leg.and_then(|leg| leg.own_device().cloned()), was_in_use)
         };
         self.0.publish()?;
         if let Some(device) = device {
@@ -347,15 +396,25 @@ impl Mirror {
             let now = state.member(slot)?;
             let label = &found.label;
             let layout = Layout { map_blocks: label.map_blocks, data_start: label.data_start };
+            let frames = now.partial.then(|| {
+                let region = state.regions.region_bytes();
+                Frames::new(Arc::clone(&found.device), label.data_start, region)
+            });
+            let device: Device = match &frames {
+                Some(frames) => Arc::clone(frames) as Device,
+                None => Arc::clone(&found.device),
+            };
             let back = Leg {
-                device: Some(Arc::clone(&found.device)),
-                name: info.name.clone(),
+                device_bytes: frames.as_ref().map_or(label.device_bytes, |f| f.info().size),
                 // Of the device as its label knows it: that is where the second copy is.
-                room: layout.room(label.device_bytes),
+                room: frames.as_ref().map_or(layout.room(label.device_bytes), |f| f.room()),
+                device: Some(device),
+                name: info.name.clone(),
                 data_start: label.data_start,
                 map_blocks: label.map_blocks,
-                device_bytes: label.device_bytes,
                 volatile: now.volatile,
+                partial: now.partial,
+                frames,
                 uuid: now.uuid,
                 state: MemberState::Active,
                 left: now.left,
@@ -389,7 +448,7 @@ impl Mirror {
             if leg.is_active() {
                 return Err(VolumeError::refused(format!("{}: is in use", leg.name)));
             }
-            (leg.uuid, leg.name.clone(), leg.device.clone(), leg.left, leg.volatile)
+            (leg.uuid, leg.name.clone(), leg.own_device().cloned(), leg.left, leg.volatile)
         };
         let Some(device) = device.or(known) else {
             return Err(VolumeError::refused(format!("{name}: is not there")));
@@ -435,16 +494,28 @@ impl Mirror {
         self.replace_leg(slot, new, true)
     }
 
+    /// Whether what comes into a partial leg's place can be nothing else: memory that is too small.
+    fn only_fits(&self, new: &NewLeg) -> bool {
+        let info = new.device.info();
+        let volatile = new.volatile || info.unfit_to_persist().is_some();
+        let room = Layout::of_leg(info.size, self.region_bytes()).room(info.size);
+        volatile && room < self.0.state.lock().regions.size()
+    }
+
     fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
         let _admin = self.0.admin.lock();
-        let (old, volatile, name) = {
+        let (old, volatile, partial, name) = {
             let state = self.0.state.lock();
             let leg = state.member(slot)?;
-            (leg.device.clone(), leg.volatile, leg.name.clone())
+            (leg.own_device().cloned(), leg.volatile, leg.partial, leg.name.clone())
         };
         let again = match (new, &old) {
-            (Some(new), _) => new.clone(),
-            (None, Some(device)) => NewLeg { device: Arc::clone(device), volatile, force: true },
+            (Some(new), _) => {
+                NewLeg { partial: new.partial || partial && self.only_fits(new), ..new.clone() }
+            }
+            (None, Some(device)) => {
+                NewLeg { device: Arc::clone(device), volatile, partial, force: true }
+            }
             (None, None) => {
                 return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
             }

@@ -27,10 +27,12 @@
 mod close;
 mod discard;
 mod events;
+mod fill;
 mod flush;
 mod grow;
 mod last;
 mod legs;
+pub(crate) mod partial;
 mod plan;
 pub(crate) mod policy;
 mod publish;
@@ -58,7 +60,7 @@ use uuid::Uuid;
 
 pub use events::{Event, Listener, Trouble};
 pub use legs::NewLeg;
-pub(crate) use legs::{clear_map, leg_on};
+pub(crate) use legs::{ONE_PARTIAL, clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};
 pub use resync::{Resynced, Throttle};
 pub use scrub::Scrubbed;

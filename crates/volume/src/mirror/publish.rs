@@ -275,7 +275,8 @@ impl Core {
     /// hold them for another one. The map says so with the next commit.
     fn keep_copied(&self, regions: std::ops::Range<u32>) -> Result<(), BlockError> {
         let copied = |state: &State| -> Vec<(u32, u8)> {
-            let all = regions.clone().map(|r| (r, state.regions.copied(r)));
+            let whole = !state.partial();
+            let all = regions.clone().map(|r| (r, state.regions.copied(r) & whole));
             all.filter(|(_, legs)| *legs != 0).collect()
         };
         let (before, epochs) = {

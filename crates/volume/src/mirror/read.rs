@@ -81,7 +81,7 @@ impl Core {
         answer.or_else(|error| self.read_again(offset, len, Failed { slot, epoch, error }))
     }
 
-    fn way(&self, state: &mut State, offset: u64, len: u64, tried: u8) -> Way {
+    fn way(self: &Arc<Self>, state: &mut State, offset: u64, len: u64, tried: u8) -> Way {
         if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
             return Way::Nowhere(closed);
         }
@@ -102,6 +102,7 @@ impl Core {
         if blank == regions.len() {
             return Way::Zeros;
         }
+        self.want(state, regions.clone());
         let behind = state.ranges.behind(offset, offset + len);
         let candidates = state.active() & !lacking & !behind & !tried;
         if blank == 0 && candidates != 0 {
@@ -135,7 +136,8 @@ impl Core {
         leg.counters.reads += 1;
         leg.counters.read_bytes += len;
         let (at, epoch) = (leg.data_start + offset, leg.epoch);
-        match leg.device.clone() {
+        let pinned = leg.frames.as_ref().map(|frames| frames.pinned(at, len));
+        match pinned.or_else(|| leg.device.clone()) {
             Some(device) => Way::Leg { slot, epoch, device, at, timed },
             None => Way::Nowhere(self.no_leg(state, 0..0, offset)),
         }

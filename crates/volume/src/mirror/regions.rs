@@ -13,6 +13,9 @@ use std::ops::Range;
 
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
 
+/// Reads that count, for each region of the volume, after which all are half as hot.
+const COOL_AFTER: u64 = 16;
+
 /// A block of the map on its way to the legs.
 pub struct Snapshot {
     /// Its number.
@@ -56,6 +59,13 @@ pub struct Regions {
     /// First writes so far, and all writes so far.
     fills: u64,
     writes: u64,
+    /// Legs of which the map does not durably say yet that they hold what they were given: since
+    /// the last commit began, and in the one that is under way.
+    freshened: u8,
+    committing: u8,
+    /// The region that was read last, and reads that counted since heats were halved.
+    warmed: Option<u32>,
+    warmings: u64,
 }
 
 /// The block of the map that tells of a region.
@@ -79,6 +89,10 @@ impl Regions {
             active: BTreeSet::new(),
             fills: 0,
             writes: 0,
+            freshened: 0,
+            committing: 0,
+            warmed: None,
+            warmings: 0,
         };
         for region in 0..regions.count() {
             regions.note_active(region);
@@ -238,14 +252,22 @@ impl Regions {
         let cell = &mut self.cells[region as usize];
         cell.idle = 0;
         cell.written = self.writes;
-        let heat = &mut self.heat[region as usize];
-        *heat = heat.saturating_add(1);
     }
 
-    /// A read does.
+    /// A read does: it is hotter by that. Reads of one region in a row, as of a file that is read
+    /// from its start to its end, count once.
     pub fn warm(&mut self, region: u32) {
+        if self.warmed == Some(region) {
+            return;
+        }
+        self.warmed = Some(region);
         let heat = &mut self.heat[region as usize];
         *heat = heat.saturating_add(1);
+        self.warmings += 1;
+        if self.warmings >= COOL_AFTER * self.cells.len().max(64) as u64 {
+            self.warmings = 0;
+            self.cool();
+        }
     }
 
     /// How hot a region is.
@@ -254,7 +276,7 @@ impl Regions {
     }
 
     /// Halves all heats: what was hot long ago is not hot.
-    pub fn cool(&mut self) {
+    fn cool(&mut self) {
         self.heat.iter_mut().for_each(|heat| *heat /= 2);
     }
 
@@ -300,6 +322,11 @@ impl Regions {
         self.cells[region as usize].copied
     }
 
+    /// These legs do not have the region any more that they were given.
+    pub fn drop_copied(&mut self, region: u32, legs: u8) {
+        self.cells[region as usize].copied &= !legs;
+    }
+
     /// These legs have left before they were flushed.
     pub fn forget_copied(&mut self, legs: u8) {
         self.cells.iter_mut().for_each(|cell| cell.copied &= !legs);
@@ -319,6 +346,7 @@ impl Regions {
     pub fn set_fresh(&mut self, region: u32, legs: u8) {
         let now = self.get(region);
         let legs = legs & self.copied(region);
+        self.freshened |= legs;
         self.set(region, Region { stale: now.stale & !legs, ..now });
     }
 
@@ -348,6 +376,7 @@ impl Regions {
 
     /// The changed blocks, to be written. Invariant 1.
     pub fn begin_commit(&mut self) -> Vec<Snapshot> {
+        self.committing = std::mem::take(&mut self.freshened);
         let changed: Vec<u32> = std::mem::take(&mut self.changed).into_iter().collect();
         let snapshots: Vec<Snapshot> = changed.into_iter().map(|b| self.snapshot(b)).collect();
         for snapshot in &snapshots {
@@ -383,6 +412,7 @@ impl Regions {
 
     /// The blocks are durable.
     pub fn end_commit(&mut self, written: &[Snapshot]) {
+        self.committing = 0;
         for snapshot in written {
             self.each(snapshot, |_, new| new);
         }
@@ -390,6 +420,7 @@ impl Regions {
 
     /// The blocks may be there or not.
     pub fn fail_commit(&mut self, snapshots: &[Snapshot]) {
+        self.freshened |= std::mem::take(&mut self.committing);
         self.changed.extend(snapshots.iter().map(|s| s.block));
     }
 
@@ -397,6 +428,20 @@ impl Regions {
     pub fn lacking_bytes(&self, legs: u8) -> u64 {
         let lacks = |r: &u32| self.lacking(*r) & legs != 0;
         (0..self.count()).filter(lacks).map(|r| self.bytes_of(r).1).sum()
+    }
+
+    /// Whether a durable leg would hold all of it after a cut: nothing is stale, and what it was
+    /// given was flushed, which the map says durably.
+    pub fn is_whole(&self, leg: u8) -> bool {
+        let stale =
+            |cell: &Cell| cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0;
+        (self.freshened | self.committing) & leg == 0 && !self.cells.iter().any(stale)
+    }
+
+    /// Bytes that were written, and that one of these legs holds.
+    pub fn held_bytes(&self, legs: u8) -> u64 {
+        let holds = |r: &u32| !self.is_blank(*r) && !self.lacking(*r) & legs != 0;
+        (0..self.count()).filter(holds).map(|r| self.bytes_of(r).1).sum()
     }
 
     /// Number of regions in each state, by [`RegionState`] as a number.

@@ -14,7 +14,7 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
 use steadfast_runtime::now;
 
 use super::Core;
-use super::state::{Failed, State, mask_of, slots};
+use super::state::{Failed, State, bit, mask_of, slots};
 use crate::ondisk::label::LEGS_MAX;
 use crate::planted::Bug;
 
@@ -54,7 +54,8 @@ impl State {
     /// Regions that active legs lack, in the order in which they are copied: where a volatile leg
     /// is filled, the hottest first.
     fn to_copy(&self) -> Vec<u32> {
-        let active = self.active();
+        // What a partial leg holds is decided elsewhere (`fill`).
+        let active = self.active() & !self.partial();
         let lacks = |mask: u8| {
             move |r: &u32| !self.regions.is_blank(*r) && self.regions.lacking(*r) & mask != 0
         };
@@ -93,7 +94,13 @@ impl Core {
             }
             state.resyncing = true;
         }
-        let done = self.resync_alone(throttle);
+        let mut done = self.resync_alone(throttle);
+        if let Ok(so_far) = &mut done
+            && so_far.complete
+            && let Err(error) = self.refill(throttle, so_far)
+        {
+            done = Err(error);
+        }
         self.state.lock().resyncing = false;
         self.changed.notify_all();
         done
@@ -103,7 +110,7 @@ impl Core {
     pub(super) fn copy_doubt(self: &Arc<Self>) -> Result<()> {
         let work: Vec<u32> = {
             let state = self.settled()?;
-            let active = state.active();
+            let active = state.active() & !state.partial();
             let lacks =
                 |r: &u32| !state.regions.is_blank(*r) && state.regions.lacking(*r) & active != 0;
             state.doubt.iter().copied().filter(lacks).collect()
@@ -145,7 +152,7 @@ impl Core {
     }
 
     /// Waits so long, or until the mirror is closed.
-    fn pause(&self, time: Duration) {
+    pub(super) fn pause(&self, time: Duration) {
         let until = now() + time;
         let mut state = self.state.lock();
         while !state.closing && now() < until {
@@ -157,7 +164,8 @@ impl Core {
     fn checkpoint(&self) -> Result<()> {
         let (copied, epochs): (Vec<(u32, u8)>, Epochs) = {
             let state = self.settled()?;
-            let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r)));
+            let whole = !state.partial();
+            let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r) & whole));
             (all.filter(|(_, legs)| *legs != 0).collect(), state.epochs())
         };
         if copied.is_empty() {
@@ -178,7 +186,8 @@ impl Core {
     /// Copies a region to all legs that lack it; how many bytes that were.
     fn copy_region(self: &Arc<Self>, region: u32, done: &mut Resynced) -> Result<u64> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
-        let copied = self.copy_held(region);
+        let whole = !self.state.lock().partial();
+        let copied = self.copy_held(region, whole);
         self.release(ticket);
         match copied {
             Ok(bytes) => {
@@ -194,14 +203,21 @@ impl Core {
         }
     }
 
-    fn copy_held(self: &Arc<Self>, region: u32) -> Result<u64> {
+    /// Copies a region, of which the range is held, to those of these legs that lack it.
+    pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
         let (sources, targets, epochs, (start, len)) = {
             let state = self.settled()?;
             if state.regions.is_blank(region) {
                 return Ok(0);
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
-            let targets = state.active() & state.regions.lacking(region);
+            let targets = state.active() & state.regions.lacking(region) & legs;
+            let room =
+                |slot: &usize| match state.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref()) {
+                    Some(frames) => frames.place(region),
+                    None => true,
+                };
+            let targets = slots(targets).filter(room).fold(0, |all, slot| all | bit(slot));
             let sources = state.sources(region, volatile_too);
             (sources, targets, state.epochs(), state.regions.bytes_of(region))
         };

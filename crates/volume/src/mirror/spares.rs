@@ -115,7 +115,8 @@ impl Core {
             return Err(refused("does not carry the spare's label any more"));
         }
         let region = self.state.lock().regions.region_bytes();
-        let new = NewLeg { device: Arc::clone(device), volatile: false, force: true };
+        let new =
+            NewLeg { device: Arc::clone(device), volatile: false, partial: false, force: true };
         // OK to truncate: at most REGION_MAX.
         let (mut leg, info) = leg_on(&new, region as u32)?;
         self.state.lock().check_leg(&leg, &info, Some(slot))?;

@@ -7,6 +7,8 @@ use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
 use super::events::{Event, Listener, Trouble};
+use super::fill::Fill;
+use super::partial::Frames;
 use super::policy::{Measured, Policies};
 use super::ranges::Ranges;
 use super::regions::Regions;
@@ -39,6 +41,10 @@ pub(crate) struct Leg {
     pub map_blocks: u32,
     pub device_bytes: u64,
     pub volatile: bool,
+    /// It is smaller than the volume, and holds what there is room for.
+    pub partial: bool,
+    /// Of a partial leg that is there: `device` are these.
+    pub frames: Option<Arc<Frames>>,
     pub state: MemberState,
     /// When it left, if it has. Forgotten when a label that has it in use again is on all legs.
     pub left: Option<Left>,
@@ -56,6 +62,11 @@ pub(crate) struct Leg {
 impl Leg {
     pub fn is_active(&self) -> bool {
         self.state == MemberState::Active && self.device.is_some()
+    }
+
+    /// The device itself, as it was given.
+    pub fn own_device(&self) -> Option<&Arc<dyn BlockDevice>> {
+        self.frames.as_ref().map(|frames| frames.device()).or(self.device.as_ref())
     }
 }
 
@@ -131,8 +142,8 @@ pub(crate) struct State {
     pub last: usize,
     /// A resync is running.
     pub resyncing: bool,
-    /// Passes of the timer.
-    pub ticks: u64,
+    /// What a partial leg is to hold next.
+    pub fill: Fill,
     /// Who is told of legs that fail.
     pub listener: Option<Listener>,
 }
@@ -177,7 +188,7 @@ impl State {
             reads: 0,
             last: 0,
             resyncing: false,
-            ticks: 0,
+            fill: Fill::default(),
             listener: None,
         }
     }
@@ -197,9 +208,15 @@ impl State {
         self.mask(|leg| !leg.volatile)
     }
 
-    /// Legs that belong to the mirror and miss what is written now.
+    /// Legs that belong to the mirror and miss what is written now, and those that the map always
+    /// has as stale.
     pub fn absent(&self) -> u8 {
-        self.mask(|leg| !leg.is_active())
+        self.mask(|leg| !leg.is_active() || leg.partial)
+    }
+
+    /// Legs that hold some regions only.
+    pub fn partial(&self) -> u8 {
+        self.mask(|leg| leg.partial)
     }
 
     /// All legs that belong to the mirror.
@@ -401,7 +418,7 @@ impl State {
             region_bytes: self.regions.region_bytes() as u32,
             interlace: 0,
             data_start: leg.data_start,
-            device_bytes: leg.device_bytes,
+            device_bytes: leg.frames.as_ref().map_or(leg.device_bytes, |f| f.device_bytes()),
             map_blocks: leg.map_blocks,
             policies: self.policies.to_bytes(),
             history: self.history.clone(),
@@ -417,7 +434,7 @@ impl State {
                 bytes: leg.room,
                 state: leg.state,
                 volatile: leg.volatile,
-                partial: false,
+                partial: leg.partial,
                 name: leg.name.clone(),
                 left: leg.left,
             })

@@ -10,7 +10,7 @@ use crate::ondisk::label::MemberState;
 /// The state of a leg, in the words of the Solaris Volume Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LegState {
-    /// It holds everything.
+    /// It holds everything, durably if it is not volatile.
     Okay,
     /// It is being given what it lacks.
     Resyncing,
@@ -51,8 +51,10 @@ pub struct LegStatus {
     pub state: LegState,
     /// Its contents do not count as durable.
     pub volatile: bool,
-    /// Bytes of the volume that it lacks.
+    /// Bytes of the volume that it lacks and is to be given; 0 of a partial leg.
     pub lacking_bytes: u64,
+    /// Of a partial leg: bytes of the volume that it holds now.
+    pub held_bytes: Option<u64>,
     /// Bytes of data that it has room for.
     pub room: u64,
     /// The last error, if it failed.
@@ -103,12 +105,17 @@ impl Mirror {
         let legs = state.legs.iter().enumerate();
         let legs = legs.filter_map(|(slot, leg)| {
             let leg = leg.as_ref()?;
-            let lacking_bytes = state.regions.lacking_bytes(bit(slot));
+            let lacking = state.regions.lacking_bytes(bit(slot));
+            let lacking_bytes = if leg.partial { 0 } else { lacking };
             let of = match leg.state {
                 MemberState::Offline => LegState::Offline,
                 _ if leg.device.is_none() => LegState::Unavailable,
                 MemberState::Active if leg.erred.is_some() => LegState::LastErred,
                 MemberState::Active if lacking_bytes > 0 => LegState::Resyncing,
+                // Without it the power must not go yet.
+                MemberState::Active if !leg.volatile && !state.regions.is_whole(bit(slot)) => {
+                    LegState::Resyncing
+                }
                 MemberState::Active => LegState::Okay,
                 _ => LegState::NeedsMaintenance,
             };
@@ -119,6 +126,7 @@ impl Mirror {
                 state: of,
                 volatile: leg.volatile,
                 lacking_bytes,
+                held_bytes: leg.partial.then(|| state.regions.held_bytes(bit(slot))),
                 room: leg.room,
                 error: leg.erred.clone(),
                 counters: leg.counters,

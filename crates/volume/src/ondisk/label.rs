@@ -365,8 +365,11 @@ impl Raw {
             return Err("the label's generation cannot be");
         }
         let own = members.get(usize::from(self.slot));
-        if own.is_none_or(|m| m.state == MemberState::Empty) {
+        let Some(own) = own.filter(|m| m.state != MemberState::Empty) else {
             return Err("the label's own place in its table of members is empty");
+        };
+        if own.partial && (!own.volatile || kind != Kind::Mirror) {
+            return Err("the label is of a partial leg that is not volatile");
         }
         if members.len() > LEGS_MAX + SPARES_MAX && kind == Kind::Mirror {
             return Err("the label names more legs than a mirror can have");
@@ -377,7 +380,7 @@ impl Raw {
         }
         let good_region = region.is_power_of_two() && (REGION_MIN..=REGION_MAX).contains(&region);
         if kind == Kind::Mirror
-            && (!good_region || size.div_ceil(u64::from(region)) > self.regions_max())
+            && (!good_region || size.div_ceil(u64::from(region)) > self.regions_max(own))
         {
             return Err("the label's regions do not fit in its map");
         }
@@ -389,9 +392,10 @@ impl Raw {
         if !start.is_multiple_of(BLOCK) || start >= device || device > i64::MAX as u64 {
             return Err("the label's data does not begin on its device");
         }
-        // What a program allocates for a volume is bounded by the device that names it.
-        let own = start.checked_add(size).and_then(|end| end.checked_add(BLOCK));
-        if kind == Kind::Mirror && own.is_none_or(|end| end > device) {
+        // What a program allocates for a volume is bounded by the device that names it. Nothing is
+        // for what a partial leg's label says: it is not believed of the volume.
+        let end = start.checked_add(size).and_then(|end| end.checked_add(BLOCK));
+        if kind == Kind::Mirror && !own.partial && end.is_none_or(|end| end > device) {
             return Err("the label's volume is larger than its device");
         }
         let map_end = super::MAP_AT + 2 * BLOCK * u64::from(self.map_blocks.get());
@@ -421,7 +425,10 @@ impl Raw {
         })
     }
 
-    fn regions_max(&self) -> u64 {
+    fn regions_max(&self, own: &Member) -> u64 {
+        if own.partial {
+            return REGIONS_MAX;
+        }
         (u64::from(self.map_blocks.get()) * super::map::RECORDS as u64).min(REGIONS_MAX)
     }
 

@@ -9,6 +9,7 @@ use steadfast_devices::filter::cache::{CacheSettings, WriteCache};
 use steadfast_devices::filter::fault::{Effect, Fault, Faults, Ops, Rule};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
+use steadfast_volume::NewLeg;
 
 /// Bytes of a leg's device.
 pub const LEG_BYTES: u64 = 3 << 20;
@@ -17,6 +18,8 @@ pub const LEG_BYTES: u64 = 3 << 20;
 pub struct Medium {
     pub name: String,
     pub volatile: bool,
+    /// It has room for some regions only.
+    pub partial: bool,
     ram: Ram,
     cache: WriteCache,
 }
@@ -33,7 +36,7 @@ impl Medium {
         let ram = if volatile { ram } else { ram.persistent() };
         let settings = CacheSettings { capacity: 256 << 10, lying: false };
         let cache = WriteCache::new(Arc::new(ram.clone()), settings);
-        Medium { name: name.into(), volatile, ram, cache }
+        Medium { name: name.into(), volatile, partial: false, ram, cache }
     }
 
     /// A new device that holds something: what is not written must not be read.
@@ -44,6 +47,26 @@ impl Medium {
             store.write_slice(at, &junk);
         }
         Medium::new(name, volatile, store)
+    }
+
+    /// Memory with room for some regions.
+    pub fn small(name: &str, frames: u64) -> Medium {
+        let store = Store::new((64 << 10) * (1 + frames) + 4096);
+        Medium { partial: true, ..Medium::new(name, true, store) }
+    }
+
+    /// Memory or not, and if it is, large or small.
+    pub fn any(name: &str, volatile: bool, rng: &mut Rng) -> Medium {
+        match volatile && rng.percent(50) {
+            true => Medium::small(name, 1 + rng.below(6)),
+            false => Medium::used(name, volatile, rng),
+        }
+    }
+
+    /// As a new leg.
+    pub fn leg(&self, plugged: &Plugged) -> NewLeg {
+        let device = Arc::clone(&plugged.device);
+        NewLeg { partial: self.partial, ..NewLeg::new(device) }
     }
 
     /// Switched on: with a time that requests take.
@@ -61,7 +84,7 @@ impl Medium {
     /// The power is gone; the handles in use are dead already.
     pub fn cut(&self, seed: u64) {
         if self.volatile {
-            self.ram.replace(Store::new(LEG_BYTES));
+            self.ram.replace(Store::new(self.ram.info().size));
             return;
         }
         self.cache.power_cut(seed).unwrap();

@@ -51,6 +51,8 @@ pub struct Tally {
     pub closed: u64,
     pub unseen: u64,
     pub scrubbed: u64,
+    /// Reads that a partial leg answered.
+    pub partial_reads: u64,
 }
 
 impl Tally {
@@ -76,6 +78,7 @@ impl Tally {
         self.closed += other.closed;
         self.unseen += other.unseen;
         self.scrubbed += other.scrubbed;
+        self.partial_reads += other.partial_reads;
     }
 }
 
@@ -133,11 +136,10 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
     let durable = 2 + rng.below(2);
     let mut disks: Vec<Disk> = Vec::new();
     for n in 0..durable + rng.below(2) {
-        let medium = Medium::used(&format!("leg{n}"), n >= durable, &mut rng);
+        let medium = Medium::any(&format!("leg{n}"), n >= durable, &mut rng);
         disks.push(plugged(medium, &mut rng));
     }
-    let legs: Vec<NewLeg> =
-        disks.iter().map(|d| NewLeg::new(Arc::clone(&d.plugged.device))).collect();
+    let legs: Vec<NewLeg> = disks.iter().map(|d| d.medium.leg(&d.plugged)).collect();
     let options = MirrorOptions {
         size: Some(768 << 10),
         region_bytes: Some(64 << 10),
@@ -214,6 +216,8 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
     let mut tally = world.tally.lock();
     tally.cuts += 1;
     tally.failed += u64::from(status.failed.is_some());
+    let partial = status.legs.iter().filter(|l| l.held_bytes.is_some());
+    tally.partial_reads += partial.map(|l| l.counters.reads).sum::<u64>();
     let legs = status.legs.iter();
     tally.dropped += legs.clone().filter(|l| l.state == LegState::NeedsMaintenance).count() as u64;
     legs.filter(|l| l.state == LegState::Okay && !l.volatile).map(|l| l.name.clone()).collect()
@@ -287,7 +291,7 @@ fn boot_again(
             && rng.percent(70)
         {
             // A RAM disk is made again, empty.
-            let new = NewLeg::new(Arc::clone(&disk.plugged.device));
+            let new = disk.medium.leg(&disk.plugged);
             mirror.replace(leg.slot, Some(&new)).map_err(|e| format!("refilling: {e}"))?;
         }
     }

@@ -7,7 +7,7 @@ use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_runtime::{JoinHandle, now, sleep, spawn};
-use steadfast_volume::{LegState, Mirror, NewLeg, Throttle};
+use steadfast_volume::{LegState, Mirror, Throttle};
 
 use super::media::Medium;
 use super::truth::{BLOCK, bytes_of};
@@ -231,9 +231,9 @@ impl Admin {
             11 if disks.len() < 5 => {
                 let name = format!("new{boot}.{}", disks.len());
                 let volatile = self.rng.percent(30);
-                let medium = Medium::used(&name, volatile, &mut self.rng);
+                let medium = Medium::any(&name, volatile, &mut self.rng);
                 let disk = plugged(medium, &mut self.rng);
-                let new = NewLeg::new(Arc::clone(&disk.plugged.device));
+                let new = disk.medium.leg(&disk.plugged);
                 disks.push(disk);
                 self.in_background(move |m| m.attach(&new).is_ok(), |t| &mut t.attached);
             }

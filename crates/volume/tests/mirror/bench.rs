@@ -45,14 +45,19 @@ fn gates(plugs: &[Plugged]) -> Vec<Gate> {
 /// Of legs that are volatile or not.
 pub fn bench(volatile: &[bool]) -> Bench {
     let mut rng = Rng::new(1);
-    let disks: Vec<Medium> = volatile
-        .iter()
-        .enumerate()
-        .map(|(n, v)| Medium::used(&format!("leg{n}"), *v, &mut rng))
-        .collect();
+    let disks = volatile.iter().enumerate();
+    bench_of(disks.map(|(n, v)| Medium::used(&format!("leg{n}"), *v, &mut rng)).collect())
+}
+
+/// Of these.
+pub fn bench_of(disks: Vec<Medium>) -> Bench {
     let plugs: Vec<_> = disks.iter().map(|d| d.plug(10)).collect();
     let gates = gates(&plugs);
-    let legs: Vec<NewLeg> = gates.iter().map(|g| NewLeg::new(Arc::new(g.clone()))).collect();
+    let legs = disks.iter().zip(&gates).map(|(disk, gate)| NewLeg {
+        partial: disk.partial,
+        ..NewLeg::new(Arc::new(gate.clone()))
+    });
+    let legs: Vec<NewLeg> = legs.collect();
     let mirror = create_mirror("m", &legs, &options()).unwrap();
     Bench { disks, mirror, plugs, gates }
 }

@@ -16,6 +16,7 @@ mod growing;
 mod last;
 mod nested;
 mod nested_campaign;
+mod partial;
 mod queues;
 mod races;
 mod rules;

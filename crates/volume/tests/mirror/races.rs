@@ -216,3 +216,38 @@ fn rule_what_was_copied_is_flushed_before_its_source_is_stale() {
         assert!(b.is_everywhere(0, 2) && b.is_everywhere(16, 2), "acknowledged: {done}");
     });
 }
+
+/// A leg that was given all that it lacks is called Okay when that would survive a cut: whoever
+/// reads "Okay" may take the other leg away.
+#[test]
+fn rule_a_leg_is_okay_when_a_cut_would_leave_it_so() {
+    type Hold = fn(&Gate);
+    let holds: [Hold; 2] = [|gate| gate.shut(is_flush), |gate| gate.shut(writes(MAP))];
+    for hold in holds {
+        Sim::new(5)
+            .run(move || {
+                let mut b = bench(&[false, false]);
+                (0..64).for_each(|n| b.write(n, 5));
+                b.mirror.flush().unwrap();
+                b.mirror.offline(1).unwrap();
+                (0..64).for_each(|n| b.write(n, 6 + n));
+                b.mirror.flush().unwrap();
+                b.mirror.online(1, None).unwrap();
+                hold(&b.gates[1]);
+                let mirror = b.mirror.clone();
+                let resync = spawn("resync", move || mirror.resync(Throttle::default()).is_ok());
+                b.gates[1].wait();
+                sleep(std::time::Duration::from_millis(5));
+                assert_eq!(b.mirror.status().legs[1].lacking_bytes, 0);
+                assert_eq!(b.state(1), LegState::Resyncing);
+                b.gates[1].open();
+                assert!(resync.join().unwrap());
+                assert_eq!(b.state(1), LegState::Okay);
+                // The other one is gone with the power.
+                b.cut(0);
+                b.assemble(&[1], &degraded()).unwrap();
+                assert!((0..64).all(|n| b.is(n, 6 + n)));
+            })
+            .unwrap();
+    }
+}

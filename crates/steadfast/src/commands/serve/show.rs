@@ -97,6 +97,9 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
         let kept = if leg.attached { "" } else { ", kept until it is added" };
         let name = terminal::harmless(&leg.component);
         writeln!(out, "  leg {}: {name}: {}{volatile}{kept}", leg.slot, leg.state)?;
+        if let Some(held) = leg.held_bytes {
+            writeln!(out, "    partial: holds {held} bytes, has room for {}", leg.room)?;
+        }
         if leg.lacking_bytes > 0 {
             writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
         }

@@ -12,6 +12,8 @@ pub enum VolumeCommand {
 Examples:
   steadfast volume create d10 disk1.img disk2.img
   steadfast volume create d10 disk1.img --volatile /dev/ram0
+  steadfast volume create d10 disk1.img disk2.img --partial /dev/ram0 \
+      --read-policy adaptive
   steadfast volume create fast a.img b.img --kind stripe --interlace 64k
   steadfast mkfs volume:disk1.img,disk2.img
 
@@ -40,6 +42,7 @@ Exit status: 0 whole, 1 a leg needs attention or nothing can be assembled,
 Examples:
   steadfast volume add disk1.img disk2.img --leg disk3.img
   steadfast volume add disk1.img disk2.img --leg /dev/ram0 --volatile
+  steadfast volume add disk1.img disk2.img --leg /dev/ram1 --partial
   steadfast volume add disk1.img disk2.img --leg disk4.img --spare"
     )]
     Add {
@@ -51,6 +54,10 @@ Examples:
         /// It does not count as keeping its contents without power
         #[arg(long, conflicts_with = "spare")]
         volatile: bool,
+        /// It may be smaller than the volume: it holds the regions that are read most,
+        /// and does not count as keeping its contents
+        #[arg(long, conflicts_with = "spare")]
+        partial: bool,
         /// It waits to take a failed leg's place
         #[arg(long)]
         spare: bool,
@@ -265,6 +272,10 @@ pub struct Create {
     /// A further leg, which does not count as keeping its contents without power
     #[arg(long, value_name = "DEVICE")]
     pub volatile: Vec<PathBuf>,
+    /// A further leg, which may be smaller than the volume: it holds the regions that
+    /// are read most, and does not count as keeping its contents
+    #[arg(long, value_name = "DEVICE")]
+    pub partial: Option<PathBuf>,
     /// Size of the mirror (k, m, g); all that its legs have room for without it
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,

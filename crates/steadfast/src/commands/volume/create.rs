@@ -21,7 +21,8 @@ const START: usize = 4096;
 
 /// Makes a volume.
 pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
-    let all: Vec<_> = args.devices.iter().chain(&args.volatile).cloned().collect();
+    let all = args.devices.iter().chain(&args.volatile).chain(&args.partial);
+    let all: Vec<_> = all.cloned().collect();
     let size = args.size.as_deref().map(|s| bytes("--size", s)).transpose()?;
     let region = args.region.as_deref().map(|r| bytes_in_32_bits("--region", r, "64m"));
     let region_bytes = region.transpose()?;
@@ -36,6 +37,7 @@ pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
         let legs = devices.iter().enumerate().map(|(n, device)| NewLeg {
             device: Arc::clone(device),
             volatile: volatile(n),
+            partial: n >= args.devices.len() + args.volatile.len(),
             force: args.force,
         });
         let legs: Vec<NewLeg> = legs.collect();
@@ -44,8 +46,9 @@ pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
         mirror.close()?;
         mirror.info()
     } else {
-        if !args.volatile.is_empty() || size.is_some() || region_bytes.is_some() {
-            let what = "--volatile, --size and --region are for mirrors";
+        let legs = !args.volatile.is_empty() || args.partial.is_some();
+        if legs || size.is_some() || region_bytes.is_some() {
+            let what = "--volatile, --partial, --size and --region are for mirrors";
             return Err(Usage(what.into()).into());
         }
         let stripe = args.kind == VolumeKind::Stripe;
@@ -67,7 +70,7 @@ pub fn new_leg(members: &Members, path: &PathBuf, volatile: bool, force: bool) -
     if !force {
         refuse_file_system(&device)?;
     }
-    Ok(NewLeg { device, volatile, force })
+    Ok(NewLeg { device, volatile, partial: false, force })
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.

@@ -198,13 +198,16 @@ fn tell(name: &str, command: &VolumeCommand, answer: &Answer, out: &mut dyn Writ
 fn change(command: &VolumeCommand, name: &str) -> Result<Request> {
     let name = name.to_owned();
     Ok(match command {
-        VolumeCommand::Add { leg, volatile, spare, force, .. } => Request::Add(ask::NewComponent {
-            name,
-            component: component(leg),
-            volatile: *volatile,
-            spare: *spare,
-            force: *force,
-        }),
+        VolumeCommand::Add { leg, volatile, partial, spare, force, .. } => {
+            Request::Add(ask::NewComponent {
+                name,
+                component: component(leg),
+                volatile: *volatile,
+                partial: *partial,
+                spare: *spare,
+                force: *force,
+            })
+        }
         VolumeCommand::Remove { leg, lose_data, .. } => {
             Request::Remove(ask::Leg { name, leg: leg.clone(), lose_data: *lose_data })
         }
@@ -240,6 +243,7 @@ fn change(command: &VolumeCommand, name: &str) -> Result<Request> {
 
 fn create(args: &Create) -> Result<ask::Create> {
     let volatile: Vec<String> = args.volatile.iter().map(|p| component(p)).collect();
+    let partial: Vec<String> = args.partial.iter().map(|p| component(p)).collect();
     let durable = args.devices.iter().map(|p| component(p));
     let kind = match args.kind {
         VolumeKind::Mirror => ask::VolumeKind::Mirror,
@@ -252,8 +256,9 @@ fn create(args: &Create) -> Result<ask::Create> {
     Ok(ask::Create {
         name: args.name.clone(),
         kind,
-        components: durable.chain(volatile.iter().cloned()).collect(),
+        components: durable.chain(volatile.iter().chain(&partial).cloned()).collect(),
         volatile,
+        partial,
         interlace: interlace.transpose()?,
         size: args.size.as_deref().map(|s| bytes("--size", s)).transpose()?,
         region_bytes: region.transpose()?,

@@ -34,8 +34,9 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         VolumeCommand::Create(args) => create::create(args, out)?,
         VolumeCommand::Status { members, json } => return status(members, *json, out),
-        VolumeCommand::Add { members, leg, volatile, spare, force } => {
+        VolumeCommand::Add { members, leg, volatile, partial, spare, force } => {
             let new = new_leg(members, leg, *volatile, *force)?;
+            let new = NewLeg { partial: *partial, ..new };
             with_mirror(members, out, |mirror, _| {
                 match spare {
                     true => mirror.add_spare(&new)?,

@@ -162,7 +162,8 @@ fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
             let device = found.blank.remove(at);
             if !read_only {
                 let (new, name) = (device.info().name, mirror.name());
-                mirror.replace(leg.slot, Some(&NewLeg { device, volatile: true, force: false }))?;
+                mirror
+                    .replace(leg.slot, Some(&NewLeg { volatile: true, ..NewLeg::new(device) }))?;
                 let slot = leg.slot;
                 terminal::note(&format!("note: volume '{name}': {new} is leg {slot} again, blank"));
             }

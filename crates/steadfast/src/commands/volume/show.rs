@@ -92,6 +92,9 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
         let volatile = if leg.volatile { ", volatile" } else { "" };
         let name = terminal::harmless(&leg.name);
         writeln!(out, "  leg {}: {name}: {}{volatile}", leg.slot, leg.state.name())?;
+        if let Some(held) = leg.held_bytes {
+            writeln!(out, "    partial: holds {held} bytes, has room for {}", leg.room)?;
+        }
         if leg.lacking_bytes > 0 {
             writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
         }
@@ -140,6 +143,8 @@ fn mirror_json(status: &MirrorStatus, object: &mut serde_json::Map<String, Value
                 "state": leg.state.name(),
                 "volatile": leg.volatile,
                 "lacking_bytes": leg.lacking_bytes,
+                "held_bytes": leg.held_bytes,
+                "room": leg.room,
                 "error": leg.error,
             })
         })

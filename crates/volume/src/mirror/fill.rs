@@ -1,0 +1,183 @@
+//! What a partial leg holds: the regions that are read most.
+//!
+//! A read of a region that the leg lacks may have it copied there, by a task of its own. Where there
+//! is no room, a region must be hotter than the coldest of some that are there, and by so much that
+//! two do not take each other's place all the time. After a start the leg is filled hottest region
+//! first, as the map remembers.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use steadfast_block::Result;
+use steadfast_runtime::{now, spawn};
+
+use super::Core;
+use super::partial::Frames;
+use super::resync::{Resynced, Throttle};
+use super::state::{State, bit, slots};
+
+/// Most regions that wait to be copied.
+const WANTED_MAX: usize = 256;
+/// Reads after which a region may be worth a copy.
+const HEAT_MIN: u8 = 2;
+/// The task rests so many times as long as a copy took where another region had to go, once as long
+/// where there was room: the disks are there for others first.
+const REST: u32 = 4;
+
+/// What a partial leg is to hold next.
+#[derive(Default)]
+pub(crate) struct Fill {
+    wanted: BTreeSet<u32>,
+    /// A task copies what is wanted.
+    pub running: bool,
+    /// How hot the coldest region was that was looked at last: others must be hotter.
+    floor: u8,
+}
+
+/// Whether a region that is so hot may take another one's place.
+fn is_hotter(heat: u8, than: u8) -> bool {
+    heat > than.saturating_add((than / 4).max(1))
+}
+
+impl State {
+    /// The partial leg in use: its place and frames.
+    pub(super) fn frames(&self) -> Option<(usize, &Arc<Frames>)> {
+        slots(self.active()).find_map(|slot| {
+            let frames = self.legs[slot].as_ref()?.frames.as_ref()?;
+            Some((slot, frames))
+        })
+    }
+}
+
+impl Core {
+    /// These regions were read: has those copied that are worth it.
+    pub(super) fn want(self: &Arc<Self>, state: &mut State, regions: Range<u32>) {
+        let Some((slot, frames)) = state.frames() else { return };
+        let floor = state.fill.floor;
+        let worth = |region: &u32| {
+            let heat = state.regions.heat(*region);
+            let lacks = state.regions.lacking(*region) & bit(slot) != 0;
+            lacks
+                && !state.regions.is_blank(*region)
+                && heat >= HEAT_MIN
+                && (is_hotter(heat, floor) || frames.has_room())
+        };
+        let wanted: Vec<u32> = regions.filter(worth).collect();
+        if wanted.is_empty() || state.closing || state.info.read_only || !state.is_settled() {
+            return;
+        }
+        for region in wanted {
+            if state.fill.wanted.len() < WANTED_MAX {
+                state.fill.wanted.insert(region);
+            }
+        }
+        if !std::mem::replace(&mut state.fill.running, true) {
+            let core = Arc::clone(self);
+            spawn("mirror fill", move || core.fill());
+        }
+    }
+
+    /// Copies what is wanted, the hottest first, until nothing is.
+    fn fill(self: &Arc<Self>) {
+        loop {
+            let next = {
+                let mut state = self.state.lock();
+                let hottest = |r: &&u32| state.regions.heat(**r);
+                let next = state.fill.wanted.iter().max_by_key(hottest).copied();
+                match next.filter(|_| !state.closing && state.stopped().is_none()) {
+                    Some(region) => {
+                        state.fill.wanted.remove(&region);
+                        region
+                    }
+                    None => {
+                        state.fill.wanted.clear();
+                        state.fill.running = false;
+                        drop(state);
+                        self.changed.notify_all();
+                        return;
+                    }
+                }
+            };
+            let begun = now();
+            let rest = match self.fill_one(next) {
+                Ok(Some(made_room)) => (now() - begun) * if made_room { REST } else { 1 },
+                // It stays where it is; or the mirror has failed, which the next turn sees.
+                Ok(None) | Err(_) => continue,
+            };
+            self.pause(rest);
+        }
+    }
+
+    /// Copies a region to the partial leg, if it is hot enough; whether another one had to go.
+    fn fill_one(self: &Arc<Self>, region: u32) -> Result<Option<bool>> {
+        let (slot, frames, victim) = {
+            let mut state = self.settled()?;
+            let Some((slot, frames)) = state.frames() else { return Ok(None) };
+            let frames = Arc::clone(frames);
+            let held = |r: u32| state.regions.lacking(r) & bit(slot) == 0;
+            if held(region) || region >= state.regions.count() {
+                return Ok(None);
+            }
+            // One that was discarded, or dropped, is not worth its frame.
+            let heat = |r: u32| if held(r) { state.regions.heat(r) } else { 0 };
+            let victim = if frames.has_room() { None } else { frames.coldest(heat) };
+            if let Some(coldest) = victim {
+                let (floor, hot) = (heat(coldest), state.regions.heat(region));
+                let stays = held(coldest) && !is_hotter(hot, floor);
+                state.fill.floor = floor;
+                if stays {
+                    return Ok(None);
+                }
+            }
+            (slot, frames, victim)
+        };
+        if let Some(victim) = victim {
+            let (_, ticket) = self.take_regions(self.settled()?, victim..victim + 1);
+            // First nobody is sent there any more: invariant 2 of `partial`.
+            self.state.lock().regions.drop_copied(victim, bit(slot));
+            frames.vacate(victim);
+            self.release(ticket);
+        }
+        self.copy_to_partial(region, slot)?;
+        Ok(Some(victim.is_some()))
+    }
+
+    fn copy_to_partial(self: &Arc<Self>, region: u32, slot: usize) -> Result<u64> {
+        let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
+        let copied = self.copy_held(region, bit(slot));
+        self.release(ticket);
+        match copied {
+            // What cannot be read is not copied.
+            Err(_) if self.state.lock().stopped().is_none() => Ok(0),
+            copied => copied,
+        }
+    }
+
+    /// Fills what room the partial leg has, with the hottest regions first; `done` counts them.
+    pub(super) fn refill(self: &Arc<Self>, throttle: Throttle, done: &mut Resynced) -> Result<()> {
+        let (slot, frames, hottest) = {
+            let state = self.settled()?;
+            let Some((slot, frames)) = state.frames() else { return Ok(()) };
+            let lacks = |r: &u32| {
+                !state.regions.is_blank(*r)
+                    && state.regions.lacking(*r) & bit(slot) != 0
+                    && state.regions.heat(*r) > 0
+            };
+            let mut hottest: Vec<u32> = (0..state.regions.count()).filter(lacks).collect();
+            hottest.sort_by_key(|r| std::cmp::Reverse(state.regions.heat(*r)));
+            (slot, Arc::clone(frames), hottest)
+        };
+        let most = throttle.regions.unwrap_or(usize::MAX);
+        for region in hottest {
+            if !frames.has_room() || done.regions as usize >= most || self.state.lock().closing {
+                break;
+            }
+            let bytes = self.copy_to_partial(region, slot)?;
+            done.regions += u64::from(bytes > 0);
+            done.bytes += bytes;
+            self.keep_to(throttle, bytes);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,392 @@
+//! A leg in memory that is smaller than the volume: it holds some regions, wherever there is room.
+//!
+//! To the mirror it looks like any other leg: every region has its place in an address space that
+//! no device has. A table says which frame of the device holds a region; what has none cannot be
+//! asked for. The map always has such a leg as stale, everywhere, so that nothing of the table need
+//! be durable: which regions it holds is in memory only (`Regions::set_copied`), and after a start
+//! it holds nothing.
+//!
+//! # Invariants
+//!
+//! 1. A region gets a frame, and loses it, while its range is held (`ranges`): no write is under
+//!    way then.
+//! 2. A frame is given to another region when no read of it is under way: a read finds its frame,
+//!    and pins it, under the same lock under which the mirror chooses the leg.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, Result};
+use steadfast_runtime::Mutex;
+
+use crate::joined::{Piece, joined, joined_read};
+use crate::ondisk::second_label_at;
+
+type Device = Arc<dyn BlockDevice>;
+
+/// Bytes of the address space that the mirror sees: more than any volume has.
+const SPACE: u64 = 1 << 62;
+/// Frames that are looked at for the coldest one.
+const LOOKED_AT: usize = 32;
+
+/// The frames of a device.
+pub(crate) struct Frames {
+    device: Device,
+    data_start: u64,
+    region_bytes: u64,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    of: HashMap<u32, usize>,
+    frames: Vec<Frame>,
+    free: Vec<usize>,
+    /// Where the search for a cold frame goes on.
+    hand: usize,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Frame {
+    region: Option<u32>,
+    /// Reads under way.
+    pins: u32,
+}
+
+/// A part of a request: where on the device, and which bytes of the request.
+struct Part {
+    frame: Option<usize>,
+    at: u64,
+    bytes: Range<u64>,
+}
+
+impl Frames {
+    /// Of a device with labels, and data from `data_start` on.
+    pub fn new(device: Device, data_start: u64, region_bytes: u64) -> Arc<Frames> {
+        let end = second_label_at(device.info().size);
+        let count = (end.saturating_sub(data_start) / region_bytes) as usize;
+        let table = Table {
+            frames: vec![Frame::default(); count],
+            // The first one is taken first.
+            free: (0..count).rev().collect(),
+            ..Table::default()
+        };
+        Arc::new(Frames { device, data_start, region_bytes, table: Mutex::new(table) })
+    }
+
+    /// Bytes of the device.
+    pub fn device_bytes(&self) -> u64 {
+        self.device.info().size
+    }
+
+    /// The device itself.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Regions that there is room for.
+    pub fn count(&self) -> usize {
+        self.table.lock().frames.len()
+    }
+
+    /// Bytes that there is room for.
+    pub fn room(&self) -> u64 {
+        self.count() as u64 * self.region_bytes
+    }
+
+    /// Whether a region can get a frame without another one losing its own.
+    pub fn has_room(&self) -> bool {
+        !self.table.lock().free.is_empty()
+    }
+
+    /// Gives the region a frame, if it has none; false: there is none. Its range is held.
+    pub fn place(&self, region: u32) -> bool {
+        let mut table = self.table.lock();
+        if table.of.contains_key(&region) {
+            return true;
+        }
+        let Some(frame) = table.free.pop() else { return false };
+        table.frames[frame].region = Some(region);
+        table.of.insert(region, frame);
+        true
+    }
+
+    /// Takes the region's frame away. Its range is held, and no read is sent here any more.
+    pub fn vacate(&self, region: u32) {
+        let mut table = self.table.lock();
+        let Some(frame) = table.of.remove(&region) else { return };
+        table.frames[frame].region = None;
+        if table.frames[frame].pins == 0 {
+            table.free.push(frame);
+        }
+    }
+
+    /// Of some of the regions here the coldest.
+    pub fn coldest(&self, heat: impl Fn(u32) -> u8) -> Option<u32> {
+        let mut table = self.table.lock();
+        let (count, hand) = (table.frames.len(), table.hand);
+        let looked_at = (0..count.min(LOOKED_AT)).map(|n| (hand + n) % count);
+        let regions = looked_at.filter_map(|frame| table.frames[frame].region);
+        let coldest = regions.min_by_key(|region| heat(*region));
+        table.hand = (hand + LOOKED_AT) % count.max(1);
+        coldest
+    }
+
+    /// The device for one read of regions that have frames: they keep them until it is dropped and
+    /// what it was asked is answered.
+    pub fn pinned(self: &Arc<Frames>, offset: u64, len: u64) -> Device {
+        let pins = self.pin(offset, len);
+        Arc::new(Pinned { frames: Arc::clone(self), pins: Arc::new(pins) })
+    }
+
+    /// Where a request goes.
+    fn parts(&self, offset: u64, len: u64) -> Vec<Part> {
+        self.parts_in(&self.table.lock(), offset, len)
+    }
+
+    fn parts_in(&self, table: &Table, offset: u64, len: u64) -> Vec<Part> {
+        let label = second_label_at(SPACE);
+        if offset >= label {
+            let at = offset - label + second_label_at(self.device.info().size);
+            return vec![Part { frame: None, at, bytes: 0..len }];
+        }
+        if offset < self.data_start {
+            return vec![Part { frame: None, at: offset, bytes: 0..len }];
+        }
+        let (mut parts, mut done) = (Vec::new(), 0);
+        while done < len {
+            let from = offset - self.data_start + done;
+            let within = from % self.region_bytes;
+            let bytes = (self.region_bytes - within).min(len - done);
+            let frame = u32::try_from(from / self.region_bytes).ok();
+            let frame = frame.and_then(|region| table.of.get(&region)).copied();
+            let start = frame.map_or(u64::MAX, |f| self.data_start + f as u64 * self.region_bytes);
+            parts.push(Part { frame, at: start.saturating_add(within), bytes: done..done + bytes });
+            done += bytes;
+        }
+        parts
+    }
+
+    fn pin(self: &Arc<Frames>, offset: u64, len: u64) -> Pins {
+        let mut table = self.table.lock();
+        let parts = self.parts_in(&table, offset, len);
+        for frame in parts.iter().filter_map(|part| part.frame) {
+            table.frames[frame].pins += 1;
+        }
+        drop(table);
+        Pins { frames: Arc::clone(self), offset, parts }
+    }
+
+    fn no_frame(&self, op: &'static str, offset: u64) -> BlockError {
+        let reason = "the region is not held by this leg".into();
+        BlockError::Io { device: self.device.info().name, op, offset, reason }
+    }
+
+    fn read_parts(&self, offset: u64, len: u64, parts: &[Part]) -> Completion {
+        if let [part] = parts {
+            if part.at == u64::MAX {
+                return Completion::ready(Err(self.no_frame("read", offset)));
+            }
+            return self.device.submit(Request::Read { offset: part.at, len });
+        }
+        if parts.iter().any(|part| part.at == u64::MAX) {
+            return Completion::ready(Err(self.no_frame("read", offset)));
+        }
+        let pieces = parts.iter().map(|part| {
+            let len = part.bytes.end - part.bytes.start;
+            let completion = self.device.submit(Request::Read { offset: part.at, len });
+            Piece { at: part.bytes.start as usize, completion }
+        });
+        joined_read(len as usize, pieces.collect())
+    }
+}
+
+impl BlockDevice for Frames {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { size: SPACE, ..self.device.info() }
+    }
+
+    // Whoever waits hands nothing over.
+
+    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
+        match self.parts(offset, len).as_slice() {
+            [part] if part.at != u64::MAX => self.device.read(part.at, len),
+            parts => self.read_parts(offset, len, parts).wait(),
+        }
+    }
+
+    fn write(&self, offset: u64, data: Payload) -> Result<()> {
+        match self.parts(offset, data.len() as u64).as_slice() {
+            [part] if part.at != u64::MAX => self.device.write(part.at, data),
+            _ => self.submit(Request::Write { offset, data, fua: false }).wait().map(drop),
+        }
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        match request {
+            Request::Flush => self.device.submit(Request::Flush),
+            Request::Read { offset, len } => {
+                let parts = self.parts(offset, len);
+                self.read_parts(offset, len, &parts)
+            }
+            Request::Write { offset, data, fua } => {
+                let parts = self.parts(offset, data.len() as u64);
+                if parts.iter().any(|part| part.at == u64::MAX) {
+                    return Completion::ready(Err(self.no_frame("write", offset)));
+                }
+                let write = |part: &Part| {
+                    let len = (part.bytes.end - part.bytes.start) as usize;
+                    let data = data.slice(part.bytes.start as usize, len);
+                    self.device.submit(Request::Write { offset: part.at, data, fua })
+                };
+                match parts.as_slice() {
+                    [part] => write(part),
+                    parts => joined(parts.iter().map(write).collect()),
+                }
+            }
+            Request::Discard { offset, len } => {
+                let parts = self.parts(offset, len).into_iter().filter(|p| p.at != u64::MAX);
+                let discard = |part: Part| {
+                    let len = part.bytes.end - part.bytes.start;
+                    self.device.submit(Request::Discard { offset: part.at, len })
+                };
+                joined(parts.map(discard).collect())
+            }
+        }
+    }
+}
+
+/// Frames that nobody else gets.
+struct Pins {
+    frames: Arc<Frames>,
+    offset: u64,
+    parts: Vec<Part>,
+}
+
+impl Drop for Pins {
+    fn drop(&mut self) {
+        let mut table = self.frames.table.lock();
+        for frame in self.parts.iter().filter_map(|part| part.frame) {
+            let left = &mut table.frames[frame];
+            left.pins -= 1;
+            if left.pins == 0 && left.region.is_none() {
+                table.free.push(frame);
+            }
+        }
+    }
+}
+
+/// See [`Frames::pinned`].
+struct Pinned {
+    frames: Arc<Frames>,
+    pins: Arc<Pins>,
+}
+
+impl BlockDevice for Pinned {
+    fn info(&self) -> DeviceInfo {
+        self.frames.info()
+    }
+
+    fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
+        match self.pins.parts.as_slice() {
+            [part]
+                if (offset, len) == (self.pins.offset, part.bytes.end) && part.frame.is_some() =>
+            {
+                self.frames.device.read(part.at, len)
+            }
+            _ => self.submit(Request::Read { offset, len }).wait(),
+        }
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        let Request::Read { offset, len } = request else {
+            return self.frames.submit(request);
+        };
+        let pins = Arc::clone(&self.pins);
+        let end: u64 = pins.parts.iter().map(|p| p.bytes.end).max().unwrap_or(0);
+        if (offset, len) != (pins.offset, end) {
+            // Not what was pinned.
+            return self.frames.submit(request);
+        }
+        let below = self.frames.read_parts(offset, len, &pins.parts);
+        let (completer, completion) = Completion::pending();
+        below.on_done(move |answer| {
+            drop(pins);
+            completer.complete(answer.clone());
+        });
+        completion
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use steadfast_devices::source::Ram;
+
+    use super::*;
+
+    const REGION: u64 = 64 << 10;
+    const START: u64 = 64 << 10;
+
+    /// Room for three regions.
+    fn frames() -> Arc<Frames> {
+        let ram = Ram::new("ram", START + 3 * REGION + 4096);
+        Frames::new(Arc::new(ram), START, REGION)
+    }
+
+    fn at(region: u32) -> u64 {
+        START + u64::from(region) * REGION
+    }
+
+    #[test]
+    fn regions_lie_where_there_is_room() {
+        let frames = frames();
+        assert_eq!(frames.count(), 3);
+        for region in [1000, 7, 8] {
+            assert!(frames.place(region) && frames.place(region));
+            frames.write(at(region), vec![region as u8; REGION as usize].into()).unwrap();
+        }
+        assert!(!frames.place(1) && !frames.has_room());
+        // Over the border of two regions that are not neighbours on the device.
+        let read = frames.read(at(8) - 512, 1024).unwrap();
+        assert!(read[..512].iter().all(|b| *b == 7) && read[512..].iter().all(|b| *b == 8));
+        assert!(frames.read(at(1000) - 512, 1024).is_err(), "999 is not here");
+        frames.vacate(7);
+        assert!(
+            frames.read(at(7), 512).is_err() && frames.write(at(7), vec![0; 512].into()).is_err()
+        );
+        assert!(frames.place(1) && !frames.has_room());
+    }
+
+    #[test]
+    fn a_frame_that_is_read_is_nobody_elses() {
+        let frames = frames();
+        [1, 2, 3].iter().for_each(|region| assert!(frames.place(*region)));
+        frames.write(at(2), vec![2; REGION as usize].into()).unwrap();
+        let reader = frames.pinned(at(2), 4096);
+        frames.vacate(2);
+        assert!(!frames.place(4));
+        assert_eq!(reader.read(at(2), 4096).unwrap()[0], 2);
+        drop(reader);
+        assert!(frames.place(4));
+    }
+
+    #[test]
+    fn labels_are_on_the_device_itself() {
+        let frames = frames();
+        frames.write_fua(4096, vec![1; 4096].into()).unwrap();
+        frames.write_fua(second_label_at(frames.info().size), vec![2; 4096].into()).unwrap();
+        let end = second_label_at(frames.device().info().size);
+        assert_eq!(frames.device().read(4096, 4096).unwrap()[0], 1);
+        assert_eq!(frames.device().read(end, 4096).unwrap()[0], 2);
+    }
+
+    #[test]
+    fn the_coldest_of_some_goes() {
+        let frames = frames();
+        [4, 5, 6].iter().for_each(|region| assert!(frames.place(*region)));
+        let heat = |region| if region == 5 { 1 } else { 9 };
+        assert_eq!(frames.coldest(heat), Some(5));
+    }
+}

@@ -113,7 +113,8 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_vfs::FsError;
     let by_journal = |e: &JournalError| matches!(e, JournalError::Unsupported { .. });
     let by_fs = |e: &FsError| matches!(e, FsError::Unsupported { .. });
-    let by_volume = |e: &VolumeError| matches!(e, VolumeError::Newer { .. });
+    let by_volume =
+        |e: &VolumeError| matches!(e, VolumeError::Newer { .. } | VolumeError::Features { .. });
     e.is::<Unsupported>()
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(by_fs)

@@ -32,6 +32,18 @@ pub enum VolumeError {
         /// The newest version known here.
         known: u32,
     },
+    /// A label that names something without which the volume must not be used, and that this
+    /// program does not know.
+    #[error(
+        "{device}: its volume needs what this program does not know (features {bits:#x}): use the \
+         program that wrote it, or a newer one"
+    )]
+    Features {
+        /// The member's name.
+        device: String,
+        /// The bits of the label that are not known here.
+        bits: u32,
+    },
     /// What is there does not make up the volume, or nobody can say which of it counts; nothing was
     /// changed.
     #[error("{0}")]

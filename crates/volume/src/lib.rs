@@ -26,5 +26,5 @@ pub use create::{Contents, MirrorOptions, create_mirror, create_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
     Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,
-    Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
+    RegionStatus, Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
 };

@@ -97,18 +97,21 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
 /// Which of the copies counts, and which end of the device is not the member's any more. They are
 /// written one after the other, so a cut leaves one of them old or damaged, and none missing.
 fn chosen(device: &str, first: Copy, second: Copy) -> Result<Option<(Label, Option<End>)>> {
-    use Unlabelled::{Damaged, Newer, None as Nothing};
+    use Unlabelled::{Damaged, Features, Newer, None as Nothing};
     let name = || device.to_owned();
     Ok(Some(match (first, second) {
         (Ok(a), Ok(b)) if !same_member(&a, &b) || is_old(&b, &a) => (a, Some(End::End)),
         (Ok(a), Ok(b)) if a.generation < b.base => (b, Some(End::Start)),
         (Ok(a), Ok(b)) if b.generation > a.generation => (b, None),
         (Ok(a), Ok(_) | Err(Damaged(_))) => (a, None),
-        (Ok(a), Err(Nothing | Newer(_))) => (a, Some(End::End)),
+        (Ok(a), Err(Nothing | Newer(_) | Features(_))) => (a, Some(End::End)),
         (Err(Damaged(_)), Ok(b)) => (b, None),
         (Err(Nothing), Ok(b)) => (b, Some(End::Start)),
         (Err(Newer(version)), _) | (Err(Nothing), Err(Newer(version))) => {
             return Err(VolumeError::Newer { device: name(), version, known: VERSION });
+        }
+        (Err(Features(bits)), _) | (Err(Nothing), Err(Features(bits))) => {
+            return Err(VolumeError::Features { device: name(), bits });
         }
         (Err(Damaged(what)), Err(_)) => {
             let what =

@@ -13,6 +13,8 @@ pub enum Bug {
     VolatileSource,
     /// A leg that left while a region was copied is taken to hold it.
     CopyToWhoLeft,
+    /// The map says that a region has checksums before they are written.
+    ChecksumsAfterClean,
 }
 
 /// Which bug a volume has.

@@ -33,6 +33,18 @@ fn mirror(legs: &[Device], read: ReadPolicy, write: WritePolicy, contents: Conte
     Arc::new(create_mirror("m", &legs, &options).unwrap())
 }
 
+fn with_checksums(legs: &[Device], write: WritePolicy) -> Device {
+    let legs: Vec<NewLeg> = legs.iter().cloned().map(NewLeg::new).collect();
+    let policies = Policies { write, ..Policies::default() };
+    let options = MirrorOptions {
+        policies,
+        checksums: true,
+        region_bytes: Some(64 << 10),
+        ..MirrorOptions::default()
+    };
+    Arc::new(create_mirror("m", &legs, &options).unwrap())
+}
+
 fn run(make: fn() -> Device) {
     conformance::run(&make);
     Sim::new(3).run(move || conformance::run(&make)).unwrap();
@@ -54,6 +66,17 @@ fn a_mirror_of_two() {
 #[test]
 fn a_mirror_of_one_and_of_the_same_zeros() {
     run(|| mirror(&[disk("a")], ReadPolicy::First, WritePolicy::Parallel, Contents::Same));
+}
+
+#[test]
+fn a_mirror_with_checksums() {
+    run(|| with_checksums(&[disk("a"), disk("b")], WritePolicy::Parallel));
+}
+
+#[test]
+fn a_mirror_with_checksums_and_memory() {
+    simulated(|| with_checksums(&[cached("a"), memory("b")], WritePolicy::WriteBehind));
+    simulated(|| with_checksums(&[cached("a"), disk("b")], WritePolicy::Serial));
 }
 
 #[test]

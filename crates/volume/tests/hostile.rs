@@ -5,6 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
+use steadfast_volume::ondisk::checksums::record_at;
 use steadfast_volume::ondisk::{LABEL_AT, MAP_AT, second_label_at};
 use steadfast_volume::{
     AssembleOptions, MirrorOptions, NewLeg, assemble, create_mirror, create_rows,
@@ -46,6 +47,23 @@ fn use_it(devices: &[Device]) {
     drop(found.close());
 }
 
+/// What a label names and this program does not know is refused by its bits, and nothing written.
+#[test]
+fn what_is_not_known_is_refused_by_name() {
+    let legs = [disk("a"), disk("b")];
+    let new = [NewLeg::new(Arc::clone(&legs[0])), NewLeg::new(Arc::clone(&legs[1]))];
+    create_mirror("m", &new, &MirrorOptions::default()).unwrap().close().unwrap();
+    legs.iter().for_each(|leg| change(leg, &[(148, 4)]));
+    let before: Vec<_> = legs.iter().map(|leg| leg.read(0, BYTES).unwrap()).collect();
+    let found = assemble(&legs, &AssembleOptions { degraded: true, ..Default::default() });
+    assert!(found.volumes.is_empty());
+    let told = found.problems[0].1.to_string();
+    assert!(told.contains("a: its volume needs what this program does not know"), "{told}");
+    assert!(told.contains("features 0x4"), "{told}");
+    let after: Vec<_> = legs.iter().map(|leg| leg.read(0, BYTES).unwrap()).collect();
+    assert!(before == after);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
@@ -61,6 +79,37 @@ proptest! {
         mirror.close().unwrap();
         change(&legs[0], &changes);
         legs[1].write(MAP_AT, map.into()).unwrap();
+        use_it(&legs);
+    }
+
+    #[test]
+    fn checksums_of_anything(
+        changes in prop::collection::vec((8usize..1200, any::<u8>()), 0..4),
+        area in prop::collection::vec(any::<u8>(), 4096),
+        record in prop::collection::vec((24usize..4096, any::<u8>()), 1..6),
+    ) {
+        let legs = [disk("a"), disk("b"), disk("c")];
+        let new: Vec<NewLeg> = legs.iter().cloned().map(NewLeg::new).collect();
+        let options = MirrorOptions {
+            checksums: true,
+            region_bytes: Some(64 << 10),
+            ..MirrorOptions::default()
+        };
+        let mirror = create_mirror("m", &new, &options).unwrap();
+        mirror.write(0, vec![5; 128 << 10].into()).unwrap();
+        mirror.close().unwrap();
+        let (at, len) = record_at(1, 64 << 10, 0);
+        legs[0].write(at, area.into()).unwrap();
+        // A record that says something else, with a right checksum of its own.
+        let mut bytes = legs[1].read(at, len).unwrap().to_vec();
+        for (at, byte) in &record {
+            bytes[*at] = *byte;
+        }
+        bytes[4..8].fill(0);
+        let sum = crc32c::crc32c(&bytes);
+        bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        legs[1].write(at, bytes.into()).unwrap();
+        change(&legs[2], &changes);
         use_it(&legs);
     }
 

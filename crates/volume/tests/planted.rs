@@ -6,13 +6,15 @@
 
 mod campaign;
 
-use campaign::{Tally, run};
+use campaign::{Tally, run, run_checked};
 use steadfast_volume::planted::{Bug, Planted};
 
 /// Runs in which a bug must be found.
 const RUNS: u64 = 100;
 
-fn found(bug: Bug, first: u64) {
+type Run = fn(u64, Planted) -> Result<Tally, String>;
+
+fn found(bug: Bug, first: u64, run: Run) {
     let mut before = Tally::default();
     for seed in first..first + RUNS {
         match run(seed, Planted::with(bug)) {
@@ -29,16 +31,21 @@ fn found(bug: Bug, first: u64) {
 
 #[test]
 fn mirror_region_states_after_the_data_are_found() {
-    found(Bug::StateAfterData, 0);
+    found(Bug::StateAfterData, 0, run);
 }
 
 #[test]
 fn mirror_volatile_leg_as_a_source_is_found() {
-    found(Bug::VolatileSource, 0);
+    found(Bug::VolatileSource, 0, run);
 }
 
 #[test]
 fn mirror_a_copy_to_a_leg_that_left_is_found() {
-    // It needs a copy, a failure and a return at once: from 100 on run 152 is the first to see it.
-    found(Bug::CopyToWhoLeft, 140);
+    // It needs a copy, a failure and a return at once: from 140 on run 318 is the first to see it.
+    found(Bug::CopyToWhoLeft, 300, run);
+}
+
+#[test]
+fn mirror_checksums_after_the_map_are_found() {
+    found(Bug::ChecksumsAfterClean, 0, run_checked);
 }

@@ -371,7 +371,7 @@ pub(crate) fn failed(name: &str, error: BlockError) -> Refusal {
 pub(crate) fn of_volume(name: &str, error: VolumeError) -> Refusal {
     let kind = match &error {
         VolumeError::Refused(_) | VolumeError::Incomplete(_) => Kind::Refused,
-        VolumeError::Newer { .. } => Kind::Unsupported,
+        VolumeError::Newer { .. } | VolumeError::Features { .. } => Kind::Unsupported,
         VolumeError::Io(_) | VolumeError::Corrupt { .. } => Kind::Failed,
     };
     Refusal { kind, error: error.to_string(), about: Some(name.to_owned()) }

@@ -194,9 +194,9 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
 /// Takes both copies of a volume's label away, which was to be overwritten: the second one would
 /// still say that it is a member. And the signatures of what is not ours.
 fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
-    use steadfast_volume::VolumeError::{Corrupt, Newer};
+    use steadfast_volume::VolumeError::{Corrupt, Features, Newer};
     match read_label(device) {
-        Ok(Some(_)) | Err(Newer { .. } | Corrupt { .. }) => wipe_label(device)?,
+        Ok(Some(_)) | Err(Newer { .. } | Features { .. } | Corrupt { .. }) => wipe_label(device)?,
         Ok(None) | Err(_) => {}
     }
     contents::forget(device)

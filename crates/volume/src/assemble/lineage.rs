@@ -121,6 +121,7 @@ mod tests {
             device_bytes: 1 << 20,
             map_blocks: 1,
             policies: [0; 4],
+            checksums: false,
             history: history.iter().map(ancestor).collect(),
             forgotten: 0,
             members: vec![Member { state: MemberState::Active, ..Member::empty() }],

@@ -108,6 +108,7 @@ fn load(regions: &mut Regions, block: u32, found: Found) {
                 let mut known = Region::from_byte(newest.states[i]);
                 if unsure && known.state == RegionState::Clean {
                     known.state = RegionState::Dirty;
+                    known.summed = false;
                 }
                 regions.load(region, known, newest.heat[i]);
             }
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
 
     fn block(sequence: u64, state: RegionState) -> Slot {
-        let states = vec![Region { state, stale: 0 }.to_byte(); RECORDS];
+        let states = vec![Region { state, stale: 0, summed: false }.to_byte(); RECORDS];
         Slot::Valid(MapBlock { sequence, states, heat: vec![0; RECORDS] })
     }
 

@@ -11,7 +11,7 @@ use crate::member::Labelled;
 use crate::mirror::partial::Frames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
-use crate::mirror::{Core, Leg, Mirror, Spare, State, TakeOver, bit, describe, slots};
+use crate::mirror::{Checksums, Core, Leg, Mirror, Spare, State, TakeOver, bit, describe, slots};
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
@@ -35,6 +35,8 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
     settle_doubt(&mut state, options);
+    state.checksums = newest.checksums.then(|| Checksums::new(&state.regions));
+    check_room(&state)?;
     state.pending = Some(to_write_down(&state, &members, &trusted));
     let core = Core::new(newest.volume, newest.name.clone(), options.planted, state);
     Ok(Mirror::of(Arc::new(core)))
@@ -369,7 +371,9 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
     for region in 0..state.regions.count() {
         let now = state.regions.get(region);
         if now.stale & bit(slot) != 0 && durable & !now.stale == 0 {
-            state.regions.set(region, Region { stale: now.stale & !bit(slot), ..now });
+            // Its record is as old as what it holds.
+            let stale = now.stale & !bit(slot);
+            state.regions.set(region, Region { stale, summed: false, ..now });
         }
     }
 }
@@ -403,6 +407,19 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
             }
         }
         state.regions.set(region, now);
+    }
+}
+
+/// Refuses legs whose map or checksums would run into their data: no label of ours says so.
+fn check_room(state: &State) -> Result<()> {
+    let regions = u64::from(state.regions.count());
+    let there = state.legs.iter().flatten().filter(|leg| leg.device.is_some());
+    match there.into_iter().find(|leg| state.regions_max(leg) < regions) {
+        Some(leg) => Err(VolumeError::Corrupt {
+            device: leg.name.clone(),
+            what: "its label gives map or checksums too little room for its volume".into(),
+        }),
+        None => Ok(()),
     }
 }
 

@@ -27,7 +27,12 @@ impl Core {
     pub(super) fn discard_held(&self, regions: &Range<u32>) -> Result<()> {
         {
             let mut state = self.settled_for_writes()?;
-            regions.clone().for_each(|r| state.regions.set(r, Region::UNWRITTEN));
+            for region in regions.clone() {
+                state.regions.set(region, Region::UNWRITTEN);
+                if let Some(known) = state.checksums.as_mut() {
+                    known.forget(region);
+                }
+            }
             if let Some((_, frames)) = state.frames() {
                 regions.clone().for_each(|r| frames.vacate(r));
             }

@@ -11,6 +11,21 @@ pub enum Event {
     Dropped(Trouble),
     /// A leg failed a request, and stays in use: it holds what no other durable leg has.
     Erred(Trouble),
+    /// A leg holds blocks that are not what was written, or checksums that are damaged.
+    WrongData {
+        /// The leg, and what is wrong.
+        trouble: Trouble,
+        /// It was given what is right.
+        repaired: bool,
+    },
+    /// No leg has checksums of a region any more that can be believed: what is read of it is not
+    /// verified until a scrub that repairs, or until it was written.
+    ChecksumsLost {
+        /// Where in the volume, in bytes.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+    },
     /// A spare took a failed leg's place, and is given everything.
     SpareUsed {
         /// The place.
@@ -51,6 +66,19 @@ impl std::fmt::Display for Event {
                 "{}; it stays in use, because it holds what no other leg has: add a leg and resync \
                  while it can still be read",
                 leg(t)
+            ),
+            Event::WrongData { trouble, repaired } => {
+                let Trouble { slot, name, error, .. } = trouble;
+                let outcome = match repaired {
+                    true => "repaired",
+                    false => "not repaired: run a scrub with --repair",
+                };
+                write!(f, "leg {slot} ({name}): {error}; {outcome}")
+            }
+            Event::ChecksumsLost { offset, len } => write!(
+                f,
+                "the checksums of {len} bytes from byte {offset} of the volume on are damaged on \
+                 all legs: what is read there is not verified until a scrub with --repair"
             ),
             Event::SpareUsed { slot, name } => {
                 write!(f, "spare {name} is leg {slot} now, and is given what it lacks: add another")

@@ -4,6 +4,7 @@
 //! durably, because it did not; and when the map says of all that it promises that it is there,
 //! whoever has changed the map and is still writing it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -13,6 +14,7 @@ use steadfast_runtime::spawn;
 use super::Core;
 use super::state::{Failed, State, slots};
 use crate::ondisk::map::{Region, RegionState};
+use crate::planted::Bug;
 
 /// Passes of the timer without a write after which a region is clean.
 const IDLE_PASSES: u8 = 2;
@@ -134,18 +136,28 @@ impl Core {
         if quiet.is_empty() {
             return Ok(());
         }
+        // What checksums they have is on the legs before the map says so.
+        let late = self.checksums && self.planted.has(Bug::ChecksumsAfterClean);
+        let records = match self.checksums && !late {
+            true => self.save(&quiet)?,
+            false => BTreeMap::new(),
+        };
         self.flush_slowly()?;
         {
             let mut state = self.settled()?;
-            for region in quiet {
-                let now = state.regions.get(region);
-                let written = state.regions.written_since(region, writes);
+            for region in &quiet {
+                let now = state.regions.get(*region);
+                let written = state.regions.written_since(*region, writes);
                 if now.state == RegionState::Dirty && !written {
-                    state.regions.set(region, Region { state: RegionState::Clean, ..now });
+                    let record = records.get(region);
+                    let summed = late || record.is_some_and(|r| state.is_summable(*region, r));
+                    let clean = Region { state: RegionState::Clean, summed, ..now };
+                    state.regions.set(*region, clean);
                 }
             }
         }
-        self.commit()
+        self.commit()?;
+        if late { self.save(&quiet).map(drop) } else { Ok(()) }
     }
 
     /// See [`super::Mirror::tick`].

@@ -3,8 +3,6 @@
 use super::Mirror;
 use super::state::{Leg, State};
 use crate::error::{Result, VolumeError};
-use crate::ondisk::REGIONS_MAX;
-use crate::ondisk::map::RECORDS;
 
 impl Mirror {
     /// Makes the volume larger: to `size` bytes, or as large as its legs allow.
@@ -19,6 +17,10 @@ impl Mirror {
                 return Ok(size);
             }
             state.regions.grow(size);
+            let State { regions, checksums, .. } = &mut *state;
+            if let Some(known) = checksums {
+                known.grow(regions);
+            }
             state.membership += 1;
             state.describe();
             size
@@ -40,9 +42,8 @@ impl State {
             let what = format!("{}: is not in use; all legs must grow together", away.name);
             return Err(VolumeError::refused(what));
         }
-        let records = RECORDS as u64;
         let region = self.regions.region_bytes();
-        let by_map = |leg: &Leg| (u64::from(leg.map_blocks) * records).min(REGIONS_MAX) * region;
+        let by_map = |leg: &Leg| self.regions_max(leg) * region;
         let room = legs().map(|leg| leg.room.min(by_map(leg))).min().unwrap_or(0);
         let most = room - room % region;
         let size = wanted.unwrap_or(most);

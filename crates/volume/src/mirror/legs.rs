@@ -18,7 +18,8 @@ use crate::assemble::lineage::{is_as_it_left, own_uuid};
 use crate::error::{Result, VolumeError};
 use crate::member::{Labelled, check_new, read_label, wipe_label};
 use crate::ondisk::label::{LEGS_MAX, MemberState};
-use crate::ondisk::{BLOCK, Layout, MAP_AT};
+use crate::ondisk::map::RECORDS;
+use crate::ondisk::{BLOCK, Layout, MAP_AT, REGIONS_MAX, checksums};
 use crate::planted::Bug;
 
 type Device = Arc<dyn BlockDevice>;
@@ -47,12 +48,19 @@ impl NewLeg {
 }
 
 /// A leg that belongs to nobody yet, if the device can be one.
-pub(crate) fn leg_on(new: &NewLeg, region_bytes: u32) -> Result<(Leg, DeviceInfo)> {
+///
+/// # Errors
+/// Why it cannot.
+pub(crate) fn leg_on(
+    new: &NewLeg,
+    region_bytes: u32,
+    checksums: bool,
+) -> Result<(Leg, DeviceInfo)> {
     let info = check_new(&new.device, new.force)?;
     if new.partial {
         return Ok((partial_leg_on(new, &info, region_bytes)?, info));
     }
-    let layout = Layout::of_leg(info.size, region_bytes);
+    let layout = Layout::of_leg(info.size, region_bytes, checksums);
     let leg = Leg {
         uuid: random_uuid(),
         device: Some(Arc::clone(&new.device)),
@@ -129,6 +137,20 @@ pub(super) fn clear_blocks(device: &Device, blocks: u32) -> steadfast_block::Res
 }
 
 impl State {
+    /// Regions that a leg has room for in its map, and in the area of its checksums.
+    pub(crate) fn regions_max(&self, leg: &Leg) -> u64 {
+        if leg.partial {
+            // It keeps neither map nor checksums.
+            return REGIONS_MAX;
+        }
+        let by_map = (u64::from(leg.map_blocks) * RECORDS as u64).min(REGIONS_MAX);
+        let region = self.regions.region_bytes();
+        match self.checksums.is_some() {
+            true => by_map.min(checksums::room(leg.map_blocks, leg.data_start, region)),
+            false => by_map,
+        }
+    }
+
     /// Refuses a device that cannot be a leg of this volume, or that is one already; `place` is
     /// where it may be the leg that it is.
     pub(super) fn check_leg(
@@ -149,6 +171,11 @@ impl State {
                  needs {need}; it has {}. As a partial leg (--partial) it would hold what is used \
                  most",
                 leg.device_bytes
+            )));
+        }
+        if self.regions_max(leg) < self.regions.count().into() {
+            return Err(VolumeError::refused(format!(
+                "{name}: its map or its checksums have no room for a volume of {size} bytes"
             )));
         }
         if info.logical_block > self.info.logical_block {
@@ -292,7 +319,7 @@ impl Mirror {
     /// If there is no place, the device is too small or cannot be a member, or it fails.
     pub fn attach(&self, new: &NewLeg) -> Result<usize> {
         let _admin = self.0.admin.lock();
-        let (leg, info) = leg_on(new, self.region_bytes())?;
+        let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
         let (state, slot) = self.0.checked(|state| {
             state.check_leg(&leg, &info, None)?;
             let free = state.legs.iter().position(Option::is_none);
@@ -498,7 +525,7 @@ impl Mirror {
     fn only_fits(&self, new: &NewLeg) -> bool {
         let info = new.device.info();
         let volatile = new.volatile || info.unfit_to_persist().is_some();
-        let room = Layout::of_leg(info.size, self.region_bytes()).room(info.size);
+        let room = Layout::of_leg(info.size, self.region_bytes(), self.0.checksums).room(info.size);
         volatile && room < self.0.state.lock().regions.size()
     }
 
@@ -534,7 +561,7 @@ impl Mirror {
             leg.map_or(Ok(()), |(leg, info)| state.check_leg(leg, info, Some(slot)))
         };
         check(&self.0.state.lock(), None)?;
-        let (leg, info) = leg_on(&again, self.region_bytes())?;
+        let (leg, info) = leg_on(&again, self.region_bytes(), self.0.checksums)?;
         let mut lost = 0;
         if lose {
             drop(self.0.checked(|state| check(state, Some((&leg, &info))))?);

@@ -16,6 +16,8 @@
 //! which legs lack it (`regions`, `ondisk/map.rs`). What a cut must find is durable before the
 //! write it covers (`write`). Labels say who the members are and which data is the newest
 //! (`publish`, `assemble`). Everything that makes a leg whole again is one mechanism (`resync`).
+//! Mirrors with checksums know of each block what was written (`checksums`), keep it beside the map
+//! (`area`), and answer with nothing else (`proof`).
 //!
 //! # Opening and closing
 //!
@@ -24,6 +26,8 @@
 //! command that is refused, leave everything as it was. Whoever opened it closes it
 //! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
 
+mod area;
+mod checksums;
 mod close;
 mod discard;
 mod events;
@@ -35,6 +39,7 @@ mod legs;
 pub(crate) mod partial;
 mod plan;
 pub(crate) mod policy;
+mod proof;
 mod publish;
 pub(crate) mod ranges;
 mod read;
@@ -58,6 +63,7 @@ use steadfast_block::{
 use steadfast_runtime::{Condvar, Mutex, random_u64, sleep, spawn};
 use uuid::Uuid;
 
+pub(crate) use checksums::Checksums;
 pub use events::{Event, Listener, Trouble};
 pub use legs::NewLeg;
 pub(crate) use legs::{ONE_PARTIAL, clear_map, leg_on};
@@ -66,7 +72,7 @@ pub use resync::{Resynced, Throttle};
 pub use scrub::Scrubbed;
 pub use state::Counters;
 pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
-pub use status::{LegState, LegStatus, MirrorStatus};
+pub use status::{LegState, LegStatus, MirrorStatus, RegionStatus};
 
 use crate::error::VolumeError;
 use crate::ondisk::label::LEGS_MAX;
@@ -108,6 +114,8 @@ pub(crate) struct Core {
     pub volume: Uuid,
     pub name: String,
     pub planted: Planted,
+    /// Regions have checksums.
+    pub checksums: bool,
     pub state: Mutex<State>,
     /// A range was given back, the map or the labels were written, or nothing works any more.
     pub changed: Condvar,
@@ -125,6 +133,7 @@ impl Core {
             volume,
             name,
             planted,
+            checksums: state.checksums.is_some(),
             state: Mutex::new(state),
             changed: Condvar::new(),
             labels: Mutex::new(()),

@@ -9,6 +9,7 @@ use steadfast_block::{BlockDevice, Payload, Request};
 use super::policy::{BEHIND_MAX, WritePolicy};
 use super::regions::Regions;
 use super::state::{State, bit, slots};
+use crate::ondisk::BLOCK;
 
 /// Zeros to fill a region with.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
@@ -26,14 +27,23 @@ pub(super) struct Piece {
 pub(super) struct Plan {
     pub pieces: Vec<Piece>,
     pub regions: Range<u32>,
+    /// Bytes of the volume: where, and how many.
+    pub range: (u64, u64),
     /// Legs that must have it before it is acknowledged.
     pub awaited: u8,
     /// Legs that are not memory.
     pub durable: u8,
 }
 
-/// What goes to which leg: all of the range where the leg holds its regions.
-pub(super) fn plan(state: &mut State, offset: u64, data: &Payload, fua: bool) -> Plan {
+/// What goes to which leg: all of the range where the leg holds its regions. `sums` are the
+/// checksums of its blocks, where the mirror has them.
+pub(super) fn plan(
+    state: &mut State,
+    offset: u64,
+    data: &Payload,
+    fua: bool,
+    sums: Option<&[u32]>,
+) -> Plan {
     let len = data.len() as u64;
     let regions = state.regions.of(offset, len);
     let (active, durable) = (state.active(), state.durable());
@@ -58,7 +68,10 @@ pub(super) fn plan(state: &mut State, offset: u64, data: &Payload, fua: bool) ->
     let behind = state.policies.write == WritePolicy::WriteBehind
         && state.ranges.behind_count() < BEHIND_MAX;
     let awaited = if behind { durable } else { u8::MAX };
-    Plan { pieces, regions, awaited, durable }
+    if let (Some(known), Some(sums)) = (state.checksums.as_mut(), sums) {
+        known.set(offset, sums);
+    }
+    Plan { pieces, regions, range: (offset, len), awaited, durable }
 }
 
 /// The parts of a range in regions for which `held` is true.
@@ -101,6 +114,25 @@ pub(super) fn filled_up(
     data.parts().iter().for_each(|part| whole.push(part.clone()));
     zeros(&mut whole, to - end);
     (from, whole)
+}
+
+/// The checksum of each block of a write of whole blocks.
+pub(super) fn sums_of(data: &Payload) -> Vec<u32> {
+    let mut sums = Vec::with_capacity(data.len() / BLOCK as usize);
+    let (mut sum, mut left) = (0, BLOCK as usize);
+    for part in data.parts() {
+        let mut part = &part[..];
+        while !part.is_empty() {
+            let (here, rest) = part.split_at(left.min(part.len()));
+            sum = crc32c::crc32c_append(sum, here);
+            (part, left) = (rest, left - here.len());
+            if left == 0 {
+                sums.push(sum);
+                (sum, left) = (0, BLOCK as usize);
+            }
+        }
+    }
+    sums
 }
 
 fn zeros(to: &mut Payload, mut count: u64) {

@@ -13,12 +13,13 @@ use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
 use super::policy::{Measured, ReadPolicy, choose};
+use super::proof::whole;
 use super::state::{Failed, State, bit, mask_of, slots};
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 
 /// Where a read goes.
-enum Way {
+pub(super) enum Way {
     /// It is zeros.
     Zeros,
     /// To this leg. `timed`: how long it takes is wanted.
@@ -33,8 +34,22 @@ enum Way {
 
 impl Core {
     pub(super) fn submit_read(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
+        if self.checksums && whole(offset, len) != (offset, len) {
+            return self.submit_part(offset, len);
+        }
         let way = self.way(&mut self.state.lock(), offset, len, 0);
         self.go(way, offset, len)
+    }
+
+    /// A read of parts of blocks, where whole blocks are looked at.
+    fn submit_part(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
+        let (at, blocks) = whole(offset, len);
+        let (completer, completion) = Completion::pending();
+        let from = (offset - at) as usize;
+        self.submit_read(at, blocks).on_done(move |answer| {
+            completer.complete(answer.clone().map(|bytes| bytes.slice(from..from + len as usize)));
+        });
+        completion
     }
 
     fn go(self: &Arc<Self>, way: Way, offset: u64, len: u64) -> Completion {
@@ -63,6 +78,9 @@ impl Core {
 
     /// The short way for whoever waits: no hand-over.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
+        if self.checksums {
+            return self.read_proved(offset, len);
+        }
         let mut way = {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;
@@ -81,7 +99,13 @@ impl Core {
         answer.or_else(|error| self.read_again(offset, len, Failed { slot, epoch, error }))
     }
 
-    fn way(self: &Arc<Self>, state: &mut State, offset: u64, len: u64, tried: u8) -> Way {
+    pub(super) fn way(
+        self: &Arc<Self>,
+        state: &mut State,
+        offset: u64,
+        len: u64,
+        tried: u8,
+    ) -> Way {
         if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
             return Way::Nowhere(closed);
         }
@@ -167,7 +191,12 @@ impl Core {
         below.on_done(move |answer| {
             core.answered((slot, epoch), begun, answer.is_ok());
             match answer.clone() {
-                Ok(bytes) => completer.complete(Ok(bytes)),
+                Ok(bytes) if !core.checksums || core.is_good(offset, &bytes) => {
+                    completer.complete(Ok(bytes));
+                }
+                Ok(_) => drop(spawn("mirror read proved", move || {
+                    completer.complete(core.prove_range(offset, len, Some(slot), None));
+                })),
                 Err(error) => drop(spawn("mirror read failed", move || {
                     let failed = Failed { slot, epoch, error };
                     completer.complete(core.read_again(offset, len, failed));
@@ -178,7 +207,7 @@ impl Core {
     }
 
     /// A leg has answered. `begun`: when it was asked, if that is wanted.
-    fn answered(&self, (slot, epoch): (usize, u64), begun: Option<Nanos>, good: bool) {
+    pub(super) fn answered(&self, (slot, epoch): (usize, u64), begun: Option<Nanos>, good: bool) {
         if begun.is_none() && good {
             return;
         }
@@ -194,6 +223,9 @@ impl Core {
 
     /// After a leg has failed: asks the others, and repairs the first.
     fn read_again(self: &Arc<Self>, offset: u64, len: u64, first: Failed) -> Result<Bytes> {
+        if self.checksums {
+            return self.prove_range(offset, len, None, Some(first));
+        }
         let mut failed = vec![first];
         let regions = self.state.lock().regions.of(offset, len);
         loop {
@@ -256,7 +288,10 @@ impl Core {
     /// Writes what a good leg holds to legs that could not read it; those that cannot write it
     /// either, or are gone, are dropped.
     fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
-        // Read-only, closed or failed: as it is.
+        // Nobody uses it yet, read-only, closed or failed: as it is.
+        if self.state.lock().assembling {
+            return;
+        }
         let Ok(state) = self.settled() else { return };
         let (_, ticket) = self.take_regions(state, regions.clone());
         let mut dropped: Vec<Failed> = Vec::new();
@@ -302,7 +337,7 @@ impl Core {
 impl State {
     /// Legs from which a region may be written back to one that holds it. Not a volatile one where
     /// another durable leg, there or not, holds the region.
-    fn repairs(&self, region: u32, to: usize) -> u8 {
+    pub(super) fn repairs(&self, region: u32, to: usize) -> u8 {
         let holders = !self.regions.lacking(region) & !bit(to);
         if self.regions.is_blank(region) || self.regions.lacking(region) & bit(to) != 0 {
             return 0;
@@ -314,7 +349,7 @@ impl State {
 }
 
 /// A range cut at the borders of regions.
-fn cut(state: &State, (offset, len): (u64, u64)) -> Vec<(u64, u64)> {
+pub(super) fn cut(state: &State, (offset, len): (u64, u64)) -> Vec<(u64, u64)> {
     let piece = |region: u32| {
         let (start, bytes) = state.regions.bytes_of(region);
         let (from, to) = (start.max(offset), (start + bytes).min(offset + len));

@@ -183,7 +183,8 @@ impl Regions {
     }
 
     /// Sets what is true of a region.
-    pub fn set(&mut self, region: u32, now: Region) {
+    pub fn set(&mut self, region: u32, mut now: Region) {
+        now.summed &= now.state == RegionState::Clean;
         let cell = &mut self.cells[region as usize];
         if cell.now == now {
             return;
@@ -220,10 +221,12 @@ impl Regions {
         let now = self.get(region);
         let open = match now.state {
             // All legs that are there get the whole region.
-            RegionState::Unwritten => Region { state: RegionState::Filling, stale: absent },
+            RegionState::Unwritten => {
+                Region { state: RegionState::Filling, stale: absent, summed: false }
+            }
             RegionState::Filling => Region { stale: now.stale | absent, ..now },
             RegionState::Dirty | RegionState::Clean => {
-                Region { state: RegionState::Dirty, stale: now.stale | absent }
+                Region { state: RegionState::Dirty, stale: now.stale | absent, summed: false }
             }
         };
         self.set(region, open);
@@ -383,6 +386,7 @@ impl Regions {
             self.each(snapshot, |disk, new| Region {
                 state: if promises_work(new.state) { disk.state } else { new.state },
                 stale: disk.stale & new.stale,
+                summed: new.summed,
             });
         }
         snapshots
@@ -526,7 +530,7 @@ mod tests {
     fn a_clean_state_counts_as_soon_as_it_is_on_its_way() {
         let mut regions = Regions::new(10 * MIB, MIB as u32, Region::UNKNOWN);
         assert!(regions.is_ready(1, 0, 0));
-        regions.set(1, Region { state: RegionState::Clean, stale: 0 });
+        regions.set(1, Region { state: RegionState::Clean, stale: 0, summed: false });
         let _on_its_way = regions.begin_commit();
         regions.open(1, 0);
         assert!(!regions.is_ready(1, 0, 0), "the cut may leave it clean");

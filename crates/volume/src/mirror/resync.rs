@@ -7,6 +7,7 @@
 //! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
 //! the mirror, present or not, holds the region.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +15,11 @@ use steadfast_block::{BlockDevice, BlockError, Completion, Request, Result};
 use steadfast_runtime::now;
 
 use super::Core;
+use super::checksums::Written;
 use super::state::{Failed, State, bit, mask_of, slots};
+use crate::ondisk::checksums;
 use crate::ondisk::label::LEGS_MAX;
+use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
 
 /// The epochs of all legs.
@@ -161,14 +165,17 @@ impl Core {
     }
 
     /// Makes durable what was copied.
-    fn checkpoint(&self) -> Result<()> {
-        let (copied, epochs): (Vec<(u32, u8)>, Epochs) = {
-            let state = self.settled()?;
+    pub(super) fn checkpoint(&self) -> Result<()> {
+        let (copied, epochs, records): (Vec<(u32, u8)>, Epochs, BTreeMap<u32, Written>) = {
+            let mut state = self.settled()?;
+            let known = state.checksums.as_mut();
+            let records = known.map(|known| std::mem::take(&mut known.written));
             let whole = !state.partial();
             let all = (0..state.regions.count()).map(|r| (r, state.regions.copied(r) & whole));
-            (all.filter(|(_, legs)| *legs != 0).collect(), state.epochs())
+            let copied = all.filter(|(_, legs)| *legs != 0).collect();
+            (copied, state.epochs(), records.unwrap_or_default())
         };
-        if copied.is_empty() {
+        if copied.is_empty() && records.is_empty() {
             return Ok(());
         }
         self.flush_legs()?;
@@ -179,6 +186,7 @@ impl Core {
             for (region, legs) in copied {
                 state.regions.set_fresh(region, legs & flushed);
             }
+            state.set_summed(&records);
         }
         self.commit()
     }
@@ -205,6 +213,7 @@ impl Core {
 
     /// Copies a region, of which the range is held, to those of these legs that lack it.
     pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
+        self.load(region, true);
         let (sources, targets, epochs, (start, len)) = {
             let state = self.settled()?;
             if state.regions.is_blank(region) {
@@ -226,13 +235,26 @@ impl Core {
         let mut at = start;
         while at < start + len && good != 0 {
             let piece = COPY_BYTES.min(start + len - at);
-            let bytes = self.read_source(&sources, at, piece)?;
+            let bytes = match self.checksums {
+                true => self.prove_source(region, &sources, at, piece)?,
+                false => self.read_source(&sources, at, piece)?,
+            };
             let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
             good = sent_to & !mask_of(&failed);
             if !failed.is_empty() {
                 self.fail(&failed, region..region + 1)?;
             }
             at += piece;
+        }
+        if self.checksums {
+            let (durable, clean) = {
+                let state = self.state.lock();
+                (state.durable(), state.regions.get(region).state == RegionState::Clean)
+            };
+            // What memory is given of a region that is written to is not worth a record.
+            if clean || good & durable != 0 {
+                self.save_copied(region, good & durable)?;
+            }
         }
         let mut state = self.state.lock();
         good &= state.of_same_epoch(epochs);
@@ -241,6 +263,28 @@ impl Core {
         }
         state.regions.set_copied(region, good);
         Ok(if good == 0 { 0 } else { len })
+    }
+
+    /// What a region's checksums prove, whoever holds it; where nothing is known of a block, what
+    /// the first source holds, and that is what counts from now on.
+    fn prove_source(
+        self: &Arc<Self>,
+        region: u32,
+        sources: &[usize],
+        at: u64,
+        len: u64,
+    ) -> Result<bytes::Bytes> {
+        let mut order = self.state.lock().holders_of(region);
+        let place = |slot| sources.iter().position(|s| *s == slot).unwrap_or(usize::MAX);
+        order.sort_by_key(|holder| place(holder.slot));
+        let trusted = sources.iter().fold(0, |all, slot| all | bit(*slot));
+        let proved = self.prove(region, (at, len), &order, trusted, None)?;
+        self.mend(region, at, &proved, &order);
+        let sums = checksums::of(&proved.bytes);
+        if let Some(known) = self.state.lock().checksums.as_mut() {
+            known.learn(at, &sums);
+        }
+        Ok(proved.bytes.into())
     }
 
     fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {

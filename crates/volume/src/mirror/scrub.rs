@@ -4,6 +4,9 @@
 //! durable ones the majority counts, and where there is none the first. Only who asks for a repair
 //! has that written to the others. What a leg cannot read is no question of which is right: it is
 //! written from another leg that holds it, as after any read that fails.
+//!
+//! Where the mirror has checksums they say which leg is right, whoever it is, also where there is
+//! only one; and a repair makes those that a power cut or damage has taken.
 
 use std::sync::Arc;
 
@@ -11,18 +14,24 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
+use super::checksums::Sum;
+use super::proof::Holder;
 use super::resync::Throttle;
-use super::state::{Failed, bit, slots};
+use super::state::{Failed, bit};
+use crate::ondisk::checksums;
 
 /// Bytes that are compared at once.
 const COMPARED_BYTES: u64 = 1 << 20;
+/// Regions between two times that checksums that were made are made durable.
+const CHECKPOINT_REGIONS: usize = 64;
 /// Unit of a difference.
 const BLOCK: usize = 4096;
 
 /// What a scrub found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Scrubbed {
-    /// Bytes of the volume that were compared: what was ever written, and more than one leg holds.
+    /// Bytes of the volume that were compared: what was ever written, and more than one leg holds
+    /// or checksums tell of.
     pub bytes: u64,
     /// Blocks of 4096 bytes, of one leg, that are not what counts.
     pub differing: u64,
@@ -30,24 +39,17 @@ pub struct Scrubbed {
     pub unreadable: u64,
     /// Differing blocks and failed reads of which the leg was written again.
     pub repaired: u64,
+    /// Blocks of which no leg holds what the checksum says: they cannot be read.
+    pub lost: u64,
     /// It came to the end.
     pub complete: bool,
 }
 
 impl Scrubbed {
-    /// Whether all legs hold the same now.
+    /// Whether all legs hold the same now, and what was written.
     pub fn is_clean(&self) -> bool {
-        self.repaired == self.differing + self.unreadable
+        self.repaired == self.differing + self.unreadable && self.lost == 0
     }
-}
-
-/// A leg that holds a region.
-struct Holder {
-    slot: usize,
-    epoch: u64,
-    device: Arc<dyn BlockDevice>,
-    data_start: u64,
-    durable: bool,
 }
 
 impl Core {
@@ -66,61 +68,52 @@ impl Core {
             self.release(ticket);
             let bytes = compared?;
             looked_at += usize::from(bytes > 0);
+            if self.checksums && bytes > 0 && looked_at.is_multiple_of(CHECKPOINT_REGIONS) {
+                self.checkpoint()?;
+            }
             self.keep_to(throttle, bytes);
         }
         if done.repaired > 0 {
             self.flush_legs()?;
         }
+        if self.checksums {
+            self.checkpoint()?;
+        }
         done.complete = true;
         Ok(done)
     }
 
-    fn scrub_held(&self, region: u32, repair: bool, done: &mut Scrubbed) -> Result<u64> {
-        let (holders, (start, len)) = self.holders(region)?;
-        if holders.len() < 2 {
+    fn scrub_held(self: &Arc<Self>, region: u32, repair: bool, done: &mut Scrubbed) -> Result<u64> {
+        self.inspect(region, repair);
+        self.load(region, repair);
+        let (holders, (start, len)) = {
+            let state = self.settled()?;
+            (state.holders_of(region), state.regions.bytes_of(region))
+        };
+        if holders.len() < if self.checksums { 1 } else { 2 } {
             return Ok(0);
         }
         let mut at = start;
         while at < start + len {
             let piece = COMPARED_BYTES.min(start + len - at);
-            let failed = self.compare(&holders, at, piece, repair, done);
+            let failed = self.compare(&holders, (region, at, piece), repair, done);
             if !failed.is_empty() {
                 self.fail(&failed, region..region + 1)?;
             }
             at += piece;
         }
+        if repair && self.checksums {
+            self.save_copied(region, 0)?;
+        }
         done.bytes += len;
         Ok(len)
-    }
-
-    /// The legs that hold a region, durable ones first, and where it is.
-    fn holders(&self, region: u32) -> Result<(Vec<Holder>, (u64, u64))> {
-        let state = self.settled()?;
-        let durable = state.durable();
-        let holders = match state.regions.is_blank(region) {
-            true => 0,
-            false => state.active() & !state.regions.lacking(region),
-        };
-        let order = slots(holders & durable).chain(slots(holders & !durable));
-        let found = order.filter_map(|slot| {
-            let (leg, device) = state.leg(slot)?;
-            Some(Holder {
-                slot,
-                epoch: leg.epoch,
-                device: Arc::clone(device),
-                data_start: leg.data_start,
-                durable: durable & bit(slot) != 0,
-            })
-        });
-        Ok((found.collect(), state.regions.bytes_of(region)))
     }
 
     /// Compares one piece on all legs that hold it; which legs did not take a repair.
     fn compare(
         &self,
         holders: &[Holder],
-        at: u64,
-        len: u64,
+        (region, at, len): (u32, u64, u64),
         repair: bool,
         done: &mut Scrubbed,
     ) -> Vec<Failed> {
@@ -128,24 +121,55 @@ impl Core {
             holders.iter().map(|h| h.device.read(h.data_start + at, len).ok()).collect();
         let unread = holders.iter().zip(&read).filter(|(_, read)| read.is_none());
         let unread = unread.fold(0, |mask, (holder, _)| mask | bit(holder.slot));
-        let right = right(holders, &read);
+        let known = self.state.lock().sums(region, at, len);
+        let right = right(holders, &read, &known).map(|(right, lost)| {
+            done.lost += lost.len() as u64;
+            let sums = checksums::of(&right);
+            if repair
+                && lost.is_empty()
+                && let Some(known) = self.state.lock().checksums.as_mut()
+            {
+                known.learn(at, &sums);
+            }
+            (right, lost)
+        });
         let mut failed = Vec::new();
         for (holder, read) in holders.iter().zip(&read) {
             let (slot, epoch) = (holder.slot, holder.epoch);
+            if let Some(bytes) = read.as_ref().filter(|_| self.checksums) {
+                self.count_differing(holder, &known, bytes);
+            }
             let (blocks, written) = match (read, &right) {
+                (None, Some((right, lost))) if self.checksums => {
+                    done.unreadable += 1;
+                    let source = known.iter().all(|sum| matches!(sum, Sum::Known(_)))
+                        || self.state.lock().repairs(region, slot) & !unread != 0;
+                    let to = holder.data_start + at;
+                    match lost.is_empty() && source {
+                        true => (1, holder.device.write(to, right.clone().into()).map(|()| true)),
+                        false => continue,
+                    }
+                }
                 (None, _) => {
                     done.unreadable += 1;
                     (1, self.copy_range(slot, unread, at, len))
                 }
-                (Some(bytes), Some(right)) if bytes != right => {
-                    let pairs = bytes.chunks(BLOCK).zip(right.chunks(BLOCK));
-                    let count = pairs.filter(|(a, b)| a != b).count() as u64;
+                (Some(bytes), Some((right, lost))) if bytes != right => {
+                    let pairs = bytes.chunks(BLOCK).zip(right.chunks(BLOCK)).enumerate();
+                    let differ = pairs.filter(|(n, (a, b))| a != b && !lost.contains(n));
+                    let count = differ.count() as u64;
                     done.differing += count;
-                    if !repair {
+                    if !repair || count == 0 {
                         continue;
                     }
+                    // Not what nobody has: it stays as it is.
+                    let mut whole = right.to_vec();
+                    for n in lost {
+                        let here = n * BLOCK..((n + 1) * BLOCK).min(whole.len());
+                        whole[here.clone()].copy_from_slice(&bytes[here]);
+                    }
                     let to = holder.data_start + at;
-                    (count, holder.device.write(to, right.clone().into()).map(|()| true))
+                    (count, holder.device.write(to, whole.into()).map(|()| true))
                 }
                 (Some(_), _) => continue,
             };
@@ -156,16 +180,49 @@ impl Core {
         }
         failed
     }
+
+    /// Counts the blocks of a leg that are not what their checksum says.
+    fn count_differing(&self, holder: &Holder, known: &[Sum], bytes: &[u8]) {
+        let wrong = known
+            .iter()
+            .zip(bytes.chunks(BLOCK))
+            .filter(|(sum, bytes)| matches!(sum, Sum::Known(sum) if crc32c::crc32c(bytes) != *sum));
+        let count = wrong.count() as u64;
+        let mut state = self.state.lock();
+        if let Some(leg) = state.legs[holder.slot].as_mut().filter(|l| l.epoch == holder.epoch) {
+            leg.counters.checksum_errors += count;
+        }
+    }
 }
 
-/// What counts: of durable legs, if one could be read.
-fn right(holders: &[Holder], read: &[Option<Bytes>]) -> Option<Bytes> {
+/// What counts: block by block what the checksum proves, whoever holds it; where there is none, of
+/// durable legs, if one could be read. With the numbers of the blocks that nobody holds.
+fn right(holders: &[Holder], read: &[Option<Bytes>], known: &[Sum]) -> Option<(Bytes, Vec<usize>)> {
     let with = |durable: bool| -> Vec<&Bytes> {
         let those = holders.iter().zip(read).filter(|(holder, _)| holder.durable == durable);
         those.filter_map(|(_, read)| read.as_ref()).collect()
     };
     let durable = with(true);
-    most(if durable.is_empty() { with(false) } else { durable }.as_slice())
+    let voted = most(if durable.is_empty() { with(false) } else { durable }.as_slice())?;
+    let proves = |bytes: &[u8], sum: u32| crc32c::crc32c(bytes) == sum;
+    let mut lost = Vec::new();
+    let mut right: Option<Vec<u8>> = None;
+    for (n, sum) in known.iter().enumerate() {
+        let Sum::Known(sum) = sum else { continue };
+        let here = n * BLOCK..((n + 1) * BLOCK).min(voted.len());
+        if proves(&voted[here.clone()], *sum) {
+            continue;
+        }
+        let block = |bytes: &Bytes| bytes.slice(here.clone());
+        let all = read.iter().flatten().map(block);
+        match all.into_iter().find(|bytes| proves(bytes, *sum)) {
+            Some(bytes) => {
+                right.get_or_insert_with(|| voted.to_vec())[here].copy_from_slice(&bytes);
+            }
+            None => lost.push(n),
+        }
+    }
+    Some((right.map_or(voted, Bytes::from), lost))
 }
 
 /// Block by block what most hold; the first of those that as many hold.

@@ -18,7 +18,7 @@ impl Mirror {
     /// If there are too many, the device cannot be a leg, or it does not take its label.
     pub fn add_spare(&self, new: &NewLeg) -> Result<()> {
         let _admin = self.0.admin.lock();
-        let (leg, info) = leg_on(new, self.region_bytes())?;
+        let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
         {
             let (mut state, ()) = self.0.checked(|state| {
                 state.check_leg(&leg, &info, None)?;
@@ -118,7 +118,7 @@ impl Core {
         let new =
             NewLeg { device: Arc::clone(device), volatile: false, partial: false, force: true };
         // OK to truncate: at most REGION_MAX.
-        let (mut leg, info) = leg_on(&new, region as u32)?;
+        let (mut leg, info) = leg_on(&new, region as u32, self.checksums)?;
         self.state.lock().check_leg(&leg, &info, Some(slot))?;
         // It is known by the same UUID, also if a cut comes before its label says what it is.
         leg.uuid = spare.uuid;

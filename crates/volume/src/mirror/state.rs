@@ -6,6 +6,7 @@ use std::sync::Arc;
 use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
+use super::checksums::Checksums;
 use super::events::{Event, Listener, Trouble};
 use super::fill::Fill;
 use super::partial::Frames;
@@ -28,6 +29,8 @@ pub struct Counters {
     pub written_bytes: u64,
     /// Errors.
     pub errors: u64,
+    /// Blocks that were not what their checksum says, and damaged records of checksums.
+    pub checksum_errors: u64,
 }
 
 /// A leg's place in the mirror.
@@ -106,6 +109,8 @@ pub(crate) struct State {
     pub legs: [Option<Leg>; LEGS_MAX],
     pub spares: Vec<Spare>,
     pub regions: Regions,
+    /// Of mirrors that have them.
+    pub checksums: Option<Checksums>,
     pub ranges: Ranges,
     pub policies: Policies,
     pub generation: u64,
@@ -165,6 +170,7 @@ impl State {
             legs: Default::default(),
             spares: Vec::new(),
             regions,
+            checksums: None,
             ranges: Ranges::default(),
             policies,
             generation: 0,
@@ -421,6 +427,7 @@ impl State {
             device_bytes: leg.frames.as_ref().map_or(leg.device_bytes, |f| f.device_bytes()),
             map_blocks: leg.map_blocks,
             policies: self.policies.to_bytes(),
+            checksums: self.checksums.is_some(),
             history: self.history.clone(),
             forgotten: self.forgotten,
             members: self.members(),

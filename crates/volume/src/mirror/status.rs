@@ -3,9 +3,10 @@
 use uuid::Uuid;
 
 use super::policy::Policies;
-use super::state::{Counters, bit};
+use super::state::{Counters, State, bit};
 use super::{Mirror, Spare};
 use crate::ondisk::label::MemberState;
+use crate::ondisk::map::RegionState;
 
 /// The state of a leg, in the words of the Solaris Volume Manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,11 @@ pub struct MirrorStatus {
     pub region_bytes: u64,
     /// Regions never written, being filled, dirty, clean.
     pub regions: [u32; 4],
+    /// Regions have checksums.
+    pub checksums: bool,
+    /// Bytes of regions that were written and of which a checksum is not known: what is read there
+    /// is not verified, until they are written, resynced, or scrubbed with a repair.
+    pub unchecked_bytes: u64,
     /// Policies.
     pub policies: Policies,
     /// Generation of the labels.
@@ -98,7 +104,45 @@ impl MirrorStatus {
     }
 }
 
+/// What is known of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionStatus {
+    /// It was never written, or was discarded: it reads as zeros.
+    pub unwritten: bool,
+    /// Places of legs in use that hold it, as bits.
+    pub legs: u8,
+    /// The checksum of each block is known, or on the legs.
+    pub checked: bool,
+    /// It would be so after a power cut.
+    pub checked_durably: bool,
+}
+
+impl State {
+    fn unchecked_bytes(&self) -> u64 {
+        let Some(known) = &self.checksums else { return 0 };
+        let unchecked =
+            |r: &u32| self.regions.get(*r).state != RegionState::Unwritten && !known.covers_all(*r);
+        (0..self.regions.count()).filter(unchecked).map(|r| self.regions.bytes_of(r).1).sum()
+    }
+}
+
 impl Mirror {
+    /// What is known of the region that a byte of the volume is in; `None` beyond its end.
+    pub fn region_at(&self, offset: u64) -> Option<RegionStatus> {
+        let state = self.0.state.lock();
+        let region = state.regions.of(offset, 1).start;
+        if region >= state.regions.count() {
+            return None;
+        }
+        let now = state.regions.get(region);
+        Some(RegionStatus {
+            unwritten: state.regions.is_blank(region),
+            legs: state.active() & !state.regions.lacking(region),
+            checked: state.checksums.as_ref().is_some_and(|known| known.covers_all(region)),
+            checked_durably: now.summed,
+        })
+    }
+
     /// The state of now.
     pub fn status(&self) -> MirrorStatus {
         let state = self.0.state.lock();
@@ -139,6 +183,8 @@ impl Mirror {
             size: state.regions.size(),
             region_bytes: state.regions.region_bytes(),
             regions: state.regions.tally(),
+            checksums: state.checksums.is_some(),
+            unchecked_bytes: state.unchecked_bytes(),
             policies: state.policies,
             generation: state.generation,
             legs: legs.collect(),

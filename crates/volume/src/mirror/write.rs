@@ -18,10 +18,12 @@ use steadfast_block::{
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
-use super::plan::{Piece, Plan, filled_up, plan};
+use super::plan::{Piece, Plan, filled_up, plan, sums_of};
 use super::policy::WritePolicy;
+use super::proof::whole;
 use super::ranges::Ticket;
 use super::state::{Failed, State, bit, slots};
+use crate::ondisk::BLOCK;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
 
@@ -40,9 +42,10 @@ impl Core {
         data: Payload,
         fua: bool,
     ) -> Completion {
+        let sums = self.sums(offset, &data);
         let quick = {
             let mut state = self.state.lock();
-            self.plan_quick(&mut state, offset, &data, fua)
+            self.plan_quick(&mut state, offset, &data, fua, sums.as_deref())
         };
         if let Some((ticket, plan)) = quick {
             return self.send(ticket, plan, false);
@@ -54,13 +57,14 @@ impl Core {
     /// The short way for whoever waits: one leg is written without a hand-over, and the long way
     /// needs no task of its own.
     pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload, fua: bool) -> Result<()> {
+        let sums = self.sums(offset, &data);
         let quick = {
             let mut state = self.state.lock();
             if let Some(refused) = state.refuses_writes() {
                 return Err(refused);
             }
             check(&state.info, &Request::Write { offset, data: data.clone(), fua })?;
-            self.plan_quick(&mut state, offset, &data, fua)
+            self.plan_quick(&mut state, offset, &data, fua, sums.as_deref())
         };
         match quick {
             Some((ticket, plan)) => self.send(ticket, plan, true).wait().map(drop),
@@ -86,8 +90,14 @@ impl Core {
         offset: u64,
         data: &Payload,
         fua: bool,
+        sums: Option<&[u32]>,
     ) -> Option<(Ticket, Plan)> {
         let len = data.len() as u64;
+        if let Some(known) = &state.checksums
+            && (sums.is_none() || known.must_save())
+        {
+            return None;
+        }
         let regions = state.regions.of(offset, len);
         let can = |r: u32| {
             state.is_ready(r) && !(fua && state.regions.get(r).state == RegionState::Filling)
@@ -101,18 +111,25 @@ impl Core {
             return None;
         }
         let ticket = state.ranges.try_take(offset, offset + len)?;
-        Some((ticket, plan(state, offset, data, fua)))
+        Some((ticket, plan(state, offset, data, fua, sums)))
+    }
+
+    /// The checksums of a write of whole blocks, where they are wanted.
+    fn sums(&self, offset: u64, data: &Payload) -> Option<Vec<u32>> {
+        let len = data.len() as u64;
+        (self.checksums && whole(offset, len) == (offset, len)).then(|| sums_of(data))
     }
 
     /// Sends a plan to the legs; whoever answers last does the rest. `waits`: whoever asks waits
     /// for the answer, so one leg that is waited for is written by the caller's own thread.
     fn send(self: &Arc<Self>, ticket: Ticket, plan: Plan, waits: bool) -> Completion {
-        let Plan { pieces, regions, awaited, durable } = plan;
+        let Plan { pieces, regions, range, awaited, durable } = plan;
         let (completer, completion) = Completion::pending();
         let count_awaited = pieces.iter().filter(|p| awaited & bit(p.slot) != 0).count();
         if count_awaited == 0 {
             let core = Arc::clone(self);
             spawn("mirror write", move || {
+                core.doubt(range);
                 core.release(ticket);
                 completer.complete(Err(core.nobody_has_it(0)));
             });
@@ -140,13 +157,13 @@ impl Core {
             device.submit(request).on_done(move |answer| {
                 let failed = answer.as_ref().err().cloned();
                 let failed = failed.map(|error| Failed { slot, epoch, error });
-                core.leg_answered((slot, awaited), failed, &progress, ticket, regions);
+                core.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
             });
         }
         if let Some(Piece { slot, epoch, device, request }) = own_piece {
             let failed = write_here(&device, request).err();
             let failed = failed.map(|error| Failed { slot, epoch, error });
-            self.leg_answered((slot, awaited), failed, &progress, ticket, regions);
+            self.leg_answered((slot, awaited), failed, &progress, ticket, (regions, range));
         }
         completion
     }
@@ -157,7 +174,7 @@ impl Core {
         failed: Option<Failed>,
         progress: &Mutex<Progress>,
         ticket: Ticket,
-        regions: Range<u32>,
+        (regions, range): (Range<u32>, (u64, u64)),
     ) {
         let mut p = progress.lock();
         p.failed.extend(failed);
@@ -185,7 +202,7 @@ impl Core {
         drop(p);
         let core = Arc::clone(self);
         spawn("mirror write failed", move || {
-            let outcome = core.after_failure(&failed, regions);
+            let outcome = core.after_failure(&failed, regions, range);
             core.release(ticket);
             if let Some(completer) = completer {
                 completer.complete(outcome.map(|()| Bytes::new()));
@@ -200,7 +217,12 @@ impl Core {
     }
 
     /// Drops legs that failed; whether a durable leg has the write all the same.
-    pub(super) fn after_failure(&self, failed: &[Failed], regions: Range<u32>) -> Result<()> {
+    fn after_failure(
+        &self,
+        failed: &[Failed],
+        regions: Range<u32>,
+        range: (u64, u64),
+    ) -> Result<()> {
         let lost = {
             let mut state = self.state.lock();
             let mask = state.still_in_use(failed);
@@ -224,10 +246,20 @@ impl Core {
             }
             lost
         };
+        if lost {
+            self.doubt(range);
+        }
         self.fail(failed, regions)?;
         match failed.first() {
             Some(Failed { error, .. }) if lost => Err(error.clone()),
             _ => Ok(()),
+        }
+    }
+
+    /// Nobody knows what these bytes are: a write of them failed.
+    fn doubt(&self, (offset, len): (u64, u64)) {
+        if let Some(known) = self.state.lock().checksums.as_mut() {
+            known.doubt(offset, len);
         }
     }
 
@@ -256,13 +288,17 @@ impl Core {
         fua: bool,
     ) -> Result<()> {
         let end = offset + data.len() as u64;
+        self.save_oldest()?;
+        // Parts of blocks: the region must be held while the rest of them is read.
+        let sums = self.sums(offset, data);
+        let parts = self.checksums && sums.is_none();
         loop {
             let mut state = self.settled_for_writes()?;
             let regions = state.regions.of(offset, end - offset);
             self.refuse_orphans(&state, &regions)?;
-            if self.needs_whole(&state, &regions, fua) {
+            if parts || self.needs_whole(&state, &regions, fua) {
                 let (regions, ticket) = self.take_regions(state, regions);
-                let done = self.write_whole(offset, data, fua, regions);
+                let done = self.write_whole(offset, data, (fua, parts), regions);
                 self.release(ticket);
                 match done {
                     Some(outcome) => return outcome,
@@ -277,7 +313,7 @@ impl Core {
             let (ticket, turn) = state.ranges.queue(offset, end);
             drop(state);
             drop(turn.wait());
-            if let Some(plan) = self.plan_held(offset, data, fua) {
+            if let Some(plan) = self.plan_held(offset, data, fua, sums.as_deref()) {
                 return self.send(ticket, plan, true).wait().map(drop);
             }
             // Cleaned, discarded, or a leg has gone meanwhile.
@@ -286,7 +322,13 @@ impl Core {
     }
 
     /// A plan for a range that is held, if it may be carried out now.
-    fn plan_held(&self, offset: u64, data: &Payload, fua: bool) -> Option<Plan> {
+    fn plan_held(
+        &self,
+        offset: u64,
+        data: &Payload,
+        fua: bool,
+        sums: Option<&[u32]>,
+    ) -> Option<Plan> {
         let mut state = self.state.lock();
         let mut regions = state.regions.of(offset, data.len() as u64);
         let ready = state.refuses_writes().is_none()
@@ -294,7 +336,7 @@ impl Core {
             && !self.needs_whole(&state, &regions, fua)
             && self.refuse_orphans(&state, &regions).is_ok()
             && regions.all(|r| state.is_ready(r));
-        ready.then(|| plan(&mut state, offset, data, fua))
+        ready.then(|| plan(&mut state, offset, data, fua, sums))
     }
 
     /// Whether a write must hold its regions whole: it is the first of one, must make the first one
@@ -314,13 +356,19 @@ impl Core {
         self: &Arc<Self>,
         offset: u64,
         data: &Payload,
-        fua: bool,
+        (fua, parts): (bool, bool),
         regions: Range<u32>,
     ) -> Option<Result<()>> {
         let needed = match self.settled_for_writes() {
-            Ok(state) => self.needs_whole(&state, &regions, fua),
+            Ok(state) => parts || self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
         };
+        if parts && needed {
+            return Some(
+                self.whole_blocks(offset, data)
+                    .and_then(|(offset, data)| self.write_held(offset, &data, fua, regions)),
+            );
+        }
         needed.then(|| self.write_held(offset, data, fua, regions))
     }
 
@@ -351,19 +399,41 @@ impl Core {
         let blank: Vec<u32> = regions.clone().filter(|r| state.regions.is_blank(*r)).collect();
         let (at, whole) = filled_up(&state, offset, data, &blank);
         let serial = state.policies.write == WritePolicy::Serial;
-        let plan = plan(&mut state, at, &whole, fua);
+        let sums = self.sums(at, &whole);
+        let plan = plan(&mut state, at, &whole, fua, sums.as_deref());
+        let range = plan.range;
         drop(state);
         let failed = carry_out(plan, serial);
         if failed.is_empty() {
             self.set_filled(&blank);
         } else {
-            self.after_failure(&failed, regions.clone())?;
+            self.after_failure(&failed, regions.clone(), range)?;
             self.set_filled(&blank);
         }
         if late {
             self.commit()?;
         }
         if fua { self.settle_filled(regions) } else { Ok(()) }
+    }
+
+    /// A write of parts of blocks in regions that are held, with the rest of the blocks.
+    fn whole_blocks(self: &Arc<Self>, offset: u64, data: &Payload) -> Result<(u64, Payload)> {
+        let end = offset + data.len() as u64;
+        let (at, len) = whole(offset, data.len() as u64);
+        let block = |at: u64| {
+            let region = self.state.lock().regions.of(at, BLOCK).start;
+            Ok::<Bytes, BlockError>(self.read_held(region, at, BLOCK, None, None)?.into())
+        };
+        let mut all = Payload::new();
+        if offset > at {
+            all.push(block(at)?.slice(..(offset - at) as usize));
+        }
+        data.parts().iter().for_each(|part| all.push(part.clone()));
+        if end < at + len {
+            let last = at + len - BLOCK;
+            all.push(block(last)?.slice((end - last) as usize..));
+        }
+        Ok((at, all))
     }
 
     fn set_filled(&self, blank: &[u32]) {

@@ -8,11 +8,15 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BLOCK, REGION_MAX, REGION_MIN, REGIONS_MAX, checksum};
+use super::{BLOCK, REGION_MAX, REGION_MIN, REGIONS_MAX, checksum, checksums};
 
 const MAGIC: [u8; 8] = *b"SFVOLUME";
 /// The version that is written and read here. Version 1 knew no [`Left`], and was never released.
 pub const VERSION: u32 = 2;
+/// What a volume has that who does not know it must not assemble: regions have checksums.
+pub const CHECKSUMS: u32 = 1;
+/// All of these that are known here.
+const FEATURES: u32 = CHECKSUMS;
 /// Most members of a volume, spares included.
 pub const MEMBERS_MAX: usize = 32;
 /// Most legs of a mirror.
@@ -154,6 +158,8 @@ pub struct Label {
     pub map_blocks: u32,
     /// Read policy and preferred leg, write policy, pass: as `mirror::policy` numbers them.
     pub policies: [u8; 4],
+    /// Regions have checksums, in an area between map and data.
+    pub checksums: bool,
     /// Earlier identities, newest first.
     pub history: Vec<Ancestor>,
     /// The newest generation of an identity that `history` had no room for; 0: all are there.
@@ -212,7 +218,8 @@ struct Raw {
     flags: u8,
     ancestors: u8,
     policies: [u8; 4],
-    reserved: [u8; 4],
+    /// What must be known to use the volume; bit 0: checksums.
+    features: U32,
     base: U64,
     forgotten: U64,
     left: [RawLeft; LEGS_MAX],
@@ -229,6 +236,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Raw, generation) == 64);
     assert!(std::mem::offset_of!(Raw, size) == 104);
     assert!(std::mem::offset_of!(Raw, kind) == 140);
+    assert!(std::mem::offset_of!(Raw, features) == 148);
     assert!(std::mem::offset_of!(Raw, base) == 152);
     assert!(std::mem::offset_of!(Raw, left) == 168);
     assert!(std::mem::offset_of!(Raw, history) == 512);
@@ -245,6 +253,8 @@ pub enum Unlabelled {
     Damaged(&'static str),
     /// Of a version that is not known here.
     Newer(u32),
+    /// The volume has something that is not known here: these bits.
+    Features(u32),
 }
 
 impl Label {
@@ -300,7 +310,7 @@ impl Label {
             flags: u8::from(self.closed),
             ancestors: self.history.len().min(HISTORY) as u8,
             policies: self.policies,
-            reserved: [0; 4],
+            features: if self.checksums { CHECKSUMS } else { 0 }.into(),
             base: self.base.into(),
             forgotten: self.forgotten.into(),
             left,
@@ -337,6 +347,10 @@ impl Label {
         if raw.version.get() < VERSION {
             let what = "the label has a version from before the first release";
             return Err(Unlabelled::Damaged(what));
+        }
+        let unknown = raw.features.get() & !FEATURES;
+        if unknown != 0 {
+            return Err(Unlabelled::Features(unknown));
         }
         raw.validated().map_err(Unlabelled::Damaged)
     }
@@ -402,6 +416,8 @@ impl Raw {
         if map_end > start {
             return Err("the label's map runs into the data");
         }
+        let checksums = self.features.get() & CHECKSUMS != 0;
+        self.check_area(checksums && !own.partial, kind)?;
         Ok(Label {
             volume: Uuid::from_bytes(self.volume),
             name: text(&self.name)?,
@@ -419,10 +435,27 @@ impl Raw {
             device_bytes: device,
             map_blocks: self.map_blocks.get(),
             policies: self.policies,
+            checksums,
             history: self.ancestors(),
             forgotten: self.forgotten.get(),
             members,
         })
+    }
+
+    /// Only mirrors have checksums, and those of all regions lie before the data.
+    fn check_area(&self, checksums: bool, kind: Kind) -> Result<(), &'static str> {
+        if !checksums {
+            return Ok(());
+        }
+        let region = self.region_bytes.get();
+        if kind != Kind::Mirror || region < checksums::REGION_MIN {
+            return Err("the label gives checksums to a volume that cannot have them");
+        }
+        let room = checksums::room(self.map_blocks.get(), self.data_start.get(), region.into());
+        match self.size.get().div_ceil(region.into()) <= room {
+            true => Ok(()),
+            false => Err("the label's checksums run into the data"),
+        }
     }
 
     fn regions_max(&self, own: &Member) -> u64 {
@@ -514,6 +547,7 @@ mod tests {
             device_bytes: 2 << 20,
             map_blocks: 1,
             policies: [1, 2, 3, 4],
+            checksums: false,
             history: vec![Ancestor { generation: 3, data: Uuid::from_bytes([4; 16]) }],
             forgotten: 2,
             members: vec![member(1), member(2)],
@@ -545,6 +579,26 @@ mod tests {
             let damaged = matches!(Label::decode(&bytes), Err(Unlabelled::Damaged(_)));
             assert!(damaged, "bit {bit}");
         }
+    }
+
+    #[test]
+    fn what_is_not_known_here_is_named_by_its_bits() {
+        let mut bytes = sample().encode();
+        bytes[148] = 0b110;
+        let sum = checksum(&bytes, CHECKSUM_AT);
+        bytes[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        assert_eq!(Label::decode(&bytes), Err(Unlabelled::Features(0b110)));
+    }
+
+    #[test]
+    fn checksums_need_room_before_the_data() {
+        let with = |data_start| Label { checksums: true, size: 512 << 10, data_start, ..sample() };
+        // Map: one block of two slots. Eight regions have a block of the area each.
+        assert_eq!(Label::decode(&with(48 << 10).encode()), Ok(with(48 << 10)));
+        let refused = Label::decode(&with(44 << 10).encode());
+        assert!(matches!(refused, Err(Unlabelled::Damaged(_))));
+        let stripe = Label { kind: Kind::Stripe, interlace: 4096, ..with(48 << 10) };
+        assert!(matches!(Label::decode(&stripe.encode()), Err(Unlabelled::Damaged(_))));
     }
 
     #[test]

@@ -34,17 +34,23 @@ pub struct Region {
     pub state: RegionState,
     /// Bit `n`: leg `n` does not hold the region's contents.
     pub stale: u8,
+    /// The record of its checksums is on every durable leg that holds it. Only of a clean region.
+    pub summed: bool,
 }
 
 impl Region {
     /// Never written.
-    pub const UNWRITTEN: Region = Region { state: RegionState::Unwritten, stale: 0 };
+    pub const UNWRITTEN: Region = Region { state: RegionState::Unwritten, stale: 0, summed: false };
     /// What is assumed where the map is lost: written, and the legs may differ.
-    pub const UNKNOWN: Region = Region { state: RegionState::Dirty, stale: 0 };
+    pub const UNKNOWN: Region = Region { state: RegionState::Dirty, stale: 0, summed: false };
+    /// Bit of the byte on the disk.
+    const SUMMED: u8 = 1 << 2;
 
-    /// As the byte on the disk: state in bits 0 and 1, stale legs in bits 4 to 7.
+    /// As the byte on the disk: state in bits 0 and 1, whether it has checksums in bit 2, stale
+    /// legs in bits 4 to 7.
     pub fn to_byte(self) -> u8 {
-        self.state as u8 | self.stale << 4
+        let summed = if self.summed { Self::SUMMED } else { 0 };
+        self.state as u8 | summed | self.stale << 4
     }
 
     /// From the byte on the disk; every byte means something.
@@ -55,7 +61,8 @@ impl Region {
             2 => RegionState::Dirty,
             _ => RegionState::Clean,
         };
-        Region { state, stale: byte >> 4 }
+        let summed = state == RegionState::Clean && byte & Self::SUMMED != 0;
+        Region { state, stale: byte >> 4, summed }
     }
 }
 
@@ -158,7 +165,9 @@ mod tests {
     #[test]
     fn every_byte_of_a_region_comes_back() {
         for byte in 0..=255u8 {
-            assert_eq!(Region::from_byte(byte).to_byte(), byte & 0xf3);
+            let clean = byte & 3 == RegionState::Clean as u8;
+            let known = if clean { 0xf7 } else { 0xf3 };
+            assert_eq!(Region::from_byte(byte).to_byte(), byte & known);
         }
     }
 

@@ -3,7 +3,8 @@
 //! ```text
 //! 0                 nothing of ours, left alone
 //! 4096              label, first copy
-//! 8192              region map: two slots of 4096 bytes a block, then spare room to grow
+//! 8192              region map: two slots of 4096 bytes a block, with spare room to grow
+//! after it          checksums of mirrors that have them: a record for each region, with spare room
 //! data_start        the leg's or the component's data
 //! device - 4096     label, second copy
 //! ```
@@ -11,6 +12,7 @@
 //! All numbers are little-endian. Every structure has a CRC-32C over all of its bytes, taken with
 //! the field of the checksum as zero.
 
+pub mod checksums;
 pub mod label;
 pub mod map;
 
@@ -26,6 +28,8 @@ const ALIGN_LARGE: u64 = 1 << 20;
 const ALIGN_SMALL: u64 = 64 << 10;
 /// Room for a volume that has grown to so many times its first size.
 const GROWTH: u64 = 4;
+/// The same for checksums, which need more room.
+const GROWTH_OF_CHECKSUMS: u64 = 2;
 
 /// The smallest region, in bytes.
 pub const REGION_MIN: u32 = 4096;
@@ -35,9 +39,11 @@ pub const REGION_MAX: u32 = 64 << 20;
 pub const REGIONS_MAX: u64 = 1 << 24;
 
 /// The region size for a volume of `size` bytes: a 16384th of it, from 64 KiB to 1 MiB. Small
-/// regions cost more writes of the map, large ones more zeros before the first write of each.
-pub fn default_region(size: u64) -> u32 {
-    let mut bytes = (size / 16384).next_power_of_two().clamp(64 << 10, 1 << 20);
+/// regions cost more writes of the map, large ones more zeros before the first write of each. With
+/// checksums from 256 KiB.
+pub fn default_region(size: u64, checksums: bool) -> u32 {
+    let least = if checksums { checksums::REGION_DEFAULT_MIN.into() } else { 64 << 10 };
+    let mut bytes = (size / 16384).next_power_of_two().clamp(least, 1 << 20);
     while size.div_ceil(bytes) * GROWTH > REGIONS_MAX && bytes < u64::from(REGION_MAX) {
         bytes *= 2;
     }
@@ -55,13 +61,18 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a mirror's leg on a device of `device_bytes`, with this region size.
-    pub fn of_leg(device_bytes: u64, region_bytes: u32) -> Layout {
+    /// For a mirror's leg on a device of `device_bytes`, with this region size, and with room for
+    /// checksums or without.
+    pub fn of_leg(device_bytes: u64, region_bytes: u32, checksums: bool) -> Layout {
         let regions = device_bytes.div_ceil(u64::from(region_bytes));
         // OK to truncate: bounded by the next line's minimum.
         let blocks = (regions * GROWTH).div_ceil(map::RECORDS as u64);
         let blocks = blocks.min(REGIONS_MAX.div_ceil(map::RECORDS as u64)) as u32;
-        let end = MAP_AT + 2 * BLOCK * u64::from(blocks);
+        let area = match checksums {
+            true => regions * GROWTH_OF_CHECKSUMS * checksums::blocks_for(region_bytes.into()),
+            false => 0,
+        };
+        let end = checksums::area_at(blocks) + area * BLOCK;
         Layout { map_blocks: blocks, data_start: end.next_multiple_of(align(device_bytes)) }
     }
 
@@ -104,14 +115,16 @@ mod tests {
 
     #[test]
     fn the_map_of_every_size_fits_before_the_data() {
-        for shift in 17..46 {
+        for (shift, sums) in (17..46).flat_map(|shift| [(shift, false), (shift, true)]) {
             let bytes = 1u64 << shift;
-            let region = default_region(bytes);
-            let layout = Layout::of_leg(bytes, region);
+            let region = default_region(bytes, sums);
+            let layout = Layout::of_leg(bytes, region, sums);
             assert!(layout.data_start >= MAP_AT + 2 * BLOCK * u64::from(layout.map_blocks));
             assert!(layout.data_start < bytes / 2 + (128 << 10), "{bytes}: {layout:?}");
             let regions = layout.room(bytes).div_ceil(u64::from(region));
             assert!(regions <= layout.regions_max() && regions <= REGIONS_MAX, "{bytes}");
+            let room = checksums::room(layout.map_blocks, layout.data_start, region.into());
+            assert!(!sums || regions <= room, "{bytes}: {layout:?}");
         }
     }
 }

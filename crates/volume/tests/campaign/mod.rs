@@ -3,6 +3,7 @@
 //! promised must be there, the same on every leg.
 
 pub mod media;
+pub mod rot;
 pub mod truth;
 pub mod work;
 
@@ -23,6 +24,7 @@ use steadfast_volume::{
 };
 
 use media::{LEG_BYTES, Medium, Plugged};
+use rot::Rot;
 use truth::{BLOCK, Truth};
 
 const REGION: u64 = 64 << 10;
@@ -53,6 +55,8 @@ pub struct Tally {
     pub scrubbed: u64,
     /// Reads that a partial leg answered.
     pub partial_reads: u64,
+    pub rotten: u64,
+    pub noticed: u64,
 }
 
 impl Tally {
@@ -79,6 +83,8 @@ impl Tally {
         self.unseen += other.unseen;
         self.scrubbed += other.scrubbed;
         self.partial_reads += other.partial_reads;
+        self.rotten += other.rotten;
+        self.noticed += other.noticed;
     }
 }
 
@@ -113,6 +119,8 @@ pub struct World {
     pub tally: Mutex<Tally>,
     pub wrong: Mutex<Option<String>>,
     pub stop: Mutex<bool>,
+    /// What goes bad, where the mirror has checksums.
+    pub rot: Option<Mutex<Rot>>,
 }
 
 impl World {
@@ -125,13 +133,22 @@ impl World {
     }
 }
 
-/// One run; what was wrong, if anything.
+/// One run; what was wrong, if anything. Of four runs one is of a mirror with checksums.
 pub fn run(seed: u64, planted: Planted) -> Result<Tally, String> {
-    let outcome = Sim::new(seed).run(move || simulated(seed, planted));
+    run_with(seed, planted, seed % 4 == 1)
+}
+
+/// A run of a mirror with checksums, of which legs return something else than was written.
+pub fn run_checked(seed: u64, planted: Planted) -> Result<Tally, String> {
+    run_with(seed, planted, true)
+}
+
+fn run_with(seed: u64, planted: Planted, checksums: bool) -> Result<Tally, String> {
+    let outcome = Sim::new(seed).run(move || simulated(seed, planted, checksums));
     outcome.map_err(|e| format!("seed {seed}: {e}"))?.map_err(|e| format!("seed {seed}: {e}"))
 }
 
-fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
+fn simulated(seed: u64, planted: Planted, checksums: bool) -> Result<Tally, String> {
     let mut rng = Rng::new(seed ^ 0x6d69_7272_6f72);
     let durable = 2 + rng.below(2);
     let mut disks: Vec<Disk> = Vec::new();
@@ -145,6 +162,7 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
         region_bytes: Some(64 << 10),
         policies: policies(&mut rng),
         planted,
+        checksums,
         ..MirrorOptions::default()
     };
     let mirror = create_mirror("m", &legs, &options).map_err(|e| format!("create: {e}"))?;
@@ -153,10 +171,14 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
         tally: Mutex::default(),
         wrong: Mutex::new(None),
         stop: Mutex::new(false),
+        rot: checksums.then(|| Mutex::new(Rot::new(seed))),
     });
     let mut mirror = mirror;
     for boot in 0..2 + rng.below(3) {
         *world.stop.lock() = false;
+        if let Some(rot) = &world.rot {
+            rot.lock().begins();
+        }
         let mut busy = work::begin(&world, &mirror, rng.bits());
         let until = Duration::from_micros(300 + rng.below(6_000));
         let admin = work::Admin::new(&world, &mirror, rng.bits());
@@ -174,6 +196,10 @@ fn simulated(seed: u64, planted: Planted) -> Result<Tally, String> {
         }
         let again = boot_again(&world, &mut disks, &sound, &mut rng, planted);
         mirror = again.map_err(|e| format!("boot {boot}: {e}"))?;
+        if let Some(rot) = &world.rot {
+            let placed = rot.lock().while_off(&mirror, &disks);
+            world.tally.lock().rotten += placed;
+        }
         let absent = disks.iter().any(|disk| disk.absent);
         recovered(&world, &mirror, absent, &mut rng).map_err(|e| format!("boot {boot}: {e}"))?;
     }
@@ -213,6 +239,9 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
     disks.iter().for_each(|disk| disk.plugged.unplug());
     let status = mirror.status();
     disks.iter().for_each(|disk| disk.medium.cut(rng.bits()));
+    if let Some(rot) = &world.rot {
+        rot.lock().undo(disks);
+    }
     let mut tally = world.tally.lock();
     tally.cuts += 1;
     tally.failed += u64::from(status.failed.is_some());
@@ -220,6 +249,7 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
     tally.partial_reads += partial.map(|l| l.counters.reads).sum::<u64>();
     let legs = status.legs.iter();
     tally.dropped += legs.clone().filter(|l| l.state == LegState::NeedsMaintenance).count() as u64;
+    tally.noticed += legs.clone().map(|l| l.counters.checksum_errors).sum::<u64>();
     legs.filter(|l| l.state == LegState::Okay && !l.volatile).map(|l| l.name.clone()).collect()
 }
 

@@ -171,12 +171,17 @@ impl Admin {
     }
 
     fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {
+        if let Some(rot) = &self.world.rot {
+            let placed = rot.lock().while_on(&self.mirror, disks);
+            self.world.tally.lock().rotten += placed;
+        }
         match self.rng.below(24) {
             23 => {
                 // Nothing here goes bad by itself: legs that hold a region hold the same.
                 let world = Arc::clone(&self.world);
-                let scrub = move |m: &Mirror| match m.scrub(false, Throttle::default()) {
-                    Ok(found) if found.differing > 0 && !world.stopped() => {
+                let repair = self.world.rot.is_some() && self.rng.percent(50);
+                let scrub = move |m: &Mirror| match m.scrub(repair, Throttle::default()) {
+                    Ok(found) if found.differing > 0 && !world.stopped() && !is_rotten(&world) => {
                         world.wrong(format!("legs differ while they are used: {found:?}"));
                         true
                     }
@@ -324,6 +329,11 @@ impl Admin {
         let micros = micros(&mut self.rng);
         disk.plugged.with(rule, micros);
     }
+}
+
+/// Whether something has gone bad since the mirror was assembled.
+fn is_rotten(world: &World) -> bool {
+    world.rot.as_ref().is_some_and(|rot| rot.lock().is_there())
 }
 
 type Count = fn(&mut super::Tally) -> &mut u64;

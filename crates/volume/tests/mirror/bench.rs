@@ -44,13 +44,22 @@ fn gates(plugs: &[Plugged]) -> Vec<Gate> {
 
 /// Of legs that are volatile or not.
 pub fn bench(volatile: &[bool]) -> Bench {
+    bench_with(volatile, &options())
+}
+
+pub fn bench_with(volatile: &[bool], options: &MirrorOptions) -> Bench {
     let mut rng = Rng::new(1);
     let disks = volatile.iter().enumerate();
-    bench_of(disks.map(|(n, v)| Medium::used(&format!("leg{n}"), *v, &mut rng)).collect())
+    let disks = disks.map(|(n, v)| Medium::used(&format!("leg{n}"), *v, &mut rng)).collect();
+    bench_of_with(disks, options)
 }
 
 /// Of these.
 pub fn bench_of(disks: Vec<Medium>) -> Bench {
+    bench_of_with(disks, &options())
+}
+
+pub fn bench_of_with(disks: Vec<Medium>, options: &MirrorOptions) -> Bench {
     let plugs: Vec<_> = disks.iter().map(|d| d.plug(10)).collect();
     let gates = gates(&plugs);
     let legs = disks.iter().zip(&gates).map(|(disk, gate)| NewLeg {
@@ -58,7 +67,7 @@ pub fn bench_of(disks: Vec<Medium>) -> Bench {
         ..NewLeg::new(Arc::new(gate.clone()))
     });
     let legs: Vec<NewLeg> = legs.collect();
-    let mirror = create_mirror("m", &legs, &options()).unwrap();
+    let mirror = create_mirror("m", &legs, options).unwrap();
     Bench { disks, mirror, plugs, gates }
 }
 

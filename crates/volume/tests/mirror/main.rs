@@ -9,6 +9,7 @@ mod campaign;
 
 mod arguments;
 mod bench;
+mod checksums;
 mod closing;
 mod copies;
 mod gate;
@@ -23,7 +24,7 @@ mod rules;
 mod scrub;
 mod traps;
 
-use campaign::{Tally, run};
+use campaign::{Tally, run, run_checked};
 use steadfast_volume::planted::Planted;
 
 /// Runs in the ordinary test.
@@ -39,6 +40,12 @@ fn runs() -> u64 {
 #[test]
 fn mirror_campaign_loses_nothing() {
     all_of(runs(), |seed| run(seed, Planted::default()));
+}
+
+/// The same with checksums in all runs, and legs that return something else than was written.
+#[test]
+fn mirror_campaign_with_checksums_returns_nothing_wrong() {
+    all_of(runs().div_ceil(2), |seed| run_checked(seed, Planted::default()));
 }
 
 /// The same with a mirror as a leg, and disks that are missing. A fifth as many.

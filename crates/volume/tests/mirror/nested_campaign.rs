@@ -48,6 +48,7 @@ fn simulated(seed: u64) -> Result<Tally, String> {
         tally: Mutex::default(),
         wrong: Mutex::new(None),
         stop: Mutex::new(false),
+        rot: None,
     });
     for boot in 0..2 + rng.below(3) {
         let failed = |what: String| format!("boot {boot}: {what}");

@@ -1,0 +1,348 @@
+//! Records of checksums: read when they are needed, and written before the map says that a region
+//! is clean and has one.
+//!
+//! # Order
+//!
+//! 1. A region's record goes to every durable leg that holds it, while the region is held.
+//! 2. These legs are flushed.
+//! 3. The map says that the region is clean and has a record (`summed`).
+//!
+//! The next write makes the map say that the region is dirty before it goes to a leg, and with this
+//! that there is no record, whatever is in the area. So a cut anywhere leaves a record that is
+//! right, or none that is looked at. A durable leg that is not there, and that the map says holds
+//! the region, would not have the record: then none is written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, Completion, Request, Result};
+
+use super::Core;
+use super::checksums::Written;
+use super::events::{Event, Trouble};
+use super::proof::Holder;
+use super::ranges::Ticket;
+use super::state::{Failed, State, bit, mask_of};
+use crate::ondisk::checksums::{self, Record, record_at};
+use crate::ondisk::label::LEGS_MAX;
+use crate::ondisk::map::{Region, RegionState};
+
+/// Regions whose records are written at once.
+const SAVED_AT_ONCE: usize = 64;
+/// Bytes of a region that are read at once to learn its checksums.
+const LEARNED_BYTES: u64 = 1 << 20;
+
+/// A record that is to be written, and to which legs.
+struct Ready {
+    region: u32,
+    version: u64,
+    record: Record,
+    legs: Vec<Holder>,
+    /// Legs that have it already.
+    have: u8,
+    epochs: [u64; LEGS_MAX],
+}
+
+impl State {
+    /// Whether the map may say that a region has a record: all durable legs that hold it do, and
+    /// it is what is known. They were flushed since it was written.
+    pub(super) fn is_summable(&self, region: u32, written: &Written) -> bool {
+        let holders = self.durable() & !self.regions.get(region).stale;
+        let have = written.took & self.of_same_epoch(written.epochs);
+        let known = self.checksums.as_ref();
+        holders & !have == 0 && known.is_some_and(|known| known.is_as_written(region, written))
+    }
+
+    /// Legs were flushed since these records were written.
+    pub(super) fn set_summed(&mut self, written: &BTreeMap<u32, Written>) {
+        for (region, written) in written {
+            let now = self.regions.get(*region);
+            if now.state == RegionState::Clean && self.is_summable(*region, written) {
+                self.regions.set(*region, Region { summed: true, ..now });
+            }
+        }
+    }
+}
+
+impl Core {
+    /// Reads the record of a region that is held, if something is only there. With `mend` a leg
+    /// whose record is damaged or old is given the newest one.
+    pub(super) fn load(self: &Arc<Self>, region: u32, mend: bool) {
+        let known = |state: &State| state.checksums.as_ref().is_some_and(|k| k.needs_load(region));
+        if known(&self.state.lock()) {
+            self.load_all(region, mend);
+        }
+    }
+
+    /// The same for who wants to know that all legs have the record, also if it is known here.
+    pub(super) fn inspect(self: &Arc<Self>, region: u32, mend: bool) {
+        let is_saved = |state: &State| state.checksums.as_ref().is_some_and(|k| k.is_saved(region));
+        if is_saved(&self.state.lock()) {
+            self.load_all(region, mend);
+        }
+    }
+
+    fn load_all(self: &Arc<Self>, region: u32, mend: bool) {
+        let (holders, blocks, region_bytes) = {
+            let state = self.state.lock();
+            let Some(known) = state.checksums.as_ref() else { return };
+            let mut holders = state.holders_of(region);
+            holders.retain(|holder| holder.durable);
+            (holders, known.blocks_of(region), state.regions.region_bytes())
+        };
+        let mut failed = Vec::new();
+        let mut found: Vec<(&Holder, Option<Record>)> = Vec::new();
+        for holder in &holders {
+            let (at, len) = record_at(holder.map_blocks, region_bytes, region);
+            match holder.device.read(at, len) {
+                Ok(bytes) => {
+                    found.push((holder, Record::decode(&bytes, self.volume, region, blocks)));
+                }
+                Err(error) => {
+                    let (slot, epoch) = (holder.slot, holder.epoch);
+                    self.answered((slot, epoch), None, false);
+                    failed.push(Failed { slot, epoch, error });
+                }
+            }
+        }
+        let records = found.iter().filter_map(|(_, record)| record.as_ref());
+        let newest = records.max_by_key(|record| record.edition).cloned();
+        if newest.is_none() && (!failed.is_empty() || holders.is_empty()) {
+            // Nobody could be asked, or not all: it is still there.
+            return;
+        }
+        {
+            let mut state = self.state.lock();
+            if let Some(known) = state.checksums.as_mut() {
+                known.loaded(region, newest.as_ref());
+            }
+            if newest.is_none() {
+                let now = state.regions.get(region);
+                state.regions.set(region, Region { summed: false, ..now });
+                let (offset, len) = state.regions.bytes_of(region);
+                state.tell(&Event::ChecksumsLost { offset, len });
+            }
+        }
+        let Some(newest) = newest else { return };
+        let is_behind = |(_, record): &&(&Holder, Option<Record>)| record.as_ref() != Some(&newest);
+        let behind: Vec<&Holder> = found.iter().filter(is_behind).map(|(h, _)| *h).collect();
+        let may = mend && !self.state.lock().assembling && self.settled().is_ok();
+        let bytes = Bytes::from(newest.encode(self.volume, region, region_bytes));
+        for holder in behind {
+            let (slot, epoch) = (holder.slot, holder.epoch);
+            let (at, _) = record_at(holder.map_blocks, region_bytes, region);
+            if may && let Err(error) = holder.device.write(at, bytes.clone().into()) {
+                failed.push(Failed { slot, epoch, error });
+            }
+            self.tell_of_record(holder, at, may);
+        }
+        // What cannot be read cannot be relied on when the others are gone.
+        failed.retain(|f| may && self.rewrite(&holders, f, region_bytes, region, &bytes).is_err());
+        if !failed.is_empty() {
+            drop(self.fail(&failed, region..region + 1));
+        }
+    }
+
+    /// Writes a record to a leg on which it could not be read.
+    fn rewrite(
+        &self,
+        holders: &[Holder],
+        failed: &Failed,
+        region_bytes: u64,
+        region: u32,
+        bytes: &Bytes,
+    ) -> Result<()> {
+        let holder = holders.iter().find(|holder| holder.slot == failed.slot);
+        holder.map_or(Ok(()), |holder| {
+            let (at, _) = record_at(holder.map_blocks, region_bytes, region);
+            holder.device.write(at, bytes.clone().into())
+        })
+    }
+
+    fn tell_of_record(&self, holder: &Holder, at: u64, repaired: bool) {
+        let mut state = self.state.lock();
+        let slot = holder.slot;
+        let Some(leg) = state.legs[slot].as_mut().filter(|leg| leg.epoch == holder.epoch) else {
+            return;
+        };
+        leg.counters.checksum_errors += 1;
+        let (name, volatile) = (leg.name.clone(), leg.volatile);
+        let error = format!("the checksums at byte {at} of the device are damaged or old");
+        state
+            .tell(&Event::WrongData { trouble: Trouble { slot, name, volatile, error }, repaired });
+    }
+
+    /// Learns what is not known of a region that is held, from what its legs hold: what a cut left
+    /// is what counts from now on.
+    fn learn(self: &Arc<Self>, region: u32) -> Result<()> {
+        self.load(region, true);
+        let (order, (start, len)) = {
+            let state = self.state.lock();
+            if state.checksums.as_ref().is_none_or(|known| known.covers_all(region)) {
+                return Ok(());
+            }
+            (state.holders_of(region), state.regions.bytes_of(region))
+        };
+        let mut at = start;
+        while at < start + len {
+            let piece = LEARNED_BYTES.min(start + len - at);
+            let proved = self.prove(region, (at, piece), &order, u8::MAX, None)?;
+            self.mend(region, at, &proved, &order);
+            let sums = checksums::of(&proved.bytes);
+            if let Some(known) = self.state.lock().checksums.as_mut() {
+                known.learn(at, &sums);
+            }
+            at += piece;
+        }
+        Ok(())
+    }
+
+    /// The record of a region that is held, if all of it is known and it may be written. `also`
+    /// are legs that are being given the region.
+    fn ready(&self, region: u32, also: u8) -> Option<Ready> {
+        let mut state = self.state.lock();
+        let generation = state.generation;
+        let (record, saved, version) = state.checksums.as_ref()?.record(region)?;
+        let (active, durable) = (state.active(), state.durable());
+        let Region { stale, summed, .. } = state.regions.get(region);
+        let lacking = state.regions.lacking(region) & !also;
+        let holders = active & durable & !lacking;
+        // What the map does not promise, a leg that was away meanwhile may not have.
+        let is_there = saved && summed;
+        if !is_there && durable & !stale & !active != 0 {
+            return None;
+        }
+        let targets = if is_there { holders & also } else { holders };
+        if is_there && targets == 0 {
+            return None;
+        }
+        let edition = match saved {
+            true => record.edition,
+            false => state.checksums.as_mut()?.next_edition(generation),
+        };
+        let mut legs = Vec::new();
+        for slot in super::slots(targets) {
+            let (leg, device) = state.leg(slot)?;
+            legs.push(Holder {
+                slot,
+                epoch: leg.epoch,
+                device: Arc::clone(device),
+                data_start: leg.data_start,
+                map_blocks: leg.map_blocks,
+                durable: true,
+            });
+        }
+        let record = Record { edition, ..record };
+        let (have, epochs) = (holders & !targets, state.epochs());
+        Some(Ready { region, version, record, legs, have, epochs })
+    }
+
+    /// Writes records; those that are on all legs that hold their region.
+    fn write_records(self: &Arc<Self>, ready: Vec<Ready>) -> Result<BTreeMap<u32, Written>> {
+        let region_bytes = self.state.lock().regions.region_bytes();
+        let mut sent: Vec<(Ready, Vec<Completion>)> = Vec::new();
+        for ready in ready {
+            let bytes = Bytes::from(ready.record.encode(self.volume, ready.region, region_bytes));
+            let ask = |holder: &Holder| {
+                let (offset, _) = record_at(holder.map_blocks, region_bytes, ready.region);
+                let data = bytes.clone().into();
+                holder.device.submit(Request::Write { offset, data, fua: false })
+            };
+            let asked = ready.legs.iter().map(ask).collect();
+            sent.push((ready, asked));
+        }
+        let mut all = BTreeMap::new();
+        for (ready, asked) in sent {
+            let mut failed = Vec::new();
+            let mut took = ready.have;
+            for (holder, completion) in ready.legs.iter().zip(asked) {
+                let (slot, epoch) = (holder.slot, holder.epoch);
+                match completion.wait() {
+                    Ok(_) => took |= bit(slot),
+                    Err(error) => failed.push(Failed { slot, epoch, error }),
+                }
+            }
+            let region = ready.region;
+            if !failed.is_empty() {
+                self.fail(&failed, region..region + 1)?;
+            }
+            let mut state = self.state.lock();
+            let stays = state.still_in_use(&failed) & mask_of(&failed);
+            let same = state.of_same_epoch(ready.epochs);
+            let Some(known) = state.checksums.as_mut() else { continue };
+            if stays == 0 && took & same != 0 {
+                known.saved(region, ready.version, ready.record.edition);
+                let written = Written { version: ready.version, took, epochs: ready.epochs };
+                all.insert(region, written);
+            } else {
+                known.not_saved(region);
+            }
+        }
+        Ok(all)
+    }
+
+    /// After a region that is held was copied to `also`, or compared: its record is written. Legs
+    /// that hold the region have it; the map says so with the next checkpoint.
+    pub(super) fn save_copied(self: &Arc<Self>, region: u32, also: u8) -> Result<()> {
+        let Some(ready) = self.ready(region, also) else { return Ok(()) };
+        let written = self.write_records(vec![ready])?;
+        if let Some(known) = self.state.lock().checksums.as_mut() {
+            known.written.extend(written);
+        }
+        Ok(())
+    }
+
+    /// Writes the records of regions that are about to be clean, many at once.
+    pub(super) fn save(self: &Arc<Self>, regions: &[u32]) -> Result<BTreeMap<u32, Written>> {
+        let mut all = BTreeMap::new();
+        for batch in regions.chunks(SAVED_AT_ONCE) {
+            let mut held: Vec<(u32, Ticket)> = Vec::new();
+            let mut busy: Vec<u32> = Vec::new();
+            {
+                // Nobody waits for a range while it holds another.
+                let mut state = self.state.lock();
+                for region in batch {
+                    let (start, len) = state.regions.bytes_of(*region);
+                    match state.ranges.try_take(start, start + len) {
+                        Some(ticket) => held.push((*region, ticket)),
+                        None => busy.push(*region),
+                    }
+                }
+            }
+            let ready = held.iter().filter_map(|(region, _)| self.learned(*region)).collect();
+            let written = self.write_records(ready);
+            held.into_iter().for_each(|(_, ticket)| self.release(ticket));
+            all.extend(written?);
+            for region in busy {
+                let (_, ticket) = self.take_regions(self.state.lock(), region..region + 1);
+                let written = self.write_records(self.learned(region).into_iter().collect());
+                self.release(ticket);
+                all.extend(written?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// A region that cannot be read has no record.
+    fn learned(self: &Arc<Self>, region: u32) -> Option<Ready> {
+        if self.state.lock().regions.is_blank(region) {
+            return None;
+        }
+        self.learn(region).ok()?;
+        self.ready(region, 0)
+    }
+
+    /// Where memory is short of checksums that are not on the legs, those that were not used for
+    /// longest are written.
+    pub(super) fn save_oldest(self: &Arc<Self>) -> Result<()> {
+        let oldest = {
+            let state = self.state.lock();
+            match state.checksums.as_ref().filter(|known| known.must_save()) {
+                Some(known) => known.oldest_unsaved(SAVED_AT_ONCE),
+                None => return Ok(()),
+            }
+        };
+        self.save(&oldest).map(drop)
+    }
+}

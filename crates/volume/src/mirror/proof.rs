@@ -1,0 +1,347 @@
+//! Reading what the checksums prove, where mirrors have them.
+//!
+//! A read asks one leg, and looks whether the answer is what was written (`verdict`). If it is not,
+//! or nobody knows yet, the region is taken, so that no write is under way, its record is loaded,
+//! and the legs are asked one after the other until every block is proved. A leg that was wrong is
+//! given the right block. If no leg is right the answer is an error.
+//!
+//! A checksum proves a block whoever holds it: it comes from the write itself, or from a durable
+//! leg. So a volatile leg may be what a durable one is repaired from, which it may not be where
+//! nothing is proved.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
+
+use super::Core;
+use super::checksums::{Sum, Verdict};
+use super::events::{Event, Trouble};
+use super::read::Way;
+use super::state::{Failed, State, bit, mask_of, slots};
+use crate::ondisk::{BLOCK, checksums};
+
+/// A leg that holds a region.
+pub(super) struct Holder {
+    pub slot: usize,
+    pub epoch: u64,
+    pub device: Arc<dyn BlockDevice>,
+    pub data_start: u64,
+    pub map_blocks: u32,
+    pub durable: bool,
+}
+
+/// Bytes of which each block is proved, or comes from a leg that is believed.
+pub(super) struct Proved {
+    pub bytes: Vec<u8>,
+    /// Of each block: the leg that it is from, and whether a checksum proves it.
+    from: Vec<(usize, bool)>,
+    /// Legs that held something else, by their slot and the number of the block.
+    pub wrong: Vec<(usize, usize)>,
+    /// Legs that could not be read.
+    pub failed: Vec<Failed>,
+}
+
+/// A range widened to whole blocks.
+pub(super) fn whole(offset: u64, len: u64) -> (u64, u64) {
+    let start = offset - offset % BLOCK;
+    (start, (offset + len).next_multiple_of(BLOCK) - start)
+}
+
+impl State {
+    /// The legs that hold a region, durable ones first.
+    pub(super) fn holders_of(&self, region: u32) -> Vec<Holder> {
+        let durable = self.durable();
+        let holders = match self.regions.is_blank(region) {
+            true => 0,
+            false => self.active() & !self.regions.lacking(region),
+        };
+        let order = slots(holders & durable).chain(slots(holders & !durable));
+        let found = order.filter_map(|slot| {
+            let (leg, device) = self.leg(slot)?;
+            Some(Holder {
+                slot,
+                epoch: leg.epoch,
+                device: Arc::clone(device),
+                data_start: leg.data_start,
+                map_blocks: leg.map_blocks,
+                durable: durable & bit(slot) != 0,
+            })
+        });
+        found.collect()
+    }
+
+    /// What is known of the blocks of a range inside of a region.
+    pub(super) fn sums(&self, region: u32, at: u64, len: u64) -> Vec<Sum> {
+        let count = (len / BLOCK) as usize;
+        let first = ((at - self.regions.bytes_of(region).0) / BLOCK) as usize;
+        match &self.checksums {
+            Some(known) => known.known(region, first, count),
+            None => vec![Sum::None; count],
+        }
+    }
+}
+
+impl Core {
+    /// A read of whoever waits, proved.
+    pub(super) fn read_proved(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
+        let (at, blocks) = whole(offset, len);
+        let mut way = {
+            let mut state = self.state.lock();
+            check(&state.info, &Request::Read { offset, len })?;
+            self.way(&mut state, at, blocks, 0)
+        };
+        if matches!(way, Way::Undecided) {
+            self.take_over()?;
+            way = self.way(&mut self.state.lock(), at, blocks, 0);
+        }
+        let bytes = match way {
+            Way::Leg { slot, epoch, device, at: below, timed } => {
+                let begun = timed.then(steadfast_runtime::now);
+                let answer = device.read(below, blocks);
+                self.answered((slot, epoch), begun, answer.is_ok());
+                match answer {
+                    Ok(bytes) if self.is_good(at, &bytes) => bytes,
+                    Ok(_) => self.prove_range(at, blocks, Some(slot), None)?,
+                    Err(error) => {
+                        let failed = Failed { slot, epoch, error };
+                        self.prove_range(at, blocks, None, Some(failed))?
+                    }
+                }
+            }
+            Way::Pieces(pieces) => {
+                let mut all = Vec::with_capacity(blocks as usize);
+                for (at, len) in pieces {
+                    all.extend_from_slice(&self.read_proved(at, len)?);
+                }
+                all.into()
+            }
+            Way::Zeros => vec![0; blocks as usize].into(),
+            Way::Nowhere(error) => return Err(error),
+            // It was decided just now.
+            Way::Undecided => return Err(self.no_proof(at, "it is in doubt which leg counts")),
+        };
+        let from = (offset - at) as usize;
+        Ok(bytes.slice(from..from + len as usize))
+    }
+
+    /// Whether bytes that a leg answered are what was written, as far as anything is known.
+    pub(super) fn is_good(&self, at: u64, bytes: &[u8]) -> bool {
+        let sums = checksums::of(bytes);
+        let mut state = self.state.lock();
+        let known = state.checksums.as_mut();
+        known.is_none_or(|known| known.verdict(at, &sums) == Verdict::Good)
+    }
+
+    /// Reads whole blocks region by region, each held meanwhile. `first` is the leg that is asked
+    /// first, because its answer was not right; `failed` is one that could not be read.
+    pub(super) fn prove_range(
+        self: &Arc<Self>,
+        at: u64,
+        len: u64,
+        first: Option<usize>,
+        failed: Option<Failed>,
+    ) -> Result<Bytes> {
+        let pieces = {
+            let state = self.state.lock();
+            super::read::cut(&state, (at, len))
+        };
+        let mut all = Vec::with_capacity(len as usize);
+        for (at, len) in pieces {
+            let state = self.state.lock();
+            let regions = state.regions.of(at, len);
+            let (regions, ticket) = self.take_regions(state, regions);
+            let proved = self.read_held(regions.start, at, len, first, failed.clone());
+            self.release(ticket);
+            all.extend_from_slice(&proved?);
+        }
+        Ok(all.into())
+    }
+
+    /// Reads whole blocks of a region that is held; legs that are wrong are repaired.
+    pub(super) fn read_held(
+        self: &Arc<Self>,
+        region: u32,
+        at: u64,
+        len: u64,
+        first: Option<usize>,
+        failed: Option<Failed>,
+    ) -> Result<Vec<u8>> {
+        self.load(region, true);
+        let (mut order, blank) = {
+            let state = self.state.lock();
+            if let Some(closed) = state.closed.as_ref().and_then(|_| state.stopped()) {
+                return Err(closed);
+            }
+            (state.holders_of(region), state.regions.is_blank(region))
+        };
+        if blank {
+            return Ok(vec![0; len as usize]);
+        }
+        order.sort_by_key(|holder| Some(holder.slot) != first);
+        let proved = self.prove(region, (at, len), &order, u8::MAX, failed)?;
+        self.mend(region, at, &proved, &order);
+        Ok(proved.bytes)
+    }
+
+    /// Asks legs in this order until each block is proved. Where nothing is known of a block, the
+    /// first of the `trusted` legs is believed.
+    pub(super) fn prove(
+        &self,
+        region: u32,
+        (at, len): (u64, u64),
+        order: &[Holder],
+        trusted: u8,
+        failed: Option<Failed>,
+    ) -> Result<Proved> {
+        let known = self.state.lock().sums(region, at, len);
+        let mut bytes = vec![0; len as usize];
+        let mut from: Vec<Option<(usize, bool)>> = vec![None; known.len()];
+        let mut wrong = Vec::new();
+        let mut failed: Vec<Failed> = failed.into_iter().collect();
+        for holder in order {
+            if from.iter().all(Option::is_some) {
+                break;
+            }
+            let slot = holder.slot;
+            if mask_of(&failed) & bit(slot) != 0 {
+                continue;
+            }
+            let answer = match holder.device.read(holder.data_start + at, len) {
+                Ok(answer) => answer,
+                Err(error) => {
+                    self.answered((slot, holder.epoch), None, false);
+                    failed.push(Failed { slot, epoch: holder.epoch, error });
+                    continue;
+                }
+            };
+            for (n, block) in answer.chunks(BLOCK as usize).enumerate() {
+                if from[n].is_some() {
+                    continue;
+                }
+                let proves = match known[n] {
+                    Sum::Known(sum) if crc32c::crc32c(block) == sum => true,
+                    Sum::Known(_) => {
+                        wrong.push((slot, n));
+                        continue;
+                    }
+                    // A record that no leg could give proves nothing.
+                    Sum::None | Sum::Stored if trusted & bit(slot) != 0 => false,
+                    Sum::None | Sum::Stored => continue,
+                };
+                let start = n * BLOCK as usize;
+                bytes[start..start + block.len()].copy_from_slice(block);
+                from[n] = Some((slot, proves));
+            }
+        }
+        let missing = from.iter().position(Option::is_none);
+        match (from.into_iter().collect::<Option<Vec<_>>>(), missing) {
+            (Some(from), _) => Ok(Proved { bytes, from, wrong, failed }),
+            (None, block) => {
+                let block = block.unwrap_or(0);
+                self.count_wrong(at, &wrong, order, false);
+                Err(self.unproved(at, block, &wrong, &failed))
+            }
+        }
+    }
+
+    /// Why a block cannot be read: which legs hold something else.
+    fn unproved(
+        &self,
+        at: u64,
+        block: usize,
+        wrong: &[(usize, usize)],
+        failed: &[Failed],
+    ) -> BlockError {
+        let here = wrong.iter().filter(|(_, n)| *n == block);
+        let here = slots(here.fold(0, |all, (slot, _)| all | bit(*slot)));
+        let legs: Vec<String> = {
+            let state = self.state.lock();
+            let name = |slot: usize| state.legs[slot].as_ref().map_or("", |l| &l.name).to_owned();
+            here.map(|slot| format!("leg {slot} ({})", name(slot))).collect()
+        };
+        if legs.is_empty() {
+            return match failed.first() {
+                Some(failed) => {
+                    self.note_error(failed);
+                    failed.error.clone()
+                }
+                None => self.no_proof(at, "no leg that is there holds it"),
+            };
+        }
+        let unread: String = failed
+            .first()
+            .map(|failed| format!("; leg {} could not be read: {}", failed.slot, failed.error))
+            .unwrap_or_default();
+        let reason = format!(
+            "its checksum says that what {} holds is not what was written{unread}; write the block \
+             again, or restore it",
+            legs.join(" and ")
+        );
+        self.no_proof(at + block as u64 * BLOCK, &reason)
+    }
+
+    fn no_proof(&self, offset: u64, reason: &str) -> BlockError {
+        BlockError::Io { device: self.name.clone(), op: "read", offset, reason: reason.into() }
+    }
+
+    /// Counts and tells of wrong blocks, leg by leg.
+    fn count_wrong(&self, at: u64, wrong: &[(usize, usize)], order: &[Holder], repaired: bool) {
+        let mut state = self.state.lock();
+        for holder in order {
+            let of_leg = || wrong.iter().filter(|(slot, _)| *slot == holder.slot);
+            let Some((slot, first)) = of_leg().next().copied() else { continue };
+            let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == holder.epoch) else {
+                continue;
+            };
+            let blocks = of_leg().count() as u64;
+            leg.counters.checksum_errors += blocks;
+            let (name, volatile) = (leg.name.clone(), leg.volatile);
+            let offset = at + first as u64 * BLOCK;
+            let error = format!("{blocks} blocks from byte {offset} on are not what was written");
+            let trouble = Trouble { slot, name, volatile, error };
+            state.tell(&Event::WrongData { trouble, repaired });
+        }
+    }
+
+    /// Gives legs that were wrong, or could not be read, what was proved; the region is held.
+    pub(super) fn mend(self: &Arc<Self>, region: u32, at: u64, proved: &Proved, order: &[Holder]) {
+        if proved.wrong.is_empty() && proved.failed.is_empty() {
+            return;
+        }
+        // Read-only, closed or failed, or nobody uses it yet: as it is.
+        let may = !self.state.lock().assembling && self.settled().is_ok();
+        let mut dropped: Vec<Failed> = Vec::new();
+        let writes = |holder: &Holder, from: usize, to: usize| {
+            let bytes = Bytes::copy_from_slice(&proved.bytes[from..to]);
+            holder.device.write(holder.data_start + at + from as u64, bytes.into())
+        };
+        for holder in order.iter().filter(|_| may) {
+            let (slot, epoch) = (holder.slot, holder.epoch);
+            let wrong = proved.wrong.iter().filter(|(s, _)| *s == slot);
+            for (_, block) in wrong {
+                let from = block * BLOCK as usize;
+                if let Err(error) = writes(holder, from, from + BLOCK as usize) {
+                    dropped.push(Failed { slot, epoch, error });
+                    break;
+                }
+            }
+            let Some(failed) = proved.failed.iter().find(|f| f.slot == slot) else { continue };
+            if matches!(failed.error, BlockError::Gone { .. }) {
+                dropped.push(failed.clone());
+                continue;
+            }
+            let sources = self.state.lock().repairs(region, slot);
+            let may = proved.from.iter().all(|(from, sure)| *sure || sources & bit(*from) != 0);
+            if may && let Err(error) = writes(holder, 0, proved.bytes.len()) {
+                dropped.push(Failed { slot, epoch, error });
+            }
+        }
+        // One that was gone before it was asked: no holder any more.
+        self.count_wrong(at, &proved.wrong, order, may && dropped.is_empty());
+        if !dropped.is_empty() {
+            // An error here is in `failed` of the state, and every write and flush reports it.
+            drop(self.fail(&dropped, region..region + 1));
+        }
+    }
+}

@@ -89,6 +89,9 @@ pub struct Volume {
     pub write_policy: Option<Spanned<String>>,
     /// When it is resynced, of several.
     pub pass: Option<u8>,
+    /// A mirror keeps checksums, and repairs legs that return something else than was written.
+    #[serde(default)]
+    pub checksums: bool,
 }
 
 /// Something that is wrong, and where.
@@ -157,6 +160,9 @@ impl Config {
                 && let Err(what) = steadfast_vfs::size::parse(interlace.get_ref())
             {
                 say(interlace.span(), what);
+            }
+            if volume.checksums && volume.kind != VolumeKind::Mirror {
+                say(volume.components.span(), "checksums are a mirror's".into());
             }
             if let Some(read) = &volume.read_policy
                 && steadfast_volume::ReadPolicy::named(read.get_ref()).is_none()

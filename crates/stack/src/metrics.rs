@@ -170,6 +170,31 @@ pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
             let _ = writeln!(out, "steadfast_volume_dirty_regions{{volume=\"{name}\"}} {dirty}");
         }
     }
+    head(
+        &mut out,
+        "volume_unchecked_bytes",
+        "gauge",
+        "Bytes that were written and that no checksum tells of, where there are checksums.",
+    );
+    for volume in &status.volumes {
+        if let Some(mirror) = volume.mirror.as_ref().filter(|mirror| mirror.checksums) {
+            let (name, bytes) = (&volume.name, mirror.unchecked_bytes);
+            let _ = writeln!(out, "steadfast_volume_unchecked_bytes{{volume=\"{name}\"}} {bytes}");
+        }
+    }
+    head(
+        &mut out,
+        "leg_checksum_errors_total",
+        "counter",
+        "Blocks of a leg that were not what was written, and damaged checksums.",
+    );
+    for volume in &status.volumes {
+        for leg in volume.mirror.iter().filter(|m| m.checksums).flat_map(|m| &m.legs) {
+            let labels = format!("volume=\"{}\",leg=\"{}\"", volume.name, escaped(&leg.component));
+            let errors = leg.checksum_errors;
+            let _ = writeln!(out, "steadfast_leg_checksum_errors_total{{{labels}}} {errors}");
+        }
+    }
     head(&mut out, "leg_lacking_bytes", "gauge", "Bytes that a leg lacks.");
     for volume in &status.volumes {
         for leg in volume.mirror.iter().flat_map(|m| &m.legs) {

@@ -5,6 +5,8 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
+#[path = "volume/checksums.rs"]
+mod checksums;
 #[path = "volume/refused.rs"]
 mod refused;
 #[path = "volume/repair.rs"]

@@ -124,6 +124,7 @@ impl Host {
                 read: text(&volume.read_policy),
                 write: text(&volume.write_policy),
                 pass: volume.pass,
+                checksums: volume.checksums,
                 ..Create::default()
             };
             let made = self.take_existing(&create).unwrap_or_else(|| self.create(&create));
@@ -202,7 +203,9 @@ impl Host {
         let told = name.to_owned();
         mirror.listen(Arc::new(move |event: &Event| match event {
             Event::Dropped(t) if t.volatile => tracing::warn!("{told}: {event}"),
-            Event::SpareUsed { .. } => tracing::warn!("{told}: {event}"),
+            Event::SpareUsed { .. } | Event::WrongData { repaired: true, .. } => {
+                tracing::warn!("{told}: {event}");
+            }
             _ => tracing::error!("{told}: {event}"),
         }));
         for leg in mirror.status().legs {

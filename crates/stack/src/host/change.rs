@@ -73,10 +73,15 @@ impl Host {
             differing: found.differing,
             unreadable: found.unreadable,
             repaired: found.repaired,
+            lost: found.lost,
             clean: found.is_clean(),
         };
         if !scrubbed.clean {
             tracing::error!("{name}: a scrub found {} blocks that differ", found.differing);
+            if found.lost > 0 {
+                let lost = found.lost;
+                tracing::error!("{name}: of {lost} blocks no leg holds what was written");
+            }
         }
         Ok(Answer { scrubbed: Some(scrubbed), ..Answer::default() })
     }

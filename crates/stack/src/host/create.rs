@@ -174,6 +174,7 @@ impl Host {
             size: create.size,
             region_bytes: create.region_bytes,
             policies,
+            checksums: create.checksums,
             ..MirrorOptions::default()
         };
         let mirror = said(&create.name, create_mirror(&create.name, &legs, &options))?;
@@ -223,6 +224,11 @@ impl Host {
             return Ok(Some(Answer::default()));
         }
         let volume = self.assemble(&record, &AssembleOptions::default())?;
+        let has_checksums = volume.mirror.as_ref().is_some_and(|m| m.status().checksums);
+        if create.checksums && !has_checksums {
+            let what = "is a mirror that was made without checksums, and keeps none";
+            return Err(Refusal::about(Kind::Refused, &retired.name, what));
+        }
         let before = self.remember(|records| {
             records.retired.retain(|r| r.uuid != retired.uuid);
             records.volumes.push(record.clone());
@@ -276,6 +282,10 @@ fn policies(create: &Create, now: Policies) -> Result<Policies> {
     let given = (create.read.as_deref(), create.write.as_deref(), create.pass);
     if create.kind != VolumeKind::Mirror && given != (None, None, None) {
         let what = format!("is a {}: policies are a mirror's", create.kind.name());
+        return Err(Refusal::about(Kind::UsedWrongly, &create.name, what));
+    }
+    if create.kind != VolumeKind::Mirror && create.checksums {
+        let what = format!("is a {}: checksums are a mirror's", create.kind.name());
         return Err(Refusal::about(Kind::UsedWrongly, &create.name, what));
     }
     changed_policies(now, create.read.as_deref(), create.write.as_deref(), create.pass)

@@ -157,6 +157,8 @@ fn mirror_status(mirror: &Mirror, record: &VolumeRecord, assembled: &Assembled) 
         write: status.policies.write.name().to_string(),
         pass: status.policies.pass.number(),
         region_bytes: status.region_bytes,
+        checksums: status.checksums,
+        unchecked_bytes: status.unchecked_bytes,
         regions: Regions { unwritten, filling, dirty, clean },
         generation: status.generation,
         resync,
@@ -182,6 +184,7 @@ fn leg_status(leg: VolumeLeg, record: &VolumeRecord) -> LegStatus {
         writes: leg.counters.writes,
         written_bytes: leg.counters.written_bytes,
         errors: leg.counters.errors,
+        checksum_errors: leg.counters.checksum_errors,
         read_latency_ns: leg.read_latency_ns,
     }
 }

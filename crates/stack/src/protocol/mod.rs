@@ -65,6 +65,9 @@ pub struct Scrubbed {
     pub unreadable: u64,
     /// Writes that made legs the same again.
     pub repaired: u64,
+    /// Blocks of which no leg holds what the checksum says.
+    #[serde(default)]
+    pub lost: u64,
     /// Whether all is the same now.
     pub clean: bool,
 }

@@ -137,6 +137,9 @@ pub struct Create {
     /// Bytes of a mirror's regions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region_bytes: Option<u32>,
+    /// A mirror keeps checksums, and repairs legs that return something else than was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub checksums: bool,
     /// See [`Set`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read: Option<String>,

@@ -135,6 +135,12 @@ pub struct MirrorStatus {
     pub pass: u8,
     /// Bytes of a region.
     pub region_bytes: u64,
+    /// It keeps checksums.
+    #[serde(default)]
+    pub checksums: bool,
+    /// Bytes that were written and that no checksum tells of.
+    #[serde(default)]
+    pub unchecked_bytes: u64,
     /// How many regions are in which state.
     pub regions: Regions,
     /// Generation of the labels.
@@ -183,6 +189,9 @@ pub struct LegStatus {
     pub written_bytes: u64,
     /// Requests that failed.
     pub errors: u64,
+    /// Blocks that were not what their checksum says, and damaged records of checksums.
+    #[serde(default)]
+    pub checksum_errors: u64,
     /// Mean time of a read in nanoseconds; 0: none yet.
     pub read_latency_ns: u64,
 }

@@ -89,6 +89,10 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
         r.clean,
         r.unwritten,
     )?;
+    if mirror.checksums {
+        let unchecked = mirror.unchecked_bytes;
+        writeln!(out, "  checksums of what was written, but of {unchecked} bytes")?;
+    }
     if let Some(resync) = &mirror.resync {
         writeln!(out, "  resync: {} % done", resync.percent())?;
     }
@@ -102,6 +106,9 @@ fn mirror_text(mirror: &MirrorStatus, out: &mut dyn Write) -> Result<()> {
         }
         if leg.lacking_bytes > 0 {
             writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
+        }
+        if leg.checksum_errors > 0 {
+            writeln!(out, "    {} checksum errors since it was assembled", leg.checksum_errors)?;
         }
         if let Some(error) = &leg.error {
             writeln!(out, "    {}", terminal::harmless(error))?;

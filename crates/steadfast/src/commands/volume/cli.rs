@@ -14,6 +14,7 @@ Examples:
   steadfast volume create d10 disk1.img --volatile /dev/ram0
   steadfast volume create d10 disk1.img disk2.img --partial /dev/ram0 \
       --read-policy adaptive
+  steadfast volume create d10 disk1.img disk2.img --checksums
   steadfast volume create fast a.img b.img --kind stripe --interlace 64k
   steadfast mkfs volume:disk1.img,disk2.img
 
@@ -282,6 +283,10 @@ pub struct Create {
     /// Size of a mirror's regions: a power of two, 4k to 64m
     #[arg(long, value_name = "SIZE")]
     pub region: Option<String>,
+    /// Keep a checksum of every 4096 bytes of a mirror: a leg that returns
+    /// something else than was written is noticed and repaired
+    #[arg(long)]
+    pub checksums: bool,
     /// Bytes of each component in turn, of a stripe
     #[arg(long, value_name = "SIZE", default_value = "64k")]
     pub interlace: String,

@@ -41,14 +41,20 @@ pub fn create(args: &Create, out: &mut dyn Write) -> Result<()> {
             force: args.force,
         });
         let legs: Vec<NewLeg> = legs.collect();
-        let options = MirrorOptions { size, region_bytes, policies, ..MirrorOptions::default() };
+        let options = MirrorOptions {
+            size,
+            region_bytes,
+            policies,
+            checksums: args.checksums,
+            ..MirrorOptions::default()
+        };
         let mirror = create_mirror(&args.name, &legs, &options)?;
         mirror.close()?;
         mirror.info()
     } else {
         let legs = !args.volatile.is_empty() || args.partial.is_some();
-        if legs || size.is_some() || region_bytes.is_some() {
-            let what = "--volatile, --partial, --size and --region are for mirrors";
+        if legs || size.is_some() || region_bytes.is_some() || args.checksums {
+            let what = "--volatile, --partial, --size, --region and --checksums are for mirrors";
             return Err(Usage(what.into()).into());
         }
         let stripe = args.kind == VolumeKind::Stripe;

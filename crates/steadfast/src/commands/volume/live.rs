@@ -139,6 +139,9 @@ fn on_host(
                 writeln!(out, "  {differing} blocks differ, {unreadable} reads failed")?;
                 writeln!(out, "  {} of these were written again", found.repaired)?;
             }
+            if found.lost > 0 {
+                writeln!(out, "  of {} blocks no leg holds what was written", found.lost)?;
+            }
         }
         VolumeCommand::Resync { members, rate } => {
             assemble_first(client, name, members)?;
@@ -262,6 +265,7 @@ fn create(args: &Create) -> Result<ask::Create> {
         interlace: interlace.transpose()?,
         size: args.size.as_deref().map(|s| bytes("--size", s)).transpose()?,
         region_bytes: region.transpose()?,
+        checksums: args.checksums,
         read: args.policies.read_policy.clone(),
         write: args.policies.write_policy.clone(),
         pass: args.policies.pass,

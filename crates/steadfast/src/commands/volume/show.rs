@@ -62,7 +62,10 @@ pub fn scrubbed(
         writeln!(out, "  {} of these were written again", found.repaired)?;
     }
     if found.differing > 0 && !repair {
-        writeln!(out, "  --repair writes what most legs hold to the others")?;
+        writeln!(out, "  --repair writes what counts to the legs that hold something else")?;
+    }
+    if found.lost > 0 {
+        writeln!(out, "  of {} blocks no leg holds what was written", found.lost)?;
     }
     Ok(())
 }
@@ -88,6 +91,10 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
         status.region_bytes,
         filling + dirty,
     )?;
+    if status.checksums {
+        let unchecked = status.unchecked_bytes;
+        writeln!(out, "  checksums of what was written, but of {unchecked} bytes")?;
+    }
     for leg in &status.legs {
         let volatile = if leg.volatile { ", volatile" } else { "" };
         let name = terminal::harmless(&leg.name);
@@ -97,6 +104,10 @@ fn text(volume: &Volume, out: &mut dyn Write) -> Result<()> {
         }
         if leg.lacking_bytes > 0 {
             writeln!(out, "    lacks {} bytes", leg.lacking_bytes)?;
+        }
+        let wrong = leg.counters.checksum_errors;
+        if wrong > 0 {
+            writeln!(out, "    {wrong} checksum errors since it was assembled")?;
         }
         if let Some(error) = &leg.error {
             writeln!(out, "    {}", terminal::harmless(error))?;
@@ -145,6 +156,7 @@ fn mirror_json(status: &MirrorStatus, object: &mut serde_json::Map<String, Value
                 "lacking_bytes": leg.lacking_bytes,
                 "held_bytes": leg.held_bytes,
                 "room": leg.room,
+                "checksum_errors": leg.counters.checksum_errors,
                 "error": leg.error,
             })
         })
@@ -155,6 +167,8 @@ fn mirror_json(status: &MirrorStatus, object: &mut serde_json::Map<String, Value
         "pass": status.policies.pass.number(),
     });
     object.insert("policies".into(), policies);
+    object.insert("checksums".into(), json!(status.checksums));
+    object.insert("unchecked_bytes".into(), json!(status.unchecked_bytes));
     object.insert("regions".into(), regions);
     object.insert("generation".into(), json!(status.generation));
     object.insert("legs".into(), Value::Array(legs));

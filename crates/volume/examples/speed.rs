@@ -25,8 +25,8 @@ type Device = Arc<dyn BlockDevice>;
 type Failure = Box<dyn std::error::Error>;
 
 const MIB: u64 = 1 << 20;
-/// Bytes of a leg.
-const LEG: u64 = 272 * MIB;
+/// Bytes of a leg: with room for checksums of small regions.
+const LEG: u64 = 300 * MIB;
 /// Bytes of a volume, and what is used of a device by itself.
 const VOLUME: u64 = 256 * MIB;
 /// Bytes of a region.
@@ -52,9 +52,11 @@ const fn load(write: bool, bytes: u64, random: bool, tasks: u64, requests: u64) 
 struct Case {
     what: &'static str,
     alone: Device,
+    /// The same, if it is a mirror too.
+    other: Option<Mirror>,
     mirror: Mirror,
     load: Load,
-    /// Before each turn of the mirror.
+    /// Before each turn of a mirror.
     before: fn(&Mirror) -> Result<(), Failure>,
 }
 
@@ -123,6 +125,15 @@ fn ssd(name: &str) -> Result<Device, Failure> {
 
 /// A mirror of which all was written once.
 fn mirror(legs: &[(Device, bool)], read: ReadPolicy) -> Result<Mirror, Failure> {
+    mirror_with(legs, read, false)
+}
+
+/// The same with checksums, or without.
+fn mirror_with(
+    legs: &[(Device, bool)],
+    read: ReadPolicy,
+    checksums: bool,
+) -> Result<Mirror, Failure> {
     let legs: Vec<NewLeg> = legs
         .iter()
         .map(|(device, volatile)| NewLeg {
@@ -137,6 +148,7 @@ fn mirror(legs: &[(Device, bool)], read: ReadPolicy) -> Result<Mirror, Failure> 
         region_bytes: Some(REGION),
         policies: Policies { read, ..Policies::default() },
         contents: Contents::Same,
+        checksums,
         ..MirrorOptions::default()
     };
     let mirror = create_mirror("speed", &legs, &options)?;
@@ -171,13 +183,14 @@ fn cases(folder: &Path) -> Result<Vec<Case>, Failure> {
     let case = |what, alone: &Device, mirror: &Mirror, load, before| Case {
         what,
         alone: Arc::clone(alone),
+        other: None,
         mirror: mirror.clone(),
         load,
         before,
     };
     let (read, write) = (false, true);
     let small = BLOCK;
-    Ok(vec![
+    let mut cases = vec![
         case(
             "read 4k, RAM leg preferred : RAM",
             &memory,
@@ -255,6 +268,74 @@ fn cases(folder: &Path) -> Result<Vec<Case>, Failure> {
             load(write, small, true, 1, 1_000),
             unwritten,
         ),
+    ];
+    cases.append(&mut of_checksums(folder)?);
+    Ok(cases)
+}
+
+/// Mirrors with checksums beside the same ones without.
+fn of_checksums(folder: &Path) -> Result<Vec<Case>, Failure> {
+    let first = ReadPolicy::First;
+    let in_memory = |checksums| mirror_with(&[(ram("m"), false)], first, checksums);
+    let on_disk =
+        |name: &str, checksums| mirror_with(&[(file(folder, name)?, false)], first, checksums);
+    let memory = [in_memory(true)?, in_memory(false)?];
+    let disk = [on_disk("f", true)?, on_disk("g", false)?];
+    memory.iter().chain(&disk).try_for_each(clean)?;
+    let case = |what, [with, without]: &[Mirror; 2], load, before| Case {
+        what,
+        alone: Arc::new(without.clone()),
+        other: Some(without.clone()),
+        mirror: with.clone(),
+        load,
+        before,
+    };
+    let (read, write) = (false, true);
+    let small = BLOCK;
+    let (many, few) = (50_000, 1_000);
+    Ok(vec![
+        case(
+            "read 4k in RAM, checksums : without",
+            &memory,
+            load(read, small, true, 1, many),
+            nothing,
+        ),
+        case(
+            "read 128k in RAM, checksums : without",
+            &memory,
+            load(read, 128 << 10, false, 1, 2_000),
+            nothing,
+        ),
+        case(
+            "write 4k in RAM, dirty, sums : without",
+            &memory,
+            load(write, small, true, 1, many),
+            nothing,
+        ),
+        case(
+            "read 4k on disk, checksums : without",
+            &disk,
+            load(read, small, true, 1, few),
+            nothing,
+        ),
+        case(
+            "write 4k, disk, dirty, sums : without",
+            &disk,
+            load(write, small, true, 1, few),
+            nothing,
+        ),
+        case(
+            "write 4k, disk, clean, sums : without",
+            &disk,
+            load(write, small, true, 1, few),
+            clean,
+        ),
+        case(
+            "write 4k, unwritten, sums : without",
+            &disk,
+            load(write, small, true, 1, few),
+            unwritten,
+        ),
     ])
 }
 
@@ -302,7 +383,10 @@ fn compared(cases: &[Case], rounds: u64) -> Result<(), Failure> {
                         (case.before)(&case.mirror)?;
                         turn(&mirror, case.load, round)?
                     }
-                    _ => turn(&case.alone, case.load, round)?,
+                    _ => {
+                        case.other.as_ref().map_or(Ok(()), case.before)?;
+                        turn(&case.alone, case.load, round)?
+                    }
                 };
             }
             // The first one warms up.

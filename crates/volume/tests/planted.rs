@@ -49,3 +49,8 @@ fn mirror_a_copy_to_a_leg_that_left_is_found() {
 fn mirror_checksums_after_the_map_are_found() {
     found(Bug::ChecksumsAfterClean, 0, run_checked);
 }
+
+#[test]
+fn mirror_answers_that_are_not_compared_are_found() {
+    found(Bug::NothingCompared, 0, run_checked);
+}

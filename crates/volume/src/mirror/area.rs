@@ -127,6 +127,10 @@ impl Core {
         let Some(newest) = newest else { return };
         let is_behind = |(_, record): &&(&Holder, Option<Record>)| record.as_ref() != Some(&newest);
         let behind: Vec<&Holder> = found.iter().filter(is_behind).map(|(h, _)| *h).collect();
+        if behind.is_empty() && failed.is_empty() {
+            // Who only reads has nothing written down.
+            return;
+        }
         let may = mend && !self.state.lock().assembling && self.settled().is_ok();
         let bytes = Bytes::from(newest.encode(self.volume, region, region_bytes));
         for holder in behind {

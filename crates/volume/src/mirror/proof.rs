@@ -20,6 +20,7 @@ use super::events::{Event, Trouble};
 use super::read::Way;
 use super::state::{Failed, State, bit, mask_of, slots};
 use crate::ondisk::{BLOCK, checksums};
+use crate::planted::Bug;
 
 /// A leg that holds a region.
 pub(super) struct Holder {
@@ -127,6 +128,9 @@ impl Core {
 
     /// Whether bytes that a leg answered are what was written, as far as anything is known.
     pub(super) fn is_good(&self, at: u64, bytes: &[u8]) -> bool {
+        if self.planted.has(Bug::NothingCompared) {
+            return true;
+        }
         let sums = checksums::of(bytes);
         let mut state = self.state.lock();
         let known = state.checksums.as_mut();

@@ -288,7 +288,9 @@ impl Core {
         fua: bool,
     ) -> Result<()> {
         let end = offset + data.len() as u64;
-        self.save_oldest()?;
+        if self.checksums {
+            self.save_oldest()?;
+        }
         // Parts of blocks: the region must be held while the rest of them is read.
         let sums = self.sums(offset, data);
         let parts = self.checksums && sums.is_none();

@@ -13,7 +13,7 @@ use steadfast_volume::{Event, LegState, MirrorOptions, NewLeg, Policies, ReadPol
 use crate::bench::{
     BLOCK, Bench, REGION, bench_of_with, bench_with, degraded, options, plain, simulated,
 };
-use crate::campaign::media::Medium;
+use crate::campaign::media::{LEG_BYTES, Medium};
 use crate::campaign::truth::bytes_of;
 use crate::gate::writes;
 
@@ -445,5 +445,21 @@ fn rule_a_leg_that_comes_back_gets_checksums_too() {
         assert_eq!(b.mirror.status().unchecked_bytes, 0);
         assert!(b.is(1, 2) && b.is(40, 2) && b.is(20, 1));
         assert_eq!(b.errors(1), 0);
+    });
+}
+
+/// Who opens a mirror and reads, and finds nothing wrong, has changed nothing.
+#[test]
+fn rule_reading_what_is_right_writes_nothing() {
+    simulated(|| {
+        let mut b = written(&[false, false]);
+        b.mirror.close().unwrap();
+        b.assemble(&[0, 1], &plain()).unwrap();
+        let before: Vec<_> = b.disks.iter().map(|d| d.ram().read(0, LEG_BYTES).unwrap()).collect();
+        assert!(b.is(0, 1) && b.is(20, 1));
+        b.mirror.read(0, 1 << 20).unwrap();
+        b.mirror.close().unwrap();
+        let after: Vec<_> = b.disks.iter().map(|d| d.ram().read(0, LEG_BYTES).unwrap()).collect();
+        assert!(before == after);
     });
 }

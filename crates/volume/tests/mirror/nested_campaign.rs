@@ -18,8 +18,9 @@ use crate::campaign::{Tally, World, work};
 /// The disks of the inner mirror come first.
 const INNER: usize = 2;
 
-fn options(size: u64) -> MirrorOptions {
-    MirrorOptions { size: Some(size), region_bytes: Some(64 << 10), ..MirrorOptions::default() }
+fn options(size: u64, checksums: bool) -> MirrorOptions {
+    let (size, region_bytes) = (Some(size), Some(64 << 10));
+    MirrorOptions { size, region_bytes, checksums, ..MirrorOptions::default() }
 }
 
 /// One run; what was wrong, if anything.
@@ -36,12 +37,12 @@ fn simulated(seed: u64) -> Result<Tally, String> {
     let away = [rng.below(2) as usize, 2, 3, 4, 4];
     let mut plugs: Vec<Plugged> = media.iter().map(|m| m.plug(10)).collect();
     let leg = |n: usize| NewLeg::new(Arc::clone(&plugs[n].device));
-    let inner = create_mirror("inner", &[leg(0), leg(1)], &options(2 << 20))
+    let inner = create_mirror("inner", &[leg(0), leg(1)], &options(2 << 20, seed % 4 == 1))
         .map_err(|e| format!("create: {e}"))?;
     let on_inner: Arc<dyn BlockDevice> = Arc::new(inner.clone());
     let legs = [NewLeg::new(on_inner), leg(2), leg(3)];
-    let mut outer =
-        create_mirror("outer", &legs, &options(768 << 10)).map_err(|e| format!("create: {e}"))?;
+    let mut outer = create_mirror("outer", &legs, &options(768 << 10, seed % 3 == 1))
+        .map_err(|e| format!("create: {e}"))?;
     let mut inner = Some(inner);
     let world = Arc::new(World {
         truth: Mutex::new(Truth::new(outer.info().size / BLOCK)),

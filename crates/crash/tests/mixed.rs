@@ -14,7 +14,7 @@ use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::explore::{Machine, Places, Plan, explore};
 use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
-use steadfast_crash::mixed::{Case, MixedMachine, Setup};
+use steadfast_crash::mixed::{Case, Memory, Mirrored, MixedMachine, Setup};
 use steadfast_crash::opinion::Opinion;
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
@@ -54,7 +54,9 @@ fn explored(name: &str, setup: Setup) -> Figures {
         let recorded = machine.record(seed, TASKS, OPERATIONS).unwrap_or_else(|e| panic!("{e}"));
         // The kernel cannot recover what a cut leaves of an asynchronous commit (not its own
         // either): a commit block whose blocks are missing is an error to it.
-        let ask = asked(&all) < KERNEL_MOUNTS && !setup.async_commit;
+        // What a cut leaves of a mirror's disks is no file system.
+        let mountable = !setup.async_commit && setup.mirror.is_none();
+        let ask = asked(&all) < KERNEL_MOUNTS && mountable;
         let kernel_every = if ask { CUTS / 2 } else { 0 };
         let places = Places::Spread;
         let plan =
@@ -174,4 +176,43 @@ fn transact_external_by_fsync_and_rename() {
 fn transact_small_blocks_by_default() {
     let mask = TransactPolicy::default().mask;
     cut("transact, internal, 1 KiB, default", Setup { block_size: 1024, ..transact(mask) });
+}
+
+fn mirrored(data: DataMode, memory: Memory, lost: Option<usize>) -> Setup {
+    Setup { data, mirror: Some(Mirrored { memory, lost }), ..Setup::PLAIN }
+}
+
+/// Power cuts of a machine whose disk is a mirror; the legs hold the same after each.
+#[test]
+fn a_mirror_of_two_disks() {
+    cut("ordered, mirror", mirrored(DataMode::Ordered, Memory::None, None));
+}
+
+/// One of the disks is lost with the power: what was flushed is on the other one, whichever it is.
+#[test]
+fn a_mirror_that_loses_a_disk_with_the_power() {
+    for lost in [0, 1] {
+        let name = format!("journal, mirror, disk {lost} lost");
+        cut(&name, mirrored(DataMode::Journal, Memory::None, Some(lost)));
+    }
+}
+
+/// Reads come from memory, which is blank after each cut, and which nobody waits for.
+#[test]
+fn a_mirror_with_memory_that_loses_a_disk_with_the_power() {
+    for (memory, lost) in [(Memory::Whole, Some(0)), (Memory::Partial, Some(1))] {
+        let name = format!("ordered, mirror with memory ({memory:?})");
+        cut(&name, mirrored(DataMode::Ordered, memory, lost));
+    }
+    let setup = mirrored(DataMode::Transact, Memory::Partial, None);
+    let points = Some(TransactPolicy::default().mask);
+    cut("transact, mirror with memory (Partial)", Setup { points, ..setup });
+}
+
+/// The test of these tests: where the disk that stays ignores flushes, promises are broken.
+#[test]
+fn a_mirror_of_disks_that_ignore_flushes_breaks_promises() {
+    let setup = mirrored(DataMode::Ordered, Memory::None, Some(0));
+    let all = explored("mirror of lying disks", Setup { lying: true, ..setup });
+    assert!(all.sum(|c| c.broken_promises) + all.count(|c| !c.damage.is_empty()) > 0);
 }

@@ -21,6 +21,7 @@ mod measured;
 mod peers;
 mod place;
 mod power;
+mod random_reads;
 mod reads;
 mod real;
 mod record;

@@ -22,6 +22,7 @@ mod copies;
 mod fields;
 pub mod keys;
 mod machine;
+mod random_reads;
 mod read;
 mod read_copies;
 mod read_device;
@@ -35,6 +36,7 @@ mod wrong;
 pub use copies::{DdSpec, HdparmSpec};
 pub(crate) use copies::{OWN_DISK, is_file};
 pub use machine::Machine;
+pub use random_reads::{Distribution, RandomReadSpec};
 pub(crate) use sentence::sized;
 pub use sentence::{Check, Medium, Sentence};
 pub use volume::{VolumeKind, VolumeSpec};
@@ -330,7 +332,11 @@ impl Scenario {
         };
         let each = volume.members.iter().map(|member| self.bytes_of(member));
         match volume.kind {
-            VolumeKind::Mirror => each.min().unwrap_or(0),
+            VolumeKind::Mirror => {
+                let whole = volume.members.iter().filter(|m| !volume.partial.contains(m));
+                let least = whole.map(|member| self.bytes_of(member)).min().unwrap_or(0);
+                volume.size.map_or(least, |size| size.min(least))
+            }
             VolumeKind::Concat => each.fold(0, u64::saturating_add),
             VolumeKind::Stripe => {
                 each.min().unwrap_or(0).saturating_mul(volume.members.len() as u64)

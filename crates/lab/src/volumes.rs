@@ -170,6 +170,7 @@ impl Open {
             _ => Contents::Anything,
         };
         let options = MirrorOptions {
+            size: spec.size,
             region_bytes: spec.region_bytes,
             policies: Policies { read: spec.read, write: spec.write, ..Policies::default() },
             contents,

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use steadfast_ext4::DataMode;
 use steadfast_vfs::TransactMask;
 
-use super::{MixedMachine, Setup};
+use super::mirrored::LEGS;
+use super::{Memory, Mirrored, MixedMachine, Setup};
 use crate::explore::{Machine, Places, Plan, explore, first_wrong};
 use crate::figures::{Cut, Figures};
 use crate::shrink::{Effort, Shrunk, shrink};
@@ -128,6 +129,11 @@ impl fmt::Display for Case {
         if let Some(points) = setup.points {
             write!(f, " points={}", points.bits())?;
         }
+        if let Some(Mirrored { memory, lost }) = setup.mirror {
+            let memory = format!("{memory:?}").to_lowercase();
+            write!(f, " mirror={memory}")?;
+            lost.map_or(Ok(()), |lost| write!(f, " lost={lost}"))?;
+        }
         if let Some(bug) = self.bug() {
             write!(f, " bug={bug}")?;
         }
@@ -175,6 +181,20 @@ impl Case {
             "stragglers" => setup.stragglers = true,
             "boundaries" => plan.places = Places::Boundaries,
             "points" => setup.points = Some(TransactMask::from_bits_truncate(number()? as u32)),
+            "mirror" => {
+                let memory = match value {
+                    "none" => Memory::None,
+                    "whole" => Memory::Whole,
+                    "partial" => Memory::Partial,
+                    _ => return Err(format!("{word}: none, whole or partial")),
+                };
+                setup.mirror = Some(Mirrored { memory, lost: None });
+            }
+            "lost" => {
+                let lost = number()? as usize;
+                let mirror = setup.mirror.as_mut().filter(|_| lost < LEGS);
+                mirror.ok_or_else(|| format!("{word}: after mirror=, 0 or 1"))?.lost = Some(lost);
+            }
             "block" => setup.block_size = number()? as u32,
             "checkpoint" => setup.checkpoint_percent = number()?.min(100) as u8,
             "tasks" => self.tasks = number()?.min(64) as usize,
@@ -206,6 +226,10 @@ mod tests {
         let case: Case = line.parse().unwrap();
         assert_eq!(case.to_string(), line);
         assert_eq!(case.setup.points, Some(TransactMask::from_bits_truncate(5)));
+        let line = "ordered mirror=partial lost=1 block=4096 checkpoint=50 seed=1 tasks=2 \
+                    operations=9 cuts=3 cutseed=11 e2fsck=6 again=25";
+        assert_eq!(line.parse::<Case>().unwrap().to_string(), line);
+        assert!("ordered lost=1".parse::<Case>().is_err());
         assert!("ordered surprising".parse::<Case>().is_err());
         assert!("seed=many".parse::<Case>().unwrap_err().contains("seed=many"));
     }

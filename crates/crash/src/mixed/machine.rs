@@ -18,9 +18,11 @@ use steadfast_ext4::ondisk::Compat;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
+use steadfast_volume::Mirror;
 
 use super::generate::Like;
 use super::judge::{MixedJudge, Promises};
+use super::mirrored::{LEGS, Mirrored};
 use super::run::{Script, record};
 use crate::explore::{Booted, Machine, Recorded};
 use crate::losses::Losable;
@@ -71,6 +73,8 @@ pub struct Setup {
     /// later ones overtake them. The modelled disk by itself answers nearly in order, which hides
     /// that somebody did not wait.
     pub stragglers: bool,
+    /// The disk is a mirror of two.
+    pub mirror: Option<Mirrored>,
     /// A bug that is to be found.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<super::Planted>,
@@ -91,6 +95,7 @@ impl Setup {
         checkpoint_percent: 50,
         churn: false,
         stragglers: false,
+        mirror: None,
         #[cfg(feature = "planted-bugs")]
         planted: None,
     };
@@ -133,25 +138,64 @@ pub struct MixedMachine {
     pub disk_bytes: u64,
 }
 
-type Built = (Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>);
+/// The devices of a machine.
+struct Built {
+    /// Each by itself, in the order in which they are recorded.
+    models: Vec<Arc<dyn Model>>,
+    /// What is mounted: disk and card.
+    devices: Vec<Arc<dyn BlockDevice>>,
+    /// The disk, if it is a mirror.
+    mirror: Option<Mirror>,
+}
 
 impl MixedMachine {
-    /// The devices: disk and card; recorded, if there is a log.
-    fn build(&self, log: Option<&RecordLog>) -> Result<Built, String> {
+    /// The devices by themselves: the disk, or those that the mirror is made of, then the card.
+    fn models(&self) -> Result<Vec<Arc<dyn Model>>, String> {
+        let (disks, bytes) = match self.setup.mirror {
+            Some(_) => (LEGS, Mirrored::leg_bytes(self.disk_bytes)),
+            None => (1, self.disk_bytes),
+        };
         let disk = SsdParams {
-            sectors: self.disk_bytes / 512,
+            sectors: bytes / 512,
             write_cache: SsdCache::Volatile,
             ..SsdParams::default()
         };
         let card = NvramParams { size_mib: CARD_MIB, initialised: true, ..NvramParams::default() };
-        let built = |params: ModelParams, name| params.build(name).map_err(|e| e.to_string());
-        let mut models = vec![built(ModelParams::Ssd(disk), "disk")?];
+        let built = |params: ModelParams, name: &str| params.build(name).map_err(|e| e.to_string());
+        let mut models: Vec<Arc<dyn Model>> = Vec::new();
+        for n in 0..disks {
+            let name = if disks == 1 { "disk".to_owned() } else { format!("disk{n}") };
+            models.push(built(ModelParams::Ssd(disk.clone()), &name)?);
+        }
         if self.setup.external && self.setup.memory_journal {
             models.push(Arc::new(memory("card", u64::from(CARD_MIB) << 20)));
         } else if self.setup.external {
             models.push(built(ModelParams::Nvram(card), "card")?);
         }
-        let devices = models
+        Ok(models)
+    }
+
+    /// Switches on: with these contents, or new. What is asked of the devices is recorded, if there
+    /// is a log.
+    fn build(
+        &self,
+        contents: Option<Vec<Store>>,
+        log: Option<&RecordLog>,
+    ) -> Result<Built, String> {
+        let models = self.models()?;
+        let is_new = contents.is_none();
+        for (model, contents) in models.iter().zip(contents.into_iter().flatten()) {
+            model.set_contents(contents).map_err(|e| e.to_string())?;
+        }
+        if is_new {
+            // What was there before: to be seen by nobody.
+            let old = self.old(models[0].info().size);
+            let disks = if self.setup.mirror.is_some() { LEGS } else { 1 };
+            for disk in &models[..disks] {
+                disk.set_contents(old.clone()).map_err(|e| e.to_string())?;
+            }
+        }
+        let mut devices: Vec<Arc<dyn BlockDevice>> = models
             .iter()
             .map(|m| -> Arc<dyn BlockDevice> {
                 let device: Arc<dyn BlockDevice> = Arc::clone(m) as Arc<dyn BlockDevice>;
@@ -167,7 +211,24 @@ impl MixedMachine {
                 }
             })
             .collect();
-        Ok((models, devices))
+        let Some(mirrored) = self.setup.mirror else {
+            return Ok(Built { models, devices, mirror: None });
+        };
+        let disks: Vec<_> = devices.drain(..LEGS).collect();
+        let mirror = match is_new {
+            true => mirrored.create(&disks, self.disk_bytes)?,
+            false => mirrored.assemble(&disks, self.disk_bytes)?,
+        };
+        devices.insert(0, Arc::new(mirror.clone()));
+        Ok(Built { models, devices, mirror: Some(mirror) })
+    }
+
+    fn old(&self, bytes: u64) -> Store {
+        let mut old = Store::new(bytes);
+        for at in (0..bytes).step_by(1 << 16) {
+            old.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 16));
+        }
+        old
     }
 
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
@@ -221,13 +282,7 @@ impl MixedMachine {
     fn simulate(&self, script: &Script) -> Result<Recorded, String> {
         let log = RecordLog::new();
         log.pause(true);
-        let (models, devices) = self.build(Some(&log))?;
-        // What was there before: to be seen by nobody.
-        let mut old = Store::new(self.disk_bytes);
-        for at in (0..self.disk_bytes).step_by(1 << 16) {
-            old.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 16));
-        }
-        models[0].set_contents(old).map_err(|e| e.to_string())?;
+        let Built { models, devices, mirror } = self.build(None, Some(&log))?;
         self.make(&devices)?;
         let fs = self.mount(&devices)?;
         let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
@@ -246,6 +301,7 @@ impl MixedMachine {
         let recording = log.take();
         drop(shared);
         fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+        mirror.map_or(Ok(()), |m| m.close()).map_err(|e| e.to_string())?;
         let judge = Arc::new(MixedJudge::new(history, self.setup.promises()));
         Ok(Recorded { bases, recording, judge })
     }
@@ -268,18 +324,18 @@ fn with_stragglers(device: Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
 
 impl Machine for MixedMachine {
     fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
-        let (models, devices) = self.build(log)?;
-        for (model, contents) in models.iter().zip(contents) {
-            model.set_contents(contents).map_err(|e| e.to_string())?;
-        }
+        let Built { models, devices, mirror } = self.build(Some(contents), log)?;
         let mut options = self.setup.options(devices.get(1).cloned());
         options.simulated_epoch += OFF_SECONDS;
         let fs = Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())?;
-        let mounted = Arc::clone(&fs);
+        let (mounted, size, mirrored) = (Arc::clone(&fs), self.disk_bytes, self.setup.mirror);
         Ok(Booted {
             fs,
             shut_down: Box::new(move || {
                 mounted.unmount().map_err(|e| e.to_string())?;
+                if let (Some(mirrored), Some(mirror)) = (mirrored, mirror) {
+                    return Ok(vec![mirrored.shut_down(&mirror, size)?]);
+                }
                 Ok(models.iter().map(|m| m.contents()).collect())
             }),
         })

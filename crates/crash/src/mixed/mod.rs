@@ -18,6 +18,7 @@ mod content;
 mod generate;
 pub(crate) mod judge;
 pub(crate) mod machine;
+mod mirrored;
 pub(crate) mod names;
 pub(crate) mod operation;
 #[cfg(feature = "planted-bugs")]
@@ -28,6 +29,7 @@ pub(crate) mod seen;
 
 pub use case::{Case, Told};
 pub use machine::{MixedMachine, Setup};
+pub use mirrored::{Memory, Mirrored};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Planted;
 pub use run::Script;

@@ -7,6 +7,7 @@
 mod copies;
 mod grids;
 mod legs;
+mod random_reads;
 mod reads;
 mod rows;
 mod sentences;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use copies::CopyRow;
 pub use grids::{GridCell, GridRow};
 pub use legs::LegRow;
+pub use random_reads::RandomReadRow;
 pub use reads::{QueueSeries, ReadRow};
 pub use rows::{
     Clock, ConfigurationInfo, ControlRow, Figure, FilesRow, LossRow, NotJudged, Path, PeerRow,
@@ -126,6 +128,9 @@ pub struct Run {
     /// Copies by dd.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CopyRow>,
+    /// Reads at random places, a row a test and variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub random_reads: Vec<RandomReadRow>,
     /// What cuts took of volumes, a row a variant and kind of cut.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<LegRow>,

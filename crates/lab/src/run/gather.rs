@@ -115,6 +115,7 @@ impl Gathered {
         run.queues.extend(outcome.queues);
         run.timings.extend(outcome.timings);
         run.copies.extend(outcome.copies);
+        run.random_reads.extend(outcome.random_reads);
         run.legs.extend(outcome.legs);
         run.risk.extend(outcome.risk);
         self.notes.extend(outcome.notes.into_iter().map(Note::remark));

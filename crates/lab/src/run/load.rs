@@ -13,11 +13,13 @@ use super::copies::Copies;
 use super::files::Files;
 use super::legs::Legs;
 use super::matrix::Matrices;
+use super::random_reads::RandomReads;
 use super::reads::Reads;
 use super::timings::Timings;
 use super::{Part, Report, Setting};
 use crate::results::{
-    CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, ReadRow, RiskRow, Row, TimingRow,
+    CopyRow, FilesRow, GridRow, LegRow, LossRow, QueueSeries, RandomReadRow, ReadRow, RiskRow, Row,
+    TimingRow,
 };
 use crate::scenario::{Scenario, Variant, WorkloadKind};
 
@@ -98,6 +100,8 @@ pub(super) struct Outcome {
     pub timings: Vec<TimingRow>,
     /// Copies by dd.
     pub copies: Vec<CopyRow>,
+    /// Reads at random places.
+    pub random_reads: Vec<RandomReadRow>,
     /// What cuts took of a volume.
     pub legs: Vec<LegRow>,
     /// Said of the run.
@@ -126,6 +130,7 @@ pub(super) fn loads(
                 Box::new(Reads::new(scenario, spec, options.full)?)
             }
             WorkloadKind::Dd(copies) => Box::new(Copies(copies.to_vec())),
+            WorkloadKind::RandomReads(specs) => Box::new(RandomReads(specs.to_vec())),
             WorkloadKind::Hdparm(timings) => Box::new(Timings(timings.to_vec())),
             WorkloadKind::Matrix => Box::new(Matrices::new(scenario, options.full)?),
             WorkloadKind::Legs(spec) => Box::new(Legs(spec.clone())),

@@ -26,6 +26,8 @@ pub enum Table {
     Dd,
     /// `[[workload.hdparm]]`.
     Hdparm,
+    /// `[[workload.random_read]]`.
+    RandomRead,
     /// `workload.read_under_write`.
     ReadUnderWrite,
     /// `[workload.configuration.NAME]`.
@@ -52,7 +54,7 @@ pub enum Table {
 
 impl Table {
     /// All of them, in the order of the documentation.
-    pub const ALL: [Table; 18] = [
+    pub const ALL: [Table; 19] = [
         Table::Top,
         Table::Source,
         Table::Machine,
@@ -61,6 +63,7 @@ impl Table {
         Table::Legs,
         Table::Dd,
         Table::Hdparm,
+        Table::RandomRead,
         Table::ReadUnderWrite,
         Table::Configuration,
         Table::Device,
@@ -84,6 +87,7 @@ impl Table {
             Table::Legs => "workload.legs",
             Table::Dd => "[[workload.dd]]",
             Table::Hdparm => "[[workload.hdparm]]",
+            Table::RandomRead => "[[workload.random_read]]",
             Table::ReadUnderWrite => "workload.read_under_write",
             Table::Configuration => "[workload.configuration.NAME]",
             Table::Device => "[device.NAME]",
@@ -274,6 +278,12 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         Table::Workload,
+        "random_read",
+        Optional("none"),
+        "Tables: reads of the disk at random places, without a file system; beside any other kind.",
+    ),
+    key(
+        Table::Workload,
         "configuration",
         Optional("`iozone` is run"),
         "Tables by name: several matrices of single or auto mode; each variant names its own.",
@@ -450,6 +460,30 @@ pub const KEYS: &[Key] = &[
         Default("[]"),
         "Names of the variants that run it; without any, all that are measured.",
     ),
+    key(Table::RandomRead, "test", Required, "What its row is called."),
+    key(
+        Table::RandomRead,
+        "distribution",
+        Default("'random'"),
+        "Where the reads go, as fio's random_distribution: `random`; `zipf:THETA`; \
+         `zoned:80/20:20/80`, 80 % of them to the first 20 % of the disk.",
+    ),
+    key(Table::RandomRead, "bytes", Default("4096"), "Bytes of a read: a power of two."),
+    key(Table::RandomRead, "reads", Required, "How many are timed."),
+    key(Table::RandomRead, "quick_reads", Optional("`reads`"), "How many without `--full`."),
+    key(
+        Table::RandomRead,
+        "warm_up_percent",
+        Default("100"),
+        "How many are made before, in % of those that are timed.",
+    ),
+    key(Table::RandomRead, "tasks", Default("1"), "Tasks that read beside each other."),
+    key(
+        Table::RandomRead,
+        "variants",
+        Default("[]"),
+        "Names of the variants that run it; without any, all that are measured.",
+    ),
     key(
         Table::Hdparm,
         "line",
@@ -500,8 +534,14 @@ pub const KEYS: &[Key] = &[
         Table::Volume,
         "partial",
         Default("[]"),
-        "The leg of a mirror that may be smaller than it, and holds the regions that are read most; \
-         it does not count as durable. One at most.",
+        "The leg of a mirror that may be smaller than it, and holds the regions that are read \
+         most; it does not count as durable. One at most.",
+    ),
+    key(
+        Table::Volume,
+        "size",
+        Optional("all that its legs have room for"),
+        "Size of a mirror (k, m, g).",
     ),
     key(
         Table::Volume,

@@ -98,6 +98,8 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
     if let Some(workload) = &workload {
         let named = (&workload.dd[..], &workload.hdparm[..]);
         read_copies::devices_are_there(top, named, &known.devices, &known.variants);
+        let of_reads = workload.random_reads.iter().flat_map(|spec| &spec.variants);
+        read_copies::variants_are_there(top, of_reads, &known.variants);
     }
     let published = published(top, &known);
     let medium = medium(top);

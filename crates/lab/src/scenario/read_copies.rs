@@ -74,6 +74,18 @@ fn before(fields: &Fields<'_, '_>) -> Option<Vec<String>> {
 
 const HELP: &str = "dd's operands: steadfast dd --help";
 
+/// Notes variants that a workload names and that are not there.
+pub(super) fn variants_are_there<'a>(
+    top: &Fields<'_, '_>,
+    named: impl Iterator<Item = &'a String>,
+    variants: &[&str],
+) {
+    for name in named.filter(|name| !variants.contains(&name.as_str())) {
+        let help = did_you_mean(name, variants.iter().copied());
+        top.wrong("workload", format!("there is no variant `{name}`"), help);
+    }
+}
+
 /// Notes devices that copies and timings name and that are not there.
 pub(super) fn devices_are_there(
     top: &Fields<'_, '_>,
@@ -81,12 +93,7 @@ pub(super) fn devices_are_there(
     known: &[&str],
     variants: &[&str],
 ) {
-    for name in
-        dd.iter().flat_map(|spec| &spec.variants).filter(|n| !variants.contains(&n.as_str()))
-    {
-        let help = did_you_mean(name, variants.iter().copied());
-        top.wrong("workload", format!("there is no variant `{name}`"), help);
-    }
+    variants_are_there(top, dd.iter().flat_map(|spec| &spec.variants), variants);
     let of_dd = dd.iter().flat_map(DdSpec::lines).flat_map(|line| devices(line));
     let of_hdparm = hdparm.iter().flat_map(|h| &h.targets).filter(|t| !is_file(t)).cloned();
     for name in of_dd.chain(of_hdparm).filter(|name| !known.contains(&name.as_str())) {

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
-use super::read_copies;
 use super::{Configuration, FilesSpec, LegsSpec, Place, ReadUnderWriteSpec, Storm, Workload};
+use super::{random_reads, read_copies};
 use crate::run::{Mode, iozone_options, matrix_options, mode_of};
 use crate::size;
 
@@ -21,10 +21,11 @@ struct Kind {
 }
 
 /// What small measurements stand beside.
-const BESIDE: &[&str] = &["iozone", "files", "legs", "read_under_write", "dd", "hdparm"];
+const BESIDE: &[&str] =
+    &["iozone", "files", "legs", "read_under_write", "dd", "hdparm", "random_read"];
 
 /// All kinds.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     // What it needs depends on its mode: see `sizes_or_lines`.
     Kind { key: "iozone", needs: &[], beside: &[] },
     Kind { key: "configuration", needs: &[], beside: &[] },
@@ -36,6 +37,7 @@ const KINDS: [Kind; 7] = [
     // Small measurements, beside whatever else there is.
     Kind { key: "dd", needs: &[], beside: BESIDE },
     Kind { key: "hdparm", needs: &[], beside: BESIDE },
+    Kind { key: "random_read", needs: &[], beside: BESIDE },
 ];
 
 /// Keys of [workload] that belong to some kinds only, and these.
@@ -62,6 +64,7 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         .table("read_under_write", Table::ReadUnderWrite, "workload.read_under_write")
         .map(|f| read_under_write(&f));
     let (dd, hdparm) = (read_copies::dd(fields), read_copies::hdparm(fields));
+    let random_reads = random_reads::random_reads(fields);
     kinds_go_together(fields);
     let sizes = SIZES.map(|name| size_of(fields, name));
     if let Some(line) = &line {
@@ -125,6 +128,7 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         },
         dd: dd?,
         hdparm: hdparm?,
+        random_reads: random_reads?,
         cuts: cuts?,
         quick_cuts,
         kernel_cuts,

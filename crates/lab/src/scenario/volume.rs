@@ -10,6 +10,7 @@ use steadfast_volume::{ReadPolicy, WritePolicy};
 use super::fields::Fields;
 use super::read::count;
 use super::wrong::did_you_mean;
+use crate::size;
 
 /// What a volume is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct VolumeSpec {
     pub read: ReadPolicy,
     /// How a write goes to the legs.
     pub write: WritePolicy,
+    /// Bytes of a mirror; `None`: all that its legs have room for.
+    pub size: Option<u64>,
     /// Bytes of a mirror's region; `None`: a 16384th of its size.
     pub region_bytes: Option<u32>,
     /// Bytes of a stripe's piece.
@@ -52,7 +55,7 @@ const KINDS: [(&str, VolumeKind); 3] = [
     ("concat", VolumeKind::Concat),
 ];
 /// Keys that only a mirror has.
-const OF_MIRROR: [&str; 6] = ["volatile", "partial", "read", "write", "region_kb", MODEL];
+const OF_MIRROR: [&str; 7] = ["volatile", "partial", "size", "read", "write", "region_kb", MODEL];
 const MODEL: &str = "model";
 /// A key that only a stripe has.
 const OF_STRIPE: &str = "interlace_kb";
@@ -126,6 +129,7 @@ pub(super) fn volume(
     let (read, write) = (read_policy(fields, legs), write_policy(fields));
     let model = model(fields, legs, devices);
     let region = fields.value("region_kb").map(|_| region_bytes(fields));
+    let size = fields.value("size").map(|_| size_of_mirror(fields));
     let interlace = count(fields, OF_STRIPE, 4, 100 << 10);
     if interlace.is_some_and(|kb| !kb.is_multiple_of(4)) {
         fields.wrong(OF_STRIPE, "an interlace is whole blocks of 4 KiB", "");
@@ -135,6 +139,7 @@ pub(super) fn volume(
         members: members?,
         volatile: volatile?,
         partial: partial?,
+        size: size.map_or(Some(None), |size| size.map(Some))?,
         read: read?,
         write: write?,
         region_bytes: region.map_or(Some(None), |region| region.map(Some))?,
@@ -155,7 +160,7 @@ fn kind(fields: &Fields<'_, '_>) -> Option<VolumeKind> {
         VolumeKind::Mirror => &[OF_STRIPE],
         VolumeKind::Stripe => &OF_MIRROR,
         VolumeKind::Concat => {
-            &["volatile", "partial", "read", "write", "region_kb", MODEL, OF_STRIPE]
+            &["volatile", "partial", "size", "read", "write", "region_kb", MODEL, OF_STRIPE]
         }
     };
     for key in others.iter().filter(|key| fields.value(key).is_some()) {
@@ -246,6 +251,11 @@ fn model(
         fields.wrong_word("members", leg, format!("`{leg}` is no device, as a model's legs are"));
     }
     Some(Some(model))
+}
+
+fn size_of_mirror(fields: &Fields<'_, '_>) -> Option<u64> {
+    let text: String = fields.take("size")?;
+    size::parse(&text).map_err(|what| fields.wrong("size", what, "")).ok()
 }
 
 fn region_bytes(fields: &Fields<'_, '_>) -> Option<u32> {

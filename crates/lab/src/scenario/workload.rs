@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use steadfast_crash::risk::FilesWorkload;
 
-use super::{DdSpec, HdparmSpec, Variant};
+use super::{DdSpec, HdparmSpec, RandomReadSpec, Variant};
 
 /// What is run, as written in the file; which keys may stand beside each other is known where it is
 /// read.
@@ -43,6 +43,8 @@ pub struct Workload {
     pub dd: Vec<DdSpec>,
     /// Timings by hdparm.
     pub hdparm: Vec<HdparmSpec>,
+    /// Reads at random places.
+    pub random_reads: Vec<RandomReadSpec>,
     /// Cuts for each variant unless `--cuts` says otherwise.
     pub cuts: u64,
     /// With `iozone`: as many without `--full`, and a quarter of it of the measured run itself.
@@ -302,6 +304,8 @@ pub enum WorkloadKind<'a> {
     Dd(&'a [DdSpec]),
     /// Timings by hdparm.
     Hdparm(&'a [HdparmSpec]),
+    /// Reads at random places.
+    RandomReads(&'a [RandomReadSpec]),
 }
 
 impl Workload {
@@ -325,6 +329,8 @@ impl Workload {
         kinds.extend(self.read_under_write.as_ref().map(WorkloadKind::ReadUnderWrite));
         kinds.extend((!self.dd.is_empty()).then_some(WorkloadKind::Dd(&self.dd)));
         kinds.extend((!self.hdparm.is_empty()).then_some(WorkloadKind::Hdparm(&self.hdparm)));
+        let random = &self.random_reads;
+        kinds.extend((!random.is_empty()).then_some(WorkloadKind::RandomReads(random)));
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
         kinds.extend(self.legs.as_ref().map(WorkloadKind::Legs));
         if kinds.is_empty() {

@@ -4,8 +4,8 @@
 
 use super::cell::{Cell, Unit, bytes};
 use crate::results::{
-    ControlRow, CopyRow, FilesRow, LegRow, LossRow, Path, Percentiles, Point, ReadRow, RiskRow,
-    SteadyLoss,
+    ControlRow, CopyRow, FilesRow, LegRow, LossRow, Path, Percentiles, Point, RandomReadRow,
+    ReadRow, RiskRow, SteadyLoss,
 };
 
 /// A column's figure in one row.
@@ -52,6 +52,19 @@ pub fn copies(r: &CopyRow) -> Vec<Column> {
         columns.push(always("difference", Cell::maybe(difference, Unit::Difference)));
     }
     columns
+}
+
+/// Random reads.
+pub fn random_reads(r: &RandomReadRow) -> Vec<Column> {
+    let [p50, tail, max] = percentiles("us", &r.latency_us, Unit::Plain(1));
+    vec![
+        wide("reads", Cell::count(r.reads)),
+        wide("seconds", Cell::plain(r.seconds, 2)),
+        always("reads/s", Cell::plain(r.reads_per_s, 0)),
+        Column { wide: false, ..p50 },
+        tail,
+        max,
+    ]
 }
 
 /// What cuts took of a volume.

@@ -7,7 +7,7 @@ mod matrix;
 mod plain;
 
 use crate::results::{
-    CopyRow, Figure, LegRow, PeerRow, ReadRow, Results, Row, Run, Spread, TimingRow,
+    CopyRow, Figure, LegRow, PeerRow, RandomReadRow, ReadRow, Results, Row, Run, Spread, TimingRow,
 };
 
 pub use cell::{Cell, Unit};
@@ -109,7 +109,7 @@ impl Choice {
 
 /// The tables of a run, in the order in which they are told: first what the scenario asks.
 pub fn grids(results: &Results) -> Vec<Grid> {
-    let reads = reads(results).into_iter().chain(copies(results));
+    let reads = reads(results).into_iter().chain(copies(results)).chain(random_reads(results));
     let all = [
         matrix::sentences(results),
         ratios(results),
@@ -190,6 +190,26 @@ fn copies(results: &Results) -> Vec<Grid> {
             |run| run.copies.iter().filter(|r| r.test == *test).collect(),
             |r: &CopyRow| &r.variant,
             columns::copies,
+        )
+    };
+    names.iter().filter_map(of_test).collect()
+}
+
+/// A table for each test of random reads.
+fn random_reads(results: &Results) -> Vec<Grid> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in results.runs.iter().flat_map(|run| &run.random_reads) {
+        if !names.contains(&row.test.as_str()) {
+            names.push(&row.test);
+        }
+    }
+    let of_test = |test: &&str| {
+        by_variant(
+            &format!("random reads: {test}, virtual clock"),
+            results,
+            |run| run.random_reads.iter().filter(|r| r.test == *test).collect(),
+            |r: &RandomReadRow| &r.variant,
+            columns::random_reads,
         )
     };
     names.iter().filter_map(of_test).collect()

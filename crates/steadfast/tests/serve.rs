@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "serve/checksums.rs"]
+mod checksums;
 #[path = "serve/files.rs"]
 mod files;
 #[path = "serve/kernel.rs"]

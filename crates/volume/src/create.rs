@@ -50,6 +50,8 @@ pub struct MirrorOptions {
     /// Keeps a checksum of every 4096 bytes, so that a leg that returns something else is noticed
     /// and repaired. Costs 1/64 of the space at most where regions have 256 KiB or more.
     pub checksums: bool,
+    /// Bytes of memory that checksums take; 64 MiB by default.
+    pub checksum_memory: Option<usize>,
     /// For tests of the tests.
     pub planted: Planted,
 }
@@ -136,7 +138,8 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
     regions.rewrite_all();
     let info = describe(name, size, &infos, false);
     let mut state = State::new(info, regions, options.policies);
-    state.checksums = options.checksums.then(|| Checksums::new(&state.regions));
+    state.checksums =
+        options.checksums.then(|| Checksums::new(&state.regions, options.checksum_memory));
     state.legs.iter_mut().zip(made).for_each(|(place, leg)| *place = Some(leg));
     (0..LEGS_MAX).for_each(|slot| state.new_epoch(slot));
     let partial = state.partial();

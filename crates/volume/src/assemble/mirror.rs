@@ -35,7 +35,8 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
     settle_doubt(&mut state, options);
-    state.checksums = newest.checksums.then(|| Checksums::new(&state.regions));
+    let memory = options.checksum_memory;
+    state.checksums = newest.checksums.then(|| Checksums::new(&state.regions, memory));
     check_room(&state)?;
     state.pending = Some(to_write_down(&state, &members, &trusted));
     let core = Core::new(newest.volume, newest.name.clone(), options.planted, state);

@@ -36,6 +36,8 @@ pub struct AssembleOptions {
     pub keep: Option<Uuid>,
     /// Nothing is written, neither data nor labels.
     pub read_only: bool,
+    /// Bytes of memory that the checksums of a mirror take; 64 MiB by default.
+    pub checksum_memory: Option<usize>,
     /// For tests of the tests.
     pub planted: Planted,
 }

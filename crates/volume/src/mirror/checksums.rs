@@ -84,8 +84,8 @@ fn weight(blocks: usize) -> usize {
 }
 
 impl Checksums {
-    /// As the map says.
-    pub fn new(regions: &Regions) -> Checksums {
+    /// As the map says; in so many bytes of memory, or as many as is usual.
+    pub fn new(regions: &Regions, memory_max: Option<usize>) -> Checksums {
         Checksums {
             region_bytes: regions.region_bytes(),
             size: regions.size(),
@@ -93,7 +93,7 @@ impl Checksums {
             stored: (0..regions.count()).map(|r| regions.get(r).summed).collect(),
             bytes: 0,
             unsaved_bytes: 0,
-            memory_max: MEMORY_MAX,
+            memory_max: memory_max.unwrap_or(MEMORY_MAX),
             clock: 0,
             number: 0,
             written: BTreeMap::new(),
@@ -367,11 +367,6 @@ impl Checksums {
             None => self.is_stored(region),
         }
     }
-
-    #[cfg(test)]
-    fn with_memory(regions: &Regions, memory_max: usize) -> Checksums {
-        Checksums { memory_max, ..Checksums::new(regions) }
-    }
 }
 
 #[cfg(test)]
@@ -384,7 +379,7 @@ mod tests {
     fn fixture(summed: bool) -> Checksums {
         let state = if summed { RegionState::Clean } else { RegionState::Dirty };
         let all = Region { state, stale: 0, summed };
-        Checksums::with_memory(&Regions::new(64 * REGION, REGION as u32, all), 8 * weight(16))
+        Checksums::new(&Regions::new(64 * REGION, REGION as u32, all), Some(8 * weight(16)))
     }
 
     #[test]

@@ -463,3 +463,68 @@ fn rule_reading_what_is_right_writes_nothing() {
         assert!(before == after);
     });
 }
+
+/// Memory for the checksums of a few regions: what does not fit is written to the legs, also of
+/// regions that are written to all the time, and read again.
+#[test]
+fn rule_what_does_not_fit_in_memory_is_on_the_legs() {
+    for seed in 0..4 {
+        Sim::new(seed)
+            .run(move || {
+                let small = MirrorOptions { checksum_memory: Some(600), ..with_checksums() };
+                let mut b = bench_with(&[false, false], &small);
+                for round in 1..4 {
+                    (0..128).for_each(|n| b.write(n * 2, round));
+                    let status = b.mirror.status();
+                    assert!(status.regions[3] < 4, "they are dirty: {:?}", status.regions);
+                    for leg in [0, 1] {
+                        b.spoil(leg, 20 + leg as u64 * 64);
+                    }
+                    b.prefer(1);
+                    assert!((0..128).all(|n| b.is(n * 2, round)));
+                    b.prefer(0);
+                    assert!((0..128).all(|n| b.is(n * 2, round)));
+                    assert_eq!((b.errors(0), b.errors(1)), (round, round));
+                }
+                b.mirror.flush().unwrap();
+                b.settle();
+                b.cut(seed);
+                b.assemble(&[0, 1], &plain()).unwrap();
+                assert_eq!(b.mirror.status().unchecked_bytes, 0);
+                b.spoil(0, 40);
+                assert!((0..128).all(|n| b.is_everywhere(n * 2, 3)));
+            })
+            .unwrap();
+    }
+}
+
+/// What a leg cannot read while volumes are still being assembled is not written again: assembling
+/// writes nothing.
+#[test]
+fn rule_an_assembly_repairs_nothing() {
+    for checksums in [false, true] {
+        Sim::new(5)
+            .run(move || {
+                let mut b = bench_with(&[false, false], &MirrorOptions { checksums, ..options() });
+                (0..16).for_each(|n| b.write(n, 1));
+                let policies = Policies { read: ReadPolicy::First, ..Policies::default() };
+                b.mirror.set_policies(policies).unwrap();
+                b.mirror.close().unwrap();
+                b.cut(0);
+                let at = b.data_start(0);
+                let bad = Rule::new(Ops::READ, Effect::Fail("a bad sector".into()));
+                b.plugs[0].faults.clear();
+                b.plugs[0].faults.add(bad.within(at..at + REGION));
+                let all = |b: &Bench| -> Vec<_> {
+                    b.disks.iter().map(|d| d.ram().read(0, LEG_BYTES).unwrap()).collect()
+                };
+                let before = all(&b);
+                // Whether the volume is a member of another one is read from it.
+                b.assemble(&[0, 1], &plain()).unwrap();
+                assert!(b.mirror.status().legs[0].counters.errors > 0);
+                b.mirror.close().unwrap();
+                assert!(all(&b) == before);
+            })
+            .unwrap();
+    }
+}

@@ -28,8 +28,8 @@ use crate::ondisk::checksums::{self, Record, record_at};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::{Region, RegionState};
 
-/// Regions whose records are written at once.
-const SAVED_AT_ONCE: usize = 64;
+/// Regions whose records are written at once, and which nobody writes to meanwhile.
+const SAVED_AT_ONCE: usize = 16;
 /// Bytes of a region that are read at once to learn its checksums.
 const LEARNED_BYTES: u64 = 1 << 20;
 

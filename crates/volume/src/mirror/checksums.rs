@@ -166,16 +166,18 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Throws away what is on the legs, if memory is full: half of it, so that this is rare.
+    /// Throws away what is on the legs, if memory is full: so much that this is rare.
     fn evict(&mut self, but: u32) {
-        if self.bytes <= self.memory_max {
+        let quarter = self.memory_max / 4;
+        let keep = (3 * quarter).saturating_sub(self.unsaved_bytes).max(quarter);
+        if self.bytes <= self.memory_max || self.bytes - self.unsaved_bytes <= keep {
             return;
         }
         let saved = self.entries.iter().filter(|(r, entry)| !entry.unsaved && **r != but);
         let mut by_use: Vec<(u64, u32)> = saved.map(|(r, entry)| (entry.used, *r)).collect();
         by_use.sort_unstable();
-        for (_, region) in by_use.into_iter() {
-            if self.bytes <= self.memory_max / 2 + self.unsaved_bytes {
+        for (_, region) in by_use {
+            if self.bytes - self.unsaved_bytes <= keep {
                 return;
             }
             self.remove(region);

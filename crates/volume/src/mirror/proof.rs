@@ -102,7 +102,7 @@ impl Core {
                 let answer = device.read(below, blocks);
                 self.answered((slot, epoch), begun, answer.is_ok());
                 match answer {
-                    Ok(bytes) if self.is_good(at, &bytes) => bytes,
+                    Ok(bytes) if self.is_good(at, &bytes) || self.is_good_now(at, &bytes) => bytes,
                     Ok(_) => self.prove_range(at, blocks, Some(slot), None)?,
                     Err(error) => {
                         let failed = Failed { slot, epoch, error };
@@ -135,6 +135,21 @@ impl Core {
         let mut state = self.state.lock();
         let known = state.checksums.as_mut();
         known.is_none_or(|known| known.verdict(at, &sums) == Verdict::Good)
+    }
+
+    /// The same where records are to be read first: `false` also where none is.
+    pub(super) fn is_good_now(self: &Arc<Self>, at: u64, bytes: &[u8]) -> bool {
+        let cold: Vec<u32> = {
+            let state = self.state.lock();
+            let cold = |r: &u32| state.checksums.as_ref().is_some_and(|k| k.needs_load(*r));
+            state.regions.of(at, bytes.len() as u64).filter(cold).collect()
+        };
+        for region in &cold {
+            let (_, ticket) = self.take_regions(self.state.lock(), *region..region + 1);
+            self.load(*region, true);
+            self.release(ticket);
+        }
+        !cold.is_empty() && self.is_good(at, bytes)
     }
 
     /// Reads whole blocks region by region, each held meanwhile. `first` is the leg that is asked

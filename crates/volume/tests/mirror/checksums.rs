@@ -528,3 +528,33 @@ fn rule_an_assembly_repairs_nothing() {
             .unwrap();
     }
 }
+
+/// The first read of a region reads its checksums too, and its data once.
+#[test]
+fn a_read_that_is_right_asks_one_leg_once() {
+    for queued in [false, true] {
+        Sim::new(5)
+            .run(move || {
+                let mut b = written(&[false, false]);
+                b.mirror.close().unwrap();
+                b.assemble(&[0, 1], &plain()).unwrap();
+                let nothing = std::time::Duration::ZERO;
+                for leg in [0, 1] {
+                    let at = b.data_start(leg) + REGION;
+                    let counted = Rule::new(Ops::READ, Effect::Delay(nothing));
+                    b.plugs[leg].faults.clear();
+                    b.plugs[leg].faults.add(counted.within(at..at + REGION));
+                }
+                let hits = |b: &Bench| b.plugs.iter().map(|p| p.faults.hits()).sum::<u64>();
+                let before = hits(&b);
+                let read = Request::Read { offset: 20 * BLOCK, len: BLOCK };
+                let bytes = match queued {
+                    true => b.mirror.submit(read).wait(),
+                    false => b.mirror.read(20 * BLOCK, BLOCK),
+                };
+                assert_eq!(bytes.unwrap(), bytes_of(1, 20));
+                assert_eq!(hits(&b) - before, 1);
+            })
+            .unwrap();
+    }
+}

@@ -57,9 +57,6 @@ pub(crate) fn leg_on(
     checksums: bool,
 ) -> Result<(Leg, DeviceInfo)> {
     let info = check_new(&new.device, new.force)?;
-    if new.partial {
-        return Ok((partial_leg_on(new, &info, region_bytes)?, info));
-    }
     let layout = Layout::of_leg(info.size, region_bytes, checksums);
     let leg = Leg {
         uuid: random_uuid(),
@@ -80,39 +77,33 @@ pub(crate) fn leg_on(
         measured: Default::default(),
         counters: Default::default(),
     };
+    let leg = if new.partial { with_frames(leg, new, region_bytes)? } else { leg };
     Ok((leg, info))
 }
 
-/// The same of a leg with room for some regions only.
-fn partial_leg_on(new: &NewLeg, info: &DeviceInfo, region_bytes: u32) -> Result<Leg> {
-    let layout = Layout::of_component(info.size);
-    let frames = Frames::new(Arc::clone(&new.device), layout.data_start, u64::from(region_bytes));
+/// The leg with room for some regions only: a label at each end, and no map.
+fn with_frames(leg: Leg, new: &NewLeg, region_bytes: u32) -> Result<Leg> {
+    let size = leg.device_bytes;
+    let start = Layout::of_component(size).data_start;
+    let frames = Frames::new(Arc::clone(&new.device), start, u64::from(region_bytes));
     if frames.count() == 0 {
-        let need = layout.data_start + u64::from(region_bytes) + BLOCK;
+        let need = start + u64::from(region_bytes) + BLOCK;
         return Err(VolumeError::refused(format!(
             "{}: is too small to hold a single region: with labels it needs {need} bytes, and has \
-             {}",
-            info.name, info.size
+             {size}",
+            leg.name
         )));
     }
     Ok(Leg {
-        uuid: random_uuid(),
         device: Some(Arc::clone(&frames) as Device),
-        name: info.name.clone(),
         room: frames.room(),
-        data_start: layout.data_start,
+        data_start: start,
         map_blocks: 0,
         device_bytes: frames.info().size,
         volatile: true,
         partial: true,
         frames: Some(frames),
-        state: MemberState::Active,
-        left: None,
-        epoch: 0,
-        joining: false,
-        erred: None,
-        measured: Default::default(),
-        counters: Default::default(),
+        ..leg
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use steadfast_lab::results::{LegRow, Results};
+use steadfast_lab::results::{LegRow, RandomReadRow, Results};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{LabError, RunOptions, Watch, run_seeds};
 
@@ -95,6 +95,20 @@ fn mistakes_between_volumes_are_found_at_reading() {
     let kernel = with("disk = \"rows\"", "disk = \"rows\"\nkernel = \"ext4\"");
     assert!(kernel.contains("stands on a device, not on a volume"), "{kernel}");
     assert!(with("read = \"pre", "model = \"svn\"\nread = \"pre").contains("did you mean `svm`?"));
+    let mirror = "read = \"pre";
+    let partial = |names: &str| with(mirror, &format!("partial = {names}\n{mirror}"));
+    assert!(partial("[\"rum\"]").contains("`rum` is none of the members"));
+    assert!(partial("[\"a\", \"ram\"]").contains("one partial leg at most"));
+    assert!(partial("[\"a\", \"ram\"]").contains("no leg counts as durable"));
+    assert!(with(mirror, &format!("size = \"many\"\n{mirror}")).contains("many"));
+    let reads = |distribution: &str| {
+        let test = format!(
+            "[[workload.random_read]]\ntest = \"r\"\nreads = 100\ndistribution = \"{distribution}\"\n"
+        );
+        with("[device.a]", &format!("{test}\n[device.a]"))
+    };
+    assert!(reads("zipg:1.1").contains("there is no distribution"));
+    assert!(reads("zoned:80/20").contains("two zones"));
     assert!(with("driver_us = 2.0", "driver_us = -1").contains("`driver_us` must be from 0"));
 }
 
@@ -113,6 +127,28 @@ fn a_volume_of_volumes_keeps_its_promises_under_a_file_system() {
 fn run(scenario: &Scenario, seeds: &[u64]) -> Results {
     let watch = Watch { progress: &|_, _| {}, stop: &AtomicBool::new(false) };
     run_seeds(scenario, &RunOptions::default(), seeds, &watch).unwrap()
+}
+
+/// A quarter of the memory, and most reads in a fifth: most are answered from memory.
+#[test]
+fn a_partial_leg_answers_most_of_skewed_reads() {
+    let mut scenario = Scenario::find("ramdisk-mirror").unwrap();
+    scenario.variants.retain(|v| v.name.starts_with("q-"));
+    scenario.workload.legs = None;
+    scenario.workload.dd.clear();
+    for spec in &mut scenario.workload.random_reads {
+        spec.quick_reads = Some(8000);
+    }
+    let results = run(&scenario, &[1]);
+    let rows = &results.runs[0].random_reads;
+    let per_s = |test: &str, variant: &str| {
+        let is = |r: &&RandomReadRow| r.test.starts_with(test) && r.variant == variant;
+        rows.iter().find(is).unwrap().reads_per_s
+    };
+    assert_eq!(rows.len(), 6);
+    let (two, quarter, all) =
+        (per_s("80", "q-two"), per_s("80", "q-quarter"), per_s("80", "q-ram"));
+    assert!(quarter > 2.0 * two && quarter < 5.0 * two && all > 5.0 * quarter, "{rows:?}");
 }
 
 /// The published ratios of the reads, at a small size.
@@ -153,7 +189,7 @@ fn cuts_of_volumes_find_what_is_wrong_with_the_others() {
     let of = |variant: &str, found: fn(&LegRow) -> u64| -> u64 {
         results.runs[0].legs.iter().filter(|r| r.variant == variant).map(found).sum()
     };
-    for v in ["two-disks", "ram-parallel", "ram-serial", "ram-behind", "plain"] {
+    for v in ["two-disks", "ram-parallel", "ram-serial", "ram-behind", "ram-partial", "plain"] {
         assert_eq!(of(v, |r| r.lost_flushed.events + r.copies_differ.events), 0, "{v}");
     }
     for v in ["svm-recreated", "md-behind", "ram-cache", "control-source"] {

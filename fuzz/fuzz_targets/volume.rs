@@ -1,7 +1,7 @@
 //! Assembly of a mirror whose label, map and checksums are anything. The input says which bytes of
 //! the label of a good member are changed; its checksum is made right again, which the fuzzer could
-//! not guess. Of every other input the mirror has checksums, and the first record of them is anything
-//! too, mostly with a right checksum of its own.
+//! not guess. Of every other input the mirror has checksums, and the first record of them is
+//! anything too, mostly with a right checksum of its own.
 #![no_main]
 
 use std::sync::Arc;

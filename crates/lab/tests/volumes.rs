@@ -102,9 +102,8 @@ fn mistakes_between_volumes_are_found_at_reading() {
     assert!(partial("[\"a\", \"ram\"]").contains("no leg counts as durable"));
     assert!(with(mirror, &format!("size = \"many\"\n{mirror}")).contains("many"));
     let reads = |distribution: &str| {
-        let test = format!(
-            "[[workload.random_read]]\ntest = \"r\"\nreads = 100\ndistribution = \"{distribution}\"\n"
-        );
+        let test = "[[workload.random_read]]\ntest = \"r\"\nreads = 100\n";
+        let test = format!("{test}distribution = \"{distribution}\"\n");
         with("[device.a]", &format!("{test}\n[device.a]"))
     };
     assert!(reads("zipg:1.1").contains("there is no distribution"));

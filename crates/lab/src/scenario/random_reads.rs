@@ -14,8 +14,8 @@ pub enum Distribution {
     /// The block of rank *k* is read in proportion to 1/k^theta; the ranks are scattered over the
     /// disk.
     Zipf(f64),
-    /// This percentage of the reads goes to this percentage of the disk, at its start, the others to
-    /// the rest.
+    /// This percentage of the reads goes to this percentage of the disk, at its start, the others
+    /// to the rest.
     Zoned(u8, u8),
 }
 

@@ -1,9 +1,9 @@
 //! What a partial leg holds: the regions that are read most.
 //!
 //! A read of a region that the leg lacks may have it copied there, by a task of its own. Where
-//! there is no room, a region must be hotter than the coldest of some that are there, and by so much
-//! that two do not take each other's place all the time. After a start the leg is filled hottest
-//! region first, as the map remembers.
+//! there is no room, a region must be hotter than the coldest of some that are there, and by so
+//! much that two do not take each other's place all the time. After a start the leg is filled
+//! hottest region first, as the map remembers.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -50,9 +50,10 @@ const LAYERS: [Layer; 19] = [
     layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "suite"]),
     // Devices and volumes as files: knows no file system that could be on them.
     layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
+    // A mirror may be the disk whose power is cut.
     layer(
         "crash",
-        &["runtime", "block", "vfs", "devices", "journal", "ext4", "host"],
+        &["runtime", "block", "vfs", "devices", "journal", "ext4", "host", "volume"],
         &["pagecache"],
     ),
     // The host kernel's file systems: knows no on-disk format of ours.

@@ -12,8 +12,7 @@ pub enum VolumeCommand {
 Examples:
   steadfast volume create d10 disk1.img disk2.img
   steadfast volume create d10 disk1.img --volatile /dev/ram0
-  steadfast volume create d10 disk1.img disk2.img --partial /dev/ram0 \
-      --read-policy adaptive
+  steadfast volume create d10 disk1.img disk2.img --partial /dev/ram0
   steadfast volume create d10 disk1.img disk2.img --checksums
   steadfast volume create fast a.img b.img --kind stripe --interlace 64k
   steadfast mkfs volume:disk1.img,disk2.img

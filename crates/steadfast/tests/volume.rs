@@ -102,6 +102,25 @@ fn legs_come_and_go() {
 }
 
 #[test]
+fn a_spare_is_added_and_removed() {
+    let desk = Desk::new(&["a", "b", "c", "d"]);
+    desk.good("volume create d10 a b");
+    desk.good("volume add a b --leg c --spare");
+    let out = desk.good("volume status a b c");
+    assert!(out.contains("spare: c"), "{out}");
+    desk.bad("volume remove a b c --leg nothing", 2, "a spare by its name");
+    let out = desk.good("volume remove a b c --leg c");
+    assert!(!out.contains("spare"), "{out}");
+    // It is blank again, and one that is not there is removed, too.
+    desk.good("volume add a b --leg c --spare");
+    let out = desk.good("volume remove a b --leg c");
+    assert!(out.contains("c: was not reached, and still has the spare's label"), "{out}");
+    desk.good("volume status a b c");
+    desk.bad("volume create d11 c d", 2, "c: ");
+    desk.good("volume create d11 c d --force");
+}
+
+#[test]
 fn stripes_and_a_mirror_of_them() {
     let desk = Desk::new(&["a", "b", "c", "d"]);
     desk.good("volume create s1 a b --kind stripe --interlace 16k");

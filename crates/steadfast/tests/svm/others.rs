@@ -80,6 +80,8 @@ fn options_states_and_spares_are_shown() {
     assert_eq!(host.good("metahs -i"), "d10: is empty\n\n");
     assert_eq!(host.good("metahs -a d10 c2d0s0"), "d10: Hotspare is added\n");
     assert!(host.good("metahs -i d10").starts_with("d10: 1 hot spare\n"));
+    assert_eq!(host.good("metahs -d d10 c2d0s0"), "d10: Hotspare is deleted\n");
+    assert_eq!(host.good("metahs -a d10 c2d0s0"), "d10: Hotspare is added\n");
     let places = host.good("metadb");
     assert!(places.lines().count() > 6 && places.contains("c0d1s0\n"), "{places}");
     assert!(host.good("metadb -i").contains(" u - replica is up to date\n"));

@@ -7,11 +7,13 @@ use crate::name;
 const USAGE: &str = "\
 usage:  metahs -a mirror component...
         metahs -a all component
+        metahs -d mirror | all component...
         metahs -i [mirror...]
 
 Options:
 -a      give a mirror hot spares: components of no other use; with all, the one
         mirror that there is
+-d      take hot spares back, of a mirror, or of whichever has them
 -i      show them
 
 A hot spare takes the place of a submirror that fails, and keeps it.
@@ -22,6 +24,8 @@ A hot spare takes the place of a submirror that fails, and keeps it.
 pub enum Spares {
     /// Give them.
     Add(Pool, Vec<String>),
+    /// Take them back.
+    Delete(Pool, Vec<String>),
     /// Show those of these mirrors, or of all.
     Show(Vec<String>),
 }
@@ -48,25 +52,35 @@ pub(super) fn parse(words: &[String]) -> Parsed {
     }
     let command = match (asked, rest) {
         (Some('a'), [pool, spares @ ..]) if !spares.is_empty() => {
-            let pool = match pool.as_str() {
-                "all" => Pool::All,
-                pool => Pool::Of(name::plain(pool)?),
-            };
-            Spares::Add(pool, plain_names(spares)?)
+            Spares::Add(pool_named(pool)?, plain_names(spares)?)
+        }
+        (Some('d'), [pool, spares @ ..]) if !spares.is_empty() => {
+            Spares::Delete(pool_named(pool)?, plain_names(spares)?)
+        }
+        (Some('d'), [pool]) => {
+            let what = "a hot spare pool is not deleted: it goes with its mirror; name the spares";
+            return Err(Complaint::about(pool.as_str(), what).into());
         }
         (Some('a'), [pool]) => {
             let what = "an empty hot spare pool is not made: a mirror has its own hot spares";
             return Err(Complaint::about(pool.as_str(), what).into());
         }
         (Some('i'), names) => Spares::Show(plain_names(names)?),
-        (Some('d' | 'e' | 'r'), [pool, ..]) => {
-            let what = "a hot spare is not taken back, enabled or replaced: it waits, or has \
-                        become a submirror (metadetach takes that away)";
+        (Some('e' | 'r'), [pool, ..]) => {
+            let what = "a hot spare is not enabled or replaced: it waits (metahs -d takes it \
+                        back), or has become a submirror (metadetach takes that away)";
             return Err(Complaint::about(pool.as_str(), what).into());
         }
         _ => return Err(usage(USAGE)),
     };
     Ok(Command::Hs(command))
+}
+
+fn pool_named(pool: &str) -> Result<Pool, Complaint> {
+    Ok(match pool {
+        "all" => Pool::All,
+        pool => Pool::Of(name::plain(pool)?),
+    })
 }
 
 #[cfg(test)]
@@ -81,13 +95,16 @@ mod tests {
         assert_eq!(line("metahs -a d10 c2 c3"), Ok(Command::Hs(add)));
         let all = Spares::Add(Pool::All, of(&["c2"]));
         assert_eq!(line("metahs -a all c2"), Ok(Command::Hs(all)));
+        let delete = Spares::Delete(Pool::All, of(&["c2"]));
+        assert_eq!(line("metahs -d all c2"), Ok(Command::Hs(delete)));
         assert_eq!(line("metahs -i"), Ok(Command::Hs(Spares::Show(of(&[])))));
         assert_eq!(line("metahs -i d10"), Ok(Command::Hs(Spares::Show(of(&["d10"])))));
     }
 
     #[test]
     fn what_spares_do_not_do_is_refused() {
-        assert!(refusal("metahs -d d10 c2").starts_with("d10: a hot spare is not taken back"));
+        assert!(refusal("metahs -e d10 c2").starts_with("d10: a hot spare is not enabled"));
+        assert!(refusal("metahs -d d10").starts_with("d10: a hot spare pool is not deleted"));
         assert!(refusal("metahs -r all a b").starts_with("all: "));
         assert!(refusal("metahs -a hsp001").starts_with("hsp001: an empty hot spare pool"));
         for text in ["metahs", "metahs -a", "metahs -ai d10", "metahs d10"] {

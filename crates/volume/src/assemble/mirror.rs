@@ -201,7 +201,7 @@ fn state_of(
             MemberState::Spare => spares.push(Spare {
                 uuid: known.uuid,
                 device: find(known).map(|m| Arc::clone(&m.device)),
-                name: known.name.clone(),
+                name: find(known).map_or_else(|| known.name.clone(), Labelled::name),
                 bytes: known.bytes,
             }),
             _ => {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use steadfast_block::BlockDevice;
+
 use super::events::Event;
 use super::legs::{NewLeg, leg_on};
 use super::state::{Spare, State};
 use super::{Core, Mirror};
 use crate::assemble::lineage::own_uuid;
 use crate::error::{Result, VolumeError};
-use crate::member::{read_label, write_label};
+use crate::member::{read_label, wipe_label, write_label};
 use crate::ondisk::label::{LEGS_MAX, MemberState, SPARES_MAX};
 
 impl Mirror {
@@ -58,6 +60,28 @@ impl Mirror {
         Ok(())
     }
 
+    /// Takes a spare back, by its name: it waits for nothing any more, and its label is wiped.
+    /// Returns whether it was; a device that is not there, or does not take it, keeps its label,
+    /// which nobody believes.
+    ///
+    /// # Errors
+    /// If there is no such spare, or two of this name.
+    pub fn remove_spare(&self, name: &str) -> Result<bool> {
+        let _admin = self.0.admin.lock();
+        let spare = {
+            let (mut state, at) = self.0.checked(|state| state.spare_named(name))?;
+            state.membership += 1;
+            state.spares.remove(at)
+        };
+        // First it is nobody's in the labels of all legs, then it says so itself: a cut before
+        // that leaves a label that names a mirror which does not know it.
+        self.0.publish()?;
+        let Some(device) = &spare.device else { return Ok(false) };
+        // What it was used for since is not touched.
+        let ours = self.0.is_label_of(&spare, device).unwrap_or(false);
+        Ok(ours && wipe_label(device).is_ok())
+    }
+
     /// Puts a spare into the place of a durable leg that failed, if there are both.
     pub(super) fn use_spare(&self) -> Result<()> {
         let _admin = self.0.admin.lock();
@@ -82,6 +106,19 @@ impl Mirror {
 }
 
 impl State {
+    fn spare_named(&self, name: &str) -> Result<usize> {
+        let all = || self.spares.iter().enumerate().filter(|(_, spare)| spare.name == name);
+        let of = &self.info.name;
+        match (all().next(), all().nth(1)) {
+            (Some((at, _)), None) => Ok(at),
+            (None, _) => Err(VolumeError::refused(format!("{name}: is no spare of '{of}'"))),
+            (Some(_), Some(_)) => {
+                let what = format!("{name}: two spares of '{of}' have this name");
+                Err(VolumeError::refused(what))
+            }
+        }
+    }
+
     /// A durable leg that failed, and that the mirror can be without.
     fn failed_leg(&self) -> Option<usize> {
         let failed = |slot: &usize| {
@@ -103,15 +140,22 @@ impl State {
 }
 
 impl Core {
+    /// Whether the device still carries this spare's label, at both ends: otherwise somebody else
+    /// has something there.
+    fn is_label_of(&self, spare: &Spare, device: &Arc<dyn BlockDevice>) -> Result<bool> {
+        let found = read_label(device)?;
+        Ok(found.is_some_and(|found| {
+            found.overwritten.is_none()
+                && found.label.volume == self.volume
+                && own_uuid(&found.label) == spare.uuid
+        }))
+    }
+
     /// Makes a spare the leg in this place.
     fn stand_in(&self, slot: usize, spare: &Spare) -> Result<()> {
         let refused = |what: &str| VolumeError::refused(format!("{}: {what}", spare.name));
         let Some(device) = &spare.device else { return Err(refused("is not there")) };
-        let found = read_label(device)?;
-        let ours = found.is_some_and(|found| {
-            found.label.volume == self.volume && own_uuid(&found.label) == spare.uuid
-        });
-        if !ours {
+        if !self.is_label_of(spare, device)? {
             return Err(refused("does not carry the spare's label any more"));
         }
         let region = self.state.lock().regions.region_bytes();

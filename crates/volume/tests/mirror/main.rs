@@ -22,6 +22,7 @@ mod queues;
 mod races;
 mod rules;
 mod scrub;
+mod spares;
 mod traps;
 
 use campaign::{Tally, run, run_checked};

@@ -335,6 +335,25 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                 _ => writeln!(out, "{name}: Hotspares are added")?,
             }
         }
+        Spares::Delete(pool, devices) => {
+            for device in devices {
+                let name = match pool {
+                    Pool::Of(name) => mirror(host, &state, name)?.name.clone(),
+                    Pool::All => {
+                        let has = |m: &&state::Mirror| m.spares.contains(device);
+                        let owner = state.mirrors.iter().find(has).map(|m| m.name.clone());
+                        let none = || Complaint::about(device.as_str(), "is nobody's hot spare");
+                        owner.ok_or_else(none)?
+                    }
+                };
+                if !mirror(host, &state, &name)?.spares.contains(device) {
+                    let what = format!("hotspare {device} does not exist");
+                    return Err(Complaint::about(name.as_str(), what).into());
+                }
+                host.remove_spare(&name, device)?;
+                writeln!(out, "{name}: Hotspare is deleted")?;
+            }
+        }
     }
     Ok(())
 }

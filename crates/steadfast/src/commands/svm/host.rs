@@ -137,6 +137,12 @@ impl Host {
         self.add(mirror, component, true, false)
     }
 
+    /// Takes a hot spare of a mirror back.
+    pub fn remove_spare(&self, mirror: &str, spare: &str) -> Done {
+        let leg = Leg { name: mirror.to_owned(), leg: spare.to_owned(), ..Leg::default() };
+        self.call(&Request::Remove(leg)).map(drop)
+    }
+
     fn add(&self, mirror: &str, component: &str, spare: bool, force: bool) -> Done {
         let (name, component) = (mirror.to_owned(), component.to_owned());
         let new = NewComponent { name, component, spare, force, ..NewComponent::default() };
@@ -260,5 +266,6 @@ fn leg(mirror: &str, submirror: &str) -> Leg {
 
 /// What a host refused. Its message says what it is about.
 fn told(refusal: &Refusal) -> Complaint {
-    Complaint::of(refusal.error.clone())
+    // Options are called otherwise here.
+    Complaint::of(refusal.error.replace("--force", "-f"))
 }

@@ -65,13 +65,14 @@ Examples:
         #[arg(long)]
         force: bool,
     },
-    /// Remove a leg from a mirror for good
+    /// Remove a leg from a mirror for good, or a spare
     #[command(
         visible_alias = "detach",
         after_help = "\
 Examples:
   steadfast volume remove disk1.img disk2.img --leg 1
   steadfast volume remove disk1.img --degraded --leg 1    the other one is lost
+  steadfast volume remove disk1.img disk2.img disk4.img --leg disk4.img    a spare
 
 Refused for the last good copy of anything, also where the leg is not there: it
 may be found again. The leg's label is wiped."
@@ -79,7 +80,8 @@ may be found again. The leg's label is wiped."
     Remove {
         #[command(flatten)]
         members: Members,
-        /// The leg's place, as `status` shows it; of a host also its name
+        /// The leg's place or the spare's name, as `status` shows them; of a host also
+        /// the leg's name
         #[arg(long, value_name = "PLACE")]
         leg: String,
         /// Give up what this leg alone holds: it reads as zeros from then on

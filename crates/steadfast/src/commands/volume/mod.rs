@@ -24,7 +24,7 @@ use steadfast_volume::{
 use self::cli::{Members, PolicyArgs, VolumeCommand};
 use self::create::{forget_file_system, new_leg};
 use self::open::{assembled, open_all};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, terminal};
 
 /// Does what was asked.
 pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -46,10 +46,17 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             })?;
         }
         VolumeCommand::Remove { members, leg, lose_data } => {
-            let leg = &place(leg)?;
-            with_mirror(members, out, |mirror, out| match lose_data {
-                false => Ok(mirror.detach(*leg)?),
-                true => tell_lost(mirror, mirror.detach_and_lose(*leg)?, out),
+            with_mirror(members, out, |mirror, out| {
+                // A spare has no place.
+                let spares = mirror.status().spares;
+                if leg.parse::<usize>().is_err() && spares.contains(leg) {
+                    return remove_spare(mirror, leg, out);
+                }
+                let leg = place(leg)?;
+                match lose_data {
+                    false => Ok(mirror.detach(leg)?),
+                    true => tell_lost(mirror, mirror.detach_and_lose(leg)?, out),
+                }
             })?;
         }
         VolumeCommand::Replace { members, leg, with, volatile, durable, force, lose_data } => {
@@ -119,9 +126,17 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
+fn remove_spare(mirror: &Mirror, spare: &str, out: &mut dyn Write) -> Result<()> {
+    if !mirror.remove_spare(spare)? {
+        let what = "was not reached, and still has the spare's label; nobody believes it";
+        writeln!(out, "{}: {what}", terminal::harmless(spare))?;
+    }
+    Ok(())
+}
+
 /// A leg's place.
 fn place(leg: &str) -> Result<usize> {
-    let what = "a leg is named by its place, as 'volume status' shows it";
+    let what = "a leg is named by its place, a spare by its name, as 'volume status' shows them";
     leg.parse().map_err(|_| Usage(format!("--leg {leg}: {what}")).into())
 }
 

@@ -196,6 +196,8 @@ Examples:
     Svm(crate::commands::svm::cli::Svm),
     /// Rates of a running host's devices and volumes, as iostat -xn
     Iostat(crate::commands::iostat::Iostat),
+    /// What a running host does, live: throughput, latency, queues, resync
+    Top(crate::commands::top::Top),
     /// Keep devices and volumes assembled, and offer them as files
     Serve(crate::commands::serve::cli::Serve),
     /// Ask and change a running host

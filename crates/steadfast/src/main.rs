@@ -25,7 +25,7 @@ use commands::crash::cli::Crash;
 use commands::tree::Way;
 use commands::{
     crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, sensitivity,
-    serve, svm, tree, volume,
+    serve, svm, top, tree, volume,
 };
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -207,6 +207,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Volume(command) => return volume::run(&command, out),
         Command::Svm(svm) => return svm::run(&svm, out),
         Command::Iostat(iostat) => iostat::run(&iostat, out)?,
+        Command::Top(args) => return top::run(&args, out),
         Command::Serve(args) => return serve::serve(&args, out),
         Command::Host(command) => return serve::host(&command, out),
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),

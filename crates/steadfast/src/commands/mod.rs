@@ -17,5 +17,6 @@ pub mod sensitivity;
 pub mod serve;
 pub mod site;
 pub mod svm;
+pub mod top;
 pub mod tree;
 pub mod volume;

@@ -1,0 +1,141 @@
+//! The terminal: its keys, and that it is as before whatever ends the view.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::TryRecvError;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{poll, read};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::draw;
+use super::source::Source;
+use super::view::View;
+use crate::Outcome;
+
+/// How long a key, a reading or a signal waits to be seen.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Intervals that + and - go through, in milliseconds.
+const INTERVALS_MS: &[u64] = &[100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000];
+
+/// What a key does.
+enum Next {
+    Go,
+    Draw,
+    End,
+}
+
+/// The terminal's own state, which comes back when this goes; `ratatui::try_init` has it come back
+/// in a panic as well.
+struct Restored;
+
+impl Drop for Restored {
+    fn drop(&mut self) {
+        // OK to ignore: there is no terminal any more.
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Shows until q or a signal.
+///
+/// # Errors
+/// The terminal fails.
+pub fn run(mut view: View, source: Source) -> Result<Outcome> {
+    let signal = Arc::new(AtomicUsize::new(0));
+    for number in [SIGTERM, SIGINT, SIGHUP] {
+        // OK to convert: signals are small positive numbers.
+        signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
+            .context("signals")?;
+    }
+    let mut terminal = ratatui::try_init().context("the terminal")?;
+    let restored = Restored;
+    let mut changed = true;
+    let ended = loop {
+        let number = signal.load(Ordering::Relaxed);
+        if number != 0 {
+            break number;
+        }
+        match source.readings.try_recv() {
+            Ok(Ok(reading)) => {
+                view.take(reading);
+                changed = true;
+            }
+            Ok(Err(problem)) => {
+                view.problem = Some(problem);
+                changed = true;
+            }
+            Err(TryRecvError::Empty) => {}
+            Err(TryRecvError::Disconnected) => break 0,
+        }
+        if std::mem::take(&mut changed) {
+            terminal.draw(|frame| {
+                let area = frame.area();
+                draw::render(&view, area, frame.buffer_mut());
+            })?;
+        }
+        if !poll(PATIENCE).or_else(interrupted)? {
+            continue;
+        }
+        match read()? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => {
+                let lines = terminal.size()?.height;
+                match pressed(key, &mut view, &source, lines) {
+                    Next::Go => {}
+                    Next::Draw => changed = true,
+                    Next::End => break 0,
+                }
+            }
+            Event::Resize(..) => changed = true,
+            _ => {}
+        }
+    };
+    drop(restored);
+    // As a shell tells of a process that a signal has ended.
+    Ok(if ended == 0 { Outcome::Good } else { Outcome::Told((128 + ended) as u8) })
+}
+
+/// A signal came while a key was waited for.
+fn interrupted(error: std::io::Error) -> std::io::Result<bool> {
+    match error.kind() {
+        std::io::ErrorKind::Interrupted => Ok(false),
+        _ => Err(error),
+    }
+}
+
+fn pressed(key: KeyEvent, view: &mut View, source: &Source, lines: u16) -> Next {
+    let page = draw::page(view, lines);
+    let last = view.rows().len().saturating_sub(page.max(1));
+    match key.code {
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Next::End,
+        KeyCode::Char('q') | KeyCode::Esc => return Next::End,
+        KeyCode::Char('s') => view.sort = view.sort.turned(1),
+        KeyCode::Char('S') => view.sort = view.sort.before(),
+        KeyCode::Char('?' | 'h') => view.explains = !view.explains,
+        KeyCode::Char('+') => change_interval(view, source, true),
+        KeyCode::Char('-') => change_interval(view, source, false),
+        KeyCode::Up | KeyCode::Char('k') => view.scrolled = view.scrolled.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => view.scrolled += 1,
+        KeyCode::PageUp => view.scrolled = view.scrolled.saturating_sub(page),
+        KeyCode::PageDown => view.scrolled += page,
+        KeyCode::Home => view.scrolled = 0,
+        KeyCode::End => view.scrolled = last,
+        _ => return Next::Go,
+    }
+    view.scrolled = view.scrolled.min(last);
+    Next::Draw
+}
+
+fn change_interval(view: &mut View, source: &Source, longer: bool) {
+    let now = view.interval.as_millis() as u64;
+    let mut all = INTERVALS_MS.iter().copied();
+    let next = match longer {
+        true => all.find(|ms| *ms > now),
+        false => all.rfind(|ms| *ms < now),
+    };
+    if let Some(ms) = next {
+        view.interval = Duration::from_millis(ms);
+        source.set_interval(view.interval);
+    }
+}

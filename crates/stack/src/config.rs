@@ -45,6 +45,23 @@ pub struct Config {
     pub ramdisk: BTreeMap<Spanned<String>, RamDisk>,
     /// Volumes.
     pub volume: BTreeMap<Spanned<String>, Volume>,
+    /// File systems that are mounted for as long as the host runs.
+    pub mount: BTreeMap<Spanned<String>, Mount>,
+}
+
+/// A file system on a volume, device or RAM disk.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mount {
+    /// What it is on, by name; also of something that a command has made.
+    pub volume: Spanned<String>,
+    /// Where: a folder, from the configuration's own.
+    pub at: PathBuf,
+    /// Options, as `steadfast mount -o` takes them.
+    #[serde(default)]
+    pub options: String,
+    /// Its external journal: the name of a volume or device, or a path with a slash in it.
+    pub journal: Option<Spanned<String>>,
 }
 
 /// A file or block device.
@@ -173,6 +190,14 @@ impl Config {
                 && steadfast_volume::WritePolicy::named(write.get_ref()).is_none()
             {
                 say(write.span(), "there is no such policy".into());
+            }
+        }
+        for (name, mount) in &self.mount {
+            let named = [Some(name), Some(&mount.volume), mount.journal.as_ref()];
+            for name in named.into_iter().flatten().filter(|name| !name.get_ref().contains('/')) {
+                if let Err(what) = check_name(name.get_ref()) {
+                    say(name.span(), what);
+                }
             }
         }
         wrong.sort_by_key(|w| w.at.start);

@@ -20,6 +20,7 @@ mod tree;
 pub use config::Config;
 pub use endpoint::Endpoint;
 pub use host::kernel::detach_dead;
+pub use host::mounts::{Mounted, Mounter, ToMount};
 pub use host::{Host, Options};
 pub use server::Server;
 pub use tree::Tree;

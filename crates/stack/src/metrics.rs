@@ -195,6 +195,11 @@ pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
             let _ = writeln!(out, "steadfast_leg_checksum_errors_total{{{labels}}} {errors}");
         }
     }
+    head(&mut out, "mount_up", "gauge", "1 if the file system is mounted.");
+    for mount in &status.mounts {
+        let labels = format!("mount=\"{}\",volume=\"{}\"", mount.name, mount.volume);
+        let _ = writeln!(out, "steadfast_mount_up{{{labels}}} {}", u8::from(mount.mounted));
+    }
     head(&mut out, "leg_lacking_bytes", "gauge", "Bytes that a leg lacks.");
     for volume in &status.volumes {
         for leg in volume.mirror.iter().flat_map(|m| &m.legs) {

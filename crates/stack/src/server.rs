@@ -3,26 +3,51 @@
 //! Its file may be used by the user who runs the host alone (mode 0600), and root; who connects is
 //! looked at all the same.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::host::Host;
 use crate::protocol::{Answer, Kind, LINE_MAX, Refusal, Request, reply};
 
-/// How long a caller may take to say what he wants.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Callers that are answered at the same time.
+/// How long a caller may take to say what he wants, all of it.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Callers that are listened to, or answered, at the same time. Of more the one goes that has been
+/// silent for longest.
 const CALLERS_MAX: usize = 64;
+
+/// Who has connected: a number, and the connection of those that have not asked yet.
+#[derive(Default)]
+struct Callers {
+    last: u64,
+    silent: BTreeMap<u64, UnixStream>,
+    answered: usize,
+}
+
+impl Callers {
+    /// Whether there is room for one more, perhaps by sending away who says nothing.
+    fn make_room(&mut self) -> bool {
+        while self.silent.len() + self.answered >= CALLERS_MAX {
+            let Some((_, oldest)) = self.silent.pop_first() else { return false };
+            // OK to ignore: he has gone.
+            let _ = oldest.shutdown(std::net::Shutdown::Both);
+        }
+        true
+    }
+}
+
+fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
+    callers.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The listening socket; its file goes with it.
 pub struct Server {
     path: PathBuf,
-    busy: Arc<AtomicUsize>,
+    callers: Arc<Mutex<Callers>>,
 }
 
 impl Server {
@@ -49,29 +74,15 @@ impl Server {
         let listener = UnixListener::bind(&new).map_err(failed)?;
         std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
         std::fs::rename(&new, path).map_err(failed)?;
-        let busy = Arc::new(AtomicUsize::new(0));
-        let (host, counter) = (Arc::clone(host), Arc::clone(&busy));
+        let callers = Arc::new(Mutex::new(Callers::default()));
+        let (host, all) = (Arc::clone(host), Arc::clone(&callers));
         let listen = move || {
             for connection in listener.incoming().flatten() {
-                if counter.load(Ordering::Acquire) >= CALLERS_MAX {
-                    // He sees that it was closed.
-                    continue;
-                }
-                counter.fetch_add(1, Ordering::AcqRel);
-                let (host, busy) = (Arc::clone(&host), Arc::clone(&counter));
-                let answer = move || {
-                    // Who does not listen to the answer misses it.
-                    let _ = converse(&connection, &host);
-                    busy.fetch_sub(1, Ordering::AcqRel);
-                };
-                let started = std::thread::Builder::new().name("control".into()).spawn(answer);
-                if started.is_err() {
-                    counter.fetch_sub(1, Ordering::AcqRel);
-                }
+                admit(connection, &host, &all);
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(listen).map_err(failed)?;
-        Ok(Server { path: path.to_path_buf(), busy })
+        Ok(Server { path: path.to_path_buf(), callers })
     }
 
     /// Where it listens.
@@ -82,7 +93,7 @@ impl Server {
     /// Stops listening, once the answers that are on their way have gone, or after `patience`.
     pub fn close(self, patience: Duration) {
         let until = Instant::now() + patience;
-        while self.busy.load(Ordering::Acquire) > 0 && Instant::now() < until {
+        while locked(&self.callers).answered > 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
@@ -100,18 +111,77 @@ fn is_socket(meta: &std::fs::Metadata) -> bool {
     meta.file_type().is_socket()
 }
 
-fn converse(mut connection: &UnixStream, host: &Arc<Host>) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
-    connection.set_write_timeout(Some(PATIENCE))?;
-    let answered = if is_allowed(connection) {
-        let mut line = String::new();
-        BufReader::new(connection.take(LINE_MAX)).read_line(&mut line)?;
-        asked(&line, host)
-    } else {
-        let what = "this host answers the user who started it, and root";
-        Err(Refusal::new(Kind::Refused, what))
+/// Listens to a caller, and answers him, in a thread of its own.
+fn admit(connection: UnixStream, host: &Arc<Host>, callers: &Arc<Mutex<Callers>>) {
+    let mut all = locked(callers);
+    if !all.make_room() {
+        drop(all);
+        let what = "the host has too many requests to answer: ask again later";
+        // OK to ignore: he has gone. It is short, and the kernel takes it.
+        let _ = connection.set_nonblocking(true);
+        let _ = answer(&connection, &Err(Refusal::new(Kind::Busy, what)));
+        return;
+    }
+    let Ok(silent) = connection.try_clone() else { return };
+    all.last += 1;
+    let number = all.last;
+    all.silent.insert(number, silent);
+    drop(all);
+    let (host, of) = (Arc::clone(host), Arc::clone(callers));
+    let converse = move || {
+        let asked = listened(&connection);
+        {
+            let mut all = locked(&of);
+            if all.silent.remove(&number).is_none() {
+                // Sent away.
+                return;
+            }
+            all.answered += 1;
+        }
+        // Who does not listen to the answer misses it.
+        if let Ok(line) = asked {
+            let _ = answer(&connection, &asked_by(&connection, &line, &host));
+        }
+        locked(&of).answered -= 1;
     };
-    writeln!(connection, "{}", reply(&answered))
+    let started = std::thread::Builder::new().name("control".into()).spawn(converse);
+    if started.is_err() {
+        locked(callers).silent.remove(&number);
+    }
+}
+
+/// A line, or what there is of it at the end of his patience; it need not be text.
+fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut line, mut piece) = (Vec::new(), [0; 4096]);
+    while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(std::io::ErrorKind::TimedOut.into());
+        }
+        // Anew for each piece: who sends byte after byte gets no more time for it.
+        connection.set_read_timeout(Some(left))?;
+        match connection.read(&mut piece) {
+            Ok(0) => break,
+            Ok(n) => line.extend_from_slice(&piece[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(line)
+}
+
+fn asked_by(connection: &UnixStream, line: &[u8], host: &Arc<Host>) -> Result<Answer, Refusal> {
+    if !is_allowed(connection) {
+        let what = "this host answers the user who started it, and root";
+        return Err(Refusal::new(Kind::Refused, what));
+    }
+    asked(line, host)
+}
+
+fn answer(mut connection: &UnixStream, answered: &Result<Answer, Refusal>) -> std::io::Result<()> {
+    connection.set_write_timeout(Some(PATIENCE))?;
+    writeln!(connection, "{}", reply(answered))
 }
 
 /// Whether whoever connects is root, or the host's own user.
@@ -121,8 +191,8 @@ fn is_allowed(connection: &UnixStream) -> bool {
     peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid == own)
 }
 
-fn asked(line: &str, host: &Arc<Host>) -> Result<Answer, Refusal> {
-    let request: Request = serde_json::from_str(line).map_err(|e| {
+fn asked(line: &[u8], host: &Arc<Host>) -> Result<Answer, Refusal> {
+    let request: Request = serde_json::from_slice(line).map_err(|e| {
         Refusal::new(Kind::UsedWrongly, format!("a request that makes no sense: {e}"))
     })?;
     tracing::debug!("{request:?}");

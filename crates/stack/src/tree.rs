@@ -382,6 +382,10 @@ impl FileSystem for Tree {
                 let what = "a component of a volume is written to by the volume";
                 return Err(FsError::Busy { what });
             }
+            if writes && inner.check_unmounted(endpoint.name()).is_err() {
+                let what = "what is mounted is written to by its file system";
+                return Err(FsError::Busy { what });
+            }
             endpoint.opened(writes);
         }
         let fh = Fh(self.handles.fetch_add(1, Ordering::Relaxed));

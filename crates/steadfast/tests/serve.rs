@@ -16,10 +16,16 @@ mod checksums;
 mod files;
 #[path = "serve/kernel.rs"]
 mod kernel;
+#[path = "serve/mounts.rs"]
+mod mounts;
 #[path = "serve/restart.rs"]
 mod restart;
 #[path = "serve/retired.rs"]
 mod retired;
+#[path = "serve/spares.rs"]
+mod spares;
+#[path = "serve/top.rs"]
+mod top;
 
 /// A folder with images and a configuration, and perhaps a host that runs.
 struct Desk {

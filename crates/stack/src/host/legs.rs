@@ -25,6 +25,15 @@ struct Found {
     device: Option<String>,
 }
 
+/// A volume's record without a component.
+fn forgetting<'n>(name: &'n str, component: &'n str) -> impl FnOnce(&mut Records) + 'n {
+    move |records| {
+        if let Some(record) = records.volume_mut(name) {
+            record.forget(component);
+        }
+    }
+}
+
 impl Host {
     fn leg(&self, name: &str, leg: &str) -> Result<Found> {
         let (name, mirror) = self.mirror(name)?;
@@ -113,16 +122,37 @@ impl Host {
 
     pub(super) fn remove(&self, leg: &Leg) -> Result<Answer> {
         let _one = self.one_change();
+        if let Some(done) = self.remove_spare(leg)? {
+            return Ok(done);
+        }
         let found = self.leg(&leg.name, &leg.leg)?;
         let (name, component) = (&found.name, &found.component);
-        let lost = match leg.lose_data {
-            false => said(name, found.mirror.detach(found.slot)).map(|()| None)?,
-            true => Some(said(name, found.mirror.detach_and_lose(found.slot))?),
-        };
-        self.change_record(name, |record| record.forget(component))?;
+        let lost = self.remember_after(forgetting(name, component), || match leg.lose_data {
+            false => said(name, found.mirror.detach(found.slot)).map(|()| None),
+            true => said(name, found.mirror.detach_and_lose(found.slot)).map(Some),
+        })?;
         self.apply_first(name)?;
         tracing::info!("{name}: {component} was removed");
         Ok(Answer { bytes: lost, ..Answer::default() })
+    }
+
+    /// Takes a spare back, if that is what was named.
+    fn remove_spare(&self, leg: &Leg) -> Result<Option<Answer>> {
+        let (name, mirror) = self.mirror(&leg.name)?;
+        let spare = self.lock().records.resolved(&leg.leg).to_owned();
+        if !mirror.status().spares.contains(&spare) {
+            return Ok(None);
+        }
+        let wiped = self.remember_after(forgetting(&name, &spare), || {
+            said(&name, mirror.remove_spare(&spare))
+        })?;
+        tracing::info!("{name}: {spare} is no spare any more");
+        let mut answer = Answer::default();
+        if !wiped {
+            let what = "could not be reached, and still has the spare's label; it is not believed";
+            answer.notes.push(format!("{spare}: {what}"));
+        }
+        Ok(Some(answer))
     }
 
     pub(super) fn offline(&self, leg: &Leg) -> Result<Answer> {
@@ -200,14 +230,18 @@ impl Host {
                 return Err(e);
             }
         };
-        self.change_record(&found.name, |record| {
+        let kept = self.change_record(&found.name, |record| {
             record.kept.retain(|n| n != with);
             for names in [&mut record.components, &mut record.kept, &mut record.volatile] {
                 for name in names.iter_mut().filter(|n| **n == found.component) {
                     *name = with.to_owned();
                 }
             }
-        })?;
+        });
+        // Both are named in what is kept, and the labels say which it is.
+        if let Err(e) = kept {
+            tracing::error!("{}: {with} takes the place of {}: {e}", found.name, found.component);
+        }
         self.forget_occupant(&endpoint)?;
         tracing::info!("{}: {with} takes the place of {}", found.name, found.component);
         Ok(lost)

@@ -13,6 +13,7 @@ mod create;
 mod devices;
 pub mod kernel;
 mod legs;
+pub mod mounts;
 mod resync;
 mod status;
 
@@ -44,7 +45,13 @@ pub struct Options {
     /// Says what a device without a label holds that must not be overwritten unasked: a file
     /// system. The host itself knows none.
     pub occupant: fn(&Device) -> Option<String>,
+    /// Mounts file systems.
+    pub mounter: Box<dyn mounts::Mounter>,
 }
+
+/// A change was made and could not be written down.
+const NOT_KEPT: &str = "it was done, but is not kept: the next start finds the labels otherwise \
+                        than this file, and says so";
 
 /// One process that keeps devices and volumes assembled.
 pub struct Host {
@@ -73,6 +80,8 @@ pub(crate) struct Inner {
     pub tree: Option<PathBuf>,
     /// The kernel's block devices, by the name of what is under them.
     pub kernel: BTreeMap<String, LoopDevice>,
+    /// File systems that are mounted, or should be, by name.
+    pub mounts: BTreeMap<String, mounts::Place>,
 }
 
 /// A device or RAM disk, as far as it is there.
@@ -163,6 +172,8 @@ impl Host {
             Request::RemoveAlias(named) => self.remove_alias(&named.name),
             Request::AttachKernel(named) => self.attach_kernel(&named.name),
             Request::DetachKernel(named) => self.detach_kernel(&named.name),
+            Request::Mount(new) => self.mount(&new),
+            Request::Umount(named) => self.umount(&named.name),
             Request::Sync => self.sync().map(|()| Answer::default()),
             Request::Stop => self.stop(),
         }
@@ -202,10 +213,32 @@ impl Host {
         let mut after = before.clone();
         change(&mut after);
         if after != before {
-            self.file.write(&after)?;
+            self.file.write(&after).map_err(|e| e.with("nothing was changed"))?;
         }
         self.lock().records = after;
         Ok(before)
+    }
+
+    /// The same for what must be done before it is remembered: what is taken away. A full disk is
+    /// found before anything is done.
+    fn remember_after<T>(
+        &self,
+        change: impl FnOnce(&mut Records),
+        act: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let mut after = self.lock().records.clone();
+        change(&mut after);
+        let prepared = self.file.prepare(&after).map_err(|e| e.with("nothing was changed"))?;
+        let done = match act() {
+            Ok(done) => done,
+            Err(e) => {
+                prepared.discard();
+                return Err(e);
+            }
+        };
+        self.lock().records = after;
+        prepared.commit().map_err(|e| e.with(NOT_KEPT))?;
+        Ok(done)
     }
 
     /// Goes back to what was remembered before, because the change failed.
@@ -252,6 +285,8 @@ impl Host {
                         end the host by a signal";
             return Err(Refusal::about(Kind::Busy, open.name(), what));
         }
+        let _one = self.one_change();
+        self.umount_all(false)?;
         self.end();
         Ok(Answer::default())
     }
@@ -265,9 +300,10 @@ impl Host {
         self.ended.store(true, Ordering::Release);
         self.end();
         self.let_kernel_go();
+        let unmounted = self.umount_all(true);
         let names: Vec<String> =
             self.lock().records.volumes.iter().rev().map(|v| v.name.clone()).collect();
-        let mut outcome = Ok(());
+        let mut outcome = unmounted;
         for name in names {
             let volume = self.lock().volumes.get(&name).and_then(|v| v.volume.clone());
             if let Some(volume) = volume {
@@ -281,10 +317,10 @@ impl Host {
         let devices: Vec<Arc<Endpoint>> =
             self.lock().devices.values().filter_map(|d| d.endpoint.clone()).collect();
         for device in devices {
-            let used = self.lock().records.user_of(device.name()).is_some();
             match device.flush().map_err(|e| failed(device.name(), e)) {
-                // It failed, and the volume goes on without it: nobody's data is there.
-                Err(e) if !used && !device.was_written_as_a_file() => tracing::warn!("{e}"),
+                // What its volume lost by that the volume has said when it was closed, and a mirror
+                // goes on without it.
+                Err(e) if !device.was_written_as_a_file() => tracing::warn!("{e}"),
                 flushed => outcome = outcome.and(flushed),
             }
         }
@@ -353,6 +389,7 @@ impl Inner {
             let what = format!("is {} of the kernel: detach-kernel it first", device.name());
             return Err(Refusal::about(Kind::Busy, name, what));
         }
+        self.check_unmounted(name)?;
         match self.endpoint(name) {
             Ok(endpoint) if endpoint.open_count() > 0 => {
                 Err(Refusal::about(Kind::Busy, name, "its file is open"))
@@ -364,7 +401,7 @@ impl Inner {
 
 /// A device failed.
 pub(crate) fn failed(name: &str, error: BlockError) -> Refusal {
-    Refusal { kind: Kind::Failed, error: error.to_string(), about: Some(name.to_owned()) }
+    Refusal { about: Some(name.to_owned()), ..Refusal::new(Kind::Failed, error.to_string()) }
 }
 
 /// A volume refused, or failed.
@@ -374,5 +411,5 @@ pub(crate) fn of_volume(name: &str, error: VolumeError) -> Refusal {
         VolumeError::Newer { .. } | VolumeError::Features { .. } => Kind::Unsupported,
         VolumeError::Io(_) | VolumeError::Corrupt { .. } => Kind::Failed,
     };
-    Refusal { kind, error: error.to_string(), about: Some(name.to_owned()) }
+    Refusal { about: Some(name.to_owned()), ..Refusal::new(kind, error.to_string()) }
 }

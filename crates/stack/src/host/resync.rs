@@ -9,6 +9,7 @@ use steadfast_volume::{LegState, Mirror, MirrorStatus, Resynced, Throttle};
 use super::assemble::said;
 use super::{Host, Result};
 use crate::protocol::{Answer, Kind, Progress, Refusal, Resync};
+use crate::record::VolumeRecord;
 
 /// Between two passes of the timer: after two of them without a write a region is clean.
 const TICK: Duration = Duration::from_secs(2);
@@ -76,8 +77,36 @@ impl Host {
             if let Err(e) = mirror.tick() {
                 tracing::debug!("{name}: {e}");
             }
+            self.remember_stand_ins(&name, &mirror);
         }
         self.resync_by_pass();
+    }
+
+    /// A spare that took a failed leg's place is a component from then on, and the failed one is
+    /// none. Later, if something is being changed now.
+    fn remember_stand_ins(&self, name: &str, mirror: &Mirror) {
+        let Ok(_one) = self.changes.try_lock() else { return };
+        let legs: Vec<String> = mirror.status().legs.into_iter().map(|leg| leg.name).collect();
+        let is_one = |record: &VolumeRecord| record.spares.iter().any(|s| legs.contains(s));
+        if !self.lock().records.volume(name).is_some_and(is_one) {
+            return;
+        }
+        let remembered = self.remember(|records| {
+            let Some(record) = records.volume_mut(name) else { return };
+            let (used, waiting) = record.spares.drain(..).partition(|s| legs.contains(s));
+            record.spares = waiting;
+            let used: Vec<String> = used;
+            for spare in used {
+                let gone = record.components.iter().position(|c| !legs.contains(c));
+                match gone {
+                    Some(at) => record.components[at] = spare,
+                    None => record.components.push(spare),
+                }
+            }
+        });
+        if let Err(e) = remembered {
+            tracing::error!("{name}: {e}; a spare is a leg by now");
+        }
     }
 
     /// Begins the resyncs of the lowest pass that has any to do; those of pass 0 nobody begins.

@@ -27,6 +27,7 @@ impl Host {
             volumes: inner.records.volumes.iter().map(|v| inner.volume_status(v)).collect(),
             aliases: Vec::new(),
             retired: Vec::new(),
+            mounts: inner.mount_status(),
         };
         for (name, target) in &inner.records.aliases {
             status.aliases.push(Alias { name: name.clone(), target: target.clone() });

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use request::{
-    Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, Named, NewComponent, NewName, Replace,
-    Request, Resync, Scrub, Set, VolumeKind,
+    Assemble, Create, CreateRamDisk, Destroy, Grow, Leg, Named, NewComponent, NewMount, NewName,
+    Replace, Request, Resync, Scrub, Set, VolumeKind,
 };
 pub use status::{
-    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, Progress, Regions, Retired,
-    StackCounters, StackStatus, VolumeStatus,
+    Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, MountStatus, Progress,
+    Regions, Retired, StackCounters, StackStatus, VolumeStatus,
 };
 
 /// Longest request and reply in bytes.
@@ -107,17 +107,38 @@ pub struct Refusal {
 impl Refusal {
     /// A refusal in words.
     pub fn new(kind: Kind, error: impl Into<String>) -> Refusal {
-        Refusal { kind, error: error.into(), about: None }
+        Refusal { kind, error: one_line(&error.into()), about: None }
     }
 
     /// The same, about something with a name.
     pub fn about(kind: Kind, name: &str, what: impl std::fmt::Display) -> Refusal {
-        Refusal { kind, error: format!("{name}: {what}"), about: Some(name.to_owned()) }
+        let error = one_line(&format!("{name}: {what}"));
+        Refusal { kind, error, about: Some(name.to_owned()) }
+    }
+
+    /// With something more to say.
+    pub(crate) fn with(self, more: &str) -> Refusal {
+        Refusal { error: format!("{}; {more}", self.error), ..self }
     }
 
     /// Whether the caller could have known.
     pub fn is_misuse(&self) -> bool {
         !matches!(self.kind, Kind::Failed | Kind::Unsupported)
+    }
+}
+
+/// Names come from anybody: what is printed, or logged, of them is one line and no command to a
+/// terminal.
+fn one_line(text: &str) -> String {
+    match text.contains(char::is_control) {
+        false => text.to_owned(),
+        true => text.chars().fold(String::new(), |mut line, c| {
+            match c.is_control() {
+                true => line.extend(c.escape_default()),
+                false => line.push(c),
+            }
+            line
+        }),
     }
 }
 

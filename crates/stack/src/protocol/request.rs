@@ -1,5 +1,7 @@
 //! Requests.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// What a host can be asked for.
@@ -54,6 +56,10 @@ pub enum Request {
     AttachKernel(Named),
     /// Takes that block device away.
     DetachKernel(Named),
+    /// Mounts the file system that is on a volume or device.
+    Mount(NewMount),
+    /// Unmounts one: by the mount's name, or where it is.
+    Umount(Named),
     /// Makes everything that was written durable.
     Sync,
     /// Closes everything and ends the host. Refused while a file of the tree is open.
@@ -79,6 +85,23 @@ pub struct NewName {
     /// Of a device: it does not count as keeping its contents without power.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
+}
+
+/// A file system that is to be mounted, until it is unmounted or the host ends.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMount {
+    /// What it is on; or, without `at`, the name of a mount of the configuration.
+    pub name: String,
+    /// Where: an absolute path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<PathBuf>,
+    /// Options, as `steadfast mount -o` takes them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub options: String,
+    /// Its external journal: a name of the host, or a path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<String>,
 }
 
 /// Kinds of volumes.

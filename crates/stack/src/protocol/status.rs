@@ -27,6 +27,28 @@ pub struct StackStatus {
     pub aliases: Vec<Alias>,
     /// Mirrors of which the data is kept, though they are none any more.
     pub retired: Vec<Retired>,
+    /// File systems of the configuration, and those that commands have mounted.
+    #[serde(default)]
+    pub mounts: Vec<MountStatus>,
+}
+
+/// A file system that is mounted, or is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MountStatus {
+    /// Its name: that of the configuration, or of what it is on.
+    pub name: String,
+    /// The volume or device that it is on.
+    pub volume: String,
+    /// Where.
+    pub at: PathBuf,
+    /// Options that were given.
+    pub options: String,
+    /// Its external journal, if one was named.
+    pub journal: Option<String>,
+    /// It is mounted.
+    pub mounted: bool,
+    /// Why it is not, if nobody has unmounted it.
+    pub problem: Option<String>,
 }
 
 /// Another name for something.

@@ -84,9 +84,9 @@ impl Drop for Socket {
 
 fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
     connection.set_read_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(connection.take(LINE_MAX)).read_line(&mut line)?;
-    let request = serde_json::from_str(&line).context("a request that is not JSON");
+    let mut line = Vec::new();
+    BufReader::new(connection.take(LINE_MAX)).read_until(b'\n', &mut line)?;
+    let request = serde_json::from_slice(&line).context("a request that is not JSON");
     let answered = request.and_then(|request| answer(&request, served));
     let mut reply = answered.unwrap_or_else(|e| {
         let wrongly = e.downcast_ref::<Usage>().is_some();
@@ -116,7 +116,7 @@ fn answer(request: &Value, served: &Served) -> Result<Value> {
             // Where somebody else has taken it away, the flush is what is left to wait for.
             served.unmounter.unmount_at(at)?;
             served.wait().map_err(|e| anyhow!(e))?;
-            Ok(json!({ "note": served.note() }))
+            Ok(json!({ "note": served.note(), "stays": served.stays }))
         }
         verb => Err(anyhow!("this mount's process does not know how to '{verb}'")),
     }

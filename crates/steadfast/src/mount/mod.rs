@@ -8,7 +8,7 @@ pub mod log;
 pub mod options;
 pub mod place;
 mod remount;
-mod serve;
+pub mod serve;
 pub mod stack;
 mod status;
 mod transact;

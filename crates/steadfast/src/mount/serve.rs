@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
 use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::tune::JournalDevice;
 use steadfast_fuse::{ErrorLog, Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
@@ -21,6 +23,7 @@ use super::{background, control, log, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
+use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::{Outcome, Usage, allocator, terminal};
 
@@ -59,6 +62,8 @@ pub struct Served {
     pub errors: Arc<ErrorLog>,
     /// A fault in our code was caught.
     pub down: Arc<AtomicBool>,
+    /// The process goes on after it: it is a stack host's.
+    pub stays: bool,
     /// How it ended; guards the unmounting, which is done once.
     ended: Mutex<Option<Result<(), String>>>,
     told: Condvar,
@@ -110,53 +115,83 @@ fn serve(
     if !wanted.without_effect.is_empty() {
         tracing::debug!("mount options that change nothing: {}", wanted.without_effect.join(","));
     }
-    let Opened { fs, source, queue } = open(args, &mut wanted)?;
-    let errors = trouble::log(&fs, &source);
-    let mounted = at_mount_point(&fs, args.mountpoint()?, &wanted);
-    let mounted = match mounted {
-        Ok(mounted) => mounted,
-        Err(e) => {
-            // Nobody has used it: leave it as it was found.
-            fs.unmount().with_context(|| format!("unmounting {source}"))?;
-            return Err(if matches!(e, MountError::MountPoint { .. }) {
-                Usage(e.to_string()).into()
-            } else {
-                e.into()
-            });
-        }
-    };
-    let served = Arc::new(Served {
-        fs,
-        source,
-        queue,
-        mountpoint: mounted.mountpoint().to_path_buf(),
-        device: mounted.device().map(ToOwned::to_owned),
-        in_force: Mutex::new(wanted.clone()),
-        wanted,
-        log: log_file.clone(),
-        since: Instant::now(),
-        unmounter: mounted.unmounter(),
-        invalidator: mounted.invalidator()?,
-        kept_read_only: AtomicBool::new(false),
-        errors,
-        down: mounted.down(),
-        ended: Mutex::new(None),
-        told: Condvar::new(),
-    });
-    let socket = control::Socket::open(folder, &served)?;
-    end_on_signals(&served)?;
-    if let Some(note) = transact::discards_at_unmount(&served) {
+    let opened = open(args, &mut wanted)?;
+    let begun = Begun::new(opened, args.mountpoint()?, wanted, log_file.clone(), folder, false)?;
+    let served = &begun.served;
+    end_on_signals(served)?;
+    if let Some(note) = transact::discards_at_unmount(served) {
         note_and_log(&note, args.serves_in_background);
     }
     tracing::info!("{} mounted at {}", served.source, served.mountpoint.display());
     if let (true, Some(log_file)) = (args.serves_in_background, &log_file) {
         background::detach(log_file, out)?;
     }
-    let connection = mounted.serve();
-    let ended = served.finish();
-    socket.close(ANSWERS);
-    connection?;
-    Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+    begun.serve()
+}
+
+/// A file system at its mount point that nobody serves yet.
+pub struct Begun {
+    /// What its control socket works on.
+    pub served: Arc<Served>,
+    mounted: Mounted,
+    socket: control::Socket,
+}
+
+impl Begun {
+    /// Mounts what was opened, and answers on its control socket in `folder`. `stays`: the process
+    /// does not end with the mount.
+    pub fn new(
+        Opened { fs, source, queue }: Opened,
+        at: &Path,
+        wanted: Wanted,
+        log: Option<PathBuf>,
+        folder: &Path,
+        stays: bool,
+    ) -> Result<Begun> {
+        let errors = trouble::log(&fs, &source);
+        let mounted = match at_mount_point(&fs, at, &wanted) {
+            Ok(mounted) => mounted,
+            Err(e) => {
+                // Nobody has used it: leave it as it was found.
+                fs.unmount().with_context(|| format!("unmounting {source}"))?;
+                return Err(if matches!(e, MountError::MountPoint { .. }) {
+                    Usage(e.to_string()).into()
+                } else {
+                    e.into()
+                });
+            }
+        };
+        let served = Arc::new(Served {
+            fs,
+            source,
+            queue,
+            mountpoint: mounted.mountpoint().to_path_buf(),
+            device: mounted.device().map(ToOwned::to_owned),
+            in_force: Mutex::new(wanted.clone()),
+            wanted,
+            log,
+            since: Instant::now(),
+            unmounter: mounted.unmounter(),
+            invalidator: mounted.invalidator()?,
+            kept_read_only: AtomicBool::new(false),
+            errors,
+            down: mounted.down(),
+            stays,
+            ended: Mutex::new(None),
+            told: Condvar::new(),
+        });
+        let socket = control::Socket::open(folder, &served)?;
+        Ok(Begun { served, mounted, socket })
+    }
+
+    /// Serves it until it is unmounted, and writes everything.
+    pub fn serve(self) -> Result<Outcome> {
+        let connection = self.mounted.serve();
+        let ended = self.served.finish();
+        self.socket.close(ANSWERS);
+        connection?;
+        Ok(if ended.is_ok() { Outcome::Good } else { Outcome::Problem })
+    }
 }
 
 /// Says something to whoever mounts, and to the log where that is not the same place.
@@ -177,11 +212,27 @@ fn at_mount_point(
 }
 
 /// What is to be mounted.
-struct Opened {
+pub struct Opened {
     fs: Arc<Ext4>,
     /// Its name.
     source: String,
     queue: Option<Arc<Schedule>>,
+}
+
+impl Opened {
+    /// The file system on a device, by the name that the table of mounts is to have.
+    pub fn on(
+        device: Arc<dyn BlockDevice>,
+        journal: Option<JournalDevice>,
+        source: &str,
+        wanted: &mut Wanted,
+    ) -> Result<Opened> {
+        wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
+        wanted.ext4.journal_device = journal.map(|j| j.device);
+        source.clone_into(&mut wanted.fuse.source);
+        let fs = Ext4::mount(device, wanted.ext4.clone()).with_context(|| source.to_owned())?;
+        Ok(Opened { fs, source: source.to_owned(), queue: None })
+    }
 }
 
 /// Opens what is to be mounted.
@@ -197,18 +248,28 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         terminal::note(&format!("{}: is write-protected, mounted read-only", path.display()));
         (wanted.ext4.read_only, wanted.fuse.read_only) = (true, true);
     }
+    refuse_a_hosts(args)?;
     let device = image::open(path, wanted.ext4.read_only)?;
-    if !wanted.ext4.no_load {
-        let journal = of_image(path, &wanted.journals, wanted.ext4.read_only)?;
-        wanted.ext4.journal_number = journal.as_ref().map_or(0, |j| j.number);
-        wanted.ext4.journal_device = journal.map(|j| j.device);
-    }
-    let fs = Ext4::mount(device, wanted.ext4.clone());
-    let fs = fs.with_context(|| path.display().to_string())?;
+    let journal = match wanted.ext4.no_load {
+        true => None,
+        false => of_image(path, &wanted.journals, wanted.ext4.read_only)?,
+    };
     let file = || path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
     let source = volume::open::absolute(path).unwrap_or_else(file);
-    wanted.fuse.source.clone_from(&source);
-    Ok(Opened { fs, source, queue: None })
+    Opened::on(device, journal, &source, wanted)
+}
+
+/// A volume that a running host keeps is mounted by the host: it is no file.
+fn refuse_a_hosts(args: &Mount) -> Result<()> {
+    let path = &args.device;
+    let named = path.to_str().filter(|name| !name.contains(['/', ':', ',']));
+    let (Some(name), Err(_)) = (named, path.symlink_metadata()) else { return Ok(()) };
+    if !serve_commands::has_volume(name) {
+        return Ok(());
+    }
+    let at = args.mountpoint()?.display();
+    let what = "is a volume of the running host, which mounts it itself";
+    Err(Usage(format!("{name}: {what}: steadfast host mount {name} {at}")).into())
 }
 
 /// Whether an image or device is there and cannot be written to. A block device says so itself:
@@ -245,6 +306,33 @@ impl Served {
             tracing::error!("{why}");
             why
         })
+    }
+
+    /// Whether everything is written, and nobody serves it any more.
+    pub fn has_ended(&self) -> bool {
+        self.ended.try_lock().is_ok_and(|ended| ended.is_some())
+    }
+
+    /// Unmounts it; with `cut_off` also while its files are in use, which are waited for a moment.
+    ///
+    /// # Errors
+    /// It is in use; not everything could be written.
+    pub fn unmount(&self, cut_off: bool) -> Result<()> {
+        let unmounted = self.unmounter.unmount();
+        if let (Err(_), true) = (&unmounted, cut_off) {
+            self.unmounter.unmount_lazily()?;
+            let until = Instant::now() + GRACE;
+            while !self.has_ended() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            if !self.has_ended() {
+                let at = self.mountpoint.display();
+                tracing::warn!("files of {at} are still open; they are cut off");
+            }
+            return self.finish().map_err(|e| anyhow!(e));
+        }
+        unmounted?;
+        self.wait().map_err(|e| anyhow!(e))
     }
 
     /// Waits until it has ended.

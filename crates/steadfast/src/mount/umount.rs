@@ -78,7 +78,9 @@ fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<
         let pause = left.map_or(SILENCE, |left| left.min(SILENCE));
         match told.recv_timeout(pause) {
             Ok(Ok(answer)) => {
-                wait_for_end(running);
+                if answer["stays"] != true {
+                    wait_for_end(running);
+                }
                 return Ok(answer);
             }
             Ok(Err(e)) => return Err(with_users(e, running, at)),

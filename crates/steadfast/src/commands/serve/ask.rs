@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Answer, CreateRamDisk, Named, NewName, Request};
+use steadfast_stack::protocol::{Answer, CreateRamDisk, Named, NewMount, NewName, Request};
 use steadfast_vfs::size;
 
 use super::cli::{HostCommand, HostVerb};
@@ -32,6 +32,13 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
             target: target.clone(),
             volatile: false,
         }),
+        HostVerb::Mount { name, at, options, journal } => Request::Mount(NewMount {
+            name: name.clone(),
+            at: at.as_deref().map(std::path::absolute).transpose()?,
+            options: options.clone(),
+            journal: journal.as_ref().map(|journal| whole(journal)).transpose()?,
+        }),
+        HostVerb::Umount { name } => Request::Umount(Named { name: whole(name)? }),
         HostVerb::Sync => Request::Sync,
         HostVerb::Stop => Request::Stop,
     };
@@ -49,6 +56,14 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
         }
         _ => Ok(Outcome::Good),
     }
+}
+
+/// A path as it is from any folder; a name as it is.
+fn whole(word: &str) -> Result<String> {
+    Ok(match word.contains('/') {
+        true => std::path::absolute(word)?.display().to_string(),
+        false => word.to_owned(),
+    })
 }
 
 /// Asks, and tells what there is to say beside the answer.

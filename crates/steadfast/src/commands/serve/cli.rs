@@ -22,6 +22,9 @@ A configuration:
   size = \"256m\"
   [volume.d10]
   components = [\"disk1\", \"ram0\"]
+  [mount.data]
+  volume = \"d10\"
+  at = \"/mnt/data\"
 
 What commands change is kept beside it (stack.state.json), and is there again
 after a restart; RAM disks are made again and refilled. SIGTERM closes all.")]
@@ -114,6 +117,34 @@ wrongly.")]
         name: String,
         /// What it stands for
         target: String,
+    },
+    /// Mount the file system that is on a volume or device
+    #[command(after_help = "\
+Examples:
+  steadfast host mount d10 /mnt/data
+  steadfast host mount d10 /mnt/data -o ro,noload
+  steadfast host mount d10 /mnt/data --journal nvram
+  steadfast host mount data                  a [mount.data] of the configuration
+
+It is mounted until it is unmounted (host umount, steadfast umount), or the host
+ends. What is to be there after a restart belongs into the configuration.")]
+    Mount {
+        /// The volume or device; or, alone, the name of a mount of the configuration
+        name: String,
+        /// The folder
+        at: Option<PathBuf>,
+        /// Options, as `steadfast mount` has them
+        #[arg(short, long, value_name = "OPTIONS", default_value = "", requires = "at")]
+        options: String,
+        /// Its external journal: a volume or device of the host, or a path
+        #[arg(long, value_name = "NAME|PATH", requires = "at")]
+        journal: Option<String>,
+    },
+    /// Unmount it, and wait until everything is written
+    #[command(after_help = "Example:\n  steadfast host umount /mnt/data")]
+    Umount {
+        /// Where it is mounted, or the mount's name
+        name: String,
     },
     /// Make everything that was written durable
     Sync,

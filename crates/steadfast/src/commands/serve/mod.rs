@@ -2,6 +2,7 @@
 
 pub mod ask;
 pub mod cli;
+mod mounts;
 mod run;
 pub mod show;
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Kind, Refusal};
+use steadfast_stack::protocol::{Kind, Refusal, Request};
 
 pub use ask::host;
 pub use run::serve;
@@ -39,4 +40,13 @@ pub fn said(refusal: Refusal) -> anyhow::Error {
         Kind::Failed => anyhow!(refusal.error),
         _ => Usage(refusal.error).into(),
     }
+}
+
+/// Whether the usual host runs and has a volume of this name.
+pub fn has_volume(name: &str) -> bool {
+    let answer = client(None).ok().and_then(|client| client.call(&Request::Status).ok());
+    let stack = answer.and_then(|answer| answer.stack).unwrap_or_default();
+    let alias = stack.aliases.iter().find(|alias| alias.name == name);
+    let name = alias.map_or(name, |alias| alias.target.as_str());
+    stack.volumes.iter().any(|volume| volume.name == name)
 }

@@ -14,6 +14,7 @@ use steadfast_stack::metrics::Metrics;
 use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
 
 use super::cli::Serve;
+use super::mounts::Ext4Mounts;
 use super::said;
 use crate::mount::{background, log, place};
 use crate::{Outcome, Usage};
@@ -47,7 +48,8 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     };
     let socket = given(&args.socket, &config.socket, super::default_socket())?;
     let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
-    let options = Options { config: path, occupant };
+    let mounter = Ext4Mounts { folder, log: log_file.clone() };
+    let options = Options { config: path, occupant, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
     let served = serve_host(args, &config, &host, (&socket, &tree), |()| {
         match (args.serves_in_background, &log_file) {
@@ -86,6 +88,7 @@ fn serve_host(
         if let Some(metrics) = &metrics {
             tracing::info!("metrics at {}", metrics.address());
         }
+        host.mount_configured(config);
         ready(())?;
         host.wait();
         server.close(ANSWERS);

@@ -24,6 +24,15 @@ pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Out
         for volume in &stack.volumes {
             text(volume, out)?;
         }
+        for mount in &stack.mounts {
+            let (name, volume) = (&mount.name, &mount.volume);
+            let at = terminal::harmless(&mount.at.display().to_string());
+            let how = if mount.mounted { "mounted" } else { "not mounted" };
+            writeln!(out, "mount {name}: {volume} at {at}, {how}")?;
+            if let Some(problem) = &mount.problem {
+                out.write_all(terminal::hanging("  ", &terminal::harmless(problem)).as_bytes())?;
+            }
+        }
         for alias in &stack.aliases {
             writeln!(out, "{}: another name of {}", alias.name, alias.target)?;
         }
@@ -33,7 +42,8 @@ pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Out
         }
     }
     let devices = stack.devices.iter().all(|d| d.problem.is_none());
-    let sound = devices && stack.volumes.iter().all(is_sound);
+    let mounts = stack.mounts.iter().all(|mount| mount.problem.is_none());
+    let sound = devices && mounts && stack.volumes.iter().all(is_sound);
     Ok(if sound { Outcome::Good } else { Outcome::Problem })
 }
 

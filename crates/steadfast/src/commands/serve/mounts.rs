@@ -1,0 +1,112 @@
+//! Mounts inside the host: the same as those of `steadfast mount`, in its process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use steadfast_block::BlockDevice;
+use steadfast_ext4::tune::JournalDevice;
+use steadfast_fuse::{is_dead, mounts, unmount_lazily};
+use steadfast_stack::protocol::{Kind, Refusal};
+use steadfast_stack::{Mounted, Mounter, ToMount};
+
+use crate::commands::journal_device::open_journal;
+use crate::commands::volume::open::refuse_member;
+use crate::mount::options;
+use crate::mount::serve::{Begun, Opened, Served};
+use crate::{Unsupported, Usage};
+
+/// Mounts ext2, ext3 and ext4.
+pub struct Ext4Mounts {
+    /// Where control sockets are.
+    pub folder: PathBuf,
+    /// The host's log, if it is a file.
+    pub log: Option<PathBuf>,
+}
+
+/// A mount that is served by a thread of the host.
+struct Beside(Arc<Served>);
+
+impl Mounter for Ext4Mounts {
+    fn mount(&self, what: &ToMount) -> Result<Arc<dyn Mounted>, Refusal> {
+        self.begin(what).map_err(refused)
+    }
+}
+
+impl Ext4Mounts {
+    fn begin(&self, what: &ToMount) -> Result<Arc<dyn Mounted>> {
+        let mut wanted = options::parse(&[what.options.clone()])?;
+        if wanted.remount || !wanted.journals.is_empty() {
+            let what = "options of a mount of the host: not remount, and the journal is `journal`";
+            return Err(Usage(what.into()).into());
+        }
+        take_dead_away(&what.at, &what.source)?;
+        refuse_member(&what.device)?;
+        let read_only = wanted.ext4.read_only;
+        let journal = match (&what.journal, &what.journal_path) {
+            (Some(device), _) => {
+                let device = Arc::clone(device);
+                Some(JournalDevice { device, number: 0, accept_volatile: true })
+            }
+            (None, Some(path)) => Some(open_journal(path, read_only, true)?),
+            (None, None) => None,
+        };
+        let device: Arc<dyn BlockDevice> = Arc::clone(&what.device);
+        let opened = Opened::on(device, journal, &what.source, &mut wanted)?;
+        let log = self.log.clone();
+        let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;
+        let served = Arc::clone(&begun.served);
+        let serve = move || {
+            if let Err(e) = begun.serve() {
+                tracing::error!("{e:#}");
+            }
+        };
+        std::thread::Builder::new().name("mount".into()).spawn(serve)?;
+        Ok(Arc::new(Beside(served)))
+    }
+}
+
+impl Mounted for Beside {
+    fn unmount(&self, cut_off: bool) -> Result<(), Refusal> {
+        self.0.unmount(cut_off).map_err(|e| match self.0.has_ended() {
+            true => Refusal::new(Kind::Failed, format!("{e:#}")),
+            false => Refusal::new(Kind::Busy, format!("{e:#}")),
+        })
+    }
+
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+}
+
+/// A host that was killed leaves its mounts, which nobody serves. Only one of this very source is
+/// taken away: another one is somebody else's.
+fn take_dead_away(at: &Path, source: &str) -> Result<()> {
+    if !is_dead(at) {
+        return Ok(());
+    }
+    // The path cannot be looked at; its entry in the table can.
+    let table = mounts::seen_by("self")?;
+    let whole = std::path::absolute(at)?;
+    let last = table.into_iter().rfind(|mount| mount.at == whole);
+    match last {
+        Some(mount) if mount.is_ours() && mount.source == source => {
+            tracing::warn!("{}: was mounted by a host that was killed", at.display());
+            Ok(unmount_lazily(at)?)
+        }
+        other => {
+            let whose = other.map(|mount| mount.source).unwrap_or_default();
+            let what = format!("a dead mount of {whose} is there, not of this host: unmount it");
+            Err(Usage(format!("{}: {what}", at.display())).into())
+        }
+    }
+}
+
+fn refused(error: anyhow::Error) -> Refusal {
+    let kind = match () {
+        () if error.downcast_ref::<Usage>().is_some() => Kind::Refused,
+        () if error.downcast_ref::<Unsupported>().is_some() => Kind::Unsupported,
+        () => Kind::Failed,
+    };
+    Refusal::new(kind, format!("{error:#}"))
+}

@@ -1,13 +1,14 @@
 //! The terminal: its keys, and that it is as before whatever ends the view.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::crossterm::event::{poll, read};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::draw;
@@ -44,7 +45,13 @@ impl Drop for Restored {
 /// The terminal fails.
 pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     let signal = Arc::new(AtomicUsize::new(0));
+    let twice = Arc::new(AtomicBool::new(false));
     for number in [SIGTERM, SIGINT, SIGHUP] {
+        // The second one ends it at once, whatever holds up the first.
+        let told = Arc::clone(&twice);
+        signal_hook::flag::register_conditional_shutdown(number, 128 + number, told)
+            .context("signals")?;
+        signal_hook::flag::register(number, Arc::clone(&twice)).context("signals")?;
         // OK to convert: signals are small positive numbers.
         signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)
             .context("signals")?;
@@ -75,7 +82,12 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
                 draw::render(&view, area, frame.buffer_mut());
             })?;
         }
-        if !poll(PATIENCE).or_else(interrupted)? {
+        match waited()? {
+            Waited::Nothing => continue,
+            Waited::Gone => break SIGHUP as usize,
+            Waited::Key => {}
+        }
+        if !poll(Duration::ZERO).or_else(interrupted)? {
             continue;
         }
         match read()? {
@@ -94,6 +106,30 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     drop(restored);
     // As a shell tells of a process that a signal has ended.
     Ok(if ended == 0 { Outcome::Good } else { Outcome::Told((128 + ended) as u8) })
+}
+
+/// What came of waiting for a key.
+enum Waited {
+    Nothing,
+    Key,
+    /// The terminal was closed.
+    Gone,
+}
+
+/// Waits for a key. A terminal that was closed is not left to crossterm: it reads the end of file
+/// again and again, and does not return.
+fn waited() -> std::io::Result<Waited> {
+    let stdin = std::io::stdin();
+    let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
+    let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE.as_nanos() as i64 };
+    match rustix::event::poll(&mut keys, Some(&patience)) {
+        Ok(0) => return Ok(Waited::Nothing),
+        Err(rustix::io::Errno::INTR) => return Ok(Waited::Nothing),
+        Err(error) => return Err(error.into()),
+        Ok(_) => {}
+    }
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    Ok(if keys[0].revents().intersects(gone) { Waited::Gone } else { Waited::Key })
 }
 
 /// A signal came while a key was waited for.

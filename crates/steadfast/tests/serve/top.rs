@@ -107,9 +107,8 @@ fn a_terminal_shows_it_and_is_left_as_it_was() {
     let mut screen = Screen::open(&desk);
     screen.wait_for(ENTERS);
     screen.wait_for("mirror");
-    screen.press("s");
-    screen.wait_for("read/s");
-    screen.press("?");
+    // Both are read at once.
+    screen.press("s?");
     // Only what changes is written: words may stand apart.
     screen.wait_for("lacks");
     screen.press("q");
@@ -124,6 +123,16 @@ fn a_terminal_shows_it_and_is_left_as_it_was() {
     let killed = Command::new("kill").args(["-TERM", &screen.process()]).status().unwrap();
     assert!(killed.success());
     screen.ends_with(143);
+    // The terminal is closed, without a word.
+    let mut screen = Screen::open(&desk);
+    screen.wait_for("mirror");
+    let process = format!("/proc/{}", screen.process());
+    screen.script.kill().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while std::path::Path::new(&process).exists() {
+        assert!(Instant::now() < until, "it goes on without a terminal");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     // The host ends: it says so, and the keys are as before.
     let mut screen = Screen::open(&desk);
     screen.wait_for("mirror");

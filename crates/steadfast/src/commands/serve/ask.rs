@@ -1,10 +1,11 @@
 //! `steadfast host`: one request and its answer.
 
 use std::io::Write;
+use std::path::Path;
 
 use anyhow::Result;
 use steadfast_stack::client::Client;
-use steadfast_stack::protocol::{Answer, CreateRamDisk, Named, NewMount, NewName, Request};
+use steadfast_stack::protocol::{Answer, CreateRamDisk, Kind, Named, NewMount, NewName, Request};
 use steadfast_vfs::size;
 
 use super::cli::{HostCommand, HostVerb};
@@ -47,7 +48,10 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
         HostVerb::Stop => call(&client, &Request::Status)?.stack.map(|stack| stack.pid),
         _ => None,
     };
-    let answer = call(&client, &request)?;
+    let answer = match &command.what {
+        HostVerb::Umount { name } => umount(&client, name, &request)?,
+        _ => call(&client, &request)?,
+    };
     match (&command.what, &answer.stack) {
         (HostVerb::Status { json }, Some(stack)) => show::stack(stack, *json, out),
         (HostVerb::Stop, _) => {
@@ -55,6 +59,17 @@ pub fn host(command: &HostCommand, out: &mut dyn Write) -> Result<Outcome> {
             Ok(Outcome::Good)
         }
         _ => Ok(Outcome::Good),
+    }
+}
+
+/// By the name of a mount, or by a folder: one here may be named without a slash.
+fn umount(client: &Client, name: &str, request: &Request) -> Result<Answer> {
+    match client.call(request) {
+        Err(refused) if refused.kind == Kind::NotFound && Path::new(name).is_dir() => {
+            let name = std::path::absolute(name)?.display().to_string();
+            call(client, &Request::Umount(Named { name }))
+        }
+        answer => answer.map_err(said),
     }
 }
 

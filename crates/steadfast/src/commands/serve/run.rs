@@ -79,16 +79,17 @@ fn serve_host(
     let serving = std::thread::Builder::new().name("tree".into());
     let serving = serving.spawn(move || mounted.serve())?;
     let served = (|| {
+        end_on_signals(host)?;
+        // Whoever gets an answer finds mounted what is to be.
+        host.mount_configured(config);
         let server = Server::open(socket, host).map_err(said)?;
         let metrics = args.metrics.as_ref().or(config.metrics.as_ref());
         let metrics = metrics.map(|place| Metrics::open(place, host).map_err(said)).transpose()?;
-        end_on_signals(host)?;
         let shown = (at.display(), socket.display());
         tracing::info!("files at {}, socket {}", shown.0, shown.1);
         if let Some(metrics) = &metrics {
             tracing::info!("metrics at {}", metrics.address());
         }
-        host.mount_configured(config);
         ready(())?;
         host.wait();
         server.close(ANSWERS);

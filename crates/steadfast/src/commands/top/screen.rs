@@ -58,7 +58,7 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
     }
     let mut terminal = ratatui::try_init().context("the terminal")?;
     let restored = Restored;
-    let mut changed = true;
+    let (mut changed, mut more) = (true, false);
     let ended = loop {
         let number = signal.load(Ordering::Relaxed);
         if number != 0 {
@@ -82,14 +82,17 @@ pub fn run(mut view: View, source: Source) -> Result<Outcome> {
                 draw::render(&view, area, frame.buffer_mut());
             })?;
         }
-        match waited()? {
-            Waited::Nothing => continue,
+        // After a key there may be another one, which was read with it.
+        match waited(if more { Duration::ZERO } else { PATIENCE })? {
             Waited::Gone => break SIGHUP as usize,
-            Waited::Key => {}
+            Waited::Nothing if !more => continue,
+            Waited::Nothing | Waited::Key => {}
         }
+        more = false;
         if !poll(Duration::ZERO).or_else(interrupted)? {
             continue;
         }
+        more = true;
         match read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
                 let lines = terminal.size()?.height;
@@ -116,12 +119,12 @@ enum Waited {
     Gone,
 }
 
-/// Waits for a key. A terminal that was closed is not left to crossterm: it reads the end of file
+/// Waits less than a second for a key. A terminal that was closed is not left to crossterm: it reads the end of file
 /// again and again, and does not return.
-fn waited() -> std::io::Result<Waited> {
+fn waited(patience: Duration) -> std::io::Result<Waited> {
     let stdin = std::io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];
-    let patience = Timespec { tv_sec: 0, tv_nsec: PATIENCE.as_nanos() as i64 };
+    let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
     match rustix::event::poll(&mut keys, Some(&patience)) {
         Ok(0) => return Ok(Waited::Nothing),
         Err(rustix::io::Errno::INTR) => return Ok(Waited::Nothing),

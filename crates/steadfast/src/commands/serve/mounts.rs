@@ -35,7 +35,7 @@ impl Mounter for Ext4Mounts {
 
 impl Ext4Mounts {
     fn begin(&self, what: &ToMount) -> Result<Arc<dyn Mounted>> {
-        let mut wanted = options::parse(&[what.options.clone()])?;
+        let mut wanted = options::parse(std::slice::from_ref(&what.options))?;
         if wanted.remount || !wanted.journals.is_empty() {
             let what = "options of a mount of the host: not remount, and the journal is `journal`";
             return Err(Usage(what.into()).into());

@@ -72,7 +72,7 @@ Examples:
 Examples:
   steadfast volume remove disk1.img disk2.img --leg 1
   steadfast volume remove disk1.img --degraded --leg 1    the other one is lost
-  steadfast volume remove disk1.img disk2.img disk4.img --leg disk4.img    a spare
+  steadfast volume remove disk1.img disk4.img --leg disk4.img      a spare
 
 Refused for the last good copy of anything, also where the leg is not there: it
 may be found again. The leg's label is wiped."

@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 20] = [
+const NEEDED: [(&str, &str); 21] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -26,6 +26,8 @@ const NEEDED: [(&str, &str); 20] = [
     ("tar", "tar"),
     ("time", "time"),
     ("python3", "python3"),
+    // Reads what IOzone's -b writes.
+    ("soffice", "libreoffice-calc-nogui"),
     // Without its window: a third of what the whole browser brings.
     ("chromium-headless-shell", "chromium-headless-shell"),
 ];

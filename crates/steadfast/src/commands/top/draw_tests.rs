@@ -42,7 +42,8 @@ fn counters(name: &str, each: u64) -> Value {
     })
 }
 
-/// A mirror that is resynced, a stripe, and two devices that nobody uses, `seconds` after its start.
+/// A mirror that is resynced, a stripe, and two devices that nobody uses, so many seconds after
+/// its start.
 fn reading(seconds: u64) -> Reading {
     let legs = [leg(0, "disk1", "Okay", 0), leg(1, "ram\u{1b}0", "Resyncing", 300 << 20)];
     let mirror = json!({

@@ -119,8 +119,8 @@ enum Waited {
     Gone,
 }
 
-/// Waits less than a second for a key. A terminal that was closed is not left to crossterm: it reads the end of file
-/// again and again, and does not return.
+/// Waits less than a second for a key. A terminal that was closed is not left to crossterm: it
+/// reads the end of file again and again, and does not return.
 fn waited(patience: Duration) -> std::io::Result<Waited> {
     let stdin = std::io::stdin();
     let mut keys = [PollFd::new(&stdin, PollFlags::IN)];

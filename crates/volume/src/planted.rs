@@ -15,6 +15,8 @@ pub enum Bug {
     CopyToWhoLeft,
     /// The map says that a region has checksums before they are written.
     ChecksumsAfterClean,
+    /// What a cut left in doubt is read from one leg, and not given to the others first.
+    DoubtNotCopied,
     /// What a leg answers is not compared with its checksum.
     NothingCompared,
 }

@@ -46,6 +46,11 @@ fn mirror_a_copy_to_a_leg_that_left_is_found() {
 }
 
 #[test]
+fn mirror_doubt_that_is_not_copied_is_found() {
+    found(Bug::DoubtNotCopied, 0, run);
+}
+
+#[test]
 fn mirror_checksums_after_the_map_are_found() {
     found(Bug::ChecksumsAfterClean, 0, run_checked);
 }

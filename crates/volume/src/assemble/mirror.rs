@@ -379,12 +379,14 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
     }
 }
 
-/// What a cut left in doubt is decided once: one leg stands for a region, the others lack it.
+/// What a cut left in doubt: one leg stands for a region. The other ones that are there are given
+/// it before anybody reads or writes it (`mirror::doubt`); those that are away lack it.
 fn settle_doubt(state: &mut State, options: &AssembleOptions) {
     let (known, durable) = (state.known(), state.durable());
     let active = state.active();
     for region in 0..state.regions.count() {
         let mut now = state.regions.get(region);
+        let mut doubt = 0;
         // Places that are empty by now say nothing.
         now.stale &= known;
         match now.state {
@@ -398,16 +400,23 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
                     _ => good & durable,
                 };
                 if let Some(source) = slots(believed).next() {
-                    let others = known & !bit(source);
-                    if now.stale & others != others {
-                        state.doubt.insert(region);
+                    // Also one that is away now: that it is left behind is to be known before
+                    // anything is read that it may not hold.
+                    let others = known & durable & !bit(source);
+                    if state.regions.on_disk(region).stale & others != others {
+                        state.undecided.insert(region);
                     }
-                    now.stale |= others;
-                    now.state = RegionState::Clean;
+                    let alike = if bit(source) & durable == 0 { 0 } else { believed };
+                    doubt = alike & !bit(source);
+                    now.stale |= known & !bit(source) & !doubt;
+                    if doubt == 0 {
+                        now.state = RegionState::Clean;
+                    }
                 }
             }
         }
         state.regions.set(region, now);
+        state.regions.set_doubt(region, doubt);
     }
 }
 

@@ -40,7 +40,7 @@ impl Core {
         }
         // Writes that were begun; none begins any more.
         self.drain()?;
-        self.copy_doubt()?;
+        self.decide_all()?;
         self.flush_slowly()?;
         self.clean(0)?;
         // Heats are remembered where their blocks are written.

@@ -449,6 +449,8 @@ impl Mirror {
         state.new_epoch(slot);
         if volatile {
             state.regions.set_all_stale(bit(slot));
+        } else {
+            state.stand_for_what_others_may_hold(slot);
         }
         state.regions.rewrite_all();
         state.membership += 1;

@@ -93,7 +93,7 @@ impl Core {
             self.way(&mut state, at, blocks, 0)
         };
         if matches!(way, Way::Undecided) {
-            self.take_over()?;
+            self.decide(at, blocks)?;
             way = self.way(&mut self.state.lock(), at, blocks, 0);
         }
         let bytes = match way {

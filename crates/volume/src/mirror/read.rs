@@ -62,7 +62,8 @@ impl Core {
             Way::Undecided => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
                 spawn("mirror read", move || {
-                    completer.complete(core.take_over().and_then(|()| core.read_now(offset, len)));
+                    let decided = core.decide(offset, len);
+                    completer.complete(decided.and_then(|()| core.read_now(offset, len)));
                 });
                 completion
             }
@@ -87,7 +88,7 @@ impl Core {
             self.way(&mut state, offset, len, 0)
         };
         if matches!(way, Way::Undecided) {
-            self.take_over()?;
+            self.decide(offset, len)?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
         let Way::Leg { slot, epoch, device, at, timed } = way else {
@@ -110,8 +111,8 @@ impl Core {
             return Way::Nowhere(closed);
         }
         let regions = state.regions.of(offset, len);
-        let undecided = state.pending.is_some() && !state.assembling && !state.info.read_only;
-        if undecided && state.doubt.range(regions.clone()).next().is_some() {
+        let looks_only = state.assembling || state.info.read_only;
+        if !looks_only && state.is_undecided(regions.clone()) {
             return Way::Undecided;
         }
         let (mut blank, mut lacking) = (0, 0);
@@ -121,6 +122,10 @@ impl Core {
                 blank += 1;
             } else {
                 lacking |= state.regions.lacking(region);
+                // Who only looks, and cannot read one leg, may be answered by another.
+                if looks_only && tried != 0 {
+                    lacking &= !state.regions.doubt(region);
+                }
             }
         }
         if blank == regions.len() {
@@ -252,7 +257,7 @@ impl Core {
                     return self.read_by_region(offset, len, regions);
                 }
                 Way::Zeros => return Ok(vec![0; len as usize].into()),
-                Way::Undecided => self.take_over()?,
+                Way::Undecided => self.decide(offset, len)?,
                 Way::Nowhere(_) | Way::Pieces(_) => {
                     let first = failed.swap_remove(0);
                     self.note_error(&first);

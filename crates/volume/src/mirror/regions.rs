@@ -5,16 +5,15 @@
 //! 1. What the disk is believed to hold (`disk`) is never better than what a cut may leave: a state
 //!    that promises less work after a cut (clean, not stale) counts from the moment its write
 //!    begins, one that promises more (dirty, stale) from the moment it is done.
-//! 2. A region that memory has as copied to a leg is stale on that leg in the durable map until the
-//!    leg was flushed after the copy.
+//! 2. A region that memory has as copied to a leg is stale on that leg in the durable map, or dirty
+//!    in it because of the doubt, until the leg was flushed after the copy.
+//! 3. Of a region in doubt nothing was read or written since the cut: the map has it as dirty.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::heat::Heats;
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
-
-/// Reads that count, for each region of the volume, after which all are half as hot.
-const COOL_AFTER: u64 = 16;
 
 /// A block of the map on its way to the legs.
 pub struct Snapshot {
@@ -26,9 +25,12 @@ pub struct Snapshot {
 
 #[derive(Debug, Clone, Copy)]
 struct Cell {
-    /// What is true now; `copied` legs hold the region though `stale` says otherwise.
+    /// What is true now; `copied` legs hold the region though `stale` or `doubt` says otherwise.
     now: Region,
     copied: u8,
+    /// Legs that may differ from the one that stands for the region after a cut. Each holds what
+    /// was flushed, so any of them could stand for it instead.
+    doubt: u8,
     /// The first write of an unwritten region is on all legs, not flushed yet: its number among
     /// all first writes. 0: it is not.
     filled: u64,
@@ -40,7 +42,7 @@ struct Cell {
 
 impl Cell {
     fn new(now: Region) -> Cell {
-        Cell { now, copied: 0, filled: 0, idle: 0, written: 0 }
+        Cell { now, copied: 0, doubt: 0, filled: 0, idle: 0, written: 0 }
     }
 }
 
@@ -50,12 +52,14 @@ pub struct Regions {
     size: u64,
     cells: Vec<Cell>,
     disk: Vec<Region>,
-    heat: Vec<u8>,
+    heats: Heats,
     sequences: Vec<u64>,
     /// Blocks of the map that differ from the disk's.
     changed: BTreeSet<u32>,
     /// Regions that are dirty or being filled.
     active: BTreeSet<u32>,
+    /// Regions that are in doubt.
+    doubtful: BTreeSet<u32>,
     /// First writes so far, and all writes so far.
     fills: u64,
     writes: u64,
@@ -63,9 +67,6 @@ pub struct Regions {
     /// the last commit began, and in the one that is under way.
     freshened: u8,
     committing: u8,
-    /// The region that was read last, and reads that counted since heats were halved.
-    warmed: Option<u32>,
-    warmings: u64,
 }
 
 /// The block of the map that tells of a region.
@@ -83,16 +84,15 @@ impl Regions {
             size,
             cells: vec![cell; count],
             disk: vec![all; count],
-            heat: vec![0; count],
+            heats: Heats::new(count),
             sequences: vec![0; count.div_ceil(RECORDS)],
             changed: BTreeSet::new(),
             active: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
             fills: 0,
             writes: 0,
             freshened: 0,
             committing: 0,
-            warmed: None,
-            warmings: 0,
         };
         for region in 0..regions.count() {
             regions.note_active(region);
@@ -148,11 +148,36 @@ impl Regions {
     /// Legs that do not hold the region's contents now.
     pub fn lacking(&self, region: u32) -> u8 {
         let cell = &self.cells[region as usize];
-        cell.now.stale & !cell.copied
+        (cell.now.stale | cell.doubt) & !cell.copied
+    }
+
+    /// Legs that differ after a cut from the one that stands for the region, or may.
+    pub fn doubt(&self, region: u32) -> u8 {
+        self.cells[region as usize].doubt
+    }
+
+    /// Those of these regions that are in doubt.
+    pub fn doubtful(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
+        self.doubtful.range(regions).copied()
+    }
+
+    /// All regions that are in doubt.
+    pub fn all_doubtful(&self) -> Vec<u32> {
+        self.doubtful.iter().copied().collect()
+    }
+
+    /// Legs that may differ from the one that stands for a dirty region.
+    pub fn set_doubt(&mut self, region: u32, legs: u8) {
+        let cell = &mut self.cells[region as usize];
+        cell.doubt = legs;
+        cell.copied &= cell.now.stale | legs;
+        match legs {
+            0 => self.doubtful.remove(&region),
+            _ => self.doubtful.insert(region),
+        };
     }
 
     /// What a cut would find.
-    #[cfg(test)]
     pub fn on_disk(&self, region: u32) -> Region {
         self.disk[region as usize]
     }
@@ -174,7 +199,9 @@ impl Regions {
         let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
         // What is being filled is unwritten after a cut, on all legs alike.
         let known = now.state == RegionState::Filling || disk.stale & durable == durable;
-        promises_work(now.state) && disk.state == now.state && known && now.stale & absent == absent
+        let decided = self.doubt(region) == 0;
+        let dirty = promises_work(now.state) && disk.state == now.state;
+        decided && dirty && known && now.stale & absent == absent
     }
 
     /// Whether a write may go to the legs now.
@@ -190,7 +217,8 @@ impl Regions {
             return;
         }
         cell.now = now;
-        cell.copied &= now.stale;
+        let doubt = if now.state == RegionState::Unwritten { 0 } else { cell.doubt & !now.stale };
+        self.set_doubt(region, doubt);
         self.changed.insert(block_of(region));
         self.note_active(region);
     }
@@ -212,7 +240,7 @@ impl Regions {
     pub fn load(&mut self, region: u32, found: Region, heat: u8) {
         self.cells[region as usize].now = found;
         self.disk[region as usize] = found;
-        self.heat[region as usize] = heat;
+        self.heats.set(region, heat);
         self.note_active(region);
     }
 
@@ -257,30 +285,14 @@ impl Regions {
         cell.written = self.writes;
     }
 
-    /// A read does: it is hotter by that. Reads of one region in a row, as of a file that is read
-    /// from its start to its end, count once.
+    /// A read does: it is hotter by that.
     pub fn warm(&mut self, region: u32) {
-        if self.warmed == Some(region) {
-            return;
-        }
-        self.warmed = Some(region);
-        let heat = &mut self.heat[region as usize];
-        *heat = heat.saturating_add(1);
-        self.warmings += 1;
-        if self.warmings >= COOL_AFTER * self.cells.len().max(64) as u64 {
-            self.warmings = 0;
-            self.cool();
-        }
+        self.heats.warm(region);
     }
 
     /// How hot a region is.
     pub fn heat(&self, region: u32) -> u8 {
-        self.heat[region as usize]
-    }
-
-    /// Halves all heats: what was hot long ago is not hot.
-    fn cool(&mut self) {
-        self.heat.iter_mut().for_each(|heat| *heat /= 2);
+        self.heats.of(region)
     }
 
     /// Regions whose first write is on the legs and must be flushed, each with that write's number.
@@ -317,7 +329,7 @@ impl Regions {
     /// These legs have been given the region's contents; see invariant 2.
     pub fn set_copied(&mut self, region: u32, legs: u8) {
         let cell = &mut self.cells[region as usize];
-        cell.copied |= legs & cell.now.stale;
+        cell.copied |= legs & (cell.now.stale | cell.doubt);
     }
 
     /// Legs that were given the region's contents and not flushed since.
@@ -349,13 +361,25 @@ impl Regions {
     pub fn set_fresh(&mut self, region: u32, legs: u8) {
         let now = self.get(region);
         let legs = legs & self.copied(region);
-        self.freshened |= legs;
+        self.freshened |= legs & now.stale;
+        self.set_doubt(region, self.doubt(region) & !legs);
         self.set(region, Region { stale: now.stale & !legs, ..now });
+    }
+
+    /// All legs that hold a dirty region were flushed, and nobody has written to it since the
+    /// assembly: they hold the same.
+    pub fn set_clean_if_untouched(&mut self, region: u32) {
+        let now = self.get(region);
+        let untouched = !self.written_since(region, 0) && self.doubt(region) == 0;
+        if now.state == RegionState::Dirty && untouched {
+            self.set(region, Region { state: RegionState::Clean, ..now });
+        }
     }
 
     /// Those legs lack the region from now on.
     pub fn set_stale(&mut self, region: u32, legs: u8) {
         let now = self.get(region);
+        self.set_doubt(region, self.doubt(region) & !legs);
         self.cells[region as usize].copied &= !legs;
         if now.state != RegionState::Unwritten {
             self.set(region, Region { stale: now.stale | legs, ..now });
@@ -397,7 +421,7 @@ impl Regions {
         let records = self.records(block);
         self.sequences[block as usize] += 1;
         let states = self.cells[records.clone()].iter().map(|c| c.now.to_byte()).collect();
-        let heat = self.heat[records].to_vec();
+        let heat = self.heats.range(records);
         let sequence = self.sequences[block as usize];
         Snapshot { block, contents: MapBlock { sequence, states, heat } }
     }
@@ -437,8 +461,9 @@ impl Regions {
     /// Whether a durable leg would hold all of it after a cut: nothing is stale, and what it was
     /// given was flushed, which the map says durably.
     pub fn is_whole(&self, leg: u8) -> bool {
-        let stale =
-            |cell: &Cell| cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0;
+        let stale = |cell: &Cell| {
+            cell.now.state != RegionState::Unwritten && (cell.now.stale | cell.doubt) & leg != 0
+        };
         (self.freshened | self.committing) & leg == 0 && !self.cells.iter().any(stale)
     }
 
@@ -462,7 +487,7 @@ impl Regions {
         self.size = size;
         self.cells.resize(count, cell);
         self.disk.resize(count, Region::UNWRITTEN);
-        self.heat.resize(count, 0);
+        self.heats.grow(count);
         let before = self.sequences.len() as u32;
         self.sequences.resize(count.div_ceil(RECORDS), 0);
         self.changed.extend(before..self.sequences.len() as u32);

@@ -1,8 +1,9 @@
 //! Resync: legs are given the regions that they lack.
 //!
-//! One mechanism for every cause. A leg that was away, a new one, and one that a cut left in doubt
-//! differ only in how many regions the map has as stale for them. What was copied is stale in the
-//! durable map until the leg was flushed, so that a resync goes on where it was interrupted.
+//! One mechanism for every cause. A leg that was away and a new one differ only in how many regions
+//! the map has as stale for them; what a cut left in doubt (`doubt`) is copied in the same way. What
+//! was copied is stale, or dirty, in the durable map until the leg was flushed, so that a resync
+//! goes on where it was interrupted.
 //!
 //! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
 //! the mirror, present or not, holds the region.
@@ -110,21 +111,6 @@ impl Core {
         done
     }
 
-    /// Copies what a cut left in doubt: until then one leg alone stands for it.
-    pub(super) fn copy_doubt(self: &Arc<Self>) -> Result<()> {
-        let work: Vec<u32> = {
-            let state = self.settled()?;
-            let active = state.active() & !state.partial();
-            let lacks =
-                |r: &u32| !state.regions.is_blank(*r) && state.regions.lacking(*r) & active != 0;
-            state.doubt.iter().copied().filter(lacks).collect()
-        };
-        for region in work {
-            self.copy_region(region, &mut Resynced::default())?;
-        }
-        self.checkpoint()
-    }
-
     fn resync_alone(self: &Arc<Self>, throttle: Throttle) -> Result<Resynced> {
         let mut done = Resynced::default();
         let limit = throttle.regions.unwrap_or(usize::MAX);
@@ -185,6 +171,7 @@ impl Core {
             let flushed = state.of_same_epoch(epochs);
             for (region, legs) in copied {
                 state.regions.set_fresh(region, legs & flushed);
+                state.regions.set_clean_if_untouched(region);
             }
             state.set_summed(&records);
         }
@@ -192,7 +179,7 @@ impl Core {
     }
 
     /// Copies a region to all legs that lack it; how many bytes that were.
-    fn copy_region(self: &Arc<Self>, region: u32, done: &mut Resynced) -> Result<u64> {
+    pub(super) fn copy_region(self: &Arc<Self>, region: u32, done: &mut Resynced) -> Result<u64> {
         let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
         let whole = !self.state.lock().partial();
         let copied = self.copy_held(region, whole);
@@ -211,8 +198,21 @@ impl Core {
         }
     }
 
-    /// Copies a region, of which the range is held, to those of these legs that lack it.
+    /// Copies a region, of which the range is held, to those of these legs that lack it. One in
+    /// doubt goes to all that differ; where the leg that stands for it cannot be read, another one
+    /// takes its place.
     pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
+        let mut tried = 0;
+        loop {
+            match self.copy_once(region, legs) {
+                Err(error) if !self.stand_for_next(region, &mut tried) => return Err(error),
+                Err(_) => {}
+                copied => return copied,
+            }
+        }
+    }
+
+    fn copy_once(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
         self.load(region, true);
         let (sources, targets, epochs, (start, len)) = {
             let state = self.settled()?;
@@ -220,6 +220,7 @@ impl Core {
                 return Ok(0);
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
+            let legs = legs | state.regions.doubt(region);
             let targets = state.active() & state.regions.lacking(region) & legs;
             let room =
                 |slot: &usize| match state.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref()) {

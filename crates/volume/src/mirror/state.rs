@@ -125,9 +125,9 @@ pub(crate) struct State {
     pub pending: Option<TakeOver>,
     /// The assembly itself reads: what it finds in doubt it may read without deciding it.
     pub assembling: bool,
-    /// Regions of which the legs differed after a cut. One leg stands for each; the others are
-    /// stale.
-    pub doubt: BTreeSet<u32>,
+    /// Regions that nobody may read until it is written down which legs count: those differ after
+    /// a cut, also from some that are away.
+    pub undecided: BTreeSet<u32>,
     /// Where the next epoch of a leg comes from.
     pub epochs: u64,
     /// Changes of the members in memory, and how many of them are in the labels. While they
@@ -181,7 +181,7 @@ impl State {
             forgotten: 0,
             pending: None,
             assembling: true,
-            doubt: BTreeSet::new(),
+            undecided: BTreeSet::new(),
             epochs: 0,
             // The first change is that it is assembled, or made.
             membership: 1,
@@ -368,6 +368,7 @@ impl State {
                 self.regions.set_stale(region, bit(slot));
             }
         }
+        self.replace_sources(self.regions.all_doubtful());
         if durable {
             self.branch();
         }

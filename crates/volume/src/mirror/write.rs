@@ -298,6 +298,11 @@ impl Core {
             let mut state = self.settled_for_writes()?;
             let regions = state.regions.of(offset, end - offset);
             self.refuse_orphans(&state, &regions)?;
+            if state.is_undecided(regions.clone()) {
+                drop(state);
+                self.decide(offset, end - offset)?;
+                continue;
+            }
             if parts || self.needs_whole(&state, &regions, fua) {
                 let (regions, ticket) = self.take_regions(state, regions);
                 let done = self.write_whole(offset, data, (fua, parts), regions);

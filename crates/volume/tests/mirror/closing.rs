@@ -130,31 +130,6 @@ fn rule_a_refused_command_does_not_split_a_mirror() {
     });
 }
 
-/// What was read of a region in doubt is what is read from then on, also after another cut.
-#[test]
-fn rule_what_was_read_stays() {
-    simulated(|| {
-        let mut b = bench(&[false, false]);
-        b.write(0, 1);
-        b.mirror.flush().unwrap();
-        // The legs differ after this: leg 1 has it, leg 0 has not.
-        b.gates[0].shut(writes(64 << 10..1 << 20));
-        let data = bytes_of(2, 0).into();
-        let write = Request::Write { offset: 0, data, fua: true };
-        drop(b.mirror.submit(write));
-        b.gates[0].wait();
-        steadfast_runtime::sleep(std::time::Duration::from_millis(1));
-        b.cut(0);
-        b.assemble(&[0, 1], &plain()).unwrap();
-        assert!(b.is(0, 1));
-        b.cut(0);
-        b.assemble(&[1], &degraded()).unwrap();
-        assert!(b.mirror.read(0, BLOCK).is_err(), "what leg 1 has was never read");
-        b.assemble(&[1, 0], &plain()).unwrap();
-        assert!(b.is_everywhere(0, 1));
-    });
-}
-
 /// A mirror that is only looked at answers what changes nothing, and refuses the rest.
 #[test]
 fn rule_read_only_writes_nothing() {

@@ -12,6 +12,7 @@ mod bench;
 mod checksums;
 mod closing;
 mod copies;
+mod doubt;
 mod gate;
 mod growing;
 mod last;

@@ -88,19 +88,22 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
 /// not whole blocks, empty, or a write to a read-only device.
 pub fn check(info: &DeviceInfo, request: &Request) -> Result<()> {
     let Some((offset, len)) = request.range() else { return Ok(()) };
-    let (device, op) = (info.name.clone(), request.op());
     let block = u64::from(info.logical_block);
-    if info.read_only && !matches!(request, Request::Read { .. }) {
-        return Err(BlockError::ReadOnly { device });
+    let writes = !matches!(request, Request::Read { .. });
+    let aligned = len != 0 && offset % block == 0 && len % block == 0;
+    let inside = offset.checked_add(len).is_some_and(|end| end <= info.size);
+    if aligned && inside && !(info.read_only && writes) {
+        return Ok(());
     }
-    if len == 0 || offset % block != 0 || len % block != 0 {
-        let block = info.logical_block;
-        return Err(BlockError::Misaligned { device, op, offset, len, block });
-    }
-    if offset.checked_add(len).is_none_or(|end| end > info.size) {
-        return Err(BlockError::OutOfRange { device, op, offset, len, size: info.size });
-    }
-    Ok(())
+    // Of every request only this far: the name is copied for messages alone.
+    let (device, op) = (info.name.clone(), request.op());
+    Err(if info.read_only && writes {
+        BlockError::ReadOnly { device }
+    } else if !aligned {
+        BlockError::Misaligned { device, op, offset, len, block: info.logical_block }
+    } else {
+        BlockError::OutOfRange { device, op, offset, len, size: info.size }
+    })
 }
 
 #[cfg(test)]

@@ -43,7 +43,11 @@ fn is_hotter(heat: u8, than: u8) -> bool {
 impl State {
     /// The partial leg in use: its place and frames.
     pub(super) fn frames(&self) -> Option<(usize, &Arc<Frames>)> {
-        slots(self.active()).find_map(|slot| {
+        self.frames_among(self.active())
+    }
+
+    fn frames_among(&self, active: u8) -> Option<(usize, &Arc<Frames>)> {
+        slots(active).find_map(|slot| {
             let frames = self.legs[slot].as_ref()?.frames.as_ref()?;
             Some((slot, frames))
         })
@@ -51,9 +55,9 @@ impl State {
 }
 
 impl Core {
-    /// These regions were read: has those copied that are worth it.
-    pub(super) fn want(self: &Arc<Self>, state: &mut State, regions: Range<u32>) {
-        let Some((slot, frames)) = state.frames() else { return };
+    /// These regions were read: has those copied that are worth it, to one of the `active` legs.
+    pub(super) fn want(self: &Arc<Self>, state: &mut State, active: u8, regions: Range<u32>) {
+        let Some((slot, frames)) = state.frames_among(active) else { return };
         let floor = state.fill.floor;
         let worth = |region: &u32| {
             let heat = state.regions.heat(*region);

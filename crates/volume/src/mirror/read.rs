@@ -131,9 +131,10 @@ impl Core {
         if blank == regions.len() {
             return Way::Zeros;
         }
-        self.want(state, regions.clone());
+        let active = state.active();
+        self.want(state, active, regions.clone());
         let behind = state.ranges.behind(offset, offset + len);
-        let candidates = state.active() & !lacking & !behind & !tried;
+        let candidates = active & !lacking & !behind & !tried;
         if blank == 0 && candidates != 0 {
             return self.to_one(state, candidates, offset, len);
         }

@@ -49,6 +49,8 @@ impl Cell {
 /// All regions of a mirror.
 pub struct Regions {
     region_bytes: u64,
+    /// A region is 2 to the power of this in bytes: every read asks.
+    shift: u32,
     size: u64,
     cells: Vec<Cell>,
     disk: Vec<Region>,
@@ -75,12 +77,14 @@ pub fn block_of(region: u32) -> u32 {
 }
 
 impl Regions {
-    /// A map of this state everywhere.
+    /// A map of this state everywhere; a region has a power of two of bytes.
     pub fn new(size: u64, region_bytes: u32, all: Region) -> Regions {
+        debug_assert!(region_bytes.is_power_of_two());
         let count = size.div_ceil(u64::from(region_bytes)) as usize;
         let cell = Cell::new(all);
         let mut regions = Regions {
             region_bytes: u64::from(region_bytes),
+            shift: region_bytes.trailing_zeros(),
             size,
             cells: vec![cell; count],
             disk: vec![all; count],
@@ -122,8 +126,9 @@ impl Regions {
 
     /// The regions that a range of bytes touches.
     pub fn of(&self, offset: u64, len: u64) -> Range<u32> {
-        let end = (offset + len).div_ceil(self.region_bytes);
-        (offset / self.region_bytes) as u32..end as u32
+        let last = |end: u64| ((end - 1) >> self.shift) + 1;
+        let end = if offset + len == 0 { 0 } else { last(offset + len) };
+        (offset >> self.shift) as u32..end as u32
     }
 
     /// The regions that lie inside a range of bytes; the last one may be short.

@@ -200,8 +200,13 @@ impl State {
     }
 
     fn mask(&self, of: impl Fn(&Leg) -> bool) -> u8 {
-        let legs = self.legs.iter().enumerate();
-        legs.filter_map(|(slot, leg)| leg.as_ref().filter(|l| of(l)).map(|_| bit(slot))).sum()
+        let mut mask = 0;
+        for (slot, leg) in self.legs.iter().enumerate() {
+            if leg.as_ref().is_some_and(&of) {
+                mask |= bit(slot);
+            }
+        }
+        mask
     }
 
     /// Legs that take requests.

@@ -5,6 +5,7 @@
 mod crash;
 mod goals;
 mod iozone;
+mod md;
 mod sim;
 mod spread;
 mod volume;

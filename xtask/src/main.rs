@@ -3,6 +3,7 @@
 mod bench;
 mod conformance;
 mod fuzz;
+mod guest;
 mod layers;
 mod packages;
 mod programs;
@@ -82,6 +83,8 @@ Usage: cargo xtask COMMAND
             memory, writes to two legs, what the region map costs
               --folder D   where the image files are (default: target/bench; 2 GB)
               --rounds N   turns of each (default 7)
+              --md         instead: the kernel's md raid1 and our mirror beside each other in a
+                           guest (QEMU, software emulation; packages by apt, as root)
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does

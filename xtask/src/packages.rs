@@ -1,6 +1,6 @@
 //! What the tests need of the system, and installing it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::step;
@@ -34,7 +34,16 @@ const NEEDED: [(&str, &str); 21] = [
 
 /// Installs what is missing, as root; else says how. False: something is still missing.
 pub fn install(extra: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {
-    let missing = missing(NEEDED.iter().chain(extra).copied());
+    install_all(NEEDED.iter().chain(extra).copied())
+}
+
+/// The same for these commands only.
+pub fn install_these(needed: &[(&'static str, &'static str)]) -> anyhow::Result<bool> {
+    install_all(needed.iter().copied())
+}
+
+fn install_all(needed: impl Iterator<Item = (&'static str, &'static str)>) -> anyhow::Result<bool> {
+    let missing = missing(needed);
     if missing.is_empty() {
         return Ok(true);
     }
@@ -63,8 +72,18 @@ fn missing<'a>(needed: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<&'a str>
 }
 
 fn is_there(command: &str) -> bool {
+    find(command).is_some()
+}
+
+/// Where a command is; those of the administrator too.
+pub fn find(command: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/local/sbin:/usr/sbin:/sbin";
-    path.split(':').any(|folder| Path::new(folder).join(command).is_file())
+    path.split(':').map(|folder| Path::new(folder).join(command)).find(|path| path.is_file())
+}
+
+/// The command, wherever it is.
+pub fn command(name: &str) -> Command {
+    Command::new(find(name).unwrap_or_else(|| name.into()))
 }
 
 #[cfg(test)]

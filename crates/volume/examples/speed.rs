@@ -1,6 +1,7 @@
 //! How fast mirrors are, beside what they are made of:
 //! `cargo run --release -p steadfast-volume --example speed -- FOLDER [ROUNDS]`, or
-//! `cargo xtask bench volume`. FOLDER holds the image files; it should be on a disk.
+//! `cargo xtask bench volume`. FOLDER holds the image files; it should be on a disk. With `-` there
+//! are none, and only what needs no disk is compared.
 //!
 //! Each side of a comparison does the same requests, by turns, each round the other one first.
 
@@ -84,7 +85,11 @@ fn main() -> ExitCode {
         println!("ROUNDS is a number from 1");
         return ExitCode::from(2);
     };
-    match cases(Path::new(&folder)).and_then(|cases| compared(&cases, rounds)) {
+    let made = match folder.as_str() {
+        "-" => in_memory(),
+        folder => cases(Path::new(folder)),
+    };
+    match made.and_then(|cases| compared(&cases, rounds)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("error: {error}");
@@ -165,110 +170,72 @@ fn filled(device: Device) -> Result<Device, Failure> {
     Ok(device)
 }
 
+fn case(what: &'static str, alone: &Device, mirror: &Mirror, load: Load) -> Case {
+    let (alone, mirror) = (Arc::clone(alone), mirror.clone());
+    Case { what, alone, other: None, mirror, load, before: nothing }
+}
+
+/// Reads with a leg in memory preferred, beside memory.
+fn preferred(disks: [Device; 2], memory: &Device) -> Result<Vec<Case>, Failure> {
+    let [a, b] = disks;
+    let legs = [(a, false), (b, false), (ram("ram"), true)];
+    let preferred = mirror(&legs, ReadPolicy::Preferred(2))?;
+    clean(&preferred)?;
+    let random = |tasks| load(false, BLOCK, true, tasks, 200_000);
+    let sequential = load(false, 128 << 10, false, 1, 2_000);
+    Ok(vec![
+        case("read 4k, RAM leg preferred : RAM", memory, &preferred, random(1)),
+        case("the same, two tasks", memory, &preferred, random(2)),
+        case("read 128k in sequence : RAM", memory, &preferred, sequential),
+    ])
+}
+
+/// Writes to two modelled disks, beside one.
+fn two_models() -> Result<Vec<Case>, Failure> {
+    let model = filled(ssd("ssd")?)?;
+    let two = mirror(&[(ssd("ssd0")?, false), (ssd("ssd1")?, false)], ReadPolicy::First)?;
+    let sequential = load(true, 64 << 10, false, 1, 400);
+    let random = load(true, BLOCK, true, 1, 1_000);
+    Ok(vec![
+        case("write 64k, two modelled SSDs : one", &model, &two, sequential),
+        case("write 4k, two modelled SSDs : one", &model, &two, random),
+    ])
+}
+
+/// What the region map costs a write to memory.
+fn dirty_in_memory(memory: &Device) -> Result<Case, Failure> {
+    let one = mirror(&[(ram("one"), false)], ReadPolicy::First)?;
+    let random = load(true, BLOCK, true, 1, 50_000);
+    Ok(case("write 4k, one leg in RAM, dirty : RAM", memory, &one, random))
+}
+
+/// What can be compared without a disk.
+fn in_memory() -> Result<Vec<Case>, Failure> {
+    let memory = filled(ram("alone"))?;
+    let mut cases = preferred([ram("a"), ram("b")], &memory)?;
+    cases.append(&mut two_models()?);
+    cases.push(dirty_in_memory(&memory)?);
+    Ok(cases)
+}
+
 fn cases(folder: &Path) -> Result<Vec<Case>, Failure> {
     let first = ReadPolicy::First;
-    let preferred = mirror(
-        &[(file(folder, "a")?, false), (file(folder, "b")?, false), (ram("ram"), true)],
-        ReadPolicy::Preferred(2),
-    )?;
-    clean(&preferred)?;
     let memory = filled(ram("alone"))?;
-    let one_in_memory = mirror(&[(ram("one"), false)], first)?;
     let disk = filled(file(folder, "alone")?)?;
     let one_on_disk = mirror(&[(file(folder, "one")?, false)], first)?;
     let with_memory = mirror(&[(file(folder, "c")?, false), (ram("leg"), true)], first)?;
     let two_on_disk = mirror(&[(file(folder, "d")?, false), (file(folder, "e")?, false)], first)?;
-    let model = filled(ssd("ssd")?)?;
-    let two_models = mirror(&[(ssd("ssd0")?, false), (ssd("ssd1")?, false)], first)?;
-    let case = |what, alone: &Device, mirror: &Mirror, load, before| Case {
-        what,
-        alone: Arc::clone(alone),
-        other: None,
-        mirror: mirror.clone(),
-        load,
-        before,
-    };
-    let (read, write) = (false, true);
-    let small = BLOCK;
-    let mut cases = vec![
-        case(
-            "read 4k, RAM leg preferred : RAM",
-            &memory,
-            &preferred,
-            load(read, small, true, 1, 200_000),
-            nothing,
-        ),
-        case(
-            "the same, two tasks",
-            &memory,
-            &preferred,
-            load(read, small, true, 2, 200_000),
-            nothing,
-        ),
-        case(
-            "read 128k in sequence : RAM",
-            &memory,
-            &preferred,
-            load(read, 128 << 10, false, 1, 2_000),
-            nothing,
-        ),
-        case(
-            "write 64k, two modelled SSDs : one",
-            &model,
-            &two_models,
-            load(write, 64 << 10, false, 1, 400),
-            nothing,
-        ),
-        case(
-            "write 4k, two modelled SSDs : one",
-            &model,
-            &two_models,
-            load(write, small, true, 1, 1_000),
-            nothing,
-        ),
-        case(
-            "write 64k, disk and RAM : disk",
-            &disk,
-            &with_memory,
-            load(write, 64 << 10, false, 1, 400),
-            nothing,
-        ),
-        case(
-            "write 64k, two files of a disk : one",
-            &disk,
-            &two_on_disk,
-            load(write, 64 << 10, false, 1, 400),
-            nothing,
-        ),
-        case(
-            "write 4k, one leg in RAM, dirty : RAM",
-            &memory,
-            &one_in_memory,
-            load(write, small, true, 1, 50_000),
-            nothing,
-        ),
-        case(
-            "write 4k, on disk, dirty : disk",
-            &disk,
-            &one_on_disk,
-            load(write, small, true, 1, 1_000),
-            nothing,
-        ),
-        case(
-            "write 4k, on disk, clean : disk",
-            &disk,
-            &one_on_disk,
-            load(write, small, true, 1, 1_000),
-            clean,
-        ),
-        case(
-            "write 4k, on disk, unwritten : disk",
-            &disk,
-            &one_on_disk,
-            load(write, small, true, 1, 1_000),
-            unwritten,
-        ),
-    ];
+    let sequential = load(true, 64 << 10, false, 1, 400);
+    let random = load(true, BLOCK, true, 1, 1_000);
+    let one = |what, before| Case { before, ..case(what, &disk, &one_on_disk, random) };
+    let mut cases = preferred([file(folder, "a")?, file(folder, "b")?], &memory)?;
+    cases.append(&mut two_models()?);
+    cases.push(case("write 64k, disk and RAM : disk", &disk, &with_memory, sequential));
+    cases.push(case("write 64k, two files of a disk : one", &disk, &two_on_disk, sequential));
+    cases.push(dirty_in_memory(&memory)?);
+    cases.push(one("write 4k, on disk, dirty : disk", nothing));
+    cases.push(one("write 4k, on disk, clean : disk", clean));
+    cases.push(one("write 4k, on disk, unwritten : disk", unwritten));
     cases.append(&mut of_checksums(folder)?);
     Ok(cases)
 }

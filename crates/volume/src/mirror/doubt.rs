@@ -62,8 +62,8 @@ impl State {
 }
 
 impl Core {
-    /// Before a read or a write: what was decided is written down, and every leg that is there holds
-    /// the same of these bytes' regions, durably.
+    /// Before a read or a write: what was decided is written down, and every leg that is there
+    /// holds the same of these bytes' regions, durably.
     pub(super) fn decide(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
         let regions: Vec<u32> = {
             let state = self.settled()?;

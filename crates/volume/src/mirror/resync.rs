@@ -1,9 +1,9 @@
 //! Resync: legs are given the regions that they lack.
 //!
 //! One mechanism for every cause. A leg that was away and a new one differ only in how many regions
-//! the map has as stale for them; what a cut left in doubt (`doubt`) is copied in the same way. What
-//! was copied is stale, or dirty, in the durable map until the leg was flushed, so that a resync
-//! goes on where it was interrupted.
+//! the map has as stale for them; what a cut left in doubt (`doubt`) is copied in the same way.
+//! What was copied is stale, or dirty, in the durable map until the leg was flushed, so that a
+//! resync goes on where it was interrupted.
 //!
 //! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
 //! the mirror, present or not, holds the region.

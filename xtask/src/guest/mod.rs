@@ -1,0 +1,121 @@
+//! A guest: Debian's kernel under QEMU's software emulation, for what this machine's kernel lacks
+//! (md, persistent memory). It boots from an initramfs that is made for the job, runs one shell
+//! script, and is gone. Nothing of it stays on this machine but `target/guest`.
+//!
+//! An emulated processor is many times slower than the real one, and not evenly: figures of one
+//! guest may be compared with figures of the same run in the same guest, and with nothing else.
+
+mod initramfs;
+mod kernel;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::{packages, step};
+
+/// What making and running a guest needs, and the Debian packages they come in.
+const NEEDED: [(&str, &str); 5] = [
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    ("busybox", "busybox-static"),
+    ("modprobe", "kmod"),
+    ("depmod", "kmod"),
+    ("dpkg-deb", "dpkg"),
+];
+/// First words of the lines between which the script's output stands.
+const BEGIN: &str = "guest-begin ";
+const END: &str = "guest-end ";
+/// Lines of the console that are shown when something went wrong.
+const CONSOLE_LINES: usize = 15;
+
+/// A job for a guest.
+pub struct Guest<'a> {
+    /// Kernel modules, each with its parameters: "brd rd_nr=4". What they need comes along.
+    pub modules: &'a [&'a str],
+    /// Programs of this machine, which are `/bin/NAME` there; their libraries come along.
+    pub programs: &'a [PathBuf],
+    /// What busybox's shell runs. Programs of busybox are there; /proc, /sys and /dev are mounted.
+    pub script: &'a str,
+    /// Memory, in MiB.
+    pub memory: u32,
+    /// Further arguments of QEMU.
+    pub qemu: &'a [&'a str],
+    /// After so long it is ended.
+    pub limit: Duration,
+}
+
+/// What a guest said.
+pub struct Answer {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The lines that the script wrote, errors too.
+    pub lines: Vec<String>,
+    /// The script's exit status.
+    pub status: i32,
+}
+
+impl Guest<'_> {
+    /// Installs what is missing, boots, runs the script; `each` gets its lines as they come.
+    ///
+    /// # Errors
+    /// If something cannot be had, or the guest ends without saying how the script ended: with the
+    /// last lines of its console.
+    pub fn run(&self, root: &Path, mut each: impl FnMut(&str)) -> anyhow::Result<Answer> {
+        if !packages::install_these(&NEEDED)? {
+            anyhow::bail!("the guest needs the packages above");
+        }
+        let folder = root.join("target/guest");
+        std::fs::create_dir_all(&folder)?;
+        let kernel = kernel::fetch(&folder)?;
+        let image = folder.join("initramfs");
+        initramfs::write(&image, self, &kernel)?;
+        let console = folder.join("console");
+        // One of an earlier guest must not be taken for this one's.
+        std::fs::write(&console, "")?;
+        let mut answer = Answer { kernel: String::new(), lines: Vec::new(), status: -1 };
+        let mut ended = false;
+        let mut qemu = self.command(&kernel, &image, &console);
+        let outcome = step::run_lines(self.limit, &mut qemu, |line| {
+            let line = line.trim_end_matches('\r');
+            if let Some(release) = line.strip_prefix(BEGIN) {
+                answer.kernel = release.to_owned();
+            } else if let Some(status) = line.strip_prefix(END) {
+                answer.status = status.parse().unwrap_or(-1);
+                ended = true;
+            } else {
+                each(line);
+                answer.lines.push(line.to_owned());
+            }
+        });
+        let good = outcome.with_context(|| last_lines(&console))?;
+        anyhow::ensure!(good && ended, "the guest has ended too early\n{}", last_lines(&console));
+        Ok(answer)
+    }
+
+    fn command(&self, kernel: &kernel::Kernel, image: &Path, console: &Path) -> Command {
+        let mut qemu = Command::new("qemu-system-x86_64");
+        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-no-reboot"])
+            .args(["-display", "none", "-nodefaults", "-m", &format!("{}M", self.memory)])
+            .arg("-kernel")
+            .arg(&kernel.image)
+            .arg("-initrd")
+            .arg(image)
+            // Who measures the kernel is to see it at its best.
+            .args(["-append", "console=ttyS0 loglevel=5 panic=-1 mitigations=off"])
+            .arg("-serial")
+            .arg(format!("file:{}", console.display()))
+            .args(["-serial", "stdio"])
+            .args(self.qemu);
+        qemu
+    }
+}
+
+fn last_lines(console: &Path) -> String {
+    let text = std::fs::read(console).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = lines.len().saturating_sub(CONSOLE_LINES);
+    format!("the last lines of its console ({}):\n{}", console.display(), lines[from..].join("\n"))
+}

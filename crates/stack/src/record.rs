@@ -95,6 +95,16 @@ impl VolumeRecord {
 }
 
 impl Records {
+    /// Whether both remember the same, whoever has written them.
+    pub(crate) fn names_the_same(&self, other: &Records) -> bool {
+        let known = |records: &Records| Records {
+            format: String::new(),
+            version: VERSION,
+            ..records.clone()
+        };
+        known(self) == known(other)
+    }
+
     /// The volume that something is a component of.
     pub fn user_of(&self, name: &str) -> Option<&VolumeRecord> {
         self.volumes.iter().find(|v| v.uses().any(|used| used == name))

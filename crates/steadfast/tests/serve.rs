@@ -14,6 +14,8 @@ use tempfile::TempDir;
 mod checksums;
 #[path = "serve/files.rs"]
 mod files;
+#[path = "serve/full.rs"]
+mod full;
 #[path = "serve/kernel.rs"]
 mod kernel;
 #[path = "serve/mounts.rs"]
@@ -22,6 +24,8 @@ mod mounts;
 mod restart;
 #[path = "serve/retired.rs"]
 mod retired;
+#[path = "serve/socket.rs"]
+mod socket;
 #[path = "serve/spares.rs"]
 mod spares;
 #[path = "serve/top.rs"]
@@ -30,12 +34,15 @@ mod top;
 /// A folder with images and a configuration, and perhaps a host that runs.
 struct Desk {
     folder: TempDir,
+    /// Where the configuration is in it.
+    config: &'static str,
     host: Option<Child>,
 }
 
 impl Desk {
     fn new(images: &[&str], config: &str) -> Desk {
-        let desk = Desk { folder: tempfile::tempdir().unwrap(), host: None };
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk { folder, config: "stack.toml", host: None };
         for image in images {
             File::create(desk.path().join(image)).unwrap().set_len(16 << 20).unwrap();
         }
@@ -64,7 +71,7 @@ impl Desk {
     fn start(&mut self) {
         let log = OpenOptions::new().create(true).append(true).open(self.path().join("log"));
         let mut command = self.command();
-        command.args(["serve", "-f", "stack.toml", "--tree", "tree"]);
+        command.args(["serve", "-f", self.config, "--tree", "tree"]);
         self.host = Some(command.stderr(log.unwrap()).stdin(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(20);
         while !self.path().join("run/host.socket").exists()

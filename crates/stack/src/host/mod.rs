@@ -212,8 +212,15 @@ impl Host {
         let before = self.lock().records.clone();
         let mut after = before.clone();
         change(&mut after);
-        if after != before {
-            self.file.write(&after).map_err(|e| e.with("nothing was changed"))?;
+        if after != before
+            && let Err(e) = self.file.write(&after)
+        {
+            // The new file may be in place all the same, where only its folder could not be made
+            // durable.
+            if self.file.read().is_ok_and(|found| found.names_the_same(&after)) {
+                self.forget(before);
+            }
+            return Err(e.with("nothing was changed"));
         }
         self.lock().records = after;
         Ok(before)

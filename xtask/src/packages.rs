@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::step;
 
 /// Commands that tests run, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 21] = [
+const NEEDED: [(&str, &str); 22] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
@@ -25,6 +25,7 @@ const NEEDED: [(&str, &str); 21] = [
     ("fio", "fio"),
     ("tar", "tar"),
     ("time", "time"),
+    ("systemd-analyze", "systemd"),
     ("python3", "python3"),
     // Reads what IOzone's -b writes.
     ("soffice", "libreoffice-calc-nogui"),

@@ -115,6 +115,11 @@ impl Endpoint {
         Ok(())
     }
 
+    /// What is below the counting: what the host looks at for itself is nobody's traffic.
+    pub(crate) fn beneath(&self) -> Arc<dyn BlockDevice> {
+        Arc::clone(&self.opened) as Arc<dyn BlockDevice>
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

@@ -24,10 +24,14 @@ mod mounts;
 mod restart;
 #[path = "serve/retired.rs"]
 mod retired;
+#[path = "serve/silent.rs"]
+mod silent;
 #[path = "serve/socket.rs"]
 mod socket;
 #[path = "serve/spares.rs"]
 mod spares;
+#[path = "serve/systemd.rs"]
+mod systemd;
 #[path = "serve/top.rs"]
 mod top;
 

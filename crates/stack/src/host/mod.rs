@@ -12,6 +12,7 @@ mod change;
 mod create;
 mod devices;
 pub mod kernel;
+mod labels;
 mod legs;
 pub mod mounts;
 mod resync;
@@ -63,6 +64,8 @@ pub struct Host {
     started: Nanos,
     /// Where the next endpoint's number comes from.
     numbers: AtomicU64,
+    /// What labels say, for the status.
+    labels: Arc<labels::Labels>,
     ended: AtomicBool,
     /// Nothing is done any more.
     end: Condvar,
@@ -117,6 +120,7 @@ impl Host {
             changes: Mutex::new(()),
             started: now(),
             numbers: AtomicU64::new(1),
+            labels: Arc::default(),
             ended: AtomicBool::new(false),
             end: Condvar::new(),
             ending: Mutex::new(false),

@@ -2,10 +2,9 @@
 
 use steadfast_block::BlockDevice;
 use steadfast_runtime::now;
-use steadfast_volume::member::read_label;
 use steadfast_volume::{LegStatus as VolumeLeg, Mirror, ReadPolicy};
 
-use super::{Assembled, Device, Host, Inner};
+use super::{Assembled, Host, Inner};
 use crate::protocol::{
     Alias, Counters, DeviceKind, DeviceStatus, LegStatus, MirrorStatus, Regions, Retired,
     StackCounters, StackStatus, VolumeStatus,
@@ -39,23 +38,26 @@ impl Host {
                 components: retired.uses().cloned().collect(),
             });
         }
-        let endpoints = inner.endpoints();
+        // Of a volume that is no member there is no label to be read.
+        let mut endpoints = inner.endpoints();
+        let records = &inner.records;
+        endpoints
+            .retain(|e| records.volume(e.name()).is_none() || records.user_of(e.name()).is_some());
         drop(inner);
         // Labels are read without the lock: a device may take its time.
+        let known = self.labels.read(&endpoints);
         for endpoint in endpoints {
-            let name = endpoint.name().to_owned();
-            let (start, blocks) = match read_label(&(endpoint as Device)) {
-                Ok(Some(found)) => {
-                    let blocks = found.label.map_blocks;
-                    (Some(found.label.data_start), (blocks > 0).then_some(blocks))
-                }
-                _ => (None, None),
-            };
+            let name = endpoint.name();
+            let Some(known) = known.get(&endpoint.number()) else { continue };
+            let (start, blocks) = known.layout;
+            let silent = || known.silent().map(|time| format!("has not answered for {time:.1?}"));
             for device in status.devices.iter_mut().filter(|d| d.name == name) {
                 (device.data_start, device.map_blocks) = (start, blocks);
+                device.problem = device.problem.take().or_else(silent);
             }
             for volume in status.volumes.iter_mut().filter(|v| v.name == name) {
                 (volume.data_start, volume.map_blocks) = (start, blocks);
+                volume.problem = volume.problem.take().or_else(silent);
             }
         }
         status

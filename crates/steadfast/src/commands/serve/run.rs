@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
@@ -91,7 +92,13 @@ fn serve_host(
             tracing::info!("metrics at {}", metrics.address());
         }
         ready(())?;
+        // Who is started after the host finds its volumes. Without systemd nobody listens.
+        if let Err(e) = sd_notify::notify(&[NotifyState::Ready]) {
+            tracing::warn!("systemd cannot be told that the host is ready: {e}");
+        }
         host.wait();
+        // OK to ignore: it is told so that the log of systemd says what takes its time.
+        let _ = sd_notify::notify(&[NotifyState::Stopping]);
         server.close(ANSWERS);
         Ok(())
     })();

@@ -45,6 +45,7 @@ pub(super) fn run(root: &Path, rounds: u32) -> anyhow::Result<bool> {
         programs: &programs,
         script: &script(rounds),
         memory: 6144,
+        processors: 2,
         qemu: &[],
         limit: LIMIT,
     };

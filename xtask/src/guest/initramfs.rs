@@ -69,6 +69,8 @@ mount -t tmpfs none /tmp
 stty -F /dev/ttyS1 raw
 exec < /dev/null > /dev/ttyS1 2>&1
 exit_with() {{
+    # What was written before may end within a line.
+    echo
     echo '{END}'$1
     sync
     sleep 1

@@ -17,12 +17,13 @@ use anyhow::Context;
 use crate::{packages, step};
 
 /// What making and running a guest needs, and the Debian packages they come in.
-const NEEDED: [(&str, &str); 5] = [
+const NEEDED: [(&str, &str); 6] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("busybox", "busybox-static"),
     ("modprobe", "kmod"),
     ("depmod", "kmod"),
     ("dpkg-deb", "dpkg"),
+    ("setpriv", "util-linux"),
 ];
 /// First words of the lines between which the script's output stands.
 const BEGIN: &str = "guest-begin ";
@@ -38,8 +39,9 @@ pub struct Guest<'a> {
     pub programs: &'a [PathBuf],
     /// What busybox's shell runs. Programs of busybox are there; /proc, /sys and /dev are mounted.
     pub script: &'a str,
-    /// Memory, in MiB.
+    /// Memory, in MiB. The initramfs is in it too.
     pub memory: u32,
+    pub processors: u32,
     /// Further arguments of QEMU.
     pub qemu: &'a [&'a str],
     /// After so long it is ended.
@@ -50,7 +52,7 @@ pub struct Guest<'a> {
 pub struct Answer {
     /// The kernel's release.
     pub kernel: String,
-    /// The lines that the script wrote, errors too.
+    /// The lines that the script wrote, errors too, without empty ones at the end.
     pub lines: Vec<String>,
     /// The script's exit status.
     pub status: i32,
@@ -76,6 +78,7 @@ impl Guest<'_> {
         std::fs::write(&console, "")?;
         let mut answer = Answer { kernel: String::new(), lines: Vec::new(), status: -1 };
         let mut ended = false;
+        let mut empty = 0;
         let mut qemu = self.command(&kernel, &image, &console);
         let outcome = step::run_lines(self.limit, &mut qemu, |line| {
             let line = line.trim_end_matches('\r');
@@ -84,9 +87,14 @@ impl Guest<'_> {
             } else if let Some(status) = line.strip_prefix(END) {
                 answer.status = status.parse().unwrap_or(-1);
                 ended = true;
+            } else if line.is_empty() {
+                // Kept back: one stands before the end, and is none of the script's.
+                empty += 1;
             } else {
-                each(line);
-                answer.lines.push(line.to_owned());
+                for line in std::iter::repeat_n("", std::mem::take(&mut empty)).chain([line]) {
+                    each(line);
+                    answer.lines.push(line.to_owned());
+                }
             }
         });
         let good = outcome.with_context(|| last_lines(&console))?;
@@ -95,9 +103,15 @@ impl Guest<'_> {
     }
 
     fn command(&self, kernel: &kernel::Kernel, image: &Path, console: &Path) -> Command {
-        let mut qemu = Command::new("qemu-system-x86_64");
-        qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-no-reboot"])
-            .args(["-display", "none", "-nodefaults", "-m", &format!("{}M", self.memory)])
+        // It is killed when who started it is gone, however that ended: it has a process group
+        // of its own, which Ctrl-C does not reach unless somebody sits at a terminal.
+        let mut qemu = Command::new("setpriv");
+        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"])
+            // Without the fast string instructions: QEMU emulates them byte by byte, and who
+            // copies memory would choose them.
+            .args(["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm", "-no-reboot"])
+            .args(["-smp", &self.processors.to_string(), "-m", &format!("{}M", self.memory)])
+            .args(["-display", "none", "-nodefaults", "-no-user-config"])
             .arg("-kernel")
             .arg(&kernel.image)
             .arg("-initrd")

@@ -1,7 +1,8 @@
 //! How fast mirrors are, beside what they are made of:
 //! `cargo run --release -p steadfast-volume --example speed -- FOLDER [ROUNDS]`, or
 //! `cargo xtask bench volume`. FOLDER holds the image files; it should be on a disk. With `-` there
-//! are none, and only what needs no disk is compared.
+//! are none, only what needs no disk is compared, and each comparison is a line of JSON: this is
+//! what `cargo xtask bench volume --md` asks for.
 //!
 //! Each side of a comparison does the same requests, by turns, each round the other one first.
 
@@ -85,11 +86,11 @@ fn main() -> ExitCode {
         println!("ROUNDS is a number from 1");
         return ExitCode::from(2);
     };
-    let made = match folder.as_str() {
-        "-" => in_memory(),
-        folder => cases(Path::new(folder)),
+    let done = match folder.as_str() {
+        "-" => in_memory().and_then(|cases| as_json(&cases, rounds)),
+        folder => cases(Path::new(folder)).and_then(|cases| compared(&cases, rounds)),
     };
-    match made.and_then(|cases| compared(&cases, rounds)) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("error: {error}");
@@ -190,7 +191,7 @@ fn preferred(disks: [Device; 2], memory: &Device) -> Result<Vec<Case>, Failure> 
     ])
 }
 
-/// Writes to two modelled disks, beside one.
+/// Writes to two modelled disks, beside one; the states of their regions last.
 fn two_models() -> Result<Vec<Case>, Failure> {
     let model = filled(ssd("ssd")?)?;
     let two = mirror(&[(ssd("ssd0")?, false), (ssd("ssd1")?, false)], ReadPolicy::First)?;
@@ -199,6 +200,14 @@ fn two_models() -> Result<Vec<Case>, Failure> {
     Ok(vec![
         case("write 64k, two modelled SSDs : one", &model, &two, sequential),
         case("write 4k, two modelled SSDs : one", &model, &two, random),
+        Case {
+            before: clean,
+            ..case("write 4k, modelled SSDs, clean : one", &model, &two, random)
+        },
+        Case {
+            before: unwritten,
+            ..case("write 4k, modelled SSDs, unwritten : one", &model, &two, random)
+        },
     ])
 }
 
@@ -229,7 +238,7 @@ fn cases(folder: &Path) -> Result<Vec<Case>, Failure> {
     let random = load(true, BLOCK, true, 1, 1_000);
     let one = |what, before| Case { before, ..case(what, &disk, &one_on_disk, random) };
     let mut cases = preferred([file(folder, "a")?, file(folder, "b")?], &memory)?;
-    cases.append(&mut two_models()?);
+    cases.extend(two_models()?.into_iter().take(2));
     cases.push(case("write 64k, disk and RAM : disk", &disk, &with_memory, sequential));
     cases.push(case("write 64k, two files of a disk : one", &disk, &two_on_disk, sequential));
     cases.push(dirty_in_memory(&memory)?);
@@ -335,33 +344,33 @@ fn one_task(device: &Device, load: Load, seed: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// Microseconds a request of each round: the mirror's, and of what it is compared with.
+fn rounds_of(case: &Case, rounds: u64) -> Result<[Vec<f64>; 2], Failure> {
+    let mirror: Device = Arc::new(case.mirror.clone());
+    let mut sides = [Vec::new(), Vec::new()];
+    for round in 0..=rounds {
+        for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            let (device, prepared) = match side {
+                0 => (&mirror, Some(&case.mirror)),
+                _ => (&case.alone, case.other.as_ref()),
+            };
+            prepared.map_or(Ok(()), case.before)?;
+            let time = turn(device, case.load, round)?;
+            // The first one warms up.
+            if round > 0 {
+                sides[side].push(time);
+            }
+        }
+    }
+    Ok(sides)
+}
+
 fn compared(cases: &[Case], rounds: u64) -> Result<(), Failure> {
     println!("microseconds a request, medians of {rounds} (least to greatest); the mirror's speed");
     println!("over that of what it is compared with, round by round\n");
     println!("{:<38} {:>14} {:>14} {:>10}", "mirror : compared with", "mirror", "alone", "ratio");
     for case in cases {
-        let mirror: Device = Arc::new(case.mirror.clone());
-        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for round in 0..=rounds {
-            let mut pair = [0.0; 2];
-            for side in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-                pair[side] = match side {
-                    0 => {
-                        (case.before)(&case.mirror)?;
-                        turn(&mirror, case.load, round)?
-                    }
-                    _ => {
-                        case.other.as_ref().map_or(Ok(()), case.before)?;
-                        turn(&case.alone, case.load, round)?
-                    }
-                };
-            }
-            // The first one warms up.
-            if round > 0 {
-                ours.push(pair[0]);
-                theirs.push(pair[1]);
-            }
-        }
+        let [ours, theirs] = rounds_of(case, rounds)?;
         let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(o, t)| t / o).collect();
         let [ours, theirs] = [ours, theirs].map(spread);
         let ratio = spread(ratios);
@@ -369,6 +378,16 @@ fn compared(cases: &[Case], rounds: u64) -> Result<(), Failure> {
         let of = |s: [f64; 3]| format!("{:.1}..{:.1}", s[0], s[2]);
         let ratio = format!("{:.2}..{:.2}", ratio[0], ratio[2]);
         println!("{:<38} {:>14} {:>14} {ratio:>10}", "", of(ours), of(theirs));
+    }
+    Ok(())
+}
+
+/// A line for each comparison: its name, and the microseconds a request of each round.
+fn as_json(cases: &[Case], rounds: u64) -> Result<(), Failure> {
+    for case in cases {
+        let [mirror, alone] = rounds_of(case, rounds)?;
+        let what = case.what;
+        println!("{{\"what\":\"{what}\",\"mirror\":{mirror:?},\"alone\":{alone:?}}}");
     }
     Ok(())
 }

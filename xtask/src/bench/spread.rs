@@ -24,6 +24,12 @@ impl Times {
         self.least <= 1.0 && self.most >= 1.0
     }
 
+    /// Median and range, also where the two are level.
+    pub fn with_range(self) -> String {
+        let Times { median, least, most } = self;
+        format!("{median:.2} ({least:.2} to {most:.2})")
+    }
+
     /// As the table has it: median and range, or that the two are level.
     pub fn text(self) -> String {
         let Times { median, least, most } = self;
@@ -31,6 +37,31 @@ impl Times {
             true => format!("level ({least:.2} to {most:.2})"),
             false => format!("{median:.2} ({least:.2} to {most:.2})"),
         }
+    }
+}
+
+/// How much longer the first took than another, round by round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Differences {
+    median: f64,
+    least: f64,
+    most: f64,
+}
+
+impl Differences {
+    /// Of the nanoseconds that both needed, round by round; `None` without a round.
+    pub fn of(ours: &[u64], theirs: &[u64]) -> Option<Differences> {
+        let micros = |(o, t): (&u64, &u64)| (*o as f64 - *t as f64) / 1e3;
+        let mut each: Vec<f64> = ours.iter().zip(theirs).map(micros).collect();
+        each.sort_by(f64::total_cmp);
+        let (least, most) = (*each.first()?, *each.last()?);
+        Some(Differences { median: each[each.len().saturating_sub(1) / 2], least, most })
+    }
+
+    /// Microseconds: median and range.
+    pub fn text(self) -> String {
+        let Differences { median, least, most } = self;
+        format!("{median:.1} ({least:.1} to {most:.1})")
     }
 }
 
@@ -50,6 +81,15 @@ mod tests {
         assert_eq!(text(&[100, 100, 100], &[90, 150, 110]), "level (0.90 to 1.50)");
         assert_eq!(text(&[100, 100], &[30, 50]), "0.30 (0.30 to 0.50)");
         assert_eq!(Times::of(&[], &[1]), None);
+        let level = Times::of(&[100, 100, 100], &[90, 150, 110]).unwrap();
+        assert_eq!(level.with_range(), "1.10 (0.90 to 1.50)");
+    }
+
+    #[test]
+    fn what_is_added_in_microseconds() {
+        let text = Differences::of(&[3000, 2500, 900], &[1000, 1000, 1000]).unwrap().text();
+        assert_eq!(text, "1.5 (-0.1 to 2.0)");
+        assert_eq!(Differences::of(&[], &[]), None);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     }
     anyhow::ensure!(rounds > 0, "--rounds is at least 1");
     if md {
-        return super::md::run(root, rounds);
+        return super::md::run(root, rounds.into());
     }
     std::fs::create_dir_all(&folder)?;
     let example = ["--release", "--quiet", "--package", "steadfast-volume", "--example", "speed"];

@@ -44,6 +44,21 @@ struct Ready {
     epochs: [u64; LEGS_MAX],
 }
 
+/// While it is there, what is known of a region stays in memory: between reading a record and
+/// comparing with it others may be short of memory.
+pub(super) struct Pin {
+    core: Arc<Core>,
+    region: u32,
+}
+
+impl Drop for Pin {
+    fn drop(&mut self) {
+        if let Some(known) = self.core.state.lock().checksums.as_mut() {
+            known.unpin(self.region);
+        }
+    }
+}
+
 impl State {
     /// Whether the map may say that a region has a record: all durable legs that hold it do, and
     /// it is what is known. They were flushed since it was written.
@@ -52,6 +67,22 @@ impl State {
         let have = written.took & self.of_same_epoch(written.epochs);
         let known = self.checksums.as_ref();
         holders & !have == 0 && known.is_some_and(|known| known.is_as_written(region, written))
+    }
+
+    /// Legs were given a region, and flushed: they do not lack it any more, durably once the map
+    /// is. Where the map has a record of the region that they may not have, there is none from now
+    /// on: an older one of theirs must not be taken for it.
+    pub(super) fn set_fresh(&mut self, region: u32, legs: u8, records: &BTreeMap<u32, Written>) {
+        self.regions.set_fresh(region, legs);
+        let now = self.regions.get(region);
+        let record = records.get(&region);
+        let took = record.is_some_and(|record| self.is_summable(region, record));
+        if now.summed && legs & self.durable() != 0 && !took {
+            self.regions.set(region, Region { summed: false, ..now });
+            if let Some(known) = self.checksums.as_mut() {
+                known.not_saved(region);
+            }
+        }
     }
 
     /// Legs were flushed since these records were written.
@@ -66,6 +97,14 @@ impl State {
 }
 
 impl Core {
+    /// Keeps in memory what is known of a region that is held.
+    pub(super) fn pin(self: &Arc<Self>, region: u32) -> Pin {
+        if let Some(known) = self.state.lock().checksums.as_mut() {
+            known.pin(region);
+        }
+        Pin { core: Arc::clone(self), region }
+    }
+
     /// Reads the record of a region that is held, if something is only there. With `mend` a leg
     /// whose record is damaged or old is given the newest one.
     pub(super) fn load(self: &Arc<Self>, region: u32, mend: bool) {
@@ -180,6 +219,7 @@ impl Core {
     /// Learns what is not known of a region that is held, from what its legs hold: what a cut left
     /// is what counts from now on.
     fn learn(self: &Arc<Self>, region: u32) -> Result<()> {
+        let _pin = self.pin(region);
         self.load(region, true);
         let (order, (start, len)) = {
             let state = self.state.lock();
@@ -289,6 +329,8 @@ impl Core {
     /// After a region that is held was copied to `also`, or compared: its record is written. Legs
     /// that hold the region have it; the map says so with the next checkpoint.
     pub(super) fn save_copied(self: &Arc<Self>, region: u32, also: u8) -> Result<()> {
+        let _pin = self.pin(region);
+        self.load(region, true);
         let Some(ready) = self.ready(region, also) else { return Ok(()) };
         let written = self.write_records(vec![ready])?;
         if let Some(known) = self.state.lock().checksums.as_mut() {

@@ -75,6 +75,8 @@ pub struct Checksums {
     clock: u64,
     /// Records so far, since the assembly.
     number: u64,
+    /// Regions of which somebody is using what is known: it stays in memory.
+    pins: BTreeMap<u32, usize>,
     /// Records that legs were given while they were copied to, or scrubbed.
     pub written: BTreeMap<u32, Written>,
 }
@@ -96,6 +98,7 @@ impl Checksums {
             memory_max: memory_max.unwrap_or(MEMORY_MAX),
             clock: 0,
             number: 0,
+            pins: BTreeMap::new(),
             written: BTreeMap::new(),
         }
     }
@@ -173,7 +176,8 @@ impl Checksums {
         if self.bytes <= self.memory_max || self.bytes - self.unsaved_bytes <= keep {
             return;
         }
-        let saved = self.entries.iter().filter(|(r, entry)| !entry.unsaved && **r != but);
+        let stays = |region: u32| region == but || self.pins.contains_key(&region);
+        let saved = self.entries.iter().filter(|(r, entry)| !entry.unsaved && !stays(**r));
         let mut by_use: Vec<(u64, u32)> = saved.map(|(r, entry)| (entry.used, *r)).collect();
         by_use.sort_unstable();
         for (_, region) in by_use {
@@ -181,6 +185,21 @@ impl Checksums {
                 return;
             }
             self.remove(region);
+        }
+    }
+
+    /// What is known of a region stays in memory until it is given back as often.
+    pub fn pin(&mut self, region: u32) {
+        *self.pins.entry(region).or_default() += 1;
+    }
+
+    /// Gives it back.
+    pub fn unpin(&mut self, region: u32) {
+        if let Some(pins) = self.pins.get_mut(&region) {
+            *pins -= 1;
+            if *pins == 0 {
+                self.pins.remove(&region);
+            }
         }
     }
 
@@ -352,13 +371,18 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Nobody knows what its record holds by now.
+    /// Nobody knows what its record holds by now, on all legs.
     pub fn not_saved(&mut self, region: u32) {
+        if let Some(stored) = self.stored.get_mut(region as usize) {
+            *stored = false;
+        }
         let Some(entry) = self.entries.get_mut(&region) else { return };
         if !std::mem::replace(&mut entry.unsaved, true) {
             self.unsaved_bytes += weight(entry.blocks.len());
         }
-        self.stored[region as usize] = false;
+        for sum in entry.blocks.iter_mut().filter(|sum| **sum == Sum::Stored) {
+            *sum = Sum::None;
+        }
     }
 
     /// Whether the record that was written is still what is known.
@@ -435,5 +459,20 @@ mod tests {
         assert!(!sums.must_save() && sums.covers_all(0));
         sums.not_saved(0);
         assert!(sums.must_save() && !sums.is_stored(0));
+    }
+
+    #[test]
+    fn what_somebody_is_using_stays() {
+        let mut sums = fixture(true);
+        let record = Record { edition: Edition::default(), sums: vec![5; 16] };
+        sums.pin(0);
+        sums.pin(0);
+        sums.loaded(0, Some(&record));
+        sums.unpin(0);
+        (1..40).for_each(|region| sums.loaded(region, Some(&record)));
+        assert_eq!(sums.known(0, 0, 1), [Sum::Known(5)]);
+        sums.unpin(0);
+        (1..40).for_each(|region| sums.loaded(region, Some(&record)));
+        assert_eq!(sums.known(0, 0, 1), [Sum::Stored]);
     }
 }

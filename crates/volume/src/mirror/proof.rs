@@ -186,6 +186,7 @@ impl Core {
         first: Option<usize>,
         failed: Option<Failed>,
     ) -> Result<Vec<u8>> {
+        let _pin = self.pin(region);
         self.load(region, true);
         let (mut order, blank) = {
             let state = self.state.lock();

@@ -280,9 +280,10 @@ impl Core {
             let all = regions.clone().map(|r| (r, state.regions.copied(r) & whole));
             all.filter(|(_, legs)| *legs != 0).collect()
         };
-        let (before, epochs) = {
+        let (before, epochs, records) = {
             let state = self.settled()?;
-            (copied(&state), state.epochs())
+            let records = state.checksums.as_ref().map(|known| known.written.clone());
+            (copied(&state), state.epochs(), records.unwrap_or_default())
         };
         let legs = before.iter().fold(0, |all, (_, legs)| all | legs);
         if legs == 0 {
@@ -292,7 +293,7 @@ impl Core {
         let mut state = self.state.lock();
         let flushed = state.of_same_epoch(epochs);
         for (region, legs) in before {
-            state.regions.set_fresh(region, legs & flushed);
+            state.set_fresh(region, legs & flushed, &records);
         }
         Ok(())
     }

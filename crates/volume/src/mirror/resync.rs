@@ -170,7 +170,7 @@ impl Core {
             // A leg that was away meanwhile may not have been flushed.
             let flushed = state.of_same_epoch(epochs);
             for (region, legs) in copied {
-                state.regions.set_fresh(region, legs & flushed);
+                state.set_fresh(region, legs & flushed, &records);
                 state.regions.set_clean_if_untouched(region);
             }
             state.set_summed(&records);
@@ -213,6 +213,7 @@ impl Core {
     }
 
     fn copy_once(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
+        let _pin = self.pin(region);
         self.load(region, true);
         let (sources, targets, epochs, (start, len)) = {
             let state = self.settled()?;

@@ -84,6 +84,7 @@ impl Core {
     }
 
     fn scrub_held(self: &Arc<Self>, region: u32, repair: bool, done: &mut Scrubbed) -> Result<u64> {
+        let _pin = self.pin(region);
         self.inspect(region, repair);
         self.load(region, repair);
         let (holders, (start, len)) = {

@@ -56,6 +56,17 @@ fn mirror_campaign_of_nested_mirrors_loses_nothing() {
     all_of(runs().div_ceil(5), nested_campaign::run);
 }
 
+/// Runs that have found something once.
+#[test]
+fn mirror_campaign_runs_that_found_something_find_nothing() {
+    for seed in [615, 4340, 4799] {
+        run_checked(seed, Planted::default()).unwrap();
+    }
+    for seed in [501, 965, 1945] {
+        nested_campaign::run(seed).unwrap();
+    }
+}
+
 fn all_of(runs: u64, run: impl Fn(u64) -> Result<Tally, String>) {
     let mut all = Tally::default();
     let mut wrong = Vec::new();

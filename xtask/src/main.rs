@@ -98,6 +98,16 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  guest SCRIPT
+            runs a shell script with Debian's kernel in an emulated machine, for what this
+            kernel lacks; the first time as root, for QEMU and busybox
+              --module M   inserts it and what it needs, such as 'brd rd_nr=2'; several times
+              --program P  takes an installed program, or a path, along; several times
+              --memory N   MiB of memory (default 1024)
+              --processors N  (default 2)
+              --minutes N  the longest that it may take (default 10)
+              --nvdimm F   has an NVDIMM with this file behind it, as /dev/pmem0
+              --nvdimm-mib N  its size (default 256)
   help      this text";
 
 fn main() -> ExitCode {
@@ -114,6 +124,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
+        "guest" => guest::run(&root(), rest),
         "tables" => tables::run(&root(), rest),
         "traps" => traps::run(&root(), rest),
         "help" | "--help" | "-h" => {

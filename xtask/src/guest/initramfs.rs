@@ -48,7 +48,11 @@ pub fn write(image: &Path, guest: &Guest<'_>, kernel: &Kernel) -> anyhow::Result
             }
         }
     }
+    if guest.nvdimm.is_some() {
+        insert += FSDAX;
+    }
     files.insert("init".into(), init(&insert).into_bytes());
+    files.insert("functions".into(), functions(guest.programs).into_bytes());
     files.insert("job".into(), guest.script.as_bytes().to_vec());
     let mut out = BufWriter::new(File::create(image)?);
     archive(&files, &mut out)?;
@@ -78,10 +82,35 @@ exit_with() {{
     sleep 60
 }}
 echo '{BEGIN}'$(uname -r)
-{insert}sh /job
+{insert}sh -c '. /functions; . /job'
 exit_with $?
 "
     )
+}
+
+/// A namespace has no pages of its own until an area for them is made, and without them no DAX.
+/// This is `ndctl create-namespace --mode=fsdax --map=mem`; it stays in the file.
+const FSDAX: &str = "\
+if [ \"$(cat /sys/block/pmem0/queue/dax)\" != 1 ]; then
+    (
+        set -e
+        cd /sys/bus/nd
+        echo namespace0.0 > drivers/nd_pmem/unbind
+        cat /proc/sys/kernel/random/uuid > devices/pfn0.0/uuid
+        echo ram > devices/pfn0.0/mode
+        echo 2097152 > devices/pfn0.0/align
+        echo namespace0.0 > devices/pfn0.0/namespace
+        echo pfn0.0 > drivers/nd_pmem/bind
+    ) || exit_with 126
+fi
+";
+
+/// The shell would take its own program of a name, whatever is in PATH, but a function comes first.
+fn functions(programs: &[PathBuf]) -> String {
+    let names = programs.iter().filter_map(|program| program.file_name()?.to_str());
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let function = |name: &str| format!("{name}() {{ /bin/{name} \"$@\"; }}\n");
+    names.filter(|name| is_name(name)).map(function).collect()
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
@@ -161,6 +190,12 @@ mod tests {
         let paths = ["/lib/x/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
         assert_eq!(listed(text), paths.map(PathBuf::from));
         assert!(listed("\tnot a dynamic executable\n").is_empty());
+    }
+
+    #[test]
+    fn programs_come_before_those_of_the_shell() {
+        let programs = ["/sbin/mke2fs", "/usr/bin/run-parts"].map(PathBuf::from);
+        assert_eq!(functions(&programs), "mke2fs() { /bin/mke2fs \"$@\"; }\n");
     }
 
     #[test]

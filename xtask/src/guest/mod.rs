@@ -5,9 +5,11 @@
 //! An emulated processor is many times slower than the real one, and not evenly: figures of one
 //! guest may be compared with figures of the same run in the same guest, and with nothing else.
 
+mod command;
 mod initramfs;
 mod kernel;
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use std::time::Duration;
 use anyhow::Context;
 
 use crate::{packages, step};
+
+pub use command::run;
 
 /// What making and running a guest needs, and the Debian packages they come in.
 const NEEDED: [(&str, &str); 6] = [
@@ -38,15 +42,30 @@ pub struct Guest<'a> {
     /// Programs of this machine, which are `/bin/NAME` there; their libraries come along.
     pub programs: &'a [PathBuf],
     /// What busybox's shell runs. Programs of busybox are there; /proc, /sys and /dev are mounted.
+    /// A module that cannot be inserted is exit status 127, an NVDIMM without DAX 126.
     pub script: &'a str,
     /// Memory, in MiB. The initramfs is in it too.
     pub memory: u32,
     pub processors: u32,
+    pub nvdimm: Option<Nvdimm>,
     /// Further arguments of QEMU.
     pub qemu: &'a [&'a str],
     /// After so long it is ended.
     pub limit: Duration,
 }
+
+/// Persistent memory of a guest: a file, whose bytes are the memory while it runs, and stay.
+pub struct Nvdimm {
+    /// It is made if it is not there, and gets the size if it has another one.
+    pub file: PathBuf,
+    /// A multiple of 128 is what Linux takes. There is no label area, so all of it is one
+    /// namespace. Its first 2 MiB are Linux's, who makes it one for DAX at the first boot;
+    /// `/dev/pmem0` begins behind them.
+    pub mib: u32,
+}
+
+/// Modules with which a guest's NVDIMM is `/dev/pmem0`.
+pub const NVDIMM_MODULES: [&str; 2] = ["nfit", "nd_pmem"];
 
 /// What a guest said.
 pub struct Answer {
@@ -73,6 +92,12 @@ impl Guest<'_> {
         let kernel = kernel::fetch(&folder)?;
         let image = folder.join("initramfs");
         initramfs::write(&image, self, &kernel)?;
+        if let Some(Nvdimm { file, mib }) = &self.nvdimm {
+            let mut open = File::options();
+            let open = open.write(true).create(true).truncate(false).open(file);
+            let sized = open.and_then(|file| file.set_len(u64::from(*mib) << 20));
+            sized.with_context(|| format!("making {}", file.display()))?;
+        }
         let console = folder.join("console");
         // One of an earlier guest must not be taken for this one's.
         std::fs::write(&console, "")?;
@@ -97,7 +122,10 @@ impl Guest<'_> {
                 }
             }
         });
-        let good = outcome.with_context(|| last_lines(&console))?;
+        let good = outcome.map_err(|error| {
+            let end = last_lines(&console);
+            anyhow::anyhow!("the guest (QEMU, started by setpriv): {error:#}\n{end}")
+        })?;
         anyhow::ensure!(good && ended, "the guest has ended too early\n{}", last_lines(&console));
         Ok(answer)
     }
@@ -110,7 +138,7 @@ impl Guest<'_> {
             // Without the fast string instructions: QEMU emulates them byte by byte, and who
             // copies memory would choose them.
             .args(["-accel", "tcg,thread=multi", "-cpu", "max,-erms,-fsrm", "-no-reboot"])
-            .args(["-smp", &self.processors.to_string(), "-m", &format!("{}M", self.memory)])
+            .args(["-smp", &self.processors.to_string()])
             .args(["-display", "none", "-nodefaults", "-no-user-config"])
             .arg("-kernel")
             .arg(&kernel.image)
@@ -121,8 +149,27 @@ impl Guest<'_> {
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
             .args(["-serial", "stdio"])
+            .args(self.memory_arguments())
             .args(self.qemu);
         qemu
+    }
+
+    fn memory_arguments(&self) -> Vec<String> {
+        let memory = self.memory;
+        let Some(Nvdimm { file, mib }) = &self.nvdimm else {
+            return vec!["-m".into(), format!("{memory}M")];
+        };
+        // In the list of an object's properties a comma is written twice.
+        let file = file.display().to_string().replace(',', ",,");
+        let most = memory + mib;
+        let backend = format!("memory-backend-file,id=pmem,share=on,mem-path={file},size={mib}M");
+        let arguments = [
+            ("-m", format!("{memory}M,slots=1,maxmem={most}M")),
+            ("-machine", "pc,nvdimm=on".into()),
+            ("-object", backend),
+            ("-device", "nvdimm,memdev=pmem".into()),
+        ];
+        arguments.into_iter().flat_map(|(option, value)| [option.to_owned(), value]).collect()
     }
 }
 
@@ -132,4 +179,28 @@ fn last_lines(console: &Path) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let from = lines.len().saturating_sub(CONSOLE_LINES);
     format!("the last lines of its console ({}):\n{}", console.display(), lines[from..].join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_nvdimm_has_a_slot_and_its_file() {
+        let mut guest = Guest {
+            modules: &[],
+            programs: &[],
+            script: "",
+            memory: 1024,
+            processors: 1,
+            nvdimm: None,
+            qemu: &[],
+            limit: Duration::from_secs(1),
+        };
+        assert_eq!(guest.memory_arguments(), ["-m", "1024M"]);
+        guest.nvdimm = Some(Nvdimm { file: "/a,b".into(), mib: 256 });
+        let arguments = guest.memory_arguments();
+        assert_eq!(arguments[1], "1024M,slots=1,maxmem=1280M");
+        assert!(arguments[5].ends_with("mem-path=/a,,b,size=256M"), "{arguments:?}");
+    }
 }

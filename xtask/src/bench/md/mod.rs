@@ -41,6 +41,7 @@ pub(super) fn run(root: &Path, rounds: u64) -> anyhow::Result<bool> {
         // Waking another emulated processor takes as long as twenty requests to memory, and md
         // gives each write to its thread if it has a bitmap.
         processors: 1,
+        nvdimm: None,
         qemu: &[],
         limit: LIMIT,
     };

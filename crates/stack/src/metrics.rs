@@ -6,14 +6,13 @@
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::host::Host;
 use crate::protocol::{Counters, Kind, Refusal, StackCounters, StackStatus};
+use crate::server::bind;
 
 /// Longest request in bytes.
 const REQUEST_MAX: u64 = 8192;
@@ -35,10 +34,7 @@ impl Metrics {
         let host = Arc::downgrade(host);
         if let Some(path) = place.strip_prefix("unix:") {
             let path = PathBuf::from(path);
-            let _ = std::fs::remove_file(&path);
-            let listener = UnixListener::bind(&path).map_err(failed)?;
-            let mode = std::fs::Permissions::from_mode(0o600);
-            std::fs::set_permissions(&path, mode).map_err(failed)?;
+            let listener = bind(&path, "--metrics")?;
             listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(PATIENCE)), host)
                 .map_err(failed)?;
             return Ok(Metrics { path: Some(path), address: place.to_owned() });

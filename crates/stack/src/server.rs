@@ -58,22 +58,7 @@ impl Server {
     pub fn open(path: &Path, host: &Arc<Host>) -> Result<Server, Refusal> {
         let shown = path.display();
         let failed = |e: std::io::Error| Refusal::new(Kind::Failed, format!("{shown}: {e}"));
-        if UnixStream::connect(path).is_ok() {
-            let what = "another host answers there: give this one a socket of its own (--socket)";
-            return Err(Refusal::new(Kind::Busy, format!("{shown}: {what}")));
-        }
-        if path.symlink_metadata().is_ok_and(|m| !is_socket(&m)) {
-            let what = "is there already, and is no socket";
-            return Err(Refusal::new(Kind::Refused, format!("{shown}: {what}")));
-        }
-        // Left behind by a host that was killed.
-        let _ = std::fs::remove_file(path);
-        // Nobody may connect before the mode is what it is to be: under a name that nobody knows.
-        let new = path.with_extension(format!("{}.new", std::process::id()));
-        let _ = std::fs::remove_file(&new);
-        let listener = UnixListener::bind(&new).map_err(failed)?;
-        std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        std::fs::rename(&new, path).map_err(failed)?;
+        let listener = bind(path, "--socket")?;
         let callers = Arc::new(Mutex::new(Callers::default()));
         let (host, all) = (Arc::clone(host), Arc::clone(&callers));
         let listen = move || {
@@ -104,6 +89,29 @@ impl Drop for Server {
         // OK to ignore: whoever finds it finds nobody behind it.
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Listens at a path, for this user alone. What a host that was killed has left there is taken
+/// away; anything else is not. `option` is how another path is given.
+pub(crate) fn bind(path: &Path, option: &str) -> Result<UnixListener, Refusal> {
+    let shown = path.display();
+    let failed = |e: std::io::Error| Refusal::new(Kind::Failed, format!("{shown}: {e}"));
+    if UnixStream::connect(path).is_ok() {
+        let what = format!("another host answers there: give this one its own ({option})");
+        return Err(Refusal::new(Kind::Busy, format!("{shown}: {what}")));
+    }
+    if path.symlink_metadata().is_ok_and(|m| !is_socket(&m)) {
+        let what = "is there already, and is no socket";
+        return Err(Refusal::new(Kind::Refused, format!("{shown}: {what}")));
+    }
+    let _ = std::fs::remove_file(path);
+    // Nobody may connect before the mode is what it is to be: under a name that nobody knows.
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let _ = std::fs::remove_file(&new);
+    let listener = UnixListener::bind(&new).map_err(failed)?;
+    std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    std::fs::rename(&new, path).map_err(failed)?;
+    Ok(listener)
 }
 
 fn is_socket(meta: &std::fs::Metadata) -> bool {

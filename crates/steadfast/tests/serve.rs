@@ -18,6 +18,8 @@ mod files;
 mod full;
 #[path = "serve/kernel.rs"]
 mod kernel;
+#[path = "serve/kinds.rs"]
+mod kinds;
 #[path = "serve/mounts.rs"]
 mod mounts;
 #[path = "serve/restart.rs"]
@@ -77,6 +79,10 @@ impl Desk {
         let mut command = self.command();
         command.args(["serve", "-f", self.config, "--tree", "tree"]);
         self.host = Some(command.stderr(log.unwrap()).stdin(Stdio::null()).spawn().unwrap());
+        self.wait_for_an_answer();
+    }
+
+    fn wait_for_an_answer(&self) {
         let until = Instant::now() + Duration::from_secs(20);
         while !self.path().join("run/host.socket").exists()
             || self.run("host status").status.code() == Some(2)

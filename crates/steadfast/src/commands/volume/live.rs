@@ -148,6 +148,16 @@ fn on_host(
             let rate = rate_of(rate)?;
             resync(client, name, rate, out)?;
         }
+        VolumeCommand::Grow { .. } => {
+            let before = find(client, name)?.bytes;
+            let answer = call(client, &change(command, name)?)?;
+            let now = answer.bytes.unwrap_or(before);
+            if now == before {
+                writeln!(out, "{name}: has {now} bytes already: its legs have room for no more")?;
+                writeln!(out, "  (that a device has grown is seen when the host is started)")?;
+            }
+            resync(client, name, None, out)?;
+        }
         other => {
             let answer = call(client, &change(other, name)?)?;
             tell(name, other, &answer, out)?;

@@ -68,7 +68,8 @@ impl State {
     /// Refuses to give up the only durable leg in use.
     pub(super) fn check_not_only(&self, slot: usize, what: &str) -> Result<()> {
         let only = self.active() & self.durable() == bit(slot);
-        if only { Err(self.last_copy(slot, what, "", "")) } else { Ok(()) }
+        let advice = "; add another durable leg first";
+        if only { Err(self.last_copy(slot, what, "", advice)) } else { Ok(()) }
     }
 
     fn last_copy(&self, slot: usize, what: &str, of: &str, advice: &str) -> VolumeError {

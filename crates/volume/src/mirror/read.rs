@@ -85,6 +85,13 @@ impl Core {
         let mut way = {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;
+            if let Some((slot, epoch, device, at)) = quick_way(&mut state, offset, len) {
+                drop(state);
+                return device.read(at, len).or_else(|error| {
+                    self.answered((slot, epoch), None, false);
+                    self.read_again(offset, len, Failed { slot, epoch, error })
+                });
+            }
             self.way(&mut state, offset, len, 0)
         };
         if matches!(way, Way::Undecided) {
@@ -355,6 +362,46 @@ impl State {
         let only = if durable != 0 { durable } else { u8::MAX };
         self.active() & holders & only
     }
+}
+
+/// The way of a read inside of one region for which nothing is to be decided, copied or measured:
+/// of most reads, and memory answers in less time than the long way takes. The leg that is asked,
+/// its epoch and device, and where.
+fn quick_way(
+    state: &mut State,
+    offset: u64,
+    len: u64,
+) -> Option<(usize, u64, Arc<dyn BlockDevice>, u64)> {
+    let policy = state.policies.read;
+    let plain = state.closed.is_none() && state.pending.is_none();
+    if !plain || policy == ReadPolicy::Adaptive {
+        return None;
+    }
+    let mut active = 0;
+    for (slot, leg) in state.legs.iter().enumerate() {
+        let Some(leg) = leg else { continue };
+        if leg.frames.is_some() {
+            return None;
+        }
+        if leg.is_active() {
+            active |= bit(slot);
+        }
+    }
+    let (region, lacking) = state.regions.only(offset, len)?;
+    let behind = state.ranges.behind(offset, offset + len);
+    let candidates = active & !lacking & !behind;
+    if candidates == 0 {
+        return None;
+    }
+    state.regions.warm(region);
+    let so_far = (state.reads, state.last);
+    let slot = choose(policy, candidates, (offset, state.regions.size()), so_far, &[]);
+    state.reads += 1;
+    state.last = slot;
+    let leg = state.legs[slot].as_mut()?;
+    leg.counters.reads += 1;
+    leg.counters.read_bytes += len;
+    Some((slot, leg.epoch, Arc::clone(leg.device.as_ref()?), leg.data_start + offset))
 }
 
 /// A range cut at the borders of regions.

@@ -156,6 +156,16 @@ impl Regions {
         (cell.now.stale | cell.doubt) & !cell.copied
     }
 
+    /// The region of a range that lies inside of one which holds something and is not in doubt, and
+    /// the legs that lack it.
+    pub fn only(&self, offset: u64, len: u64) -> Option<(u32, u8)> {
+        let region = (offset >> self.shift) as u32;
+        let cell = self.cells.get(region as usize)?;
+        let inside = (offset + len - 1) >> self.shift == u64::from(region);
+        let plain = matches!(cell.now.state, RegionState::Dirty | RegionState::Clean);
+        (inside && plain && cell.doubt == 0).then_some((region, cell.now.stale & !cell.copied))
+    }
+
     /// Legs that differ after a cut from the one that stands for the region, or may.
     pub fn doubt(&self, region: u32) -> u8 {
         self.cells[region as usize].doubt

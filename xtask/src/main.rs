@@ -83,8 +83,8 @@ Usage: cargo xtask COMMAND
             memory, writes to two legs, what the region map costs
               --folder D   where the image files are (default: target/bench; 2 GB)
               --rounds N   turns of each (default 7)
-              --md         instead: the kernel's md raid1 and our mirror beside each other in a
-                           guest (QEMU, software emulation; packages by apt, as root)
+              --md         instead: the kernel's md raid1 and our mirror beside
+                           each other in a guest (QEMU; packages by apt, as root)
   tables    makes the tables of README.md and docs anew, by the commands above them
               --check      writes nothing; fails if one is not what the program prints
               --quick      only those that take seconds, as CI does
@@ -99,10 +99,12 @@ Usage: cargo xtask COMMAND
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
   guest SCRIPT
-            runs a shell script with Debian's kernel in an emulated machine, for what this
-            kernel lacks; the first time as root, for QEMU and busybox
-              --module M   inserts it and what it needs, such as 'brd rd_nr=2'; several times
-              --program P  takes an installed program, or a path, along; several times
+            runs a shell script with Debian's kernel in an emulated machine, for
+            what this kernel lacks; the first time as root, for QEMU and busybox
+              --module M   inserts it and what it needs, such as 'brd rd_nr=2';
+                           may be given several times
+              --program P  takes an installed program, or a path, along; may be
+                           given several times
               --memory N   MiB of memory (default 1024)
               --processors N  (default 2)
               --minutes N  the longest that it may take (default 10)

@@ -75,9 +75,13 @@ impl State {
     pub(super) fn set_fresh(&mut self, region: u32, legs: u8, records: &BTreeMap<u32, Written>) {
         self.regions.set_fresh(region, legs);
         let now = self.regions.get(region);
-        let record = records.get(&region);
-        let took = record.is_some_and(|record| self.is_summable(region, record));
-        if now.summed && legs & self.durable() != 0 && !took {
+        let durable = legs & self.durable();
+        let took = records.get(&region).is_some_and(|record| {
+            let have = record.took & self.of_same_epoch(record.epochs);
+            let known = self.checksums.as_ref();
+            durable & !have == 0 && known.is_some_and(|known| known.is_as_written(region, record))
+        });
+        if now.summed && durable != 0 && !took {
             self.regions.set(region, Region { summed: false, ..now });
             if let Some(known) = self.checksums.as_mut() {
                 known.not_saved(region);
@@ -316,8 +320,9 @@ impl Core {
             let same = state.of_same_epoch(ready.epochs);
             let Some(known) = state.checksums.as_mut() else { continue };
             if stays == 0 && took & same != 0 {
-                known.saved(region, ready.version, ready.record.edition);
-                let written = Written { version: ready.version, took, epochs: ready.epochs };
+                let edition = ready.record.edition;
+                known.saved(region, ready.version, edition);
+                let written = Written { edition, took, epochs: ready.epochs };
                 all.insert(region, written);
             } else {
                 known.not_saved(region);

@@ -47,8 +47,8 @@ struct Entry {
 /// A record that was written to legs, and not flushed yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Written {
-    /// Of the entry when it was written.
-    pub version: u64,
+    /// The record's own.
+    pub edition: Edition,
     /// Legs that have it, and what their epochs were then.
     pub took: u8,
     pub epochs: [u64; LEGS_MAX],
@@ -388,7 +388,8 @@ impl Checksums {
     /// Whether the record that was written is still what is known.
     pub fn is_as_written(&self, region: u32, written: &Written) -> bool {
         match self.entries.get(&region) {
-            Some(entry) => entry.version == written.version && !entry.unsaved,
+            // It may have been thrown away since, and read again.
+            Some(entry) => entry.edition == written.edition && !entry.unsaved,
             // Thrown away since: it was saved then.
             None => self.is_stored(region),
         }

@@ -167,6 +167,16 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
+        // A test that failed has not detached them, and once the tree is gone nobody knows whose
+        // they were.
+        let of_the_tree = |file: &str| Path::new(file.trim()).starts_with(self.tree());
+        for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+            let file = std::fs::read_to_string(entry.path().join("loop/backing_file"));
+            if file.is_ok_and(|file| of_the_tree(&file)) {
+                let device = Path::new("/dev").join(entry.file_name());
+                let _ = Command::new("losetup").arg("-d").arg(device).status();
+            }
+        }
         if let Some(mut host) = self.host.take() {
             let _ = host.kill();
             let _ = host.wait();

@@ -204,13 +204,66 @@ fn a_volume_is_taken_apart() {
     let desk = Desk::new(&["a", "b", "c", "d"]);
     desk.good("volume create d10 a b");
     let out = desk.good("volume destroy a --degraded");
-    assert!(out.contains("its leg b was not there"), "{out}");
+    assert!(out.contains("its component b was not there"), "{out}");
     desk.good("mkfs -q a");
     desk.good("volume create s1 c d --kind concat");
     desk.good("volume destroy d c");
     desk.good("volume create m c d");
     desk.good("volume create top volume:c,d a --force");
-    desk.bad("volume destroy c d a", 2, "from the outside in");
+    desk.bad("volume destroy volume:c,d a", 2, "takes the devices themselves");
+    desk.bad("volume destroy c d a --volume m", 2, "'m' is a component of 'top'");
+    assert!(desk.good("volume destroy c d a").contains("top: is no volume any more"));
+    desk.bad("volume status a", 1, "");
+    assert!(!desk.good("volume status c d").contains("top"));
+    assert!(desk.good("volume destroy c d").contains("m: is no volume any more"));
+}
+
+/// A stripe of mirrors goes, then each mirror; the devices are blank, as far as labels go.
+#[test]
+fn volumes_of_volumes_are_taken_apart_from_the_outside_in() {
+    let desk = Desk::new(&["a", "b", "c", "d"]);
+    let make = || {
+        desk.good("volume create m1 a b");
+        desk.good("volume create m2 c d");
+        desk.good("volume create st --kind stripe volume:a,b volume:c,d");
+    };
+    make();
+    let images = || ["a", "b", "c", "d"].map(|name| std::fs::read(desk.path().join(name)).unwrap());
+    let before = images();
+    desk.bad("volume destroy a b c d --volume m2", 2, "'m2' is a component of 'st'");
+    desk.bad("volume destroy a b c d --volume x", 2, "none of this name among m1, m2, st");
+    desk.bad("volume destroy a b", 1, "'st': component 1, last seen as m2, is missing");
+    assert!(images() == before, "a refused command has written");
+    let out = desk.good("volume destroy a b c d");
+    assert_eq!(out, "st: is no volume any more\n");
+    desk.bad("volume destroy a b c d", 2, "several volumes: m1, m2; say which by --volume NAME");
+    desk.good("volume destroy a b c d --volume m1");
+    desk.good("volume destroy c d");
+    // Nothing of the old ones is in the way.
+    make();
+    desk.good("mkfs -q volume:a,b,c,d");
+}
+
+/// Cut between two labels, or with a component that is lost: the rest is wiped by `--degraded`.
+#[test]
+fn what_is_left_of_a_volume_is_taken_apart() {
+    let desk = Desk::new(&["a", "b", "c", "d"]);
+    desk.good("volume create m1 a b");
+    desk.good("volume create m2 c d");
+    desk.good("volume create st --kind stripe volume:a,b volume:c,d");
+    desk.bad("volume destroy c d", 1, "'st': component 0");
+    // As far as a cut after the first label gets.
+    let out = desk.good("volume destroy a b --degraded");
+    assert!(
+        out.contains("st: is no volume") && out.contains("component m2 was not there"),
+        "{out}"
+    );
+    assert!(desk.good("volume status a b").starts_with("m1: mirror"));
+    desk.bad("volume destroy a b c d --volume st", 1, "'st': component 0");
+    let out = desk.good("volume destroy a b c d --volume st --degraded");
+    assert!(out.contains("st: is no volume any more"), "{out}");
+    desk.good("volume destroy a b");
+    desk.good("volume destroy c d");
 }
 
 /// A leg that has gone bad is found, told, and made good where that is asked for.

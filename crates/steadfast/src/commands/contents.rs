@@ -55,9 +55,12 @@ const SIGNATURES: &[Signature] = &[
     sign("a FAT file system", 82, b"FAT32   "),
     sign("a FAT file system", 54, b"FAT1"),
     sign("an ISO 9660 file system", 32769, b"CD001"),
-    sign("a GPT partition table", 512, b"EFI PART"),
-    sign("a GPT partition table", 4096, b"EFI PART"),
+    sign("a GPT partition table", 512, GPT),
+    sign("a GPT partition table", 4096, GPT),
 ];
+
+/// Of both headers of a GPT.
+const GPT: &[u8] = b"EFI PART";
 
 /// Where the four entries of a DOS partition table begin, and how long each is.
 const DOS_ENTRIES: (usize, usize) = (446, 16);
@@ -88,6 +91,9 @@ fn places(device: &Arc<dyn BlockDevice>) -> Vec<(&'static str, u64, u64)> {
     if let Some(at) = md_at_the_end(device) {
         found.push(("a member of an md array", at, 4));
     }
+    if let Some(at) = gpt_at_the_end(device) {
+        found.push(("a GPT partition table", at, GPT.len() as u64));
+    }
     if found.is_empty() && has_dos_table(device) {
         let (first, each) = DOS_ENTRIES;
         found.push(("a DOS partition table", first as u64, (each * 4 + 2) as u64));
@@ -103,6 +109,15 @@ fn md_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
     let magic = 0xa92b_4efc_u32.to_le_bytes();
     let there = |at: &u64| *at > 0 && read(device, *at, 4).as_deref() == Some(&magic);
     [first, second].into_iter().flatten().find(there)
+}
+
+/// The second header of a GPT, in the last sector of 512 or 4096 bytes: the first may have been
+/// overwritten, and partition tools repair it from this one.
+fn gpt_at_the_end(device: &Arc<dyn BlockDevice>) -> Option<u64> {
+    let size = device.info().size;
+    let last = |sector: u64| (size - size % sector).checked_sub(sector);
+    let there = |at: &u64| read(device, *at, GPT.len()).as_deref() == Some(GPT);
+    [last(512), last(4096)].into_iter().flatten().find(there)
 }
 
 /// A boot sector's mark, and entries as a partition table has them: at least one, none of which is
@@ -161,6 +176,13 @@ mod tests {
             let device = blank();
             put(&device, at, &0xa92b_4efc_u32.to_le_bytes());
             assert_eq!(known(&device), Some("a member of an md array"));
+        }
+        for at in [(1 << 20) - 512, (1 << 20) - 4096] {
+            let device = blank();
+            put(&device, at, GPT);
+            assert_eq!(known(&device), Some("a GPT partition table"));
+            forget(&device).unwrap();
+            assert_eq!(known(&device), None);
         }
     }
 

@@ -101,6 +101,10 @@ pub(super) fn parse(words: &[String]) -> Parsed {
         Some((option, _)) if option == "-p" => {
             return Err(Complaint::about(name, "soft partitions are not supported").into());
         }
+        Some((number, _)) if is_too_large(number) => {
+            let what = format!("{number}: there are not so many stripes");
+            return Err(Complaint::about(name, what).into());
+        }
         Some((number, rest)) => match number.parse::<u32>() {
             Ok(rows) => concat(&name, rows, rest)?,
             Err(_) if number.starts_with('-') => return Err(usage(USAGE)),
@@ -168,6 +172,11 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
             Err(Complaint::about(name, what).into())
         }
     }
+}
+
+/// A number of which no word of a volume can be meant.
+fn is_too_large(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) && word.parse::<u32>().is_err()
 }
 
 /// What follows `NAME NUMSTRIPES`.
@@ -300,6 +309,10 @@ mod tests {
             ("metainit d1 1 2 a -i 16k", "d1: not enough components specified"),
             ("metainit d1 2 1 a", "d1: not enough stripes specified"),
             ("metainit d1 0", "d1: not enough stripes specified"),
+            (
+                "metainit d1 99999999999999999999 1 c",
+                "d1: 99999999999999999999: there are not so many stripes",
+            ),
             ("metainit d1 1 0 a", "d1: 0: invalid width: how many components?"),
             ("metainit d1 1 1 a b", "d1: b: more than 1 stripes were described"),
             ("metainit d1 1 2 a a", "a: has appeared more than once in the specification of d1"),

@@ -194,7 +194,11 @@ Example:
         size: Option<String>,
     },
     /// Take a volume apart: its labels are wiped, what it holds is lost
-    #[command(after_help = "Example:\n  steadfast volume destroy disk1.img disk2.img")]
+    #[command(
+        after_help = "Of volumes inside of each other the outermost goes first.\n\nExamples:\n  \
+                  steadfast volume destroy disk1.img disk2.img\n  \
+                  steadfast volume destroy --volume m1 disk1.img disk2.img disk3.img"
+    )]
     Destroy {
         #[command(flatten)]
         members: Members,

@@ -6,19 +6,19 @@
 
 pub mod cli;
 mod create;
+mod destroy;
 mod live;
 pub mod open;
 mod progress;
 mod show;
 
 use std::io::Write;
-use std::path::Path;
 
 use anyhow::Result;
 use steadfast_vfs::size;
 use steadfast_volume::{
     AssembleOptions, Assembled, LegState, LegStatus, Mirror, NewLeg, Pass, Policies, ReadPolicy,
-    Throttle, Volume, WritePolicy, assemble, member,
+    Throttle, Volume, WritePolicy, assemble,
 };
 
 use self::cli::{Members, PolicyArgs, VolumeCommand};
@@ -118,7 +118,7 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             let size = size.as_deref().map(|s| bytes("--size", s)).transpose()?;
             with_mirror(members, out, |mirror, _| mirror.grow(size).map(drop).map_err(Into::into))?;
         }
-        VolumeCommand::Destroy { members } => destroy(members, out)?,
+        VolumeCommand::Destroy { members } => destroy::destroy(members, out)?,
         VolumeCommand::AttachKernel { .. } | VolumeCommand::DetachKernel { .. } => {
             return Err(Usage("this is for volumes of a running host".into()).into());
         }
@@ -243,48 +243,6 @@ fn with_mirror(
 fn tell_lost(mirror: &Mirror, bytes: u64, out: &mut dyn Write) -> Result<()> {
     if bytes > 0 {
         writeln!(out, "{}: {bytes} bytes were given up, and read as zeros", mirror.name())?;
-    }
-    Ok(())
-}
-
-fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
-    let (found, volume) = assembled(members, false)?;
-    let given = members.members.iter().any(|path| open::named(path).is_some());
-    if found.volumes.len() > 1 || given {
-        let names: Vec<&str> = found.volumes.iter().map(|v| v.name.as_str()).collect();
-        let what = format!(
-            "a volume of volumes is taken apart from the outside in, which is not done by one \
-             command: {}",
-            names.join(" in ")
-        );
-        return Err(Usage(what).into());
-    }
-    let missing = volume.mirror.as_ref().map(|m| m.status()).into_iter().flat_map(|s| s.legs);
-    let missing: Vec<String> =
-        missing.filter(|leg| leg.state == LegState::Unavailable).map(|leg| leg.name).collect();
-    found.close()?;
-    let name = volume.name.clone();
-    let devices: Vec<_> = members.members.iter().map(|path| path.as_path()).collect();
-    wipe(&devices, (found, volume))?;
-    writeln!(out, "{name}: is no volume any more")?;
-    for leg in missing {
-        writeln!(out, "  its leg {leg} was not there, and still has its label")?;
-    }
-    Ok(())
-}
-
-/// Takes the labels from devices that were in use.
-fn wipe(
-    paths: &[&Path],
-    in_use: (steadfast_volume::Assembled, steadfast_volume::Volume),
-) -> Result<()> {
-    // They are locked until nobody has the volume.
-    open::forget();
-    drop(in_use);
-    let open = |path: &&Path| super::image::open_file(path, false);
-    let devices: Vec<_> = paths.iter().map(open).collect::<Result<_>>()?;
-    for device in devices {
-        member::wipe_label(&device)?;
     }
     Ok(())
 }

@@ -268,7 +268,7 @@ pub fn signals_are_looked_after() {
 }
 
 /// Has these closed when the process ends.
-fn close_at_the_end(found: &Assembled) -> Result<()> {
+pub fn close_at_the_end(found: &Assembled) -> Result<()> {
     let mirrors = found.volumes.iter().filter_map(|v| v.mirror.clone());
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).extend(mirrors);
     static ONCE: Once = Once::new();

@@ -1,0 +1,180 @@
+//! `steadfast volume destroy`: labels are wiped, of a volume of volumes the outermost first.
+//!
+//! What a volume is made of may be volumes itself: its labels are inside of these, and are wiped
+//! through them while they are assembled. Each label is wiped by itself; after a cut between two of
+//! them `--degraded` wipes the rest.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use anyhow::Result;
+use steadfast_block::BlockDevice;
+use steadfast_volume::member::{End, Labelled, read_label, wipe_label};
+use steadfast_volume::{AssembleOptions, Assembled, LegState, Volume, assemble};
+use uuid::Uuid;
+
+use super::cli::Members;
+use super::open;
+use crate::{Usage, terminal};
+
+/// Labels that were found, and whose they are.
+struct Labels {
+    /// Of the devices that were named.
+    devices: Vec<Labelled>,
+    /// Of volumes inside of others, with their own UUIDs.
+    inner: Vec<(Uuid, Labelled)>,
+}
+
+/// A volume to be taken apart; one that lacks too much is not assembled.
+struct Target {
+    uuid: Uuid,
+    name: String,
+    volume: Option<Volume>,
+}
+
+/// Takes one volume apart.
+///
+/// # Errors
+/// It is a component of another one, it cannot be assembled, or a device fails.
+pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
+    if members.members.iter().any(|path| open::named(path).is_some()) {
+        let what = "volume destroy takes the devices themselves, not volume:MEMBER,MEMBER; of \
+                    volumes inside of each other it takes the outermost apart, or that of --volume";
+        return Err(Usage(what.into()).into());
+    }
+    let devices = open::open_all(&members.members, false)?;
+    let options = AssembleOptions {
+        degraded: members.degraded,
+        keep: members.keep,
+        ..AssembleOptions::default()
+    };
+    let mut found = assemble(&devices, &options);
+    if !found.problems.is_empty() && !members.degraded {
+        return Err(found.problems.swap_remove(0).1.into());
+    }
+    if let Some(blank) = found.blank.first() {
+        let name = blank.info().name;
+        let what = format!("{name}: is no member of a volume: it has no label; leave it out");
+        return Err(Usage(what).into());
+    }
+    let labels = Labels::of(&devices, &found);
+    let target = target(members, &found, &labels)?;
+    open::close_at_the_end(&found)?;
+    let missing = labels.missing(&target);
+    if let Some(volume) = &target.volume {
+        volume.close()?;
+    }
+    let is_its = |labelled: &&Labelled| labelled.label.volume == target.uuid;
+    let mut left = Vec::new();
+    let mut wipe = |labelled: &Labelled| match labelled.overwritten {
+        None => wipe_label(&labelled.device),
+        Some(end) => {
+            left.push((labelled.name(), end));
+            Ok(())
+        }
+    };
+    labels.inner.iter().map(|(_, labelled)| labelled).filter(is_its).try_for_each(&mut wipe)?;
+    // The volumes that stay are written before their members are free again.
+    found.close()?;
+    open::forget();
+    labels.devices.iter().filter(is_its).try_for_each(&mut wipe)?;
+    writeln!(out, "{}: is no volume any more", terminal::harmless(&target.name))?;
+    for name in missing {
+        let name = terminal::harmless(&name);
+        writeln!(out, "  its component {name} was not there, and still has its label")?;
+    }
+    for (name, end) in left {
+        let (name, why) = (terminal::harmless(&name), End::overwritten(end));
+        writeln!(out, "  {name} was left as it is: {why}")?;
+    }
+    Ok(())
+}
+
+/// The volume that is meant: the outermost one, or that of `--volume`.
+fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Target> {
+    let targets = labels.targets(found);
+    let names = |of: &[&Target]| {
+        of.iter().map(|t| terminal::harmless(&t.name).to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let all: Vec<&Target> = targets.iter().collect();
+    let meant: Vec<&Target> = match &members.volume {
+        Some(name) => targets.iter().filter(|t| t.name == *name).collect(),
+        None => targets.iter().filter(|t| labels.around(t.uuid).is_none()).collect(),
+    };
+    let [one] = meant[..] else {
+        let what = match &members.volume {
+            Some(name) if meant.is_empty() => {
+                format!("--volume {name}: there is none of this name among {}", names(&all))
+            }
+            Some(name) => format!("--volume {name}: there are several of this name"),
+            None if meant.is_empty() => "there is no volume on these".to_owned(),
+            None => format!(
+                "these are members of several volumes: {}; say which by --volume NAME",
+                names(&meant)
+            ),
+        };
+        return Err(Usage(what).into());
+    };
+    if let Some(around) = labels.around(one.uuid) {
+        let outer = terminal::harmless(&around.label.name);
+        let what = format!(
+            "'{}' is a component of '{outer}': take that apart first (steadfast volume destroy \
+             --volume {outer}, with all devices)",
+            one.name
+        );
+        return Err(Usage(what).into());
+    }
+    // What could not be assembled for another reason than what it lacks keeps its labels.
+    Ok(Target { uuid: one.uuid, name: one.name.clone(), volume: one.volume.clone() })
+}
+
+impl Labels {
+    fn of(devices: &[Arc<dyn BlockDevice>], found: &Assembled) -> Labels {
+        let label = |device: &Arc<dyn BlockDevice>| read_label(device).ok().flatten();
+        let inside = |v: &Volume| Some((v.uuid, label(&v.device)?));
+        Labels {
+            devices: devices.iter().filter_map(label).collect(),
+            inner: found.volumes.iter().filter_map(inside).collect(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Labelled> {
+        self.devices.iter().chain(self.inner.iter().map(|(_, labelled)| labelled))
+    }
+
+    /// The label that a volume carries as a component of another one.
+    fn around(&self, uuid: Uuid) -> Option<&Labelled> {
+        let believed = |l: &Labelled| l.overwritten != Some(End::Start);
+        self.inner.iter().find(|(of, l)| *of == uuid && believed(l)).map(|(_, l)| l)
+    }
+
+    /// All volumes that these are labels of.
+    fn targets(&self, found: &Assembled) -> Vec<Target> {
+        let target =
+            |v: &Volume| Target { uuid: v.uuid, name: v.name.clone(), volume: Some(v.clone()) };
+        let mut targets: Vec<Target> = found.volumes.iter().map(target).collect();
+        for labelled in self.all().filter(|l| l.overwritten != Some(End::Start)) {
+            let label = &labelled.label;
+            if targets.iter().all(|t| t.uuid != label.volume) {
+                let name = label.name.clone();
+                targets.push(Target { uuid: label.volume, name, volume: None });
+            }
+        }
+        targets
+    }
+
+    /// Names of the components that are not there.
+    fn missing(&self, target: &Target) -> Vec<String> {
+        if let Some(mirror) = target.volume.as_ref().and_then(|v| v.mirror.as_ref()) {
+            let legs = mirror.status().legs.into_iter();
+            let gone = legs.filter(|leg| leg.state == LegState::Unavailable);
+            return gone.map(|leg| leg.name).collect();
+        }
+        let its: Vec<&Labelled> = self.all().filter(|l| l.label.volume == target.uuid).collect();
+        let named = its.first().map(|l| l.label.members.as_slice()).unwrap_or_default();
+        let is_there = |slot| its.iter().any(|l| l.label.slot == slot);
+        let gone =
+            named.iter().enumerate().filter(|(slot, m)| !m.name.is_empty() && !is_there(*slot));
+        gone.map(|(_, m)| m.name.clone()).collect()
+    }
+}

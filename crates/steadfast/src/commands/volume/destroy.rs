@@ -94,7 +94,11 @@ pub fn destroy(members: &Members, out: &mut dyn Write) -> Result<()> {
 fn target(members: &Members, found: &Assembled, labels: &Labels) -> Result<Target> {
     let targets = labels.targets(found);
     let names = |of: &[&Target]| {
-        of.iter().map(|t| terminal::harmless(&t.name).to_string()).collect::<Vec<_>>().join(", ")
+        let mut names: Vec<String> =
+            of.iter().map(|t| terminal::harmless(&t.name).to_string()).collect();
+        // They were found by their UUIDs.
+        names.sort_unstable();
+        names.join(", ")
     };
     let all: Vec<&Target> = targets.iter().collect();
     let meant: Vec<&Target> = match &members.volume {

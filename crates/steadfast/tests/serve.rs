@@ -62,6 +62,21 @@ impl Desk {
         self.folder.path()
     }
 
+    /// Two hosts that run: the second one's mirror `d10` has the image `a`, and `b` of the first
+    /// one's tree, which fails or is silent with it.
+    fn with_a_leg_of_another(images: &[&str]) -> (Desk, Desk) {
+        let mut far = Desk::new(&["b"], "");
+        far.start();
+        let b = far.tree().join("dsk/b");
+        let config = format!(
+            "[device.b]\npath = \"{}\"\n[volume.d10]\ncomponents = [\"a\", \"b\"]\n",
+            b.display()
+        );
+        let mut desk = Desk::new(images, &config);
+        desk.start();
+        (far, desk)
+    }
+
     fn tree(&self) -> PathBuf {
         self.path().join("tree")
     }

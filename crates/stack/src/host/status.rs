@@ -57,7 +57,6 @@ impl Host {
             }
             for volume in status.volumes.iter_mut().filter(|v| v.name == name) {
                 (volume.data_start, volume.map_blocks) = (start, blocks);
-                volume.problem = volume.problem.take().or_else(silent);
             }
         }
         status

@@ -18,15 +18,7 @@ fn run(program: &str, words: &[&str]) -> String {
 /// fails from then on.
 #[test]
 fn a_leg_dies_under_the_kernels_ext4_and_is_replaced() {
-    let mut far = Desk::new(&["b"], "");
-    far.start();
-    let b = far.tree().join("dsk/b");
-    let config = format!(
-        "[device.b]\npath = \"{}\"\n[volume.d10]\ncomponents = [\"a\", \"b\"]\n",
-        b.display()
-    );
-    let mut desk = Desk::new(&["a", "c"], &config);
-    desk.start();
+    let (mut far, mut desk) = Desk::with_a_leg_of_another(&["a", "c"]);
     let device = desk.good("volume attach-kernel d10").trim().to_owned();
     desk.bad("volume destroy --host d10", 2, "of the kernel: detach-kernel it first");
     run("mkfs.ext4", &["-q", &device]);

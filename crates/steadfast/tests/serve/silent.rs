@@ -29,15 +29,7 @@ fn signal(which: &str, process: u32) -> bool {
 /// Who asks for the state gets it at once, and is told which device is silent.
 #[test]
 fn a_device_that_does_not_answer_holds_no_status_up() {
-    let mut far = Desk::new(&["b"], "");
-    far.start();
-    let b = far.tree().join("dsk/b");
-    let config = format!(
-        "[device.b]\npath = \"{}\"\n[volume.d10]\ncomponents = [\"a\", \"b\"]\n",
-        b.display()
-    );
-    let mut desk = Desk::new(&["a"], &config);
-    desk.start();
+    let (far, mut desk) = Desk::with_a_leg_of_another(&["a"]);
     let data = pattern(3, 1 << 20);
     let file = desk.file("dsk/d10");
     file.write_all_at(&data, 0).unwrap();

@@ -12,15 +12,7 @@ fn spares(desk: &Desk) -> Vec<String> {
 
 #[test]
 fn a_spare_is_removed_and_another_stands_in_for_a_dead_leg() {
-    let mut far = Desk::new(&["b"], "");
-    far.start();
-    let b = far.tree().join("dsk/b");
-    let config = format!(
-        "[device.b]\npath = \"{}\"\n[volume.d10]\ncomponents = [\"a\", \"b\"]\n",
-        b.display()
-    );
-    let mut desk = Desk::new(&["a", "c", "d"], &config);
-    desk.start();
+    let (mut far, mut desk) = Desk::with_a_leg_of_another(&["a", "c", "d"]);
     desk.good("volume add d10 --leg c --spare");
     desk.good("volume add d10 --leg d --spare");
     assert_eq!(spares(&desk), ["c", "d"]);

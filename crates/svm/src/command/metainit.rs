@@ -102,7 +102,7 @@ pub(super) fn parse(words: &[String]) -> Parsed {
             return Err(Complaint::about(name, "soft partitions are not supported").into());
         }
         Some((number, _)) if is_too_large(number) => {
-            let what = format!("{number}: there are not so many stripes");
+            let what = format!("{number}: too many stripes");
             return Err(Complaint::about(name, what).into());
         }
         Some((number, rest)) => match number.parse::<u32>() {
@@ -174,7 +174,7 @@ fn mirror(name: &str, words: &[String]) -> Result<New, Misuse> {
     }
 }
 
-/// A number of which no word of a volume can be meant.
+/// A number that is too large to be one of stripes.
 fn is_too_large(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit()) && word.parse::<u32>().is_err()
 }
@@ -309,10 +309,7 @@ mod tests {
             ("metainit d1 1 2 a -i 16k", "d1: not enough components specified"),
             ("metainit d1 2 1 a", "d1: not enough stripes specified"),
             ("metainit d1 0", "d1: not enough stripes specified"),
-            (
-                "metainit d1 99999999999999999999 1 c",
-                "d1: 99999999999999999999: there are not so many stripes",
-            ),
+            ("metainit d1 99999999999999999999 1 c", "d1: 99999999999999999999: too many stripes"),
             ("metainit d1 1 0 a", "d1: 0: invalid width: how many components?"),
             ("metainit d1 1 1 a b", "d1: b: more than 1 stripes were described"),
             ("metainit d1 1 2 a a", "a: has appeared more than once in the specification of d1"),

@@ -450,6 +450,7 @@ impl Core {
 }
 
 /// Whether the caller runs inside a simulation.
+#[inline]
 pub fn is_simulated() -> bool {
     SIMULATED.get()
 }

@@ -1,8 +1,8 @@
 //! How fast mirrors are, beside what they are made of:
-//! `cargo run --release -p steadfast-volume --example speed -- FOLDER [ROUNDS]`, or
+//! `cargo run --release -p steadfast-volume --example speed -- FOLDER [ROUNDS [PART]]`, or
 //! `cargo xtask bench volume`. FOLDER holds the image files; it should be on a disk. With `-` there
 //! are none, only what needs no disk is compared, and each comparison is a line of JSON: this is
-//! what `cargo xtask bench volume --md` asks for.
+//! what `cargo xtask bench volume --md` asks for. PART: comparisons with this in their name only.
 //!
 //! Each side of a comparison does the same requests, by turns, each round the other one first.
 
@@ -79,16 +79,21 @@ fn unwritten(mirror: &Mirror) -> Result<(), Failure> {
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let (Some(folder), rounds) = (args.next(), args.next().map_or(Ok(7), |n| n.parse())) else {
-        println!("usage: speed FOLDER [ROUNDS]");
+        println!("usage: speed FOLDER [ROUNDS [PART]]");
         return ExitCode::from(2);
     };
     let Ok(rounds @ 1..) = rounds else {
         println!("ROUNDS is a number from 1");
         return ExitCode::from(2);
     };
+    let part = args.next().unwrap_or_default();
+    let wanted = |mut cases: Vec<Case>| {
+        cases.retain(|case| case.what.contains(&part));
+        cases
+    };
     let done = match folder.as_str() {
-        "-" => in_memory().and_then(|cases| as_json(&cases, rounds)),
-        folder => cases(Path::new(folder)).and_then(|cases| compared(&cases, rounds)),
+        "-" => in_memory().and_then(|cases| as_json(&wanted(cases), rounds)),
+        folder => cases(Path::new(folder)).and_then(|cases| compared(&wanted(cases), rounds)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -11,7 +11,9 @@ use crate::member::Labelled;
 use crate::mirror::partial::Frames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
-use crate::mirror::{Checksums, Core, Leg, Mirror, Spare, State, TakeOver, bit, describe, slots};
+use crate::mirror::{
+    Checksums, Core, Leg, Legs, Mirror, Spare, State, TakeOver, bit, describe, slots,
+};
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
@@ -223,7 +225,7 @@ fn state_of(
         legs.iter().flatten().filter_map(|l| l.device.as_ref()).map(|d| d.info()).collect();
     let info = describe(&newest.name, newest.size, &infos, options.read_only);
     let mut state = State::new(info, regions, Policies::from_bytes(newest.policies));
-    state.legs = legs;
+    state.legs = Legs::new(legs);
     state.spares = spares;
     state.generation = newest.generation;
     state.base = newest.base;

@@ -51,6 +51,7 @@ mod scrub;
 mod spares;
 mod state;
 mod status;
+mod table;
 mod take_over;
 mod write;
 
@@ -75,6 +76,7 @@ pub use scrub::Scrubbed;
 pub use state::Counters;
 pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus, RegionStatus};
+pub(crate) use table::Legs;
 
 use crate::error::VolumeError;
 use crate::ondisk::label::LEGS_MAX;

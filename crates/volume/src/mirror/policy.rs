@@ -182,6 +182,7 @@ impl Measured {
 
 /// Chooses one of the legs in `candidates` (a mask that is not empty) for a read at `offset` of a
 /// volume of `size` bytes. `reads` counts all reads so far, `last` is where the last one went.
+#[inline]
 pub(super) fn choose(
     policy: ReadPolicy,
     candidates: u8,

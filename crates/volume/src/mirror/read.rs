@@ -377,19 +377,9 @@ fn quick_way(
     if !plain || policy == ReadPolicy::Adaptive {
         return None;
     }
-    let mut active = 0;
-    for (slot, leg) in state.legs.iter().enumerate() {
-        let Some(leg) = leg else { continue };
-        if leg.frames.is_some() {
-            return None;
-        }
-        if leg.is_active() {
-            active |= bit(slot);
-        }
-    }
     let (region, lacking) = state.regions.only(offset, len)?;
     let behind = state.ranges.behind(offset, offset + len);
-    let candidates = active & !lacking & !behind;
+    let candidates = state.legs.whole() & !lacking & !behind;
     if candidates == 0 {
         return None;
     }
@@ -398,10 +388,8 @@ fn quick_way(
     let slot = choose(policy, candidates, (offset, state.regions.size()), so_far, &[]);
     state.reads += 1;
     state.last = slot;
-    let leg = state.legs[slot].as_mut()?;
-    leg.counters.reads += 1;
-    leg.counters.read_bytes += len;
-    Some((slot, leg.epoch, Arc::clone(leg.device.as_ref()?), leg.data_start + offset))
+    let (epoch, device, start) = state.legs.read_from(slot, len)?;
+    Some((slot, epoch, device, start + offset))
 }
 
 /// A range cut at the borders of regions.

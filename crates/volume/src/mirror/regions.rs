@@ -31,19 +31,25 @@ struct Cell {
     /// Legs that may differ from the one that stands for the region after a cut. Each holds what
     /// was flushed, so any of them could stand for it instead.
     doubt: u8,
-    /// The first write of an unwritten region is on all legs, not flushed yet: its number among
-    /// all first writes. 0: it is not.
-    filled: u64,
     /// Passes of the timer since the last write.
     idle: u8,
-    /// The number of the last write, among all writes.
-    written: u64,
 }
 
 impl Cell {
     fn new(now: Region) -> Cell {
-        Cell { now, copied: 0, doubt: 0, filled: 0, idle: 0, written: 0 }
+        Cell { now, copied: 0, doubt: 0, idle: 0 }
     }
+}
+
+/// What only writes ask of a region: apart, so that the cells that every read looks at fit the
+/// processor's caches.
+#[derive(Debug, Clone, Copy, Default)]
+struct Numbers {
+    /// The first write of an unwritten region is on all legs, not flushed yet: its number among
+    /// all first writes. 0: it is not.
+    filled: u64,
+    /// The number of the last write, among all writes.
+    written: u64,
 }
 
 /// All regions of a mirror.
@@ -53,6 +59,7 @@ pub struct Regions {
     shift: u32,
     size: u64,
     cells: Vec<Cell>,
+    numbers: Vec<Numbers>,
     disk: Vec<Region>,
     heats: Heats,
     sequences: Vec<u64>,
@@ -87,6 +94,7 @@ impl Regions {
             shift: region_bytes.trailing_zeros(),
             size,
             cells: vec![cell; count],
+            numbers: vec![Numbers::default(); count],
             disk: vec![all; count],
             heats: Heats::new(count),
             sequences: vec![0; count.div_ceil(RECORDS)],
@@ -202,7 +210,7 @@ impl Regions {
         let cell = &self.cells[region as usize];
         match cell.now.state {
             RegionState::Unwritten => true,
-            RegionState::Filling => cell.filled == 0,
+            RegionState::Filling => self.numbers[region as usize].filled == 0,
             RegionState::Dirty | RegionState::Clean => false,
         }
     }
@@ -239,13 +247,12 @@ impl Regions {
     }
 
     fn note_active(&mut self, region: u32) {
-        let cell = &mut self.cells[region as usize];
-        match cell.now.state {
+        match self.cells[region as usize].now.state {
             RegionState::Dirty | RegionState::Filling => {
                 self.active.insert(region);
             }
             RegionState::Unwritten | RegionState::Clean => {
-                cell.filled = 0;
+                self.numbers[region as usize].filled = 0;
                 self.active.remove(&region);
             }
         }
@@ -279,7 +286,7 @@ impl Regions {
     /// The first write of a region is on the legs.
     pub fn set_filled(&mut self, region: u32) {
         self.fills += 1;
-        self.cells[region as usize].filled = self.fills;
+        self.numbers[region as usize].filled = self.fills;
     }
 
     /// How many writes there were: for [`written_since`](Self::written_since).
@@ -289,15 +296,14 @@ impl Regions {
 
     /// Whether a write to the region has begun after so many writes to any.
     pub fn written_since(&self, region: u32, writes: u64) -> bool {
-        self.cells[region as usize].written > writes
+        self.numbers[region as usize].written > writes
     }
 
     /// A write touches the region.
     pub fn touch(&mut self, region: u32) {
         self.writes += 1;
-        let cell = &mut self.cells[region as usize];
-        cell.idle = 0;
-        cell.written = self.writes;
+        self.cells[region as usize].idle = 0;
+        self.numbers[region as usize].written = self.writes;
     }
 
     /// A read does: it is hotter by that.
@@ -313,9 +319,9 @@ impl Regions {
     /// Regions whose first write is on the legs and must be flushed, each with that write's number.
     pub fn filled(&self) -> Vec<(u32, u64)> {
         let filled = |r: &u32| {
-            let cell = &self.cells[*r as usize];
-            let is = cell.now.state == RegionState::Filling && cell.filled != 0;
-            is.then_some((*r, cell.filled))
+            let (now, filled) = (self.get(*r), self.numbers[*r as usize].filled);
+            let is = now.state == RegionState::Filling && filled != 0;
+            is.then_some((*r, filled))
         };
         self.active.iter().filter_map(filled).collect()
     }
@@ -323,7 +329,7 @@ impl Regions {
     /// The legs were flushed after that first write: it is promised once the map is durable. Not if
     /// the region was discarded meanwhile, and perhaps written anew.
     pub fn promise(&mut self, region: u32, fill: u64) {
-        let Cell { now, filled, .. } = self.cells[region as usize];
+        let (now, filled) = (self.get(region), self.numbers[region as usize].filled);
         if now.state == RegionState::Filling && filled == fill {
             self.set(region, Region { state: RegionState::Dirty, ..now });
         }
@@ -501,6 +507,7 @@ impl Regions {
         let cell = Cell::new(Region::UNWRITTEN);
         self.size = size;
         self.cells.resize(count, cell);
+        self.numbers.resize(count, Numbers::default());
         self.disk.resize(count, Region::UNWRITTEN);
         self.heats.grow(count);
         let before = self.sequences.len() as u32;

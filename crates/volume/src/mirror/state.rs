@@ -13,6 +13,7 @@ use super::partial::Frames;
 use super::policy::{Measured, Policies};
 use super::ranges::Ranges;
 use super::regions::Regions;
+use super::table::Legs;
 use crate::ondisk::label::{Ancestor, HISTORY, Kind, LEGS_MAX, Label, Left, Member, MemberState};
 use crate::ondisk::map::RegionState;
 
@@ -106,7 +107,7 @@ pub(crate) struct Spare {
 
 pub(crate) struct State {
     pub info: DeviceInfo,
-    pub legs: [Option<Leg>; LEGS_MAX],
+    pub legs: Legs,
     pub spares: Vec<Spare>,
     pub regions: Regions,
     /// Of mirrors that have them.
@@ -167,7 +168,7 @@ impl State {
     pub fn new(info: DeviceInfo, regions: Regions, policies: Policies) -> State {
         State {
             info,
-            legs: Default::default(),
+            legs: Legs::default(),
             spares: Vec::new(),
             regions,
             checksums: None,

@@ -18,6 +18,13 @@ pub trait DirectMemory: Send + Sync {
     /// Starts writing back the cache lines of `[offset, offset + len)`.
     fn persist(&self, offset: u64, len: u64) -> Result<()>;
 
+    /// [`store`](Self::store) and [`persist`](Self::persist) in one, for data that nobody loads
+    /// soon: memory may have a faster way for it. Durable after `fence`.
+    fn store_through(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.store(offset, data)?;
+        self.persist(offset, data.len() as u64)
+    }
+
     /// Returns when everything persisted before is durable.
     fn fence(&self) -> Result<()>;
 }

@@ -1,7 +1,9 @@
 //! Devices that hold bytes.
 
 pub mod file;
+pub mod pmem;
 pub mod ram;
 
 pub use file::{Direct, FileDevice, FileOptions, OpenError};
+pub use pmem::{Pmem, PmemError, PmemOptions, Promise};
 pub use ram::Ram;

@@ -73,6 +73,11 @@ impl Image {
         }
     }
 
+    /// The open file.
+    pub(super) fn file(&self) -> &OwnedFd {
+        &self.file
+    }
+
     /// Does a request that has been checked.
     pub(super) fn perform(&self, request: Request) -> Result<Bytes> {
         match request {

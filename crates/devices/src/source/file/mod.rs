@@ -78,6 +78,11 @@ impl FileDevice {
         FileDevice { info, notes, direct, in_memory, image: Arc::new(image), pool }
     }
 
+    /// The open file itself, for whoever maps it.
+    pub(crate) fn as_file(&self) -> &std::os::fd::OwnedFd {
+        self.image.file()
+    }
+
     /// Whether requests bypass the host's page cache (`O_DIRECT`).
     pub fn direct(&self) -> bool {
         self.direct

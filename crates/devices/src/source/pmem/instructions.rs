@@ -1,0 +1,359 @@
+//! Copies to and from memory that may be poisoned, and the instructions that make stores durable.
+//!
+//! * A *stream* is made of non-temporal stores: they pass the caches by, and are in the power-fail
+//!   domain after a fence. Of what the memory needs they take the least time for whole lines.
+//! * A *store* is made of ordinary ones, whole words of 8 bytes where it is aligned, so that a cut
+//!   leaves each word old or new. Its lines are written back by `clwb`, `clflushopt` or `clflush`,
+//!   whichever the processor has, in this order (Intel SDM, volume 2).
+//! * A processor that reads poison, and whoever touches a page of a file that was cut off, gets a
+//!   SIGBUS. The copies here are single functions whose instructions the handler knows: it lets
+//!   them return an error. A SIGBUS from anywhere else goes to whoever had it before.
+//!
+//! Elsewhere than on x86-64 copies are ordinary ones, a SIGBUS ends the process, and lines are
+//! written back by `msync`, which the owner of the mapping calls
+//! ([`writes_back`] says so).
+
+#![allow(unsafe_code, reason = "instructions and signal handlers have no safe form")]
+
+/// A cache line, in bytes.
+pub(super) const LINE: usize = 64;
+
+/// Memory answered with an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Poisoned;
+
+/// How the processor writes lines back, for people; `None`: it is not known here how.
+pub(super) fn writes_back() -> Option<&'static str> {
+    imp::write_back().map(imp::WriteBack::name)
+}
+
+/// Copies `len` bytes from memory that may be poisoned.
+///
+/// # Safety
+/// `from` is mapped for `len` bytes, though it may be poisoned; `to` is valid for as many, and
+/// apart from it.
+pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    // SAFETY: as the caller promises.
+    unsafe { imp::load(to, from, len) }
+}
+
+/// Stores `len` bytes; aligned words of 8 bytes at a time.
+///
+/// # Safety
+/// As [`load`], the other way around.
+pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    // SAFETY: as the caller promises.
+    unsafe { imp::store(to, from, len) }
+}
+
+/// Stores whole lines past the caches: durable after [`fence`].
+///
+/// # Safety
+/// As [`store`]; `to` and `len` are multiples of [`LINE`].
+pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+    debug_assert!((to as usize).is_multiple_of(LINE) && len.is_multiple_of(LINE));
+    // SAFETY: as the caller promises.
+    unsafe { imp::stream(to, from, len) }
+}
+
+/// Starts to write back the lines of `len` bytes.
+///
+/// # Safety
+/// They are mapped.
+pub(super) unsafe fn write_back(at: *const u8, len: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { imp::write_lines_back(at, len) }
+}
+
+/// Returns when what was streamed and written back is in the power-fail domain.
+pub(super) fn fence() {
+    imp::fence();
+}
+
+/// Lets copies from poisoned memory end with an error instead of the process. Once a process.
+pub(super) fn catch_poison() {
+    imp::catch_poison();
+}
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod imp {
+    use std::arch::{asm, global_asm};
+    use std::sync::OnceLock;
+
+    use super::{LINE, Poisoned};
+
+    // Each is a leaf that does not touch the stack, so the handler can send it to its end from any
+    // instruction: it returns 1 then, 0 otherwise. Arguments: to (rdi), from (rsi), bytes (rdx).
+    global_asm!(
+        ".pushsection .text.steadfast_pmem, \"ax\", @progbits",
+        ".p2align 6",
+        ".hidden steadfast_pmem_begin",
+        ".globl steadfast_pmem_begin",
+        "steadfast_pmem_begin:",
+        ".hidden steadfast_pmem_load",
+        ".globl steadfast_pmem_load",
+        "steadfast_pmem_load:",
+        "mov rcx, rdx",
+        "rep movsb",
+        "xor eax, eax",
+        "ret",
+        ".p2align 4",
+        ".hidden steadfast_pmem_store",
+        ".globl steadfast_pmem_store",
+        "steadfast_pmem_store:",
+        // Bytes up to a word's border.
+        "2:",
+        "test rdx, rdx",
+        "jz 5f",
+        "test dil, 7",
+        "jz 3f",
+        "mov al, byte ptr [rsi]",
+        "mov byte ptr [rdi], al",
+        "inc rsi",
+        "inc rdi",
+        "dec rdx",
+        "jmp 2b",
+        // Words.
+        "3:",
+        "cmp rdx, 8",
+        "jb 4f",
+        "mov rax, qword ptr [rsi]",
+        "mov qword ptr [rdi], rax",
+        "add rsi, 8",
+        "add rdi, 8",
+        "sub rdx, 8",
+        "jmp 3b",
+        // The rest.
+        "4:",
+        "test rdx, rdx",
+        "jz 5f",
+        "mov al, byte ptr [rsi]",
+        "mov byte ptr [rdi], al",
+        "inc rsi",
+        "inc rdi",
+        "dec rdx",
+        "jmp 4b",
+        "5:",
+        "xor eax, eax",
+        "ret",
+        ".p2align 4",
+        ".hidden steadfast_pmem_stream",
+        ".globl steadfast_pmem_stream",
+        "steadfast_pmem_stream:",
+        "6:",
+        "test rdx, rdx",
+        "jz 7f",
+        "movdqu xmm0, xmmword ptr [rsi]",
+        "movdqu xmm1, xmmword ptr [rsi + 16]",
+        "movdqu xmm2, xmmword ptr [rsi + 32]",
+        "movdqu xmm3, xmmword ptr [rsi + 48]",
+        "movntdq xmmword ptr [rdi], xmm0",
+        "movntdq xmmword ptr [rdi + 16], xmm1",
+        "movntdq xmmword ptr [rdi + 32], xmm2",
+        "movntdq xmmword ptr [rdi + 48], xmm3",
+        "add rsi, 64",
+        "add rdi, 64",
+        "sub rdx, 64",
+        "jmp 6b",
+        "7:",
+        "xor eax, eax",
+        "ret",
+        ".hidden steadfast_pmem_end",
+        ".globl steadfast_pmem_end",
+        "steadfast_pmem_end:",
+        ".hidden steadfast_pmem_poisoned",
+        ".globl steadfast_pmem_poisoned",
+        "steadfast_pmem_poisoned:",
+        "mov eax, 1",
+        "ret",
+        ".popsection",
+    );
+
+    unsafe extern "sysv64" {
+        fn steadfast_pmem_load(to: *mut u8, from: *const u8, len: usize) -> u32;
+        fn steadfast_pmem_store(to: *mut u8, from: *const u8, len: usize) -> u32;
+        fn steadfast_pmem_stream(to: *mut u8, from: *const u8, len: usize) -> u32;
+        safe static steadfast_pmem_begin: u8;
+        safe static steadfast_pmem_end: u8;
+        safe static steadfast_pmem_poisoned: u8;
+    }
+
+    fn checked(answer: u32) -> Result<(), Poisoned> {
+        if answer == 0 { Ok(()) } else { Err(Poisoned) }
+    }
+
+    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise; the function touches nothing else.
+        checked(unsafe { steadfast_pmem_load(to, from, len) })
+    }
+
+    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise; the function touches nothing else.
+        checked(unsafe { steadfast_pmem_store(to, from, len) })
+    }
+
+    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise; the function touches nothing else.
+        checked(unsafe { steadfast_pmem_stream(to, from, len) })
+    }
+
+    #[derive(Clone, Copy)]
+    pub enum WriteBack {
+        Clwb,
+        ClFlushOpt,
+        ClFlush,
+    }
+
+    impl WriteBack {
+        pub fn name(self) -> &'static str {
+            match self {
+                WriteBack::Clwb => "clwb",
+                WriteBack::ClFlushOpt => "clflushopt",
+                WriteBack::ClFlush => "clflush",
+            }
+        }
+    }
+
+    /// Every x86-64 processor has one.
+    #[allow(clippy::unnecessary_wraps, reason = "other processors have none that is known here")]
+    pub fn write_back() -> Option<WriteBack> {
+        Some(best())
+    }
+
+    fn best() -> WriteBack {
+        static BEST: OnceLock<WriteBack> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            // Leaf 7: EBX bit 24 is clwb, bit 23 clflushopt (Intel SDM, CPUID).
+            let has_leaf = std::arch::x86_64::__cpuid(0).eax >= 7;
+            let ebx = if has_leaf { std::arch::x86_64::__cpuid_count(7, 0).ebx } else { 0 };
+            match ebx {
+                _ if ebx & 1 << 24 != 0 => WriteBack::Clwb,
+                _ if ebx & 1 << 23 != 0 => WriteBack::ClFlushOpt,
+                _ => WriteBack::ClFlush,
+            }
+        })
+    }
+
+    pub unsafe fn write_lines_back(at: *const u8, len: usize) {
+        let (from, to) = (at as usize / LINE * LINE, at as usize + len);
+        let best = best();
+        for line in (from..to).step_by(LINE) {
+            // SAFETY: the line is mapped; its contents stay as they are. The processor has the
+            // instruction.
+            unsafe {
+                match best {
+                    WriteBack::Clwb => asm!("clwb [{0}]", in(reg) line, options(nostack)),
+                    WriteBack::ClFlushOpt => {
+                        asm!("clflushopt [{0}]", in(reg) line, options(nostack));
+                    }
+                    WriteBack::ClFlush => asm!("clflush [{0}]", in(reg) line, options(nostack)),
+                }
+            }
+        }
+    }
+
+    pub fn fence() {
+        // SAFETY: it touches nothing.
+        unsafe { asm!("sfence", options(nostack, preserves_flags)) }
+    }
+
+    /// Who had SIGBUS before.
+    static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
+
+    pub fn catch_poison() {
+        BEFORE.get_or_init(|| {
+            // SAFETY: a structure of numbers; zero is a value of each.
+            let mut ours: libc::sigaction = unsafe { std::mem::zeroed() };
+            let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
+            ours.sa_sigaction = handler as usize;
+            ours.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+            // SAFETY: as above.
+            let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+            // SAFETY: both are valid. The handler keeps to what a handler may do. If it is refused,
+            // poison ends the process, as it did.
+            unsafe { libc::sigaction(libc::SIGBUS, &raw const ours, &raw mut before) };
+            before
+        });
+    }
+
+    extern "C" fn on_bus_error(
+        signal: i32,
+        info: *mut libc::siginfo_t,
+        context: *mut libc::c_void,
+    ) {
+        let address = |label: &'static u8| &raw const *label as i64;
+        let copies = address(&steadfast_pmem_begin)..address(&steadfast_pmem_end);
+        // SAFETY: with SA_SIGINFO the kernel gives the context of what was interrupted.
+        let at = unsafe {
+            let context = context.cast::<libc::ucontext_t>();
+            &mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize]
+        };
+        if copies.contains(at) {
+            *at = address(&steadfast_pmem_poisoned);
+            return;
+        }
+        let Some(before) = BEFORE.get() else { return default(signal) };
+        let handler = before.sa_sigaction;
+        match handler {
+            libc::SIG_DFL | libc::SIG_IGN => default(signal),
+            _ if before.sa_flags & libc::SA_SIGINFO != 0 => {
+                // SAFETY: whoever installed it said that it is such a function.
+                let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
+                    unsafe { std::mem::transmute(handler) };
+                handler(signal, info, context);
+            }
+            _ => {
+                // SAFETY: as above.
+                let handler: extern "C" fn(i32) = unsafe { std::mem::transmute(handler) };
+                handler(signal);
+            }
+        }
+    }
+
+    /// The instruction is tried again, and ends the process.
+    fn default(signal: i32) {
+        // SAFETY: a call that a handler may make.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod imp {
+    use super::Poisoned;
+
+    pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+        Ok(())
+    }
+
+    pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise.
+        unsafe { load(to, from, len) }
+    }
+
+    pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
+        // SAFETY: the caller's promise.
+        unsafe { load(to, from, len) }
+    }
+
+    pub enum WriteBack {}
+
+    impl WriteBack {
+        pub fn name(self) -> &'static str {
+            match self {}
+        }
+    }
+
+    pub fn write_back() -> Option<WriteBack> {
+        None
+    }
+
+    pub unsafe fn write_lines_back(_: *const u8, _: usize) {}
+
+    pub fn fence() {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    pub fn catch_poison() {}
+}

@@ -1,0 +1,176 @@
+//! Opening and making ranges.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, major, minor};
+use rustix::io::Errno;
+use steadfast_block::DeviceInfo;
+
+use super::super::file::{Direct, FileDevice, FileOptions, OpenError};
+use super::mapping::Mapping;
+use super::{Pmem, Promise, promise};
+
+/// A power cut leaves words of so many bytes whole.
+const WORD: u32 = 8;
+/// Ranges are whole pages.
+const PAGE: u64 = 4096;
+
+/// How to open a range.
+#[derive(Debug, Clone, Default)]
+pub struct PmemOptions {
+    /// Refuse stores and writes, and share the range with other readers.
+    pub read_only: bool,
+    /// Name for messages; the path if there is none.
+    pub name: Option<String>,
+}
+
+/// Why a range was not opened or made.
+#[derive(Debug, thiserror::Error)]
+pub enum PmemError {
+    /// As for an image file or block device.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The system refused something.
+    #[error("{}: cannot {doing}: {source}", path.display())]
+    System {
+        /// The path given.
+        path: PathBuf,
+        /// What was tried, in words.
+        doing: &'static str,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// It has no whole page.
+    #[error("{}: is too small for a range of memory: {size} bytes, a page is 4096", path.display())]
+    TooSmall {
+        /// The path given.
+        path: PathBuf,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// A new range cannot be as large.
+    #[error("{}: a range of {size} bytes: {reason}", path.display())]
+    BadSize {
+        /// The path given.
+        path: PathBuf,
+        /// The size asked for in bytes.
+        size: u64,
+        /// What is wrong, in words.
+        reason: String,
+    },
+}
+
+impl Pmem {
+    /// Maps the file, block device or DAX device at `path`. An image file is locked.
+    ///
+    /// # Errors
+    /// If it cannot be opened or mapped, is in use, or has no whole page.
+    pub fn open(path: impl AsRef<Path>, options: &PmemOptions) -> Result<Pmem, PmemError> {
+        let path = path.as_ref();
+        let stat = rustix::fs::stat(path).map_err(|e| system(path, "open it", e))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice {
+            return Pmem::open_dax_device(path, options);
+        }
+        // By way of the page cache where it is one, so that both ways are the same bytes.
+        let through = FileOptions {
+            read_only: options.read_only,
+            direct: Direct::Never,
+            name: options.name.clone(),
+            ..FileOptions::default()
+        };
+        let file = FileDevice::open(path, &through)?;
+        let size = steadfast_block::BlockDevice::info(&file).size;
+        Pmem::map(path, file.as_file(), size, options).map(|mut pmem| {
+            pmem.file = Some(file);
+            pmem
+        })
+    }
+
+    /// A `/dev/daxN.M`.
+    fn open_dax_device(path: &Path, options: &PmemOptions) -> Result<Pmem, PmemError> {
+        let how = if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
+        let file = rustix::fs::open(path, how | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| system(path, "open it", e))?;
+        let stat = rustix::fs::fstat(&file).map_err(|e| system(path, "examine it", e))?;
+        let sys = format!("/sys/dev/char/{}:{}/size", major(stat.st_rdev), minor(stat.st_rdev));
+        let size = std::fs::read_to_string(&sys).ok().and_then(|text| text.trim().parse().ok());
+        let Some(size) = size else {
+            let what = "a character device without a size, so no DAX device";
+            return Err(OpenError::NotADisk { path: path.into(), what }.into());
+        };
+        let lock = match options.read_only {
+            true => FlockOperation::NonBlockingLockShared,
+            false => FlockOperation::NonBlockingLockExclusive,
+        };
+        if flock(&file, lock) == Err(Errno::WOULDBLOCK) {
+            let reason = "another program has locked it".into();
+            return Err(OpenError::Busy { path: path.into(), reason }.into());
+        }
+        let mut pmem = Pmem::map(path, &file, size, options)?;
+        pmem.dax_device = Some(file);
+        Ok(pmem)
+    }
+
+    fn map(
+        path: &Path,
+        file: &OwnedFd,
+        size: u64,
+        options: &PmemOptions,
+    ) -> Result<Pmem, PmemError> {
+        let size = size / PAGE * PAGE;
+        let len = usize::try_from(size).ok().filter(|len| *len > 0);
+        let Some(len) = len else { return Err(PmemError::TooSmall { path: path.into(), size }) };
+        let stat = rustix::fs::fstat(file).map_err(|e| system(path, "examine it", e))?;
+        let mapped = |synchronous| Mapping::new(file, len, !options.read_only, synchronous);
+        let (mapping, synchronous) = match mapped(true) {
+            Ok(mapping) => (mapping, true),
+            // Not offered there, or by a kernel that does not know of it.
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => {
+                (mapped(false).map_err(|e| system(path, "map it", e))?, false)
+            }
+            Err(e) => return Err(system(path, "map it", e)),
+        };
+        let promise = promise::of(&stat, synchronous);
+        let name = options.name.clone().unwrap_or_else(|| path.display().to_string());
+        let model = match promise {
+            Promise::Not { .. } => "memory, not persistent",
+            _ => "persistent memory",
+        };
+        let mut info = DeviceInfo::new(name, model, mapping.len() as u64);
+        info.physical_block = 4096;
+        info.atomic_write = WORD;
+        info.volatile_cache = true;
+        info.read_only = options.read_only;
+        info.persistence = promise.persistence();
+        let (unsynced, failed) = Default::default();
+        Ok(Pmem { info, mapping, promise, file: None, dax_device: None, unsynced, failed })
+    }
+
+    /// Makes an emulated range: a file of `size` bytes, sparse, which should be in a file system
+    /// that is memory (tmpfs). It outlives the process, not the machine.
+    ///
+    /// # Errors
+    /// If there is something at `path`, the size is not whole pages or does not fit into memory.
+    pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
+        let path = path.as_ref();
+        let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
+        if size == 0 || !size.is_multiple_of(PAGE) || i64::try_from(size).is_err() {
+            return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
+        }
+        let failed =
+            |doing| move |source| PmemError::System { path: path.to_owned(), doing, source };
+        let file = File::create_new(path).map_err(failed("create it"))?;
+        let sized = file.set_len(size).map_err(failed("give it its size"));
+        if sized.is_err() {
+            // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
+            let _ = std::fs::remove_file(path);
+        }
+        sized
+    }
+}
+
+fn system(path: &Path, doing: &'static str, errno: Errno) -> PmemError {
+    PmemError::System { path: path.into(), doing, source: errno.into() }
+}

@@ -1,0 +1,115 @@
+//! What a range of memory promises of what was stored.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Dev, FileType, Stat, major, minor};
+use steadfast_block::Persistence;
+
+/// When what was stored is safe from a power cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Promise {
+    /// At once: the processor's caches are saved too (eADR).
+    Persistent,
+    /// Once its lines have left the caches and a fence was made (ADR).
+    AfterWriteBack,
+    /// Once the kernel was asked to write it to the device (`msync`): the mapping is its page
+    /// cache. A fence does that, and takes as long as a flush of the device.
+    AfterSync,
+    /// Never.
+    Not {
+        /// Why not, in words, without a full stop.
+        reason: String,
+    },
+}
+
+impl Promise {
+    /// A few words for tables.
+    pub fn in_words(&self) -> &'static str {
+        match self {
+            Promise::Persistent => "persistent",
+            Promise::AfterWriteBack => "persistent after flush of CPU caches",
+            Promise::AfterSync => "persistent after msync",
+            Promise::Not { .. } => "not persistent",
+        }
+    }
+
+    pub(super) fn persistence(&self) -> Persistence {
+        match self {
+            Promise::Not { reason } => Persistence::Volatile { reason: reason.clone() },
+            Promise::Persistent | Promise::AfterWriteBack | Promise::AfterSync => {
+                Persistence::Persistent
+            }
+        }
+    }
+}
+
+/// What is promised of a file or device, mapped with or without `MAP_SYNC`.
+pub(super) fn of(stat: &Stat, synchronous: bool) -> Promise {
+    let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
+    if !synchronous {
+        return match is_block {
+            true => Promise::AfterSync,
+            false => Promise::Not {
+                reason:
+                    "it is an emulated range: a file in the host's memory (MAP_SYNC is refused \
+                         there), which a power cut or a restart of the host takes"
+                        .into(),
+            },
+        };
+    }
+    let device = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::BlockDevice => folder("block", stat.st_rdev),
+        FileType::CharacterDevice => folder("char", stat.st_rdev),
+        _ => folder("block", stat.st_dev),
+    };
+    of_region(device.as_deref())
+}
+
+fn folder(kind: &str, dev: Dev) -> Option<PathBuf> {
+    fs::canonicalize(format!("/sys/dev/{kind}/{}:{}", major(dev), minor(dev))).ok()
+}
+
+/// What the kernel says of the NVDIMM region that a device belongs to: `persistence_domain` of
+/// the region (Documentation/ABI/testing/sysfs-bus-nfit and drivers/nvdimm/region_devs.c).
+fn of_region(device: Option<&Path>) -> Promise {
+    let region = device.and_then(|device| {
+        device.ancestors().find(|folder| folder.join("persistence_domain").exists())
+    });
+    let Some(region) = region else { return Promise::AfterWriteBack };
+    let line = |name: &str| fs::read_to_string(region.join(name)).unwrap_or_default();
+    match line("persistence_domain").trim() {
+        "cpu_cache" => Promise::Persistent,
+        "memory_controller" => Promise::AfterWriteBack,
+        // It says nothing. Where there are NVDIMMs they have saved what is in the controller since
+        // the first of them; where there are none it is memory that was set aside (memmap=).
+        _ if line("mappings").trim().parse::<u32>().is_ok_and(|n| n > 0) => Promise::AfterWriteBack,
+        _ => Promise::Not {
+            reason: "the region has no NVDIMM: it is memory that was set aside (memmap=), which a \
+                     power cut takes"
+                .into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_says_what_it_promises() {
+        let folder = tempfile::tempdir().unwrap();
+        let device = folder.path().join("region0/namespace0.0/block/pmem0");
+        fs::create_dir_all(&device).unwrap();
+        let of = |domain: &str, mappings: &str| {
+            fs::write(folder.path().join("region0/persistence_domain"), domain).unwrap();
+            fs::write(folder.path().join("region0/mappings"), mappings).unwrap();
+            of_region(Some(&device))
+        };
+        assert_eq!(of("cpu_cache\n", "1\n"), Promise::Persistent);
+        assert_eq!(of("memory_controller\n", "1\n"), Promise::AfterWriteBack);
+        assert_eq!(of("\n", "1\n"), Promise::AfterWriteBack);
+        assert!(matches!(of("\n", "0\n"), Promise::Not { .. }));
+        assert_eq!(of_region(None), Promise::AfterWriteBack);
+    }
+}

@@ -16,6 +16,8 @@ pub enum Bug {
     OrphanNotRecorded,
     /// A new name joins the journal in an update of its own, before the inode that it names.
     EntryBeforeInode,
+    /// Data that was stored in place is not fenced before the transaction that maps it.
+    DaxFenceOmitted,
 }
 
 impl Volume {

@@ -6,7 +6,7 @@
 //! may be or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use steadfast_block::BlockDevice;
 
@@ -15,6 +15,8 @@ pub struct Flushes {
     device: Arc<dyn BlockDevice>,
     /// The device has a volatile cache: what has completed may still be lost.
     cached: bool,
+    /// It is memory, and somebody stores there: that needs a fence, whatever holds for writes.
+    stored: AtomicBool,
     begun: AtomicU64,
     /// The highest number of those that have succeeded.
     done: AtomicU64,
@@ -29,7 +31,13 @@ impl std::fmt::Debug for Flushes {
 impl Flushes {
     pub(crate) fn new(device: Arc<dyn BlockDevice>) -> Self {
         let cached = device.info().volatile_cache;
-        Flushes { device, cached, begun: AtomicU64::new(0), done: AtomicU64::new(0) }
+        Flushes {
+            device,
+            cached,
+            stored: AtomicBool::new(false),
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        }
     }
 
     /// Number of the first flush that is sure to cover every write that has completed by now.
@@ -37,10 +45,20 @@ impl Flushes {
         self.begun.load(Ordering::SeqCst) + 1
     }
 
+    /// The same for what was stored in the device's memory and written back, without a fence.
+    pub fn after_store(&self) -> u64 {
+        self.stored.store(true, Ordering::SeqCst);
+        self.next()
+    }
+
+    fn none_needed(&self) -> bool {
+        !self.cached && !self.stored.load(Ordering::SeqCst)
+    }
+
     /// Whether what needs flush `number` is durable: that one or a later one has been made, or
     /// there is no volatile cache. Nothing needs flush 0.
     pub fn covers(&self, number: u64) -> bool {
-        !self.cached || self.done.load(Ordering::SeqCst) >= number
+        self.none_needed() || self.done.load(Ordering::SeqCst) >= number
     }
 
     /// Flushes the device, if it has a volatile cache. Waits. A failure is for the caller to make
@@ -49,11 +67,18 @@ impl Flushes {
     /// # Errors
     /// That of the device.
     pub fn flush(&self) -> steadfast_block::Result<()> {
-        if !self.cached {
+        if self.none_needed() {
             return Ok(());
         }
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
-        self.device.flush()?;
+        if self.stored.load(Ordering::SeqCst)
+            && let Some(memory) = self.device.direct_memory()
+        {
+            memory.fence()?;
+        }
+        if self.cached {
+            self.device.flush()?;
+        }
         self.done.fetch_max(number, Ordering::SeqCst);
         Ok(())
     }

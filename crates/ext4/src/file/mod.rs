@@ -2,6 +2,7 @@
 //!
 //! * [`OpenFlags::DIRECT`](steadfast_vfs::OpenFlags::DIRECT) goes past the page cache, as far as
 //!   the alignment and the data mode allow; everything else through it.
+//! * On a device that is memory, files may be used in place (`dax`).
 //! * With delayed allocation, data in the page cache has a reservation but no place. The page
 //!   cache's write-back ([`PageStore`](steadfast_pagecache::PageStore)) finds the place, in one
 //!   transaction, and starts the writes.
@@ -24,6 +25,7 @@
 //! An inode's `data_lock` comes first: shared for reads and for direct overwrites, exclusive for
 //! everything else. Then the metadata lock. Write-back takes only the latter.
 
+mod dax;
 mod delete;
 mod direct;
 mod elsewhere;
@@ -44,6 +46,7 @@ mod writeback;
 
 use std::time::Duration;
 
+pub(crate) use dax::check as check_dax;
 pub(crate) use truncate::is_mapped;
 
 /// Simulated processor time of a system call that reads or writes, without the copying, which

@@ -25,6 +25,9 @@ impl Ext4 {
         len: usize,
     ) -> Result<Bytes> {
         let inode = &*file.inode;
+        if self.is_dax(inode) {
+            return self.read_dax(inode, offset, len);
+        }
         let direct = direct && !self.journals_data(inode);
         let _shared = inode.data_lock.read();
         let size = inode.state().size;

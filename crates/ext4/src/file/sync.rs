@@ -35,6 +35,10 @@ impl Ext4 {
         }
         written?;
         self.pages.check_lost(key(inode.no), &range)?;
+        if self.is_dax(inode) && !matches!(self.volume.log, MetaLog::Journal(_)) {
+            // Nobody counts the flushes.
+            self.memory()?.fence()?;
+        }
         let tid = {
             let state = inode.state();
             if data_only { state.datasync_tid } else { state.sync_tid }

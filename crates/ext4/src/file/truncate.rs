@@ -55,9 +55,12 @@ impl Ext4 {
     /// Takes what lies beyond `new_size` out of the page cache, and makes the rest of the last
     /// block zeros.
     fn drop_tail(&self, inode: &Inode, new_size: u64, size: u64) -> Result<()> {
-        self.reserve_page(inode, new_size)?;
         let block = self.volume.block_size();
         let block_end = new_size.next_multiple_of(block).min(size);
+        if self.is_dax(inode) {
+            return self.store_zeros(inode, new_size..block_end);
+        }
+        self.reserve_page(inode, new_size)?;
         if self.journals_data(inode) {
             if block_end > new_size {
                 let zeros = Bytes::from(vec![0; (block_end - new_size) as usize]);

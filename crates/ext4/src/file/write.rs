@@ -34,7 +34,10 @@ impl Ext4 {
             false => 0,
         };
         self.drop_capability(&file.inode)?;
-        let direct = if self.goes_direct(file, how, offset, data.len() as u64) {
+        let direct = if self.is_dax(&file.inode) {
+            let (offset, data) = (offset + kept as u64, data.slice(kept..));
+            Some(self.write_dax(file, how, offset, &data)?)
+        } else if self.goes_direct(file, how, offset, data.len() as u64) {
             self.write_direct(file, offset, &data)?
         } else {
             None

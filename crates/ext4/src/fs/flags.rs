@@ -45,10 +45,8 @@ const FOR_DIRECTORIES: InodeFlags = InodeFlags::DIR_SYNC
 const FOR_ALL: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
 
 /// What cannot be changed here: it would mean to build the inode anew.
-const FIXED: [(InodeFlags, &str); 2] = [
-    (InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)"),
-    (InodeFlags::DAX, "direct access (chattr x)"),
-];
+const FIXED: [(InodeFlags, &str); 1] =
+    [(InodeFlags::EXTENTS, "changing how a file is mapped (chattr e)")];
 
 impl Ext4 {
     pub(super) fn flags_of(&self, ino: Ino) -> Result<u32> {
@@ -87,6 +85,11 @@ impl Ext4 {
             let what = "ignoring case (chattr F): the file system lacks casefold".into();
             return Err(FsError::Unsupported { what });
         }
+        if kept.contains(InodeFlags::DAX | InodeFlags::JOURNAL_DATA) {
+            let what = "a file that is used in place (chattr x) and whose data is journalled \
+                        (chattr j): one excludes the other";
+            return Err(FsError::Unsupported { what: what.into() });
+        }
         // Also if nothing changes, the time of change does, as in the kernel.
         if changed.contains(InodeFlags::JOURNAL_DATA) && self.volume.transacts() {
             let what = "journalling a file's data (chattr j) with data=transact".into();
@@ -105,6 +108,9 @@ impl Ext4 {
                 self.volume.log.checkpoint_all()?;
             }
             self.pages.drop_unmended(key(inode.no), 0..u64::MAX);
+        }
+        if self.dax && changed.intersects(InodeFlags::DAX | InodeFlags::JOURNAL_DATA) {
+            self.leave_page_cache(inode)?;
         }
         if changed.contains(InodeFlags::IMMUTABLE) {
             self.pages.flush(key(inode.no))?;

@@ -39,6 +39,8 @@ pub struct Ext4 {
     pub(crate) pages: Arc<PageCache>,
     pub(crate) options: MountOptions,
     pub(crate) handles: Handles,
+    /// Files may be used in place.
+    pub(crate) dax: bool,
     access_rule: access::AccessRule,
     /// With data=transact.
     pub(crate) transact: Option<Transact>,
@@ -48,10 +50,15 @@ pub struct Ext4 {
 const SPACE_RETRIES: u32 = 3;
 
 impl Ext4 {
-    pub(crate) fn new(volume: Volume, pages: Arc<PageCache>, options: MountOptions) -> Self {
+    pub(crate) fn new(
+        volume: Volume,
+        pages: Arc<PageCache>,
+        options: MountOptions,
+        dax: bool,
+    ) -> Self {
         let transact = volume.transacts().then(|| Transact::new(options.transact));
         let access_rule = access::AccessRule::of(&options);
-        Ext4 { volume, pages, options, handles: Handles::default(), access_rule, transact }
+        Ext4 { volume, pages, options, handles: Handles::default(), dax, access_rule, transact }
     }
 
     /// The metadata below: for tools that look at the file system's structure.

@@ -25,6 +25,7 @@ const INHERITED: InodeFlags = InodeFlags::SECURE_DELETE
     .union(InodeFlags::JOURNAL_DATA)
     .union(InodeFlags::NO_TAIL)
     .union(InodeFlags::DIR_SYNC)
+    .union(InodeFlags::DAX)
     .union(InodeFlags::CASEFOLD);
 
 /// Of those, what makes sense for anything (`EXT4_OTHER_FLMASK`).

@@ -39,7 +39,7 @@ pub(crate) use home::HomeMark;
 pub(crate) use journal::{find_internal, internal_log};
 pub(crate) use mmp::Protection;
 pub use option_table::{OPTIONS, check_together};
-pub use options::{AccessTimes, DataMode, MountOptions};
+pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 pub(crate) use options::{BLOCK_COST, INODE_COST};
 pub(crate) use replay::discardable;
 pub use replay::{delete_orphans, replay, replayed_blocks};
@@ -178,6 +178,7 @@ impl Ext4 {
             check_transactable(&volume.layout)?;
         }
         let options = with_early_write_back(options, &volume);
+        let dax = crate::file::check_dax(&volume, &options)?;
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
             let images = match options.cache_bytes {
@@ -185,7 +186,7 @@ impl Ext4 {
                 None => Arc::default(),
             };
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
-            Ext4::new(volume, pages, options)
+            Ext4::new(volume, pages, options, dax)
         });
         if let Some(damage) = by_backup {
             fs.volume.status.set_read_only(format!(

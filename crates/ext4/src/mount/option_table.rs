@@ -6,7 +6,7 @@ use std::time::Duration;
 use steadfast_vfs::TransactPolicy;
 use steadfast_vfs::options::{Form, MountOption, WrongOption};
 
-use super::{AccessTimes, DataMode, MountOptions};
+use super::{AccessTimes, DataMode, Dax, MountOptions};
 
 const FS: &str = "ext4";
 const JOURNAL: &str = "journal";
@@ -122,6 +122,17 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
     ),
     option(
         FS,
+        Form::OneOf {
+            words: &["dax=inode", "dax=never", "dax=always", "dax", "nodax"],
+            set: |o, word| o.dax = Dax::of_word(word).unwrap_or_default(),
+            get: |o| o.dax.word(),
+        },
+        "files that are read and written in place, where the device is memory: none, those with \
+         the flag (chattr +x), or all. What programs map (mmap) is the kernel's page cache all the \
+         same: FUSE has no other way",
+    ),
+    option(
+        FS,
         Form::Switch {
             on: &["auto_da_alloc", "auto_da_alloc=1"],
             off: &["noauto_da_alloc", "auto_da_alloc=0"],
@@ -190,6 +201,7 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
          e2fsck -b",
     ),
     option(FS, Form::NotOffered { words: &[], keys: &["auto_da_alloc"] }, "its value is 0 or 1"),
+    option(FS, Form::NotOffered { words: &[], keys: &["dax"] }, "never, inode or always"),
     option(
         FS,
         Form::NotOffered { words: &["noacl", "nouser_xattr"], keys: &[] },
@@ -209,11 +221,6 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
         FS,
         Form::NotOffered { words: &["minixdf"], keys: &[] },
         "df never counts the file system's own blocks as space",
-    ),
-    option(
-        FS,
-        Form::NotOffered { words: &["dax", "dax=always", "dax=inode"], keys: &[] },
-        "FUSE cannot map the device's memory into programs",
     ),
     option(
         FS,
@@ -255,8 +262,6 @@ const WITHOUT_EFFECT: Form<MountOptions> = Form::WithoutEffect {
         "grpquota",
         "prjquota",
         "nodiscard",
-        "nodax",
-        "dax=never",
         "errors=remount-ro",
         // A failed write of data always aborts here.
         "data_err=abort",

@@ -44,6 +44,39 @@ impl DataMode {
     }
 }
 
+/// Which files are read and written in place on a device that is memory (mount option `dax=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dax {
+    /// None.
+    Never,
+    /// Those with the flag (`chattr +x`), where it can be done.
+    #[default]
+    Inode,
+    /// All regular files; a mount where it cannot be done is refused.
+    Always,
+}
+
+impl Dax {
+    const WORDS: [(&'static str, Dax); 5] = [
+        ("dax=never", Dax::Never),
+        ("dax=inode", Dax::Inode),
+        ("dax=always", Dax::Always),
+        ("dax", Dax::Always),
+        ("nodax", Dax::Never),
+    ];
+
+    /// Its mount option.
+    pub fn word(self) -> &'static str {
+        // OK: every way is in the list.
+        Self::WORDS.iter().find(|(_, dax)| *dax == self).map_or("", |(word, _)| *word)
+    }
+
+    /// What a mount option asks for.
+    pub fn of_word(word: &str) -> Option<Dax> {
+        Self::WORDS.iter().find(|(w, _)| *w == word).map(|(_, dax)| *dax)
+    }
+}
+
 /// When reading changes an inode's time of access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AccessTimes {
@@ -94,6 +127,8 @@ pub struct MountOptions {
     /// feature and neither quotas nor bigalloc, with data=ordered and data=writeback. `checksums`,
     /// `wide` and `unix_ns_at_zero` are set by the mount.
     pub journal: steadfast_journal::Config,
+    /// `dax=`: files that are used in place.
+    pub dax: Dax,
     /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
     pub read_only: bool,
     /// `noload`: do not look at the journal. Only read-only, or when no recovery is needed and
@@ -142,6 +177,7 @@ impl Default for MountOptions {
             journal_device: None,
             journal_number: 0,
             journal: steadfast_journal::Config::default(),
+            dax: Dax::default(),
             read_only: false,
             no_load: false,
             delayed_allocation: true,
@@ -233,6 +269,12 @@ impl MountOptions {
         }
         if self.journal.fast_commits && self.journal.async_commit {
             return refused("fast_commit and journal_async_commit exclude each other");
+        }
+        if self.dax == Dax::Always && matches!(self.data, DataMode::Journal | DataMode::Transact) {
+            return refused(
+                "dax=always writes files in place, and data=journal and data=transact do not: \
+                 mount with data=ordered or data=writeback, or without dax",
+            );
         }
         if self.no_load && !self.read_only {
             return refused("noload is for read-only mounts only: add ro, or leave noload out");

@@ -4,6 +4,7 @@
 mod backup;
 mod concurrent;
 mod data;
+mod dax;
 mod fallocate;
 mod fast_commits;
 mod faults;

@@ -35,6 +35,12 @@ impl Ext4 {
         self.settle_size(inode, end)?;
         let block = self.volume.block_size();
         let (from, to) = (offset.div_ceil(block), end / block);
+        if self.is_dax(inode) {
+            let head_end = (from * block).min(end);
+            self.store_zeros(inode, offset..head_end)?;
+            self.store_zeros(inode, (to * block).max(head_end)..end)?;
+            return Ok(from..to.max(from));
+        }
         if self.journals_data(inode) {
             let head_end = (from * block).min(end);
             self.zero_journalled(inode, offset, head_end)?;

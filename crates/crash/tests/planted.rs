@@ -151,3 +151,27 @@ fn directory_entry_before_inode() {
     let bug = Planted::Ext4(Ext4Bug::EntryBeforeInode);
     finds("directory entry before inode", bug, Setup::PLAIN, 0);
 }
+
+/// The disk is memory, and files are used in place.
+const IN_PLACE: Setup = Setup { dax: true, external: true, memory_journal: true, ..Setup::PLAIN };
+
+#[test]
+fn dax_fence_omitted() {
+    finds("no fence before the transaction", Planted::Ext4(Ext4Bug::DaxFenceOmitted), IN_PLACE, 0);
+}
+
+#[test]
+fn dax_write_back_omitted() {
+    finds("lines not written back", Planted::Ext4(Ext4Bug::DaxWriteBackOmitted), IN_PLACE, 0);
+}
+
+#[test]
+fn dax_data_after_its_transaction() {
+    let bug = Planted::Ext4(Ext4Bug::DaxDataAfterItsTransaction);
+    finds("data stored after its transaction", bug, IN_PLACE, 0);
+}
+
+#[test]
+fn dax_fsync_without_fence() {
+    finds("fsync without a fence", Planted::Ext4(Ext4Bug::DaxFsyncWithoutFence), IN_PLACE, 0);
+}

@@ -109,7 +109,7 @@ fn small_journal_external() {
 
 /// The journal is on memory, where a cut keeps any words: whole writes and, of words, some drawn.
 fn on_memory(name: &str, setup: Setup) {
-    let setup = Setup { memory_journal: true, ..setup };
+    let setup = Setup { memory_journal: setup.external, ..setup };
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (longest, random) = if soak { (2, 64) } else { (1, 8) };
     let bound = Bound { exhaustive: 64, single_units: false, random };
@@ -136,6 +136,25 @@ fn small_ordered_on_memory() {
 #[test]
 fn small_journal_on_memory() {
     on_memory("journal, journal on memory", Setup { data: DataMode::Journal, ..EXTERNAL });
+}
+
+/// The disk is memory and files are used in place.
+const IN_PLACE: Setup = Setup { dax: true, block_size: 4096, ..Setup::PLAIN };
+
+#[test]
+fn small_in_place_internal() {
+    on_memory("in place, internal", IN_PLACE);
+}
+
+#[test]
+fn small_in_place_external() {
+    let setup = Setup { external: true, memory_journal: true, ..IN_PLACE };
+    on_memory("in place, external on memory", setup);
+}
+
+#[test]
+fn small_in_place_fast_commits() {
+    on_memory("in place, fast commits", Setup { fast_commits: true, ..IN_PLACE });
 }
 
 fn transact(on: Setup, points: TransactMask) -> Setup {

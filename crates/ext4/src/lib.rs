@@ -33,7 +33,7 @@ pub mod xattr;
 
 pub use error::{Ext4Error, Result};
 pub use fs::Ext4;
-pub use mount::{AccessTimes, DataMode, MountOptions};
+pub use mount::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
 pub use transact::SincePoint;

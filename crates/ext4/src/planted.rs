@@ -18,6 +18,12 @@ pub enum Bug {
     EntryBeforeInode,
     /// Data that was stored in place is not fenced before the transaction that maps it.
     DaxFenceOmitted,
+    /// The lines of such data are not written back.
+    DaxWriteBackOmitted,
+    /// The transaction is finished before the data is stored.
+    DaxDataAfterItsTransaction,
+    /// An fsync makes no fence.
+    DaxFsyncWithoutFence,
 }
 
 impl Volume {

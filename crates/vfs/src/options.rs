@@ -34,7 +34,7 @@ pub enum Form<T: 'static> {
         /// How it is.
         get: fn(&T) -> bool,
     },
-    /// One of several words that stand alone.
+    /// One of several words; some may have a sign: `dax=inode`.
     OneOf {
         /// The words.
         words: &'static [&'static str],
@@ -179,7 +179,7 @@ impl<T> MountOption<T> {
             (Form::Switch { on, off, set, .. }, _) if on.contains(&word) || off.contains(&word) => {
                 set(to, on.contains(&word));
             }
-            (Form::OneOf { words, set, .. }, None) if words.contains(&word) => set(to, word),
+            (Form::OneOf { words, set, .. }, _) if words.contains(&word) => set(to, word),
             (Form::Choice { key: k, words, set, .. }, Some(value)) if *k == key => {
                 if !words.contains(&value) {
                     return Err(wrong(none_of(value, words)));

@@ -117,6 +117,7 @@ impl fmt::Display for Case {
         let flags = [
             (setup.external, "external"),
             (setup.memory_journal, "memory"),
+            (setup.dax, "dax"),
             (setup.async_commit, "async"),
             (!setup.delayed_allocation, "nodelalloc"),
             (setup.lying, "lying"),
@@ -173,6 +174,7 @@ impl Case {
             "transact" => setup.data = DataMode::Transact,
             "external" => setup.external = true,
             "memory" => setup.memory_journal = true,
+            "dax" => setup.dax = true,
             "async" => setup.async_commit = true,
             "nodelalloc" => setup.delayed_allocation = false,
             "lying" => setup.lying = true,
@@ -221,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_case_is_read_as_it_is_written() {
-        let line = "transact external memory churn boundaries points=5 block=1024 checkpoint=2 \
+        let line = "transact external memory dax churn boundaries points=5 block=1024 checkpoint=2 \
                     seed=7 tasks=2 operations=9 cuts=3 cutseed=11 e2fsck=6 again=25";
         let case: Case = line.parse().unwrap();
         assert_eq!(case.to_string(), line);

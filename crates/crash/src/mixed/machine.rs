@@ -15,7 +15,7 @@ use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
 use steadfast_ext4::ondisk::Compat;
-use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 use steadfast_volume::Mirror;
@@ -52,6 +52,9 @@ pub struct Setup {
     /// The card is memory: of what was not persisted (flushed) a cut keeps any aligned words of 8
     /// bytes, not sectors.
     pub memory_journal: bool,
+    /// The disk is memory, and files are used in place: of what was not persisted and fenced a cut
+    /// keeps any words.
+    pub dax: bool,
     /// Asynchronous commits.
     pub async_commit: bool,
     /// Bytes a block.
@@ -86,6 +89,7 @@ impl Setup {
         data: DataMode::Ordered,
         external: false,
         memory_journal: false,
+        dax: false,
         async_commit: false,
         block_size: 4096,
         delayed_allocation: true,
@@ -112,6 +116,7 @@ impl Setup {
             simulated_epoch: EPOCH,
             ..MountOptions::default()
         };
+        options.dax = if self.dax { Dax::Always } else { Dax::Never };
         options.journal.async_commit = self.async_commit;
         options.journal.fast_commits = self.fast_commits;
         options.journal.checkpoint_start_fraction = f64::from(self.checkpoint_percent) / 100.0;
@@ -165,6 +170,10 @@ impl MixedMachine {
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         for n in 0..disks {
             let name = if disks == 1 { "disk".to_owned() } else { format!("disk{n}") };
+            if self.setup.dax {
+                models.push(Arc::new(memory(&name, bytes)));
+                continue;
+            }
             models.push(built(ModelParams::Ssd(disk.clone()), &name)?);
         }
         if self.setup.external && self.setup.memory_journal {

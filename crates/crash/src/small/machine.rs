@@ -17,6 +17,7 @@ use steadfast_ext4::Ext4;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
+use steadfast_ext4::ondisk::Compat;
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::{FileSystem, NewNode, TransactMask};
 
@@ -30,7 +31,10 @@ use crate::mixed::run::{Worker, folder_name, note};
 
 const EPOCH: u64 = 1_704_067_200;
 const DISK: u64 = 4 << 20;
-/// The fewest blocks of a log, and superblocks. What looks beyond the log's end reads all of it.
+/// The same with blocks of 4096 bytes: the log has as many.
+const DISK_OF_PAGES: u64 = 16 << 20;
+/// The fewest blocks of a log, and superblocks, of 1 KiB. What looks beyond the log's end reads all
+/// of it.
 const CARD: u64 = 1032 << 10;
 /// The fewest that there may be.
 const JOURNAL_BLOCKS: u32 = 1024;
@@ -73,15 +77,18 @@ impl SmallMachine {
             }
             Ram::from_store("disk", store).persistent()
         };
-        let disk = old(DISK);
+        let disk = old(if setup.block_size < 4096 { DISK } else { DISK_OF_PAGES });
         let id = |n: u8| uuid::Uuid::from_bytes([n; 16]);
         let mut options = Options::new(id(1), id(2), EPOCH);
         options.block_size = Some(setup.block_size);
         options.inodes = Some(INODES);
+        if setup.fast_commits {
+            options.features.compat |= Compat::FAST_COMMIT;
+        }
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
         let mut rams = vec![disk];
         if setup.external {
-            rams.push(old(CARD));
+            rams.push(old(CARD * u64::from(setup.block_size) / 1024));
             let device: Arc<dyn BlockDevice> = Arc::new(rams[1].clone());
             let mut journal = JournalDeviceOptions::random(EPOCH);
             journal.uuid = id(3);
@@ -95,7 +102,7 @@ impl SmallMachine {
     }
 
     fn is_memory(&self, device: usize) -> bool {
-        self.setup.memory_journal && Some(device) == self.journal()
+        self.setup.memory_journal && Some(device) == self.journal() || self.setup.dax && device == 0
     }
 
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {

@@ -66,19 +66,29 @@ impl Units {
             base: BTreeMap::new(),
             writes: Vec::new(),
         };
+        // What is there if everything is: a store may be part of a word.
+        let mut newest = bases.to_vec();
         let mut known: HashMap<Bytes, Content> = HashMap::new();
         for event in recording.events() {
             let device = event.device.0;
             let unit = recording.devices()[device as usize].info.atomic_write as usize;
             let (offset, data) = match &event.action {
                 Action::Write { offset, data, .. } => (*offset, data.unpack()),
+                Action::Store { offset, data } => {
+                    let data = data.unpack();
+                    let (from, end) = (*offset, offset + data.len() as u64);
+                    let newest = &mut newest[device as usize];
+                    newest.write_slice(from, &data);
+                    let from = from / unit as u64 * unit as u64;
+                    (from, newest.read(from, end.next_multiple_of(unit as u64) - from))
+                }
                 Action::Discard { offset, len } => (*offset, vec![0; *len as usize].into()),
-                // None of its machines has memory.
-                Action::Flush | Action::Store { .. } | Action::Persist { .. } | Action::Fence => {
+                Action::Flush | Action::Persist { .. } | Action::Fence => {
                     units.writes.push(Vec::new());
                     continue;
                 }
             };
+            newest[device as usize].write_slice(offset, &data);
             let mut writes = Vec::new();
             for at in (0..data.len()).step_by(unit) {
                 let part = data.slice(at..data.len().min(at + unit));

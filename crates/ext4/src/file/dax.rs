@@ -161,7 +161,7 @@ impl Ext4 {
             let pieces = self.volume.pieces(inode, at, inside, None)?;
             if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
                 let data = &data[..*len as usize];
-                self.memory()?.store_through(*place, data)?;
+                self.put(*place, data)?;
                 self.note_stored(inode);
                 return Ok(at + len);
             }
@@ -169,9 +169,20 @@ impl Ext4 {
         self.with_space(|| self.write_new(inode, at, data))
     }
 
+    /// Stores data so that a fence makes it durable.
+    fn put(&self, at: u64, data: &[u8]) -> Result<()> {
+        let memory = self.memory()?;
+        Ok(match self.volume.has(Bug::DaxWriteBackOmitted) {
+            true => memory.store(at, data)?,
+            false => memory.store_through(at, data)?,
+        })
+    }
+
     /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).
     fn note_stored(&self, inode: &Inode) {
-        if let MetaLog::Journal(journal) = &self.volume.log {
+        if let MetaLog::Journal(journal) = &self.volume.log
+            && !self.volume.has(Bug::DaxFsyncWithoutFence)
+        {
             let number = journal.flushes().after_store();
             inode.outside.fetch_max(number, Ordering::SeqCst);
             self.volume.outside.fetch_max(number, Ordering::SeqCst);
@@ -183,16 +194,13 @@ impl Ext4 {
     fn write_new(&self, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
         let block = self.volume.block_size();
         let memory = self.memory()?;
-        let size = inode.state().size;
-        // What lay beyond the end may be what an enemy's image had there.
-        let first_end = at.next_multiple_of(block);
-        if size < at && size.next_multiple_of(block) == first_end {
-            self.store_zeros(inode, size..at)?;
-        }
+        self.zero_to(inode, at)?;
         let from = at / block;
         let until = (at + data.len() as u64).div_ceil(block).min(from + BLOCKS_AT_ONCE);
         let mut txn = self.volume.begin()?;
         let before = self.volume.pieces(inode, from * block, until * block, Some(&txn))?;
+        let late = self.volume.has(Bug::DaxDataAfterItsTransaction);
+        let mut stored: Vec<(u64, &[u8])> = Vec::new();
         let mut reached = until;
         for hole in before.iter().filter(|p| p.place == Place::Hole) {
             let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
@@ -225,8 +233,11 @@ impl Ext4 {
                     zero(memory, after, stretch.end - written.end)?;
                 }
                 let part = &data[(written.start - at) as usize..(written.end - at) as usize];
-                memory.store_through(start + (written.start - stretch.start), part)?;
+                stored.push((start + (written.start - stretch.start), part));
             }
+        }
+        if !late {
+            stored.iter().try_for_each(|(at, part)| self.put(*at, part))?;
         }
         if !self.volume.has(Bug::DaxFenceOmitted) {
             memory.fence()?;
@@ -238,9 +249,20 @@ impl Ext4 {
         self.touch_within(&mut txn, inode)?;
         txn.tell();
         txn.finish()?;
+        if late {
+            stored.iter().try_for_each(|(at, part)| self.put(*at, part))?;
+        }
         let mut state = inode.state();
         state.size = state.size.max(end);
         Ok(end)
+    }
+
+    /// The file is about to be longer, and zeros up to byte `at`. What its last block has beyond
+    /// its end need not be zeros: data of a write that a crash took the end away from, for one.
+    pub(super) fn zero_to(&self, inode: &Inode, at: u64) -> Result<()> {
+        let size = inode.state().size;
+        let end = size.next_multiple_of(self.volume.block_size()).min(at);
+        if size < end { self.store_zeros(inode, size..end) } else { Ok(()) }
     }
 
     /// Stores zeros over bytes of a file, where they have places, and fences them.

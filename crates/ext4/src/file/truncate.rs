@@ -29,6 +29,8 @@ impl Ext4 {
         let size = inode.state().size;
         if new_size < size {
             self.drop_tail(inode, new_size, size)?;
+        } else if self.is_dax(inode) {
+            self.zero_to(inode, new_size)?;
         }
         let mut txn = self.volume.begin()?;
         // Also what was allocated behind the end goes, unless the file grows over it.

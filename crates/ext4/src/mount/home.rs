@@ -25,7 +25,7 @@ use zerocopy::IntoBytes;
 
 use super::superblock;
 use crate::error::Result;
-use crate::ondisk::{CHANGES_AT, Incompat, Layout, SUPERBLOCK_OFFSET, Superblock};
+use crate::ondisk::{CHANGES_AT, Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
 
 /// Runs of blocks, start to end.
 type Runs = Vec<(u64, u64)>;
@@ -75,7 +75,10 @@ impl HomeMark {
     ) -> Result<HomeMark> {
         let (block, offset) = layout.superblock_place();
         let size = layout.block_size as usize;
-        let bytes = superblock::read_bytes(&**device, block * size as u64, size)?;
+        let mut bytes = superblock::read_bytes(&**device, block * size as u64, size)?;
+        // It may have been torn.
+        let found = superblock::find(&**device)?.superblock;
+        bytes[offset..offset + SUPERBLOCK_LEN].copy_from_slice(found.as_bytes());
         let mark = Superblock::parse(&bytes[offset..])?.home_mark();
         let freed = Freed { data_in_place, mark, ..Freed::default() };
         Ok(HomeMark {

@@ -11,7 +11,10 @@ use steadfast_journal::{FsBlock, Overlay};
 use zerocopy::IntoBytes;
 
 use crate::error::Result;
-use crate::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
+use crate::ondisk::{Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
+
+/// Bytes of the smallest sector.
+const SECTOR: u32 = 512;
 
 /// Reads whole sectors around the bytes `[at, at + len)`.
 pub(super) fn read_bytes(device: &dyn BlockDevice, at: u64, len: usize) -> Result<Vec<u8>> {
@@ -36,8 +39,31 @@ pub(crate) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
         Superblock::parse(&[])?;
     }
     let bytes = read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?;
-    let superblock = Superblock::parse_unchecked(&bytes)?;
+    let mut superblock = Superblock::parse_unchecked(&bytes)?;
+    if tears_sectors(device) {
+        superblock = untorn(superblock);
+    }
     Ok(FoundSuperblock { whole: superblock.checksum_ok(), superblock })
+}
+
+/// Whether a power cut may leave a sector of the device neither old nor new.
+pub(super) fn tears_sectors(device: &dyn BlockDevice) -> bool {
+    device.info().atomic_write < SECTOR
+}
+
+/// Of memory a power cut keeps any words of 8 bytes. The two writes that no log can hold (see
+/// `mount/unmount.rs`) change one flag there, that there is a log to recover, and the word that
+/// keeps the checksum; nothing else. If one of the two is there and the other is
+/// not, the other value of the flag fits the checksum, and is as good: the log is empty.
+fn untorn(found: Superblock) -> Superblock {
+    if found.checksum_ok() {
+        return found;
+    }
+    let mut other = found;
+    let mut features = other.features();
+    features.incompat.toggle(Incompat::NEEDS_RECOVERY);
+    other.set_features(features);
+    if other.checksum_ok() { other } else { found }
 }
 
 /// Whether what the log would replay makes a torn superblock whole.
@@ -67,9 +93,7 @@ pub(crate) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superb
 pub(crate) fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
     let at = SUPERBLOCK_OFFSET;
     let old = read_bytes(device, at, SUPERBLOCK_LEN)?;
-    if let Ok(before) = Superblock::parse_unchecked(&old)
-        && before.checksum_ok()
-    {
+    if let Ok(FoundSuperblock { superblock: before, whole: true }) = find(device) {
         let mut halfway = superblock.with_second_sector_of(&before);
         halfway.seal(&before);
         put(device, &old, &halfway)?;

@@ -61,6 +61,9 @@ impl Ext4 {
             return Err(Ext4Error::Fs(FsError::Unsupported { what }));
         }
         self.touch_written(inode)?;
+        if self.is_dax(inode) {
+            self.zero_to(inode, end)?;
+        }
         match what {
             Fallocate::Allocate { keep_size } => {
                 self.allocate_range(inode, offset, end, keep_size, None)

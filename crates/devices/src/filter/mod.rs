@@ -3,6 +3,7 @@
 //! A filter does not offer the [direct memory](steadfast_block::DirectMemory) of the device below:
 //! what goes that way would pass it by. Only [`Record`] does, and records it.
 
+pub mod btt;
 pub mod cache;
 pub mod fault;
 pub mod read_only;

@@ -1,0 +1,264 @@
+//! Finding the info blocks of a device.
+//!
+//! Where the first one is damaged, the copy at the arena's end counts. But a copy alone is nothing:
+//! a namespace that was destroyed, or made into one of another kind, has lost its first info block
+//! only. So something of the first one must still be there: it cannot be read, or it has the
+//! signature, or the UUID of the copy.
+
+use steadfast_block::{self as block, BlockDevice};
+use uuid::Uuid;
+
+use super::error::{BttError, Result};
+use super::info::{Fault, InfoBlock, PAGE, SIGNATURE, UUID_AT, Version};
+use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN};
+
+/// What a sector namespace is, by its info blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Info {
+    /// The layout.
+    pub version: Version,
+    /// Its own UUID.
+    pub uuid: Uuid,
+    /// That of the namespace it was made on; nil: of any.
+    pub parent_uuid: Uuid,
+    /// Bytes of a sector: 512 or 4096.
+    pub sector: u32,
+    /// Sectors of all arenas.
+    pub sectors: u64,
+    /// At least one.
+    pub arenas: Vec<ArenaInfo>,
+}
+
+impl Info {
+    /// Bytes that it holds, as a block device.
+    pub fn bytes(&self) -> u64 {
+        self.sectors * u64::from(self.sector)
+    }
+}
+
+/// An arena, by its info block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArenaInfo {
+    /// Where it begins, in bytes from the start of the device.
+    pub at: u64,
+    /// Its size in bytes, tables included.
+    pub bytes: u64,
+    /// Its sectors.
+    pub sectors: u32,
+    /// Its free blocks: so many writes can be under way at once (`nfree`).
+    pub lanes: u32,
+    /// It is marked as one with an error, and read only.
+    pub error: bool,
+    /// Its info block is damaged; the copy was read. [`restore`](super::restore) writes it anew.
+    pub from_copy: bool,
+}
+
+/// An arena that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub at: u64,
+    pub info: InfoBlock,
+    pub from_copy: bool,
+}
+
+/// Looks for a sector namespace and says what it is; `None` if there is none. Nothing is written,
+/// and the device need not be memory.
+///
+/// # Errors
+/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be believed;
+/// [`Unsupported`](BttError::Unsupported).
+pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
+    Ok(find(device)?.map(|arenas| summary(&arenas)))
+}
+
+pub(super) fn summary(arenas: &[Found]) -> Info {
+    let first = &arenas[0].info;
+    let arena = |found: &Found| ArenaInfo {
+        at: found.at,
+        bytes: found.info.layout.bytes(),
+        sectors: found.info.layout.sectors,
+        lanes: found.info.layout.lanes,
+        error: found.info.error,
+        from_copy: found.from_copy,
+    };
+    Info {
+        version: first.version,
+        uuid: first.uuid,
+        parent_uuid: first.parent_uuid,
+        sector: first.layout.sector,
+        sectors: arenas.iter().map(|found| u64::from(found.info.layout.sectors)).sum(),
+        arenas: arenas.iter().map(arena).collect(),
+    }
+}
+
+/// Bytes of a device, whether it is memory or not. Offset and length are whole pages.
+pub(super) fn read(device: &dyn BlockDevice, at: u64, out: &mut [u8]) -> block::Result<()> {
+    if let Some(memory) = device.direct_memory() {
+        return memory.load(at, out);
+    }
+    out.copy_from_slice(&device.read(at, out.len() as u64)?);
+    Ok(())
+}
+
+fn page(device: &dyn BlockDevice, at: u64) -> block::Result<Vec<u8>> {
+    let mut bytes = vec![0; PAGE as usize];
+    read(device, at, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// All arenas, in order; `None` if there are none.
+pub(super) fn find(device: &dyn BlockDevice) -> Result<Option<Vec<Found>>> {
+    let info = device.info();
+    let size = info.size;
+    let mut firsts = Vec::new();
+    for version in [Version::V1_1, Version::V2_0] {
+        firsts.extend(first(device, &info.name, size, version, false)?);
+    }
+    let first = match firsts.len() {
+        0 => return Ok(None),
+        1 => firsts.remove(0),
+        _ => {
+            // The blocks of a namespace of version 2.0 may hold anything, an old info block of 1.1
+            // too; and one of 1.1 leaves alone what was before it. Who wrote last wrote a copy.
+            firsts.retain(|found| copy_is_same(device, found));
+            if firsts.len() != 1 {
+                let what = "info blocks of version 1.1 and of 2.0, both or none with a copy";
+                return Err(BttError::corrupt(&info.name, 0, what));
+            }
+            firsts.remove(0)
+        }
+    };
+    follow(device, &info.name, size, first).map(Some)
+}
+
+/// The first arena by its copy alone, whatever is where the info block must be.
+pub(super) fn by_copy(device: &dyn BlockDevice) -> Result<Option<Vec<Found>>> {
+    let info = device.info();
+    for version in [Version::V1_1, Version::V2_0] {
+        if let Some(found) = first(device, &info.name, info.size, version, true)? {
+            return follow(device, &info.name, info.size, found).map(Some);
+        }
+    }
+    Ok(None)
+}
+
+fn copy_is_same(device: &dyn BlockDevice, found: &Found) -> bool {
+    let copy = page(device, found.at + found.info.layout.copy);
+    copy.is_ok_and(|copy| copy == found.info.bytes())
+}
+
+/// The arenas from the first one on.
+fn follow(device: &dyn BlockDevice, name: &str, size: u64, first: Found) -> Result<Vec<Found>> {
+    let mut arenas = vec![first];
+    loop {
+        let last = &arenas[arenas.len() - 1];
+        let next = last.info.layout.next;
+        if next == 0 {
+            return Ok(arenas);
+        }
+        let at = last.at + next;
+        // An arena has 16 MiB at least, so that this ends.
+        let found = another(device, name, size, at)?;
+        let (one, other) = (&arenas[0].info, &found.info);
+        if one.uuid != other.uuid
+            || one.parent_uuid != other.parent_uuid
+            || one.version != other.version
+            || one.layout.sector != other.layout.sector
+        {
+            let what = "the info block of an arena is not of the same namespace as the first one";
+            return Err(BttError::corrupt(name, at, what));
+        }
+        arenas.push(found);
+    }
+}
+
+/// The first arena, if it is of this version.
+fn first(
+    device: &dyn BlockDevice,
+    name: &str,
+    size: u64,
+    version: Version,
+    trust_copy: bool,
+) -> Result<Option<Found>> {
+    let at = version.start();
+    let Some(room) = size.checked_sub(at).filter(|room| *room >= ARENA_BYTES_MIN) else {
+        return Ok(None);
+    };
+    let primary = page(device, at);
+    let fault = match &primary {
+        Ok(bytes) => match InfoBlock::parse(bytes, room) {
+            Ok(info) if info.version == version => {
+                return Ok(Some(Found { at, info, from_copy: false }));
+            }
+            // One of the other version is at a place that means nothing to it.
+            Ok(_) => Fault::Absent,
+            Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
+                return Err(told(name, at, fault));
+            }
+            Err(fault) => fault,
+        },
+        Err(_) => Fault::Damaged,
+    };
+    let copy = copy(device, at, room, size).filter(|copy| copy.version == version);
+    if let Some(info) = copy {
+        let same_uuid = |bytes: &Vec<u8>| bytes[UUID_AT..][..16] == *info.uuid.as_bytes();
+        let trace = fault == Fault::Damaged || primary.as_ref().is_ok_and(same_uuid);
+        return Ok((trace || trust_copy).then_some(Found { at, info, from_copy: true }));
+    }
+    match (primary, fault) {
+        // The other version may be there, at a place that can be read.
+        (Err(_), _) if at == 0 => Ok(None),
+        (Err(error), _) => Err(error.into()),
+        (Ok(_), Fault::Damaged) => Err(told(name, at, Fault::Damaged)),
+        _ => Ok(None),
+    }
+}
+
+/// An arena that the one before it names.
+fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<Found> {
+    // The one before it was found to end within the device.
+    let room = size.saturating_sub(at);
+    if room < ARENA_BYTES_MIN {
+        let what = format!("an arena is to begin here, with {room} bytes up to the device's end");
+        return Err(BttError::corrupt(name, at, what));
+    }
+    let fault = match InfoBlock::parse(&page(device, at).unwrap_or_default(), room) {
+        Ok(info) => return Ok(Found { at, info, from_copy: false }),
+        Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
+            return Err(told(name, at, fault));
+        }
+        Err(fault) => fault,
+    };
+    match copy(device, at, room, size) {
+        Some(info) => Ok(Found { at, info, from_copy: true }),
+        None => Err(told(name, at, fault)),
+    }
+}
+
+/// The copy of an info block that cannot be read: at the end of an arena of the usual size.
+fn copy(device: &dyn BlockDevice, at: u64, room: u64, size: u64) -> Option<InfoBlock> {
+    let bytes = room.min(ARENA_BYTES_MAX);
+    let copy_at = at + (bytes - bytes % PAGE) - PAGE;
+    if copy_at + PAGE > size {
+        return None;
+    }
+    let info = InfoBlock::parse(&page(device, copy_at).ok()?, room).ok()?;
+    (at + info.layout.copy == copy_at).then_some(info)
+}
+
+/// Whether the bytes begin as an info block does.
+pub(super) fn has_signature(bytes: &[u8]) -> bool {
+    bytes.starts_with(&SIGNATURE)
+}
+
+fn told(name: &str, at: u64, fault: Fault) -> BttError {
+    match fault {
+        Fault::Absent => BttError::corrupt(name, at, "no info block, and no copy of it"),
+        Fault::Damaged => {
+            let what = "the info block has a wrong checksum, and there is no copy of it";
+            BttError::corrupt(name, at, what)
+        }
+        Fault::Impossible(what) => BttError::corrupt(name, at, format!("info block: {what}")),
+        Fault::Unsupported(what) => BttError::unsupported(name, what),
+    }
+}

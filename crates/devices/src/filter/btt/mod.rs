@@ -1,0 +1,57 @@
+//! Sector namespaces: a block translation table (BTT) over memory.
+//!
+//! Memory keeps no more whole at a power cut than words of 8 bytes. A BTT makes sectors of it that
+//! never tear: a write goes to a free block, and the sector's place in the map is changed in one
+//! store when the block is whole. The layout is the published one, that of UEFI ("Block Translation
+//! Table (BTT) Layout") and of Linux (`Documentation/driver-api/nvdimm/btt.rst`): what is written
+//! here the kernel and `ndctl` read, and what they write is read here.
+//!
+//! A device is divided into arenas of at most 512 GiB. Each has, from its start on:
+//!
+//! | part | what it is | file |
+//! |---|---|---|
+//! | info block | what the arena is, 4 KiB | `info.rs` |
+//! | data | blocks: one for each sector, and `nfree` more | `layout.rs` |
+//! | map | of each sector the block that holds it, 4 bytes | `map.rs` |
+//! | flog | of each lane its last change of the map, and its free block | `flog.rs` |
+//! | copy | the info block again | `find.rs` |
+//!
+//! # Invariants
+//!
+//! 1. Each block is named by one map entry or is the free block of one lane, never both, and never
+//!    twice. What is free is written; what the map names is not.
+//! 2. A write has three steps, each durable before the next begins: the data, with the first half of
+//!    the lane's older flog entry; the second half of it, whose sequence number makes it the
+//!    lane's newest; the map. The second step is the moment at which the write has happened.
+//! 3. A sector's map entry is changed only under its lock, which is held over steps two and three,
+//!    and the part of the first that writes to the flog.
+//! 4. A block that somebody reads is not written until that has ended, though it is free.
+//!
+//! Recovery follows from these: where a lane's newest entry names the old block of a sector, and the
+//! map still names it too, the map gets the new one.
+//!
+//! The map stays on the device: memory is taken for the lanes only, some hundred bytes each.
+
+mod arena;
+mod check;
+mod device;
+mod error;
+mod find;
+mod flog;
+mod format;
+mod info;
+mod io;
+mod layout;
+mod map;
+pub mod planted;
+mod reading;
+mod recover;
+#[cfg(test)]
+mod tests;
+
+pub use check::{Problem, Report, check};
+pub use device::{Btt, open};
+pub use error::{BttError, Result};
+pub use find::{ArenaInfo, Info, probe};
+pub use format::{Options, format, restore};
+pub use info::Version;

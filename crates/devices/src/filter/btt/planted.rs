@@ -1,0 +1,53 @@
+//! Bugs to be found: the test of the tests.
+//!
+//! With the feature `planted-bugs` one of them can be switched on for one namespace, to see that
+//! the exploration of power cuts finds it. Without the feature every question is answered `false`
+//! when the program is compiled, and nothing of the bugs is in it.
+
+/// Something that a sector namespace must not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bug {
+    /// The data is not written back before the flog says that it is there.
+    DataNotPersisted,
+    /// Nobody waits for the data before the flog says that it is there.
+    NoFenceAfterData,
+    /// Nobody waits for the flog before the map is changed.
+    NoFenceAfterFlog,
+    /// The map's change is not written back.
+    MapNotPersisted,
+    /// The map names the block before the data is in it.
+    MapBeforeData,
+    /// A lane's sequence number stays as it was.
+    SequenceNotAdvanced,
+    /// The half of a flog entry that makes it count is written first.
+    HalvesSwapped,
+    /// Recovery leaves the map as it is.
+    MapNotRecovered,
+}
+
+/// Which bug a namespace has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Planted {
+    #[cfg(feature = "planted-bugs")]
+    bug: Option<Bug>,
+}
+
+impl Planted {
+    /// With this bug.
+    #[cfg(feature = "planted-bugs")]
+    pub fn with(bug: Bug) -> Planted {
+        Planted { bug: Some(bug) }
+    }
+
+    /// Whether this bug is switched on.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn has(self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(super) const fn has(self, _: Bug) -> bool {
+        false
+    }
+}

@@ -23,6 +23,9 @@
 //!    with FUA (if it has a volatile cache; otherwise completion is durability).
 //! 7. The transaction is filed as committed, `on_commit` runs, waiters continue.
 //!
+//! Where the log's device is memory, step 3 stores the blocks past the processor's caches, a flush
+//! of it is a fence, and the commit block is stored and fenced: no request is made.
+//!
 //! With `async_commit` the commit block goes with step 3's writes, after steps 4 and 5, and one
 //! flush of the log's device follows.
 //!
@@ -241,8 +244,7 @@ struct Commit<'a> {
 
 impl<'a> Commit<'a> {
     fn new(shared: &'a Shared, t: &'a Committing) -> Self {
-        let writer =
-            Writer::new(&**shared.log.device(), shared.config.max_request_bytes, usize::MAX);
+        let writer = Writer::to_log(&shared.log, shared.config.max_request_bytes);
         let (next, layout) = (t.log_start.0, shared.layout);
         Commit { shared, layout, t, next, writer, v1_sum: !0 }
     }

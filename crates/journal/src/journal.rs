@@ -86,6 +86,9 @@ impl Shared {
         if !self.log.is_external() {
             return self.flush_fs();
         }
+        if let Some(memory) = self.log.memory() {
+            memory.fence()?;
+        }
         if self.log_cached { Ok(self.log.device().flush()?) } else { Ok(()) }
     }
 
@@ -166,6 +169,11 @@ impl Journal {
         }
         sb.set_features(features(&sb, &config)?);
         let info = log.device().info();
+        let flushes = Flushes::new(Arc::clone(&fs));
+        if !log.is_external() && log.memory().is_some() {
+            // A flush for the log is one of the file system's device.
+            flushes.after_store();
+        }
         let shared = Arc::new(Shared {
             layout: Layout::of(&sb),
             uuid: *sb.uuid().as_bytes(),
@@ -173,7 +181,7 @@ impl Journal {
             log_end: sb.end(),
             log_tears_blocks: info.atomic_write < log.block_size(),
             log_cached: info.volatile_cache,
-            fs_flushes: Arc::new(Flushes::new(Arc::clone(&fs))),
+            fs_flushes: Arc::new(flushes),
             anchor: Anchor::new(log.clone(), sb, &block),
             on_abort: OnceLock::new(),
             fast_area: Mutex::default(),

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Payload, Request};
+use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Payload, Request};
 
 use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
 use crate::{JournalError, LogBlock, Result};
@@ -101,6 +101,12 @@ impl Log {
         &self.device
     }
 
+    /// The log's memory, if its device is memory: what is written there is stored, without a
+    /// request.
+    pub(crate) fn memory(&self) -> Option<&dyn DirectMemory> {
+        self.device.direct_memory()
+    }
+
     /// Bytes in a block.
     pub fn block_size(&self) -> u32 {
         self.block_size
@@ -159,6 +165,10 @@ impl Log {
     /// Writes one block; durable on return if `durable`.
     pub(crate) fn write_block(&self, block: LogBlock, data: Bytes, durable: bool) -> Result<()> {
         let (offset, _) = self.place(block, 1);
+        if let Some(memory) = self.memory() {
+            memory.store_through(offset, &data)?;
+            return if durable { Ok(memory.fence()?) } else { Ok(()) };
+        }
         let fua = durable && self.device.info().volatile_cache;
         Ok(self.submit_write(offset, data.into(), fua).wait().map(drop)?)
     }

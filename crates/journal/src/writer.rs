@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steadfast_block::{BlockDevice, Completion, Payload, Request};
+use steadfast_block::{BlockDevice, Completion, DirectMemory, Payload, Request};
 
-use crate::Result;
+use crate::{Log, Result};
 
 /// Gathers blocks that follow each other on a device into one request. Between [`push`] and
 /// [`finish`] nothing is known of what has arrived; an error is reported by `finish`.
@@ -15,6 +15,8 @@ use crate::Result;
 /// [`finish`]: Writer::finish
 pub(crate) struct Writer<'a> {
     device: &'a dyn BlockDevice,
+    /// Stored there, in place of requests; durable after a fence.
+    memory: Option<&'a dyn DirectMemory>,
     max_request: usize,
     in_flight_max: usize,
     pending: Payload,
@@ -33,6 +35,7 @@ impl<'a> Writer<'a> {
     ) -> Self {
         Writer {
             device,
+            memory: None,
             max_request,
             in_flight_max: in_flight_max.max(1),
             pending: Payload::new(),
@@ -42,6 +45,11 @@ impl<'a> Writer<'a> {
             cpu: Duration::ZERO,
             requests: 0,
         }
+    }
+
+    /// Blocks of a log: stored, if the log's device is memory.
+    pub(crate) fn to_log(log: &'a Log, max_request: usize) -> Self {
+        Writer { memory: log.memory(), ..Writer::new(&**log.device(), max_request, usize::MAX) }
     }
 
     /// Adds processor time that the next request has cost.
@@ -71,9 +79,15 @@ impl<'a> Writer<'a> {
             self.wait_oldest();
         }
         let data = std::mem::take(&mut self.pending);
+        self.requests += 1;
+        if let Some(memory) = self.memory {
+            if let (Ok(()), Err(error)) = (&self.failed, store(memory, self.offset, &data)) {
+                self.failed = Err(error);
+            }
+            return;
+        }
         let request = Request::Write { offset: self.offset, data, fua: false };
         self.in_flight.push_back(self.device.submit(request));
-        self.requests += 1;
     }
 
     fn wait_oldest(&mut self) {
@@ -94,4 +108,12 @@ impl<'a> Writer<'a> {
         }
         self.failed.clone()
     }
+}
+
+fn store(memory: &dyn DirectMemory, mut offset: u64, data: &Payload) -> Result<()> {
+    for part in data.parts() {
+        memory.store_through(offset, part)?;
+        offset += part.len() as u64;
+    }
+    Ok(())
 }

@@ -192,6 +192,9 @@ Examples:
     /// Make, show, repair and take apart mirrors, stripes and concats
     #[command(subcommand)]
     Volume(crate::commands::volume::cli::VolumeCommand),
+    /// Ranges of memory as devices: NVDIMMs, and files that stand for one
+    #[command(subcommand)]
+    Pmem(crate::commands::pmem::cli::PmemCommand),
     /// The Solaris Volume Manager's commands, for a running host's volumes
     Svm(crate::commands::svm::cli::Svm),
     /// Rates of a running host's devices and volumes, as iostat -xn

@@ -24,8 +24,8 @@ use cli::{Cli, Command, Lab};
 use commands::crash::cli::Crash;
 use commands::tree::Way;
 use commands::{
-    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, sensitivity,
-    serve, svm, top, tree, volume,
+    crash, dd, extents, hdparm, image, iostat, iozone, journal, lab, mkfs, pages, pmem,
+    sensitivity, serve, svm, top, tree, volume,
 };
 
 /// An error of the caller's, not of what was looked at: exit status 2.
@@ -205,6 +205,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
             image::reading(&image, list)?;
         }
         Command::Volume(command) => return volume::run(&command, out),
+        Command::Pmem(command) => return pmem::run(&command, out),
         Command::Svm(svm) => return svm::run(&svm, out),
         Command::Iostat(iostat) => iostat::run(&iostat, out)?,
         Command::Top(args) => return top::run(&args, out),

@@ -18,14 +18,15 @@ use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::FileSystem;
 
 use super::journal_device::of_image;
-use super::volume;
+use super::{pmem, volume};
 use crate::cli::{Image, Reading};
 use crate::{Outcome, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
 
-/// Opens an image file, a block device, or the volume that `volume:MEMBER,MEMBER` names.
+/// Opens an image file, a block device, the volume that `volume:MEMBER,MEMBER` names, or a range of
+/// memory.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     match volume::open::named(path) {
         Some(members) => volume::open::open(members, read_only),
@@ -37,8 +38,23 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     }
 }
 
-/// Opens an image file or block device, whatever it holds.
+/// As [`open`], to be used in place: what can be mapped is mapped.
+pub fn open_in_place(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    match volume::open::named(path) {
+        Some(_) => open(path, read_only),
+        None => {
+            let device = pmem::open::open(path, read_only)?;
+            volume::open::refuse_member(&device)?;
+            Ok(device)
+        }
+    }
+}
+
+/// Opens an image file, a block device or a range of memory, whatever it holds.
 pub fn open_file(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    if pmem::open::is_memory(path) {
+        return pmem::open::open(path, read_only);
+    }
     let options = FileOptions { read_only, ..FileOptions::default() };
     let device = FileDevice::open(path, &options)?;
     for note in device.notes() {

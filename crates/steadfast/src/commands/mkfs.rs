@@ -159,7 +159,8 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         return Ok((super::image::open(path, false)?, false));
     }
     let options = FileOptions::default();
-    if !path.exists() {
+    let is_memory = super::pmem::open::is_memory(path);
+    if !is_memory && !path.exists() {
         let Some(size) = size else {
             let what = format!("{}: no such file; --size SIZE makes one", path.display());
             return Err(Usage(what).into());
@@ -181,7 +182,10 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         let what = format!("{}: exists; --size is for a new image", path.display());
         return Err(Usage(what).into());
     }
-    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
+    let device: Arc<dyn BlockDevice> = match is_memory {
+        true => super::pmem::open::open(path, false)?,
+        false => Arc::new(FileDevice::open(path, &options)?),
+    };
     if !args.force {
         refuse_member(&device).map_err(|error| match error.downcast::<Usage>() {
             Ok(what) => Usage(format!("{what}; -F takes it from the volume")).into(),

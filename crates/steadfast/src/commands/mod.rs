@@ -13,6 +13,7 @@ pub mod journal_device;
 pub mod lab;
 pub mod mkfs;
 pub mod pages;
+pub mod pmem;
 pub mod sensitivity;
 pub mod serve;
 pub mod site;

@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
+use steadfast_ext4::Dax;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::tune::JournalDevice;
 use steadfast_fuse::{ErrorLog, Invalidator, MountError, Mounted, Unmounter};
@@ -249,7 +250,10 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         (wanted.ext4.read_only, wanted.fuse.read_only) = (true, true);
     }
     refuse_a_hosts(args)?;
-    let device = image::open(path, wanted.ext4.read_only)?;
+    let device = match wanted.ext4.dax {
+        Dax::Always => image::open_in_place(path, wanted.ext4.read_only)?,
+        Dax::Inode | Dax::Never => image::open(path, wanted.ext4.read_only)?,
+    };
     let journal = match wanted.ext4.no_load {
         true => None,
         false => of_image(path, &wanted.journals, wanted.ext4.read_only)?,

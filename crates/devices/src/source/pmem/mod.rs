@@ -15,6 +15,7 @@
 //!    it.
 
 mod instructions;
+mod label;
 mod mapping;
 mod open;
 mod promise;
@@ -31,6 +32,7 @@ use steadfast_block::{
 use steadfast_runtime::Mutex;
 
 use super::file::FileDevice;
+pub use label::{LABEL_BYTES, Label, Mode};
 use mapping::Mapping;
 pub use open::{PmemError, PmemOptions};
 pub use promise::Promise;
@@ -40,6 +42,7 @@ pub struct Pmem {
     info: DeviceInfo,
     mapping: Mapping,
     promise: Promise,
+    label: Option<Label>,
     /// The same file by system calls; locks it, too. `None`: a DAX device has no such way.
     file: Option<FileDevice>,
     /// A DAX device, locked.
@@ -56,6 +59,11 @@ impl Pmem {
     /// When what was stored is durable.
     pub fn promise(&self) -> &Promise {
         &self.promise
+    }
+
+    /// The label of an emulated range that has one. Its bytes are not part of the device.
+    pub fn label(&self) -> Option<&Label> {
+        self.label.as_ref()
     }
 
     /// How lines are written back: the instruction, or `msync`.

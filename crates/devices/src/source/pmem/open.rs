@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
 use super::super::file::{Direct, FileDevice, FileOptions, OpenError};
+use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
 use super::{Pmem, Promise, promise};
 
@@ -81,11 +82,23 @@ impl Pmem {
             ..FileOptions::default()
         };
         let file = FileDevice::open(path, &through)?;
-        let size = steadfast_block::BlockDevice::info(&file).size;
-        Pmem::map(path, file.as_file(), size, options).map(|mut pmem| {
-            pmem.file = Some(file);
-            pmem
-        })
+        let whole = steadfast_block::BlockDevice::info(&file).size;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let label = if is_file { Label::read(file.as_file(), whole) } else { None };
+        let size = label.as_ref().map_or(whole, |label| label.bytes);
+        let mut pmem = Pmem::map(path, file.as_file(), size, options)?;
+        (pmem.file, pmem.label) = (Some(file), label);
+        Ok(pmem)
+    }
+
+    /// The label of the emulated range at `path`, if it is one: whoever finds one opens it as
+    /// memory. What cannot be read has none.
+    pub fn label_of(path: impl AsRef<Path>) -> Option<Label> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = rustix::fs::open(path.as_ref(), flags, Mode::empty()).ok()?;
+        let stat = rustix::fs::fstat(&file).ok()?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        is_file.then(|| Label::read(&file, stat.st_size as u64)).flatten()
     }
 
     /// A `/dev/daxN.M`.
@@ -145,7 +158,8 @@ impl Pmem {
         info.read_only = options.read_only;
         info.persistence = promise.persistence();
         let (unsynced, failed) = Default::default();
-        Ok(Pmem { info, mapping, promise, file: None, dax_device: None, unsynced, failed })
+        let (file, dax_device, label) = (None, None, None);
+        Ok(Pmem { info, mapping, promise, label, file, dax_device, unsynced, failed })
     }
 
     /// Makes an emulated range: a file of `size` bytes, sparse, which should be in a file system
@@ -168,6 +182,33 @@ impl Pmem {
             let _ = std::fs::remove_file(path);
         }
         sized
+    }
+
+    /// The same with a label in its last [`LABEL_BYTES`], so that it is known for what it is; the
+    /// label's `bytes` are set here. Returns it.
+    ///
+    /// # Errors
+    /// As for [`create_emulated`](Self::create_emulated); also if only the label would fit.
+    pub fn create_labelled(
+        path: impl AsRef<Path>,
+        size: u64,
+        label: Label,
+    ) -> Result<Label, PmemError> {
+        let path = path.as_ref();
+        if size <= LABEL_BYTES {
+            let reason = format!("its label takes {LABEL_BYTES} of them: make it larger");
+            return Err(PmemError::BadSize { path: path.into(), size, reason });
+        }
+        Pmem::create_emulated(path, size)?;
+        let label = Label { bytes: size - LABEL_BYTES, ..label };
+        let file = rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        let written = file.and_then(|file| label.write(&file, size));
+        if let Err(e) = written {
+            // As above.
+            let _ = std::fs::remove_file(path);
+            return Err(system(path, "write its label", e));
+        }
+        Ok(label)
     }
 }
 

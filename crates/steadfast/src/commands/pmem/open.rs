@@ -1,0 +1,61 @@
+//! Ranges of memory in place of an image.
+
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::{Pmem, PmemOptions, Promise};
+
+use crate::terminal;
+
+/// What stands before a path that is to be mapped whatever it is.
+const PREFIX: &str = "pmem:";
+
+/// The path without the prefix.
+pub fn file(path: &Path) -> &Path {
+    let without = path.to_str().and_then(|path| path.strip_prefix(PREFIX));
+    without.map_or(path, Path::new)
+}
+
+/// Whether a path is to be mapped: it is said to (`pmem:PATH`), it is an emulated range by its
+/// label, or it is a DAX device.
+pub fn is_memory(path: &Path) -> bool {
+    file(path) != path
+        || path.metadata().is_ok_and(|meta| meta.file_type().is_char_device())
+        || Pmem::label_of(path).is_some()
+}
+
+/// Maps a range, and says what it does not promise.
+pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    let path = file(path);
+    let pmem = Pmem::open(path, &PmemOptions { read_only, name: None })?;
+    if !read_only {
+        tell_promise(&pmem);
+    }
+    Ok(Arc::new(pmem))
+}
+
+/// Says that what is stored is lost with the power, or takes an msync.
+pub fn tell_promise(pmem: &Pmem) {
+    let name = pmem.info().name;
+    match pmem.promise() {
+        Promise::Not { reason } => {
+            terminal::note(&format!("note: {name}: not persistent: {reason}"));
+        }
+        Promise::AfterSync => terminal::note(&format!(
+            "note: {name}: its page cache is mapped, not the memory itself, which the kernel does \
+             not allow for block devices: a fence is an msync"
+        )),
+        Promise::Persistent | Promise::AfterWriteBack => {}
+    }
+}
+
+/// Whether a file is in a file system that is memory (tmpfs, ramfs; linux/magic.h).
+pub fn is_in_memory(path: &Path) -> bool {
+    const KINDS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    let found = rustix::fs::statfs(path);
+    // The kernel's type differs between machines; the numbers are of 32 bits.
+    found.is_ok_and(|found| KINDS.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}

@@ -1,0 +1,168 @@
+//! `steadfast pmem list` and `info`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use steadfast_block::BlockDevice;
+use steadfast_devices::source::pmem::Label;
+use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
+
+use super::open::file;
+use crate::{Usage, terminal};
+
+/// A range as it is listed.
+struct Range {
+    path: PathBuf,
+    bytes: u64,
+    label: Option<Label>,
+    promise: Option<Promise>,
+    /// Why nothing is known of its promise.
+    why: String,
+}
+
+const READING: PmemOptions = PmemOptions { read_only: true, name: None };
+
+fn looked_at(path: PathBuf, label: Option<Label>) -> Range {
+    match Pmem::open(&path, &READING) {
+        Ok(pmem) => {
+            let (bytes, promise) = (pmem.info().size, Some(pmem.promise().clone()));
+            Range { path, bytes, label, promise, why: String::new() }
+        }
+        Err(e) => {
+            let bytes = label.as_ref().map_or(0, |label| label.bytes);
+            let why = match e {
+                PmemError::Open(OpenError::Busy { .. }) => "in use".into(),
+                e => e.to_string(),
+            };
+            Range { path, bytes, label, promise: None, why }
+        }
+    }
+}
+
+/// Devices of the kernel's: `pmemN`, `pmemNs` and `daxN.M`.
+fn of_the_kernel() -> Vec<PathBuf> {
+    let named = |folder: &str, kind: &str| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let ours = names.filter(|name| {
+            name.strip_prefix(kind).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        });
+        ours.map(|name| Path::new("/dev").join(name)).collect()
+    };
+    let mut found = named("/sys/class/block", "pmem");
+    found.extend(named("/sys/bus/dax/devices", "dax"));
+    found.sort();
+    found
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<Range>> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| Usage(format!("{}: {e}", folder.display())))?;
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if let Some(label) = Pmem::label_of(&path) {
+            found.push(looked_at(path, Some(label)));
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Lists ranges.
+pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> {
+    let mut ranges: Vec<Range> =
+        of_the_kernel().into_iter().map(|path| looked_at(path, None)).collect();
+    let usual = [PathBuf::from("/dev/shm"), PathBuf::from(".")];
+    let given = if folders.is_empty() { &usual[..] } else { folders };
+    for folder in given {
+        if folders.is_empty() && !folder.is_dir() {
+            continue;
+        }
+        ranges.extend(in_folder(folder)?);
+    }
+    if json {
+        let ranges: Vec<Value> = ranges.iter().map(range_json).collect();
+        let document = json!({ "format": "steadfast-pmem", "version": 1, "ranges": ranges });
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    if ranges.is_empty() {
+        let shown: Vec<String> = given.iter().map(|f| f.display().to_string()).collect();
+        writeln!(out, "no ranges: the kernel has none, nor is there one in {}", shown.join(", "))?;
+        return Ok(());
+    }
+    for range in &ranges {
+        let path = terminal::harmless(&range.path.display().to_string());
+        let size = steadfast_lab::size::shown(range.bytes);
+        let promise = range.promise.as_ref().map_or(range.why.as_str(), |p| p.in_words());
+        let mode = range.label.as_ref().map_or("", |label| label.mode.name());
+        writeln!(out, "{path:<30} {size:>8}  {mode:<7} {}", terminal::harmless(promise))?;
+    }
+    Ok(())
+}
+
+fn range_json(range: &Range) -> Value {
+    let label = range.label.as_ref().map(|label| {
+        json!({ "uuid": label.uuid.to_string(), "name": label.name, "mode": label.mode.name() })
+    });
+    let reason = match &range.promise {
+        Some(Promise::Not { reason }) => Some(reason.as_str()),
+        Some(_) => None,
+        None => Some(range.why.as_str()),
+    };
+    json!({
+        "path": range.path.display().to_string(),
+        "bytes": range.bytes,
+        "label": label,
+        "promise": range.promise.as_ref().map(Promise::in_words),
+        "reason": reason,
+    })
+}
+
+/// Says what a range is.
+pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
+    let path = file(path);
+    let pmem = Pmem::open(path, &READING)?;
+    let info = pmem.info();
+    if json {
+        let range = Range {
+            path: path.into(),
+            bytes: info.size,
+            label: pmem.label().cloned(),
+            promise: Some(pmem.promise().clone()),
+            why: String::new(),
+        };
+        let mut document = range_json(&range);
+        document["format"] = json!("steadfast-pmem-range");
+        document["version"] = json!(1);
+        document["write_back"] = json!(pmem.writes_back());
+        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        return Ok(());
+    }
+    let name = terminal::harmless(&path.display().to_string());
+    writeln!(out, "{name}: {} bytes", info.size)?;
+    match pmem.label() {
+        Some(label) => {
+            let called = match label.name.as_str() {
+                "" => String::new(),
+                name => format!(" '{}'", terminal::harmless(name)),
+            };
+            writeln!(out, "  namespace:   {}{called}, {}", label.mode.name(), label.uuid)?;
+        }
+        None => writeln!(out, "  namespace:   no label")?,
+    }
+    writeln!(out, "  promise:     {}", pmem.promise().in_words())?;
+    if let Promise::Not { reason } = pmem.promise() {
+        out.write_all(terminal::hanging("               ", reason).as_bytes())?;
+    }
+    let lines = match pmem.writes_back() {
+        "msync" => "msync of what was stored".to_owned(),
+        instruction => format!("non-temporal stores, {instruction} for parts of lines, sfence"),
+    };
+    writeln!(out, "  written by:  {lines}")?;
+    writeln!(out, "  a cut keeps: aligned words of {} bytes whole", info.atomic_write)?;
+    Ok(())
+}

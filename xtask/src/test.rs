@@ -45,9 +45,9 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     Ok(summary(&tally, failed_checks + u64::from(!tables)))
 }
 
-/// Builds journal, ext4, volumes and the crash explorer once more, with the feature `planted-bugs`,
-/// and lets the explorer and the campaign against mirrors find each of them. Further arguments of
-/// cargo: `more`.
+/// Builds journal, ext4, devices, volumes and the crash explorer once more, with the feature
+/// `planted-bugs`, and lets the explorers and the campaign against mirrors find each of them.
+/// Further arguments of cargo: `more`.
 pub fn planted_bugs(
     limit: Duration,
     root: &Path,
@@ -55,7 +55,7 @@ pub fn planted_bugs(
     tally: &mut Tally,
 ) -> anyhow::Result<bool> {
     let mut good = true;
-    for package in ["steadfast-crash", "steadfast-volume"] {
+    for package in ["steadfast-crash", "steadfast-devices", "steadfast-volume"] {
         let mut args = vec!["test", "--package", package, "--features", "planted-bugs"];
         args.extend(["--test", "planted"]);
         args.extend(more);

@@ -21,6 +21,8 @@ pub enum Bug {
     SequenceNotAdvanced,
     /// The half of a flog entry that makes it count is written first.
     HalvesSwapped,
+    /// A free block is written while somebody still reads it.
+    ReaderNotWaitedFor,
     /// Recovery leaves the map as it is.
     MapNotRecovered,
 }

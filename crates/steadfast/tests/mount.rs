@@ -19,6 +19,8 @@ mod failing;
 mod memory;
 #[path = "mount/places.rs"]
 mod places;
+#[path = "mount/pmem.rs"]
+mod pmem;
 #[path = "mount/programs.rs"]
 mod programs;
 #[path = "mount/transact.rs"]

@@ -106,7 +106,7 @@ impl Ext4 {
     }
 
     /// Fills `out`, which is zeros, with the file's bytes at `offset`.
-    fn load(&self, inode: &Inode, offset: u64, out: &mut [u8]) -> Result<()> {
+    pub(super) fn load(&self, inode: &Inode, offset: u64, out: &mut [u8]) -> Result<()> {
         let memory = self.memory()?;
         let end = offset + out.len() as u64;
         let mut pieces = self.volume.pieces(inode, offset, end, None)?;
@@ -191,7 +191,7 @@ impl Ext4 {
 
     /// Writes `data` at byte `at` to blocks of which the first has no contents yet or ends beyond
     /// the file, in one transaction; returns how far that went.
-    fn write_new(&self, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
+    pub(super) fn write_new(&self, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
         let block = self.volume.block_size();
         let memory = self.memory()?;
         self.zero_to(inode, at)?;

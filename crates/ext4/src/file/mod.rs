@@ -34,6 +34,7 @@ mod gather;
 mod inline;
 mod journalled;
 mod large_blocks;
+mod map;
 mod outside;
 mod pieces;
 mod read;
@@ -47,6 +48,7 @@ mod writeback;
 use std::time::Duration;
 
 pub(crate) use dax::check as check_dax;
+pub use map::Map;
 pub(crate) use truncate::is_mapped;
 
 /// Simulated processor time of a system call that reads or writes, without the copying, which

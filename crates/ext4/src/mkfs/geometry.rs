@@ -54,7 +54,9 @@ fn journal_block_size(journal: &JournalChoice) -> Option<u32> {
 /// The size of blocks on a device, in bytes, where none is asked for.
 #[must_use]
 pub fn default_block_size(info: &DeviceInfo) -> u32 {
-    let by_size = if info.size < 512 << 20 { 1024 } else { 4096 };
+    // Files can be used in place, in memory, where a block is a page.
+    let pages = info.physical_block == 4096 && info.atomic_write < 512;
+    let by_size = if info.size < 512 << 20 && !pages { 1024 } else { 4096 };
     by_size.max(info.logical_block)
 }
 

@@ -253,3 +253,114 @@ fn readers_see_whole_writes_and_appends_do_not_overlap() {
     drop(fs);
     image.assert_clean();
 }
+
+#[test]
+fn a_mapped_range_is_the_file_and_gets_places_when_it_is_stored_to() {
+    let image = Image::mke2fs(48 << 20, &["-b", "4096"]);
+    let fs = mount(&image, Dax::Always);
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 10_000)).unwrap();
+    let set = SetAttr { size: Some(100_000), ..SetAttr::default() };
+    fs.setattr(attr.ino, set).unwrap();
+    fs.fallocate(fh, Fallocate::Allocate { keep_size: false }, 40_000, 20_000).unwrap();
+    let map = fs.map(fh, 4096..90_000).unwrap();
+    let mut model = contents(1, 0, 10_000).to_vec();
+    model.resize(100_000, 0);
+    // What has a place, a hole, space that was never written, and all of them in one.
+    for (at, len) in [(5000usize, 9), (30_001, 7000), (45_003, 100), (9000, 60_000)] {
+        let data = contents(at as u64, 0, len);
+        map.store(at as u64 - 4096, &data).unwrap();
+        map.persist(at as u64 - 4096, len as u64).unwrap();
+        model[at..at + len].copy_from_slice(&data);
+        let mut got = vec![1; len];
+        map.load(at as u64 - 4096, &mut got).unwrap();
+        assert_eq!(got, data);
+    }
+    assert!(read_all(&*fs, "file") == model);
+    assert!(map.store(0, &vec![1; 90_000]).is_err() && map.load(85_900, &mut [0; 9]).is_err());
+    // Truncated under the map: what is gone answers with an error, what is left is there.
+    let set = SetAttr { size: Some(50_000), ..SetAttr::default() };
+    fs.setattr(attr.ino, set).unwrap();
+    assert!(map.load(46_000, &mut [0; 9]).is_err() && map.store(46_000, &[1]).is_err());
+    assert!(map.persist(46_000, 1).is_err());
+    map.store(40_000, b"still here").unwrap();
+    // The file stays as long as it is mapped.
+    fs.release(fh).unwrap();
+    fs.unlink(fs.root(), b"file").unwrap();
+    let mut got = [0; 10];
+    map.load(40_000, &mut got).unwrap();
+    assert_eq!(&got, b"still here");
+    drop(map);
+    let (_, fh) = create(&*fs, "other", RW);
+    assert!(fs.map(fh, 5..5).is_err());
+    fs.release(fh).unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    image.assert_clean();
+    let fs = mount(&image, Dax::Inode);
+    let (_, fh) = create(&*fs, "third", RW);
+    let refused = fs.map(fh, 0..10).unwrap_err().to_string();
+    assert!(refused.contains("chattr +x"), "{refused}");
+    fs.release(fh).unwrap();
+    fs.unmount().unwrap();
+}
+
+/// The power is cut at every event; of what is in doubt all is lost, or all kept, or some words.
+#[test]
+fn what_a_map_has_persisted_survives_a_cut() {
+    use steadfast_devices::filter::record::DeviceId;
+    use steadfast_devices::filter::{Record, RecordLog};
+    use steadfast_devices::source::Ram;
+    use steadfast_ext4::mkfs::{Options, make};
+
+    const SIZE: u64 = 64 << 20;
+    let ram = Ram::new("memory", SIZE).persistent().with_volatile_cache().with_atomic_words();
+    let log = RecordLog::new();
+    log.pause(true);
+    let recorded: Arc<dyn BlockDevice> = Arc::new(Record::new(Arc::new(ram.clone()), &log));
+    let mut made = Options::random(1_700_000_000);
+    made.block_size = Some(4096);
+    make(&recorded, &made).unwrap();
+    let fs = Ext4::mount(Arc::clone(&recorded), options(Dax::Always)).unwrap();
+    let (attr, fh) = create(&*fs, "file", RW);
+    let set = SetAttr { size: Some(64 << 10), ..SetAttr::default() };
+    fs.setattr(attr.ino, set).unwrap();
+    fs.sync().unwrap();
+    recorded.flush().unwrap();
+    let base = ram.store();
+    log.pause(false);
+    let map = fs.map(fh, 0..64 << 10).unwrap();
+    let mut promised: Vec<u64> = Vec::new();
+    for n in 0..8usize {
+        map.store(n as u64 * 5000, &[n as u8 + 1; 100]).unwrap();
+        map.persist(n as u64 * 5000, 100).unwrap();
+        promised.push(log.note(0, [n as u64, 0, 0]).tick);
+    }
+    drop(map);
+    let recording = log.take();
+    drop(fs);
+    let mut rng = Rng::new(1);
+    let mut seen = 0;
+    for cut in recording.first_cut()..recording.last_cut() {
+        for keep in [0, 50, 100] {
+            let store = recording.at(DeviceId(0), cut).contents(&base, 0, keep, &mut rng);
+            let after: Arc<dyn BlockDevice> =
+                Arc::new(Ram::from_store("after", store).persistent().with_atomic_words());
+            let fs = Ext4::mount(after, options(Dax::Always)).unwrap();
+            let data = read_all(&*fs, "file");
+            assert_eq!(data.len(), 64 << 10);
+            for n in 0..8usize {
+                let part = &data[n * 5000..n * 5000 + 100];
+                let is_promised = cut > promised[n];
+                let words = part.iter().all(|b| *b == 0 || *b == n as u8 + 1);
+                assert!(words, "cut {cut}: foreign bytes");
+                if is_promised {
+                    seen += 1;
+                    assert!(part.iter().all(|b| *b == n as u8 + 1), "cut {cut}: part {n} is lost");
+                }
+            }
+            fs.unmount().unwrap();
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
+use steadfast_devices::source::pmem::Mode;
 
 /// What to do with ranges of memory.
 #[derive(Debug, Subcommand)]
@@ -13,14 +14,25 @@ Examples:
   steadfast pmem create --emulate 1g /dev/shm/x
   steadfast mkfs /dev/shm/x
   steadfast mount -o dax=always /dev/shm/x /mnt/x
+  steadfast pmem create --emulate 1g --mode sector /dev/shm/y
 
 The range is not persistent: it outlives the programs that use it, not the
 machine. Its last 128 KiB are its label, by which other commands know it for
-what it is. A file system that is on a disk makes it slower, and no safer.")]
+what it is. A file system that is on a disk makes it slower, and no safer.
+
+Modes: raw, the range as it is, of which a power cut keeps words of 8 bytes
+whole, and files can be used in place (dax); sector, a block translation table
+(BTT): sectors never tear, and nothing can be used in place.")]
     Create {
         /// Bytes, with k, m, g, t
         #[arg(long, value_name = "SIZE", required = true)]
         emulate: String,
+        /// What is made of it
+        #[arg(long, value_enum, default_value_t = ModeName::Raw)]
+        mode: ModeName,
+        /// Bytes of a sector, 512 or 4096, with --mode sector
+        #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+        sector: u32,
         /// A name for the label, up to 63 bytes
         #[arg(long, default_value = "")]
         name: String,
@@ -57,6 +69,16 @@ msync (the kernel's page cache is mapped, not the memory); not persistent.")]
         /// A file, /dev/pmemN or /dev/daxN.M
         path: PathBuf,
     },
+    /// Check the block translation table of a sector namespace; changes nothing
+    #[command(after_help = "\
+Example:
+  steadfast pmem check /dev/shm/y
+
+Exit status: 0 good, 1 a problem was found.")]
+    Check {
+        /// A file, or /dev/pmemN in raw mode
+        path: PathBuf,
+    },
     /// Remove an emulated range with all that it holds
     #[command(after_help = "\
 Example:
@@ -71,4 +93,22 @@ Of an NVDIMM ndctl destroy-namespace takes namespaces away.")]
         /// The file
         path: PathBuf,
     },
+}
+
+/// What a range is made into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ModeName {
+    /// The range as it is
+    Raw,
+    /// Sectors that never tear
+    Sector,
+}
+
+impl From<ModeName> for Mode {
+    fn from(mode: ModeName) -> Mode {
+        match mode {
+            ModeName::Raw => Mode::Raw,
+            ModeName::Sector => Mode::Sector,
+        }
+    }
 }

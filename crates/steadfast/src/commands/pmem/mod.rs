@@ -6,10 +6,13 @@ mod show;
 
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Result;
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::btt;
 use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
-use steadfast_devices::source::{Pmem, PmemError, PmemOptions};
+use steadfast_devices::source::{Pmem, PmemError};
 
 use crate::{Outcome, Usage, terminal};
 use cli::PmemCommand;
@@ -22,7 +25,11 @@ const PAGE: u64 = 4096;
 /// Runs it.
 pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
     match command {
-        PmemCommand::Create { emulate, name, path } => create(emulate, name, path, out)?,
+        PmemCommand::Create { emulate: size, mode, sector, name, path } => {
+            let (mode, sector) = (Mode::from(*mode), *sector);
+            create(&New { size, name, mode, sector, path }, out)?;
+        }
+        PmemCommand::Check { path } => return check(path, out),
         PmemCommand::List { json, folders } => show::list(folders, *json, out)?,
         PmemCommand::Info { json, path } => show::info(path, *json, out)?,
         PmemCommand::Destroy { force, path } => destroy(path, *force, out)?,
@@ -30,11 +37,20 @@ pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-fn create(size: &str, name: &str, path: &Path, out: &mut dyn Write) -> Result<()> {
+/// What is to be made.
+struct New<'a> {
+    size: &'a str,
+    name: &'a str,
+    mode: Mode,
+    sector: u32,
+    path: &'a Path,
+}
+
+fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
+    let New { size, name, mode, sector, path } = *new;
     let path = open::file(path);
     let wrong = |why: String| Usage(format!("--emulate {size}: {why}"));
-    let bytes = steadfast_lab::size::parse(size).map_err(wrong)?;
-    let bytes = bytes / PAGE * PAGE;
+    let bytes = steadfast_lab::size::parse(size).map_err(wrong)? / PAGE * PAGE;
     if bytes <= LABEL_BYTES {
         return Err(wrong("a range is larger than its label of 128k; say 64m, or 1g".into()).into());
     }
@@ -42,7 +58,10 @@ fn create(size: &str, name: &str, path: &Path, out: &mut dyn Write) -> Result<()
         let what = format!("--name: {} bytes, a label has room for {NAME_MAX}", name.len());
         return Err(Usage(what).into());
     }
-    let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode: Mode::Raw, bytes: 0 };
+    if mode == Mode::Sector && ![512, 4096].contains(&sector) {
+        return Err(Usage(format!("--sector {sector}: 512 or 4096 bytes")).into());
+    }
+    let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0 };
     let label = Pmem::create_labelled(path, bytes, label).map_err(|e| match e {
         // Also a file that is there already.
         e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
@@ -50,10 +69,19 @@ fn create(size: &str, name: &str, path: &Path, out: &mut dyn Write) -> Result<()
         }
         e => e.into(),
     })?;
-    let pmem = Pmem::open(path, &PmemOptions::default())?;
+    let pmem = open::map(path, false)?;
     open::tell_promise(&pmem);
+    if mode == Mode::Sector {
+        let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+        let options = btt::Options { sector, parent_uuid: label.uuid, ..btt::Options::default() };
+        if let Err(e) = btt::format(&device, options) {
+            // A range that is no namespace is of no use; the first error says what is wrong.
+            let _ = std::fs::remove_file(path);
+            return Err(e.into());
+        }
+    }
     let (shown, uuid) = (path.display(), label.uuid);
-    writeln!(out, "{shown}: a range of {} bytes, {uuid}", label.bytes)?;
+    writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {
         terminal::note(&format!(
             "note: {shown} is on a disk: the host writes it there now and then. In /dev/shm it is \
@@ -61,6 +89,30 @@ fn create(size: &str, name: &str, path: &Path, out: &mut dyn Write) -> Result<()
         ));
     }
     Ok(())
+}
+
+/// Looks at a block translation table.
+fn check(path: &Path, out: &mut dyn Write) -> Result<Outcome> {
+    let path = open::file(path);
+    let pmem = open::map(path, true)?;
+    let report = btt::check(&pmem)?;
+    let shown = path.display();
+    let Some(info) = &report.info else {
+        let first = report.problems.first().map_or("none is there", |p| p.what.as_str());
+        writeln!(out, "{shown}: no block translation table can be read: {first}")?;
+        return Ok(Outcome::Problem);
+    };
+    writeln!(out, "{shown}: {} sectors of {} bytes, {}", info.sectors, info.sector, info.uuid)?;
+    for problem in &report.problems {
+        let text = format!("byte {}: {}", problem.at, terminal::harmless(&problem.what));
+        out.write_all(terminal::hanging("  ", &text).as_bytes())?;
+    }
+    if report.is_good() {
+        writeln!(out, "clean")?;
+        return Ok(Outcome::Good);
+    }
+    writeln!(out, "{} problems", report.problem_count)?;
+    Ok(Outcome::Problem)
 }
 
 fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
@@ -73,8 +125,7 @@ fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
-    let device: std::sync::Arc<dyn steadfast_block::BlockDevice> =
-        std::sync::Arc::new(Pmem::open(path, &PmemOptions::default())?);
+    let device = open::open(path, true)?;
     if let (Ok(info), false) = (steadfast_ext4::check::info(&device), force) {
         let what = format!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",

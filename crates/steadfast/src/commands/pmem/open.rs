@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
-use steadfast_devices::source::{Pmem, PmemOptions, Promise};
+use steadfast_devices::filter::btt;
+use steadfast_devices::source::pmem::Mode;
+use steadfast_devices::source::{Pmem, PmemError, PmemOptions, Promise};
 
-use crate::terminal;
+use crate::{Usage, terminal};
 
 /// What stands before a path that is to be mapped whatever it is.
 const PREFIX: &str = "pmem:";
@@ -30,11 +32,24 @@ pub fn is_memory(path: &Path) -> bool {
 /// Maps a range, and says what it does not promise.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     let path = file(path);
-    let pmem = Pmem::open(path, &PmemOptions { read_only, name: None })?;
+    let pmem = map(path, read_only)?;
     if !read_only {
         tell_promise(&pmem);
     }
-    Ok(Arc::new(pmem))
+    if pmem.label().is_none_or(|label| label.mode == Mode::Raw) {
+        return Ok(Arc::new(pmem));
+    }
+    let below: Arc<dyn BlockDevice> = Arc::new(pmem);
+    Ok(Arc::new(btt::open(&below)?))
+}
+
+/// Maps a range. What is no range, or in use, is the caller's error.
+pub fn map(path: &Path, read_only: bool) -> Result<Pmem> {
+    let mapped = Pmem::open(path, &PmemOptions { read_only, name: None });
+    mapped.map_err(|e| match e {
+        PmemError::Open(e) => e.into(),
+        e => Usage(e.to_string()).into(),
+    })
 }
 
 /// Says that what is stored is lost with the power, or takes an msync.

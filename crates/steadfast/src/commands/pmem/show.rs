@@ -9,7 +9,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 
-use super::open::file;
+use super::open::{file, map};
 use crate::{Usage, terminal};
 
 /// A range as it is listed.
@@ -125,7 +125,7 @@ fn range_json(range: &Range) -> Value {
 /// Says what a range is.
 pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
     let path = file(path);
-    let pmem = Pmem::open(path, &READING)?;
+    let pmem = map(path, true)?;
     let info = pmem.info();
     if json {
         let range = Range {

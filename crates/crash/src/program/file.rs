@@ -183,6 +183,7 @@ fn devices(devices: &[RecordedDevice]) -> Writer {
                 w.number(*cache_bytes);
                 w.number(drains_within.as_nanos() as u64);
             }
+            Durability::OnStore => w.byte(3),
         }
     }
     w
@@ -218,6 +219,7 @@ fn read_devices(r: &mut Reader) -> Result<Vec<RecordedDevice>> {
                 cache_bytes: r.number()?,
                 drains_within: Duration::from_nanos(r.number()?),
             },
+            3 => Durability::OnStore,
             other => return Err(format!("a promise of kind {other}")),
         };
         Ok(RecordedDevice { info, durability })

@@ -37,7 +37,9 @@ impl Recorded {
         let recording = devices.fold(self.recording.clone(), |recording, device| {
             match recording.devices()[device as usize].durability {
                 Durability::OnFlush => recording.with_durability(DeviceId(device), lying),
-                Durability::OnCompletion | Durability::Lying { .. } => recording,
+                Durability::OnCompletion | Durability::OnStore | Durability::Lying { .. } => {
+                    recording
+                }
             }
         });
         Recorded { bases: self.bases.clone(), recording, judge: self.judge.clone() }

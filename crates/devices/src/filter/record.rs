@@ -49,6 +49,8 @@ pub struct Moment {
 pub enum Durability {
     /// At once: there is no volatile cache.
     OnCompletion,
+    /// The same of what was stored in memory: the caches of the processors are saved too (eADR).
+    OnStore,
     /// Once a flush that was submitted after it has completed; with FUA, at once.
     OnFlush,
     /// When the cache happens to have written it; flushes and FUA mean nothing.

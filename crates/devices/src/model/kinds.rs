@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::parameters::{Describe, Kind};
-use super::{EmmcParams, HddParams, Model, ModelError, NvramParams, SsdParams};
+use super::{EmmcParams, HddParams, Model, ModelError, NvdimmParams, NvramParams, SsdParams};
 use crate::source::ram::RamParams;
 
 /// The list, and what all in it have in common by delegation.
@@ -106,6 +106,8 @@ kinds! {
     Hdd(HddParams),
     /// A battery-backed memory card.
     Nvram(NvramParams),
+    /// A memory module that saves itself.
+    Nvdimm(NvdimmParams),
     /// A solid-state disk.
     Ssd(SsdParams),
     /// An embedded flash chip.

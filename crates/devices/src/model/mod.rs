@@ -16,6 +16,7 @@ pub mod emmc;
 mod engine;
 pub mod hdd;
 mod kinds;
+pub mod nvdimm;
 pub mod nvram;
 pub mod parameters;
 pub mod ssd;
@@ -28,6 +29,7 @@ use crate::store::Store;
 pub use emmc::{Emmc, EmmcParams};
 pub use hdd::{Hdd, HddParams};
 pub use kinds::{KINDS, ModelParams};
+pub use nvdimm::{Nvdimm, NvdimmParams};
 pub use nvram::{Nvram, NvramParams};
 pub use ssd::{Ssd, SsdParams};
 
@@ -82,6 +84,12 @@ pub trait Model: BlockDevice {
     /// Whether flush and FUA can be believed.
     fn promise(&self) -> Promise {
         Promise::Honest
+    }
+
+    /// Whether it is memory, and what was stored survives without being written back: the caches
+    /// of the processors are saved too (eADR).
+    fn saves_caches(&self) -> bool {
+        false
     }
 }
 

@@ -12,7 +12,7 @@ fn a_scenario_names_the_kind_and_what_differs_from_the_preset() {
     assert_eq!(p.write_cache, hdd::WriteCache::On);
     assert!(toml::from_str::<ModelParams>("kind = \"hdd\"\nwrite_cach = \"on\"").is_err());
     assert!(toml::from_str::<ModelParams>("kind = \"tape\"").is_err());
-    for kind in ["hdd", "nvram", "ssd", "emmc", "ram"] {
+    for kind in ["hdd", "nvram", "nvdimm", "ssd", "emmc", "ram"] {
         let given: ModelParams = toml::from_str(&format!("kind = \"{kind}\"")).unwrap();
         let again: ModelParams = toml::from_str(&toml::to_string(&given).unwrap()).unwrap();
         assert_eq!(given, again);

@@ -42,6 +42,7 @@ impl Modelled {
             Some(cache_bytes) => {
                 Durability::Lying { cache_bytes, drains_within: LYING_DRAINS_WITHIN }
             }
+            None if device.saves_caches() => Durability::OnStore,
             None => Durability::of(&device.info()),
         }
     }

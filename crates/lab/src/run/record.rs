@@ -35,6 +35,7 @@ pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), String> {
             Durability::Lying { .. } => "nothing by a flush",
             Durability::OnFlush => "what was flushed",
             Durability::OnCompletion => "what was acknowledged",
+            Durability::OnStore => "what was stored",
         },
     });
     lines(&folder.join("devices.jsonl"), devices)?;

@@ -49,7 +49,7 @@ impl<'a> AtCut<'a> {
         let submitted = track.events.partition_point(|i| all[*i].submitted.tick < cut);
         let indices = &track.events[..submitted];
         let covered = match device.durability {
-            Durability::OnCompletion => cut,
+            Durability::OnCompletion | Durability::OnStore => cut,
             Durability::OnFlush => track.covered(cut),
             Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
         };
@@ -94,9 +94,15 @@ impl<'a> AtCut<'a> {
             Action::Discard { .. } => false,
             Action::Store { offset, data } => {
                 let stored = event.completed.filter(|_| event.done_before(self.cut));
-                let durable = stored.is_some_and(|stored| {
-                    let len = data.len() as u64;
-                    self.lines.all_durable(*offset, len, stored.tick, self.cut)
+                let durable = stored.is_some_and(|stored| match self.device.durability {
+                    Durability::OnStore => true,
+                    Durability::Lying { drains_within, .. } => {
+                        drained(stored.at, drains_within, self.time)
+                    }
+                    Durability::OnCompletion | Durability::OnFlush => {
+                        let len = data.len() as u64;
+                        self.lines.all_durable(*offset, len, stored.tick, self.cut)
+                    }
                 });
                 return Some(if durable { Fate::Durable } else { Fate::InDoubt });
             }
@@ -107,7 +113,7 @@ impl<'a> AtCut<'a> {
         };
         let durable = done.tick < self.covered
             || match self.device.durability {
-                Durability::OnCompletion => true,
+                Durability::OnCompletion | Durability::OnStore => true,
                 Durability::OnFlush => fua,
                 Durability::Lying { drains_within, .. } => {
                     drained(done.at, drains_within, self.time)
@@ -147,12 +153,16 @@ impl<'a> AtCut<'a> {
         mut keep: impl FnMut(&Event, u64) -> bool,
     ) -> Store {
         let mut store = base.clone();
+        // Fences of it mean nothing.
+        let lies = matches!(self.device.durability, Durability::Lying { .. });
         for (event, fate) in self.changes(from) {
             match fate {
                 Fate::Durable => apply(&mut store, &event.action),
                 Fate::InDoubt => {
                     let (unit, stored) = match &event.action {
-                        Action::Store { .. } => (WORD, event.completed.map(|done| done.tick)),
+                        Action::Store { .. } => {
+                            (WORD, event.completed.filter(|_| !lies).map(|done| done.tick))
+                        }
                         _ => (self.device.info.atomic_write, None),
                     };
                     apply_some(&mut store, &event.action, unit, |at| {

@@ -116,6 +116,17 @@ impl DirectMemory for Record {
         self.noted((offset, len), Action::Persist { offset, len }, || memory.persist(offset, len))
     }
 
+    /// A store and then a persist, in the record; one call for the memory, which may have a faster
+    /// way for both.
+    fn store_through(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let memory = self.memory()?;
+        let (packed, len) = (Packed::pack(&Bytes::copy_from_slice(data)), data.len() as u64);
+        self.noted((offset, len), Action::Store { offset, data: packed }, || {
+            memory.store_through(offset, data)
+        })?;
+        self.noted((offset, len), Action::Persist { offset, len }, || Ok(()))
+    }
+
     fn fence(&self) -> Result<()> {
         let memory = self.memory()?;
         self.noted((0, 0), Action::Fence, || memory.fence())

@@ -232,11 +232,13 @@ impl Recording {
     pub fn boundaries(&self) -> Vec<u64> {
         let mut cuts = Vec::new();
         for event in self.events.iter().filter(|event| !event.failed) {
-            let kept = self.devices[event.device.0 as usize].durability == Durability::OnCompletion;
+            let durability = self.devices[event.device.0 as usize].durability;
+            let kept = matches!(durability, Durability::OnCompletion | Durability::OnStore);
             let durable = match &event.action {
                 Action::Write { fua, .. } => *fua || kept,
                 Action::Discard { .. } => kept,
-                Action::Store { .. } | Action::Persist { .. } => false,
+                Action::Store { .. } => durability == Durability::OnStore,
+                Action::Persist { .. } => false,
                 Action::Flush | Action::Fence => {
                     cuts.push(event.submitted.tick);
                     cuts.extend(event.completed.map(|done| done.tick));

@@ -439,6 +439,36 @@ fn stores_tear_by_words_until_they_are_persisted_and_fenced() {
 }
 
 #[test]
+fn a_store_through_is_a_store_and_a_persist() {
+    let m = Memory::new();
+    m.memory().store_through(0, &[1; 16]).unwrap();
+    let stored = m.log.note(0, [0; 3]).tick;
+    m.memory().fence().unwrap();
+    let recording = m.log.take();
+    assert_eq!(m.left(stored, &recording, &[0, 1]).len(), 4);
+    assert_eq!(m.left(recording.last_cut(), &recording, &[0, 1]), [vec![1, 1]].into());
+    // Where fences are ignored, they are in doubt until the cache has written them.
+    let drains_within = Duration::from_secs(3600);
+    let lying = Durability::Lying { cache_bytes: 1 << 20, drains_within };
+    let ignored = recording.with_durability(m.record.device(), lying);
+    assert_eq!(m.left(ignored.last_cut(), &ignored, &[0, 1]).len(), 4);
+}
+
+#[test]
+fn where_the_caches_are_saved_a_store_is_durable() {
+    let (record, log) = recorded(Durability::OnStore);
+    let m = Memory { log, record };
+    m.memory().store(0, &[1; 16]).unwrap();
+    let recording = m.log.take();
+    assert_eq!(m.left(recording.last_cut(), &recording, &[0, 1]), [vec![1, 1]].into());
+    // Not while it is being made.
+    let during = recording.events()[0].submitted.tick + 1;
+    assert_eq!(m.left(during, &recording, &[0, 1]).len(), 4);
+    let without = recording.without_flushes();
+    assert_eq!(m.left(without.last_cut(), &without, &[0, 1]), [vec![1, 1]].into());
+}
+
+#[test]
 fn of_one_store_only_the_lines_that_were_persisted_are_sure() {
     let m = Memory::new();
     // From the middle of a word to the middle of another, over two lines.

@@ -1,0 +1,267 @@
+//! An NVDIMM-N: DDR4 memory that saves itself to flash when the power fails.
+//!
+//! # Where the figures of the preset come from
+//!
+//! HPE 8GB NVDIMM Single Rank x4 DDR4-2133, of 2016. The memory's own times are those of JEDEC's
+//! DDR4 standard (JESD79-4, speed bin 2133P: 15-15-15 clocks of 0.9375 ns): a line of 64 bytes is
+//! a burst of eight transfers, 3.75 ns, and 3.3 % of the time goes to refreshes. A line in a row
+//! that is not open costs closing the one that is and opening its own, 28 ns; a row has 8 KiB
+//! (16 devices of 4 bits, 512 bytes each). Misses of different banks overlap in a real controller;
+//! here they do not.
+//!
+//! What the processor adds is less well known: 50 ns to the controller and back (servers of that
+//! time load a line in 80 to 90 ns), ten lines at a time (the line fill buffers of Intel's
+//! manual). So 4 KiB are stored past the caches in some 0.33 us and loaded in 0.5 us. Measured on
+//! a machine of today: 0.45 to 0.49 us with two fences and a commit line, and 0.56 us for a copy.
+//! A line that is written back with clwb takes 11 ns, which is measured: 64 of them, with the
+//! stores before and a fence after, take 1.34 us.
+//!
+//! # How it is used
+//!
+//! As memory ([`DirectMemory`]): each access occupies the processor of the task that makes it; in
+//! real time it costs nothing beside the copy. As a block device it is what Linux's pmem driver
+//! makes of it: one copy a request, in the task that asks, without a queue and without an
+//! interrupt; so a request is answered when `submit` returns.
+//!
+//! # What it promises
+//!
+//! With ADR what the controller has accepted survives: what was written back and fenced, a request
+//! once a flush follows. With eADR the caches survive too. Either way only aligned words of 8
+//! bytes are whole. It is persistent while its energy source is good and it is armed (JESD245: the
+//! host arms the save). The flash is not modelled: a save is complete.
+
+mod module;
+mod params;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Persistence, Request,
+    Result as BlockResult, check,
+};
+use steadfast_runtime::{Mutex, cpu, now};
+
+use super::parameters::{Describe, Kind, describe_parameters};
+use super::{Model, ModelError, ModelParams};
+use crate::store::Store;
+use module::Module;
+pub use params::{EnergySource, NvdimmParams, PowerFailDomain};
+
+/// Bytes that a power cut leaves old or new, never mixed, where they are aligned.
+const WORD: u32 = 8;
+
+/// A modelled NVDIMM-N.
+pub struct Nvdimm {
+    info: DeviceInfo,
+    saves_caches: bool,
+    armed: bool,
+    energy: Mutex<EnergySource>,
+    module: Mutex<Module>,
+    store: Mutex<Store>,
+}
+
+impl Nvdimm {
+    /// A module, empty.
+    ///
+    /// # Errors
+    /// [`ModelError::Parameter`] names the parameter that makes no sense.
+    pub fn new(name: &str, params: &NvdimmParams) -> Result<Self, ModelError> {
+        let derived = params.derive()?;
+        let mut info = DeviceInfo::new(name, params.description.clone(), derived.size);
+        info.atomic_write = WORD;
+        info.volatile_cache = !derived.saves_caches;
+        Ok(Nvdimm {
+            info,
+            saves_caches: derived.saves_caches,
+            armed: params.armed,
+            energy: Mutex::new(params.energy_source),
+            store: Mutex::new(Store::new(derived.size)),
+            module: Mutex::new(Module::new(derived)),
+        })
+    }
+
+    /// Changes the state of the energy source.
+    pub fn set_energy_source(&self, state: EnergySource) {
+        *self.energy.lock() = state;
+    }
+
+    fn persistence(&self) -> Persistence {
+        let energy = *self.energy.lock();
+        let reason = match (energy, self.armed) {
+            (EnergySource::Good, true) => return Persistence::Persistent,
+            (EnergySource::Good, false) => {
+                "the module is not armed: it does not save itself when the power fails".to_owned()
+            }
+            (bad, _) => format!("its energy source {}: it cannot save itself", bad.in_words()),
+        };
+        Persistence::Volatile { reason }
+    }
+
+    /// Does something with the module that takes its time: on the processor of the caller, who
+    /// holds no lock meanwhile.
+    fn take(&self, work: impl FnOnce(&mut Module, u64) -> u64) {
+        let ns = work(&mut self.module.lock(), now().0);
+        cpu(Duration::from_nanos(ns));
+    }
+
+    fn inside(&self, op: &'static str, offset: u64, len: u64) -> BlockResult<()> {
+        if offset.checked_add(len).is_some_and(|end| end <= self.info.size) {
+            return Ok(());
+        }
+        let (device, size) = (self.info.name.clone(), self.info.size);
+        Err(BlockError::OutOfRange { device, op, offset, len, size })
+    }
+
+    /// What the driver does: a copy.
+    fn perform(&self, request: &Request) -> BlockResult<Bytes> {
+        check(&self.info, request)?;
+        match request {
+            Request::Read { offset, len } => {
+                self.take(|module, _| module.fetch(*offset, *len, true));
+                return Ok(self.store.lock().read(*offset, *len));
+            }
+            Request::Write { offset, data, fua } => {
+                self.take(|module, at| module.stream(at, *offset, data.len() as u64));
+                self.store.lock().write(*offset, data);
+                if *fua {
+                    self.take(|module, _| module.fence());
+                }
+            }
+            Request::Flush => self.take(|module, _| module.fence()),
+            // Memory has nothing to give back.
+            Request::Discard { .. } => {}
+        }
+        Ok(Bytes::new())
+    }
+}
+
+impl BlockDevice for Nvdimm {
+    fn info(&self) -> DeviceInfo {
+        let mut info = self.info.clone();
+        info.persistence = self.persistence();
+        info
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        Completion::ready(self.perform(&request))
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        Some(self)
+    }
+}
+
+impl DirectMemory for Nvdimm {
+    fn load(&self, offset: u64, out: &mut [u8]) -> BlockResult<()> {
+        let len = out.len() as u64;
+        self.inside("load", offset, len)?;
+        self.take(|module, _| module.fetch(offset, len, true));
+        out.copy_from_slice(&self.store.lock().read(offset, len));
+        Ok(())
+    }
+
+    /// The lines are fetched into the caches to be changed there.
+    fn store(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        let len = data.len() as u64;
+        self.inside("store", offset, len)?;
+        self.take(|module, _| module.fetch(offset, len, false));
+        self.store.lock().write_slice(offset, data);
+        Ok(())
+    }
+
+    fn persist(&self, offset: u64, len: u64) -> BlockResult<()> {
+        self.inside("persist", offset, len)?;
+        self.take(|module, at| module.write_back(at, offset, len));
+        Ok(())
+    }
+
+    /// Whole lines go past the caches; what remains at the ends is stored and written back.
+    fn store_through(&self, offset: u64, data: &[u8]) -> BlockResult<()> {
+        let len = data.len() as u64;
+        self.inside("store", offset, len)?;
+        let first = offset.next_multiple_of(params::LINE);
+        let end = (offset + len) / params::LINE * params::LINE;
+        self.take(|module, at| match first < end {
+            true => {
+                let mut ns = module.stream(at, first, end - first);
+                for (from, to) in [(offset, first), (end, offset + len)] {
+                    if from < to {
+                        ns += module.fetch(from, to - from, false);
+                        ns += module.write_back(at + ns, from, to - from);
+                    }
+                }
+                ns
+            }
+            false => {
+                let ns = module.fetch(offset, len, false);
+                ns + module.write_back(at + ns, offset, len)
+            }
+        });
+        self.store.lock().write_slice(offset, data);
+        Ok(())
+    }
+
+    fn fence(&self) -> BlockResult<()> {
+        self.take(|module, _| module.fence());
+        Ok(())
+    }
+}
+
+impl Model for Nvdimm {
+    fn contents(&self) -> Store {
+        self.store.lock().snapshot()
+    }
+
+    fn set_contents(&self, contents: Store) -> Result<(), ModelError> {
+        let (got, size) = (contents.size(), self.info.size);
+        if got != size {
+            return Err(ModelError::ContentsSize { name: self.info.name.clone(), got, size });
+        }
+        *self.store.lock() = contents;
+        Ok(())
+    }
+
+    fn saves_caches(&self) -> bool {
+        self.saves_caches
+    }
+}
+
+impl Describe for NvdimmParams {
+    const KIND: Kind = Kind {
+        name: "nvdimm",
+        title: "memory module that saves itself",
+        preset: "HPE 8GB NVDIMM-N, DDR4-2133",
+        physics: "bursts, open rows, refreshes, lines on their way, fences; energy source; ADR",
+        parameters: NvdimmParams::PARAMETERS,
+        default: || ModelParams::Nvdimm(NvdimmParams::default()),
+        test_disk_bytes_min: None,
+    };
+
+    describe_parameters!();
+
+    fn description(&self) -> String {
+        self.description.clone()
+    }
+
+    fn check(&self) -> Result<(), ModelError> {
+        self.derive().map(drop)
+    }
+
+    fn build(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Nvdimm::new(name, self)?))
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::from(self.size_mib) << 20
+    }
+
+    fn test_disk(self, bytes: u64) -> Self {
+        // OK to cast: `check` refuses what is too large.
+        NvdimmParams { size_mib: (bytes >> 20) as u32, ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,9 @@
 //! * nothing (zeros, or the file's end), unless a write to it was durable before `t` and no
 //!   truncation started after that write.
 //!
+//! Memory keeps words of 8 bytes whole, not sectors: a sector may be put together of words of such
+//! writes. It is judged by the oldest of them, and is torn.
+//!
 //! Anything else breaks the promise made to the newest durable write. docs/risk.md defines the
 //! figures; this module computes them for one file and one cut.
 
@@ -85,6 +88,8 @@ enum Found {
     Nothing,
     /// Data of the operation with this index, at its right place.
     Write(usize),
+    /// Words of several: the operation of the oldest, of the newest, and whether some are zeros.
+    Words { oldest: usize, newest: usize, zeros: bool },
     /// Anything else.
     Stale,
 }
@@ -127,8 +132,12 @@ pub fn judge(ops: &[Operation], cut: u64, contents: Option<&[u8]>) -> FileLoss {
         {
             let survived = found == Found::Write(owner);
             let (has, misses) = &mut kept[owner];
-            *(if survived { has } else { misses }) += 1;
+            *(if survived { &mut *has } else { misses }) += 1;
             units.count(sector, owner, survived);
+            if matches!(found, Found::Words { newest, .. } if newest == owner) {
+                *has += 1;
+                units.count(sector, owner, true);
+            }
         }
         if let Some(promised) = sectors.durable[sector]
             && !sectors.allows(found, promised, &started)
@@ -216,6 +225,9 @@ impl Sectors {
                 self.truncated.is_some_and(|t| t > promised)
                     || ops[promised].action == Action::Truncate
             }
+            Found::Words { oldest, zeros, .. } => {
+                oldest >= promised && (!zeros || self.allows(Found::Nothing, promised, ops))
+            }
             Found::Stale => false,
         }
     }
@@ -227,7 +239,9 @@ fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Ope
     if bytes.iter().all(|b| *b == 0) {
         return Found::Nothing;
     }
-    let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else { return Found::Stale };
+    let Some(Stamp { tag, position }) = pattern::stamp_of(bytes) else {
+        return words(bytes, from as u64, ops);
+    };
     let Some(&i) = tags.get(&tag) else { return Found::Stale };
     let Action::Write { offset, len, .. } = ops[i].action else { return Found::Stale };
     let here = from as u64;
@@ -235,6 +249,38 @@ fn look(contents: &[u8], sector: usize, tags: &BTreeMap<u64, usize>, ops: &[&Ope
         Found::Write(i)
     } else {
         Found::Stale
+    }
+}
+
+/// Whose words a sector at `here` holds, if each is that of a write of this place, or zeros.
+fn words(bytes: &[u8], here: u64, ops: &[&Operation]) -> Found {
+    const WORD: usize = 8;
+    let is_zero = |word: &[u8]| word.iter().all(|b| *b == 0);
+    let mut owners: Vec<Option<usize>> = vec![None; bytes.len() / WORD];
+    let mut sector = [0; SECTOR];
+    // Of two writes that agree in a word, the newer.
+    for (i, op) in ops.iter().enumerate() {
+        let Action::Write { offset, len, tag } = op.action else { continue };
+        if !(offset..offset + len).contains(&here) {
+            continue;
+        }
+        pattern::fill_sector(Stamp { tag, position: here }, &mut sector);
+        let both = bytes.chunks_exact(WORD).zip(sector.chunks_exact(WORD));
+        for (owner, (found, written)) in owners.iter_mut().zip(both) {
+            if found == written {
+                *owner = Some(i);
+            }
+        }
+    }
+    let each = || bytes.chunks_exact(WORD).zip(&owners);
+    if !bytes.len().is_multiple_of(WORD) || each().any(|(w, o)| o.is_none() && !is_zero(w)) {
+        return Found::Stale;
+    }
+    let zeros = each().any(|(_, owner)| owner.is_none());
+    let known = || owners.iter().flatten().copied();
+    match known().min().zip(known().max()) {
+        Some((oldest, newest)) => Found::Words { oldest, newest, zeros },
+        None => Found::Nothing,
     }
 }
 
@@ -363,6 +409,36 @@ mod tests {
         assert_eq!(judge(&ops, 9, Some(&data(&[(0, 77)]))).stale_bytes, LEN);
         let moved = pattern::bytes(1, LEN, LEN as usize);
         assert_eq!(judge(&ops, 9, Some(&moved)).stale_bytes, LEN);
+    }
+
+    #[test]
+    fn a_sector_of_words_of_several_writes_is_torn_and_not_foreign() {
+        let mixed = |old: u64, new: u64, words: usize| {
+            let mut held = data(&[(0, old)]);
+            held[..words * 8].copy_from_slice(&data(&[(0, new)])[..words * 8]);
+            held
+        };
+        let verdict = |ops: &[Operation], held: &[u8]| {
+            let loss = judge(ops, 10, Some(held));
+            (loss.broken, loss.torn, loss.torn_units, loss.stale_bytes)
+        };
+        // The overwrite was not promised: of it a cut may leave any words.
+        let ops = [write(0, 1, 1, Some(2), true), write(0, 2, 3, Some(4), false)];
+        assert_eq!(verdict(&ops, &mixed(1, 2, 5)), (vec![], vec![1], 1, 0));
+        // It was: old words are too old.
+        let promised = [ops[0], write(0, 2, 3, Some(4), true)];
+        assert_eq!(verdict(&promised, &mixed(1, 2, 5)), (vec![1], vec![1], 1, 0));
+        // Zeros among the words, where something was promised before.
+        let mut holes = mixed(1, 2, 5);
+        holes[16..24].fill(0);
+        assert_eq!(verdict(&ops, &holes), (vec![0], vec![1], 1, 0));
+        let new = [write(0, 2, 3, Some(4), false)];
+        let mut holes = data(&[(0, 2)]);
+        holes[16..24].fill(0);
+        assert_eq!(verdict(&new, &holes), (vec![], vec![0], 1, 0));
+        // A word that nobody wrote there.
+        holes[16] = 77;
+        assert_eq!(judge(&new, 10, Some(&holes)).stale_bytes, SECTOR as u64);
     }
 
     #[test]

@@ -175,3 +175,24 @@ fn dax_data_after_its_transaction() {
 fn dax_fsync_without_fence() {
     finds("fsync without a fence", Planted::Ext4(Ext4Bug::DaxFsyncWithoutFence), IN_PLACE, 0);
 }
+
+/// The journal is on memory.
+const ON_MEMORY: Setup = Setup { external: true, memory_journal: true, ..Setup::PLAIN };
+
+#[test]
+fn memory_commit_without_a_fence_before_it() {
+    let bug = Planted::Journal(JournalBug::CommitWithoutPreflush);
+    finds("commit block stored without a fence before it", bug, ON_MEMORY, 0);
+}
+
+#[test]
+fn memory_log_lines_not_written_back() {
+    let bug = Planted::Journal(JournalBug::LogLinesNotWrittenBack);
+    finds("lines of the log not written back", bug, ON_MEMORY, 0);
+}
+
+#[test]
+fn memory_commit_block_first() {
+    let bug = Planted::Journal(JournalBug::CommitBlockFirst);
+    finds("commit block stored before its blocks", bug, ON_MEMORY, 0);
+}

@@ -244,7 +244,7 @@ struct Commit<'a> {
 
 impl<'a> Commit<'a> {
     fn new(shared: &'a Shared, t: &'a Committing) -> Self {
-        let writer = Writer::to_log(&shared.log, shared.config.max_request_bytes);
+        let writer = Writer::to_log(&shared.log, &shared.config);
         let (next, layout) = (t.log_start.0, shared.layout);
         Commit { shared, layout, t, next, writer, v1_sum: !0 }
     }
@@ -261,7 +261,10 @@ impl<'a> Commit<'a> {
 
     fn end_sync(&mut self, work: &Work) -> Result<Written> {
         let commit_at = LogBlock(self.next);
-        if self.shared.log_tears_blocks {
+        if self.shared.config.has(Bug::CommitBlockFirst) {
+            let block = Bytes::from(self.commit_block());
+            self.shared.log.write_block(commit_at, block, true)?;
+        } else if self.shared.log_tears_blocks {
             self.push(Bytes::from(vec![0; self.layout.block_size]));
         }
         self.writer.submit();

@@ -25,6 +25,10 @@ pub enum Bug {
     FsFlushOmitted,
     /// Recovery marks the log clean before the images are home: a second one does nothing.
     RecoveryNotIdempotent,
+    /// On memory, the lines of a commit's blocks are not written back.
+    LogLinesNotWrittenBack,
+    /// The commit block is written before the blocks that it commits.
+    CommitBlockFirst,
 }
 
 impl Config {

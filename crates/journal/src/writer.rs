@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, DirectMemory, Payload, Request};
 
-use crate::{Log, Result};
+use crate::planted::Bug;
+use crate::{Config, Log, Result};
 
 /// Gathers blocks that follow each other on a device into one request. Between [`push`] and
 /// [`finish`] nothing is known of what has arrived; an error is reported by `finish`.
@@ -17,6 +18,8 @@ pub(crate) struct Writer<'a> {
     device: &'a dyn BlockDevice,
     /// Stored there, in place of requests; durable after a fence.
     memory: Option<&'a dyn DirectMemory>,
+    /// A planted bug: what is stored there is not written back.
+    in_caches: bool,
     max_request: usize,
     in_flight_max: usize,
     pending: Payload,
@@ -36,6 +39,7 @@ impl<'a> Writer<'a> {
         Writer {
             device,
             memory: None,
+            in_caches: false,
             max_request,
             in_flight_max: in_flight_max.max(1),
             pending: Payload::new(),
@@ -48,8 +52,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Blocks of a log: stored, if the log's device is memory.
-    pub(crate) fn to_log(log: &'a Log, max_request: usize) -> Self {
-        Writer { memory: log.memory(), ..Writer::new(&**log.device(), max_request, usize::MAX) }
+    pub(crate) fn to_log(log: &'a Log, config: &Config) -> Self {
+        let max_request = config.max_request_bytes;
+        Writer {
+            memory: log.memory(),
+            in_caches: config.has(Bug::LogLinesNotWrittenBack),
+            ..Writer::new(&**log.device(), max_request, usize::MAX)
+        }
     }
 
     /// Adds processor time that the next request has cost.
@@ -81,7 +90,9 @@ impl<'a> Writer<'a> {
         let data = std::mem::take(&mut self.pending);
         self.requests += 1;
         if let Some(memory) = self.memory {
-            if let (Ok(()), Err(error)) = (&self.failed, store(memory, self.offset, &data)) {
+            if let (Ok(()), Err(error)) =
+                (&self.failed, store(memory, self.offset, &data, self.in_caches))
+            {
                 self.failed = Err(error);
             }
             return;
@@ -110,9 +121,17 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn store(memory: &dyn DirectMemory, mut offset: u64, data: &Payload) -> Result<()> {
+fn store(
+    memory: &dyn DirectMemory,
+    mut offset: u64,
+    data: &Payload,
+    in_caches: bool,
+) -> Result<()> {
     for part in data.parts() {
-        memory.store_through(offset, part)?;
+        match in_caches {
+            true => memory.store(offset, part)?,
+            false => memory.store_through(offset, part)?,
+        }
         offset += part.len() as u64;
     }
     Ok(())

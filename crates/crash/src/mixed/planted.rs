@@ -15,7 +15,7 @@ use steadfast_ext4::Bug as Ext4;
 use steadfast_journal::Bug as Journal;
 
 /// All of them, with their names on a command line.
-const NAMES: [(&str, Planted); 14] = [
+const NAMES: [(&str, Planted); 16] = [
     ("commit-without-preflush", Planted::Journal(Journal::CommitWithoutPreflush)),
     ("tail-before-flush", Planted::Journal(Journal::TailBeforeFlush)),
     ("missing-revoke", Planted::Journal(Journal::MissingRevoke)),
@@ -23,6 +23,8 @@ const NAMES: [(&str, Planted); 14] = [
     ("async-commit-without-checksum", Planted::Journal(Journal::AsyncCommitWithoutChecksum)),
     ("fs-flush-omitted", Planted::Journal(Journal::FsFlushOmitted)),
     ("recovery-not-idempotent", Planted::Journal(Journal::RecoveryNotIdempotent)),
+    ("log-lines-not-written-back", Planted::Journal(Journal::LogLinesNotWrittenBack)),
+    ("commit-block-first", Planted::Journal(Journal::CommitBlockFirst)),
     ("freed-block-reused", Planted::Ext4(Ext4::FreedBlockReused)),
     ("orphan-not-recorded", Planted::Ext4(Ext4::OrphanNotRecorded)),
     ("entry-before-inode", Planted::Ext4(Ext4::EntryBeforeInode)),

@@ -48,6 +48,10 @@ fn make(
         return make_journal(args, words, device, fresh, time, out);
     }
     let mut options = options(args, device, fresh, time)?;
+    if super::pmem::open::offers_dax(&args.image) {
+        // As mke2fs does: files can be used in place where a block is a page.
+        options.block_size = options.block_size.or(Some(4096));
+    }
     journal(args, device, &mut options)?;
     if journal_is_left_out(args, words, device, &options) {
         options.journal = JournalChoice::None;

@@ -71,11 +71,10 @@ fn folder(kind: &str, dev: Dev) -> Option<PathBuf> {
 }
 
 /// What the kernel says of the NVDIMM region that a device belongs to: `persistence_domain` of
-/// the region (Documentation/ABI/testing/sysfs-bus-nfit and drivers/nvdimm/region_devs.c).
+/// the region, which is not there if it does not know (drivers/nvdimm/region_devs.c).
 fn of_region(device: Option<&Path>) -> Promise {
-    let region = device.and_then(|device| {
-        device.ancestors().find(|folder| folder.join("persistence_domain").exists())
-    });
+    let region = device
+        .and_then(|device| device.ancestors().find(|folder| folder.join("mappings").exists()));
     let Some(region) = region else { return Promise::AfterWriteBack };
     let line = |name: &str| fs::read_to_string(region.join(name)).unwrap_or_default();
     match line("persistence_domain").trim() {
@@ -110,6 +109,8 @@ mod tests {
         assert_eq!(of("memory_controller\n", "1\n"), Promise::AfterWriteBack);
         assert_eq!(of("\n", "1\n"), Promise::AfterWriteBack);
         assert!(matches!(of("\n", "0\n"), Promise::Not { .. }));
+        fs::remove_file(folder.path().join("region0/persistence_domain")).unwrap();
+        assert!(matches!(of_region(Some(&device)), Promise::Not { .. }));
         assert_eq!(of_region(None), Promise::AfterWriteBack);
     }
 }

@@ -1,6 +1,6 @@
 //! Ranges of memory in place of an image.
 
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -65,6 +65,15 @@ pub fn tell_promise(pmem: &Pmem) {
         )),
         Promise::Persistent | Promise::AfterWriteBack => {}
     }
+}
+
+/// Whether the kernel has files in place on a block device (`/dev/pmemN` that is no sector
+/// namespace).
+pub fn offers_dax(path: &Path) -> bool {
+    let Ok(meta) = path.metadata() else { return false };
+    let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
+    let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/dax"));
+    meta.file_type().is_block_device() && says.is_ok_and(|text| text.trim() == "1")
 }
 
 /// Whether a file is in a file system that is memory (tmpfs, ramfs; linux/magic.h).

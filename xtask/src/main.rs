@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
 mod bench;
+mod btt;
 mod conformance;
 mod fuzz;
 mod guest;
@@ -98,6 +99,8 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  btt       sector namespaces of ours in the kernel's hands and the kernel's in ours, each in a
+            guest with an NVDIMM; ndctl and e2fsck look at them too. A minute; part of soak
   guest SCRIPT
             runs a shell script with Debian's kernel in an emulated machine, for
             what this kernel lacks; the first time as root, for QEMU and busybox
@@ -110,6 +113,7 @@ Usage: cargo xtask COMMAND
               --minutes N  the longest that it may take (default 10)
               --nvdimm F   has an NVDIMM with this file behind it, as /dev/pmem0
               --nvdimm-mib N  its size (default 256)
+              --nvdimm-as-it-is  does not make it a namespace for DAX
   help      this text";
 
 fn main() -> ExitCode {
@@ -126,6 +130,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
+        "btt" => no_more(rest).and_then(|()| btt::run(&root())),
         "guest" => guest::run(&root(), rest),
         "tables" => tables::run(&root(), rest),
         "traps" => traps::run(&root(), rest),

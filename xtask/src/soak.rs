@@ -5,14 +5,14 @@
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
 //!
 //! Afterwards the crash explorer must find the bugs that only a build with the feature
-//! `planted-bugs` has.
+//! `planted-bugs` has, and the kernel must read our sector namespaces and we its.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::step::{self, step};
 use crate::tally::Tally;
-use crate::{packages, test, value};
+use crate::{btt, packages, test, value};
 
 /// As long as it takes: a night, not a year.
 const LIMIT: Duration = Duration::from_secs(24 * 3600);
@@ -50,5 +50,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         let more: Vec<&str> = ["--release"].into_iter().chain(filter).collect();
         test::planted_bugs(LIMIT, root, &more, &mut tally)
     });
-    Ok(test::summary(&tally, 0))
+    let kernel = |filter: &&str| "btt".contains(*filter);
+    let good = !filter.as_ref().is_none_or(kernel)
+        || step("sector namespaces and the kernel's", || btt::run(root));
+    Ok(test::summary(&tally, u64::from(!good)))
 }

@@ -5,9 +5,17 @@
 
 mod btt_cuts;
 
-use btt_cuts::every::{Run, Tally, explore};
-use btt_cuts::{Op, write};
+use std::sync::Arc;
+
+use btt_cuts::every::{Run, Tally, explore, perform, recorded};
+use btt_cuts::{Op, bytes, check, made, write};
+use steadfast_block::BlockDevice;
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::btt::planted::Planted;
+use steadfast_devices::filter::btt::{self, Options, Version};
+use steadfast_devices::filter::record::DeviceId;
+use steadfast_devices::source::Ram;
 
 /// How many times as many cases as usual.
 fn soak() -> u64 {
@@ -76,4 +84,48 @@ fn several_tasks_that_write_and_read() {
     for seed in 0..60 * soak() {
         btt_cuts::some::run(seed, Planted::default()).unwrap();
     }
+}
+
+/// A cut while a namespace is made over another one leaves the old one whole, or none, or the new
+/// one whole.
+#[test]
+fn a_namespace_that_is_being_made() {
+    let ram = Ram::from_store("pmem0", made(512, 3)).persistent();
+    let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
+    let old = btt::probe(&*device).unwrap().unwrap();
+    perform(&btt::open(&device).unwrap(), write(3, 9), 512).unwrap();
+    let base = ram.store();
+    let (mut seen, mut rng) = ([0; 3], Rng::new(5));
+    for version in [Version::V1_1, Version::V2_0] {
+        let log = RecordLog::new();
+        let options = Options { nfree: 2, version, ..Options::default() };
+        let new = btt::format(&recorded(base.clone(), &log), options).unwrap();
+        let recording = log.take();
+        for cut in recording.first_cut()..=recording.last_cut() {
+            for kept in [0, 50, 50, 90, 90, 100] {
+                let at = recording.at(DeviceId(0), cut);
+                let state = at.contents(&base, 0, kept, &mut rng);
+                let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("pmem0", state));
+                let Some(found) = btt::probe(&*device).unwrap() else {
+                    seen[0] += 1;
+                    continue;
+                };
+                let opened = btt::open(&device).unwrap();
+                let size = u64::from(found.sector);
+                let got = opened.read(3 * size, size).unwrap();
+                if found.uuid == old.uuid {
+                    seen[1] += 1;
+                    assert_eq!(got, bytes(write(3, 9), 3, 512));
+                } else {
+                    seen[2] += 1;
+                    assert_eq!((found.uuid, found.bytes()), (new.uuid, new.bytes()));
+                    assert_eq!(got, vec![0; 4096]);
+                }
+                drop(opened);
+                btt::restore(&device).unwrap();
+                check(&*device).unwrap();
+            }
+        }
+    }
+    assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
 }

@@ -14,7 +14,7 @@ const MINUTES: u64 = 10;
 pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let (mut modules, mut programs, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
     let (mut memory, mut processors, mut minutes) = (1024, 2, MINUTES);
-    let (mut nvdimm_file, mut nvdimm_mib) = (None, 256);
+    let (mut nvdimm_file, mut nvdimm_mib, mut dax) = (None, 256, true);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -24,6 +24,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             "--processors" => processors = value("--processors", &mut args)?.parse()?,
             "--minutes" => minutes = value("--minutes", &mut args)?.parse()?,
             "--nvdimm" => nvdimm_file = Some(PathBuf::from(value("--nvdimm", &mut args)?)),
+            "--nvdimm-as-it-is" => dax = false,
             "--nvdimm-mib" => nvdimm_mib = value("--nvdimm-mib", &mut args)?.parse()?,
             option if option.starts_with('-') => {
                 anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help")
@@ -43,7 +44,7 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         script,
         memory,
         processors,
-        nvdimm: nvdimm_file.map(|file| Nvdimm { file, mib: nvdimm_mib }),
+        nvdimm: nvdimm_file.map(|file| Nvdimm { file, mib: nvdimm_mib, dax }),
         qemu: &[],
         limit: Duration::from_secs(60 * minutes),
     };

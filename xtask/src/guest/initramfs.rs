@@ -48,7 +48,7 @@ pub fn write(image: &Path, guest: &Guest<'_>, kernel: &Kernel) -> anyhow::Result
             }
         }
     }
-    if guest.nvdimm.is_some() {
+    if guest.nvdimm.as_ref().is_some_and(|nvdimm| nvdimm.dax) {
         insert += FSDAX;
     }
     files.insert("init".into(), init(&insert).into_bytes());

@@ -59,9 +59,12 @@ pub struct Nvdimm {
     /// It is made if it is not there, and gets the size if it has another one.
     pub file: PathBuf,
     /// A multiple of 128 is what Linux takes. There is no label area, so all of it is one
-    /// namespace. Its first 2 MiB are Linux's, who makes it one for DAX at the first boot;
-    /// `/dev/pmem0` begins behind them.
+    /// namespace.
     pub mib: u32,
+    /// The first 2 MiB are Linux's, who makes it a namespace for DAX at the first boot;
+    /// `/dev/pmem0` begins behind them. Otherwise it is what Linux finds in it: `/dev/pmem0`, or
+    /// `/dev/pmem0s` with a block translation table.
+    pub dax: bool,
 }
 
 /// Modules with which a guest's NVDIMM is `/dev/pmem0`.
@@ -92,7 +95,7 @@ impl Guest<'_> {
         let kernel = kernel::fetch(&folder)?;
         let image = folder.join("initramfs");
         initramfs::write(&image, self, &kernel)?;
-        if let Some(Nvdimm { file, mib }) = &self.nvdimm {
+        if let Some(Nvdimm { file, mib, .. }) = &self.nvdimm {
             let mut open = File::options();
             let open = open.write(true).create(true).truncate(false).open(file);
             let sized = open.and_then(|file| file.set_len(u64::from(*mib) << 20));
@@ -156,7 +159,7 @@ impl Guest<'_> {
 
     fn memory_arguments(&self) -> Vec<String> {
         let memory = self.memory;
-        let Some(Nvdimm { file, mib }) = &self.nvdimm else {
+        let Some(Nvdimm { file, mib, .. }) = &self.nvdimm else {
             return vec!["-m".into(), format!("{memory}M")];
         };
         // In the list of an object's properties a comma is written twice.
@@ -198,7 +201,7 @@ mod tests {
             limit: Duration::from_secs(1),
         };
         assert_eq!(guest.memory_arguments(), ["-m", "1024M"]);
-        guest.nvdimm = Some(Nvdimm { file: "/a,b".into(), mib: 256 });
+        guest.nvdimm = Some(Nvdimm { file: "/a,b".into(), mib: 256, dax: true });
         let arguments = guest.memory_arguments();
         assert_eq!(arguments[1], "1024M,slots=1,maxmem=1280M");
         assert!(arguments[5].ends_with("mem-path=/a,,b,size=256M"), "{arguments:?}");

@@ -133,7 +133,7 @@ impl Btt {
                 let len = data.len() as u64;
                 let mut sectors = data.units(size);
                 self.each(offset, len, |arena, sector| match sectors.next() {
-                    Some(data) => arena.write(memory, sector, &data, self.planted),
+                    Some(data) => arena.write((&*self.device, memory), sector, &data, self.planted),
                     None => Ok(()),
                 })?;
             }

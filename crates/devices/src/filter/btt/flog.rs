@@ -1,9 +1,9 @@
 //! The flog ("free list and log"): of each lane its last change of the map, and by it the block
 //! that is free since.
 //!
-//! A lane has two entries that are written in turn; sequence numbers that go 1, 2, 3, 1 say which is
-//! the newer. An entry is two words of 8 bytes, and no more than a word is whole after a power cut:
-//! the second one, with the number, is stored when the first is durable.
+//! A lane has two entries that are written in turn; sequence numbers that go 1, 2, 3, 1 say which
+//! is the newer. An entry is two words of 8 bytes, and no more than a word is whole after a power
+//! cut: the second one, with the number, is stored when the first is durable.
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -96,7 +96,7 @@ impl Places {
     pub const NEW: Places = Places([0, 1]);
     const OLD: Places = Places([0, 2]);
 
-    /// Finds out; groups in which only the first place was ever used fit both. `None`: neither fits.
+    /// Finds out; groups in which only the first place was ever used fit both. `None`: neither.
     pub fn of(groups: &[Group]) -> Option<Places> {
         let used = |place: usize| groups.iter().any(|group| !group.0[place].is_padding());
         match (used(1), used(2), used(3)) {

@@ -1,8 +1,8 @@
 //! Making a sector namespace, and writing damaged info blocks anew.
 //!
-//! What was there is made invalid first, the tables are written, then the copies of the info blocks,
-//! and last the info blocks, the first one's at the very end: a power cut leaves what was there
-//! before, or nothing, or a whole namespace.
+//! What was there is made invalid first, the tables are written, then the copies of the info
+//! blocks, and last the info blocks, the first one's at the very end: a power cut leaves what was
+//! there before, or nothing, or a whole namespace.
 
 use std::sync::Arc;
 

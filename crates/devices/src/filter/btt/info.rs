@@ -268,6 +268,12 @@ fn checksum(raw: &Raw) -> u64 {
     fletcher64(raw.as_bytes())
 }
 
+/// Of an info block in bytes, for tests that change it.
+#[cfg(test)]
+pub(super) fn checksum_of(bytes: &[u8]) -> u64 {
+    Raw::ref_from_bytes(bytes).map(checksum).unwrap()
+}
+
 /// Fletcher's checksum of little-endian words of 32 bits (kernel: `nd_fletcher64`).
 fn fletcher64(bytes: &[u8]) -> u64 {
     let (mut low, mut high) = (0u32, 0u32);

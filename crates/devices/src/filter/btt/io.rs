@@ -1,6 +1,6 @@
 //! Reading, writing and discarding sectors of an arena.
 
-use steadfast_block::{BlockError, DirectMemory, Result};
+use steadfast_block::{BlockDevice, BlockError, DirectMemory, Result};
 use zerocopy::IntoBytes;
 
 use super::arena::{Arena, Lane};
@@ -61,7 +61,7 @@ impl Arena {
     /// Writes a sector: it is durable on return, and never torn.
     pub fn write(
         &self,
-        memory: &dyn DirectMemory,
+        (device, memory): (&dyn BlockDevice, &dyn DirectMemory),
         sector: u32,
         data: &[u8],
         planted: Planted,
@@ -84,8 +84,11 @@ impl Arena {
         // Step one. Nothing names the block yet: if it cannot be written, nothing has happened.
         let block_at = self.block_at(lane.block);
         if let Err(error) = memory.store(block_at, data) {
-            lane.aside = true;
-            return Err(error);
+            // Poison: it goes away where whole sectors are written by a request.
+            if device.write_fua(block_at, data.to_vec().into()).is_err() {
+                lane.aside = true;
+                return Err(error);
+            }
         }
         if !planted.has(Bug::DataNotPersisted) {
             memory.persist(block_at, data.len() as u64).map_err(|error| self.fail(error))?;

@@ -18,17 +18,17 @@
 //!
 //! # Invariants
 //!
-//! 1. Each block is named by one map entry or is the free block of one lane, never both, and never
+//! 1. Each block is named by one map entry or is the free block of one lane, never both, never
 //!    twice. What is free is written; what the map names is not.
-//! 2. A write has three steps, each durable before the next begins: the data, with the first half of
-//!    the lane's older flog entry; the second half of it, whose sequence number makes it the
+//! 2. A write has three steps, each durable before the next begins: the data, with the first half
+//!    of the lane's older flog entry; the second half of it, whose sequence number makes it the
 //!    lane's newest; the map. The second step is the moment at which the write has happened.
 //! 3. A sector's map entry is changed only under its lock, which is held over steps two and three,
 //!    and the part of the first that writes to the flog.
 //! 4. A block that somebody reads is not written until that has ended, though it is free.
 //!
-//! Recovery follows from these: where a lane's newest entry names the old block of a sector, and the
-//! map still names it too, the map gets the new one.
+//! Recovery follows from these: where a lane's newest entry names the old block of a sector, and
+//! the map still names it too, the map gets the new one.
 //!
 //! The map stays on the device: memory is taken for the lanes only, some hundred bytes each.
 

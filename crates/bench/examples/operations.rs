@@ -1,9 +1,12 @@
-//! Times operations in this process on a RAM device, or on a folder of this machine: nanoseconds
-//! an operation, and nanoseconds of processor time (0: the host does not say).
+//! Times operations in this process on a RAM device, on a folder of this machine, or with files in
+//! place on an emulated range of memory: nanoseconds an operation, and nanoseconds of processor
+//! time (0: the host does not say).
 //!
 //! ```sh
-//! cargo run --release -p steadfast-bench --example operations [FOLDER]
+//! cargo run --release -p steadfast-bench --example operations [FOLDER | --in-place FILE [--fast]]
 //! ```
+//!
+//! FILE should be in /dev/shm; it is made and removed. `--fast`: with fast commits.
 
 #![allow(clippy::print_stdout)]
 
@@ -11,15 +14,20 @@ use std::sync::Arc;
 
 use steadfast_bench::operations::{Amounts, run};
 use steadfast_block::BlockDevice;
-use steadfast_devices::source::Ram;
+use steadfast_devices::source::{Pmem, PmemOptions, Ram};
 use steadfast_ext4::mkfs::{Options, make};
-use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4::ondisk::Compat;
+use steadfast_ext4::{Dax, Ext4, MountOptions};
 use steadfast_vfs::{FileSystem, HostFs};
 
 const RUNS: usize = 3;
 
 fn main() {
+    let fast = std::env::args().any(|word| word == "--fast");
     let fs: Arc<dyn FileSystem> = match std::env::args().nth(1) {
+        Some(word) if word == "--in-place" => {
+            in_place(&std::env::args().nth(2).expect("a file"), fast)
+        }
         Some(folder) => Arc::new(HostFs::open(std::path::Path::new(&folder)).expect("a folder")),
         None => {
             let ram = Ram::new("ram", 1 << 30).persistent();
@@ -42,4 +50,22 @@ fn main() {
         let cpu = middle(runs.iter().filter_map(|r| r[i].cpu_nanos_each()).collect());
         println!("{:<26} {time:>9} {:>9} ns", row.name, cpu.unwrap_or(0));
     }
+}
+
+/// A file system on an emulated range of memory, whose files are used in place.
+fn in_place(path: &str, fast: bool) -> Arc<dyn FileSystem> {
+    Pmem::create_emulated(path, 1 << 30).expect("made");
+    let pmem = Pmem::open(path, &PmemOptions::default()).expect("mapped");
+    // The mapping keeps it; nothing stays however this ends.
+    std::fs::remove_file(path).expect("removed");
+    let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+    let mut made = Options::random(1_700_000_000);
+    let mut options = MountOptions { dax: Dax::Always, ..MountOptions::default() };
+    if fast {
+        made.features.compat |= Compat::FAST_COMMIT;
+        options.journal.fast_commits = true;
+    }
+    options.journal.accept_volatile = true;
+    make(&device, &made).expect("formatted");
+    Ext4::mount(device, options).expect("mounted")
 }

@@ -172,10 +172,11 @@ impl Ext4 {
     /// Stores data so that a fence makes it durable.
     fn put(&self, at: u64, data: &[u8]) -> Result<()> {
         let memory = self.memory()?;
-        Ok(match self.volume.has(Bug::DaxWriteBackOmitted) {
+        match self.volume.has(Bug::DaxWriteBackOmitted) {
             true => memory.store(at, data)?,
             false => memory.store_through(at, data)?,
-        })
+        }
+        Ok(())
     }
 
     /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).

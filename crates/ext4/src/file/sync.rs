@@ -10,6 +10,7 @@ use steadfast_runtime::cpu;
 
 use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, OpenFile, key};
+use crate::inode::Inode;
 use crate::meta::{MetaLog, Tid};
 
 /// Simulated processor time from the end of a commit until who waited for it runs again: the
@@ -27,6 +28,9 @@ impl Ext4 {
         data_only: bool,
     ) -> Result<()> {
         let inode = &*file.inode;
+        if self.is_dax(inode) {
+            return self.sync_dax(inode, data_only);
+        }
         let range = range.unwrap_or(0..u64::MAX);
         let written = self.pages.flush_range(key(inode.no), range.clone());
         {
@@ -35,7 +39,17 @@ impl Ext4 {
         }
         written?;
         self.pages.check_lost(key(inode.no), &range)?;
-        if self.is_dax(inode) && !matches!(self.volume.log, MetaLog::Journal(_)) {
+        let tid = {
+            let state = inode.state();
+            if data_only { state.datasync_tid } else { state.sync_tid }
+        };
+        self.make_durable(tid, inode.outside.load(Ordering::SeqCst))
+    }
+
+    /// The same for a file that is used in place: nothing of it is in the page cache, and what was
+    /// stored needs a fence.
+    fn sync_dax(&self, inode: &Inode, data_only: bool) -> Result<()> {
+        if !matches!(self.volume.log, MetaLog::Journal(_)) {
             // Nobody counts the flushes.
             self.memory()?.fence()?;
         }

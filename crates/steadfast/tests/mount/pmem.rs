@@ -111,7 +111,7 @@ fn what_is_no_range_is_refused_and_stays() {
         (format!("pmem create --emulate 64k {path}2"), 2, "label of 128k"),
         (format!("pmem create --emulate much {path}2"), 2, "--emulate much"),
         (format!("pmem create --emulate 1m --mode sector --sector 520 {path}2"), 2, "512 or 4096"),
-        (format!("pmem create --emulate 1m /no/such/folder/x"), 2, "No such file"),
+        ("pmem create --emulate 1m /no/such/folder/x".to_owned(), 2, "No such file"),
         (format!("pmem create --emulate 1m --name {} {path}2", "n".repeat(64)), 2, "63"),
         (format!("pmem destroy {path}"), 2, "no label"),
         (format!("pmem info {path}3"), 2, "No such file"),

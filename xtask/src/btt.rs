@@ -7,6 +7,7 @@
 //! each table whole, and finish what was interrupted. Where `ndctl` is, it checks both.
 
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -153,6 +154,7 @@ impl All<'_> {
             sleep 2"
         );
         self.boot(&image, &script)?;
+        self.same_layout(&image, sector)?;
         let report = self.check(&image)?;
         ensure!(report.contains(uuid), "another UUID:\n{report}");
         ensure!(report.contains(&format!("sector: {sector},")), "other sectors:\n{report}");
@@ -184,9 +186,28 @@ impl All<'_> {
         Ok(true)
     }
 
+    /// Of the same size we make the same: the info blocks differ in UUID and checksum only.
+    fn same_layout(&self, image: &Path, sector: u64) -> anyhow::Result<()> {
+        let ours = self.fresh_named("btt-ours.img")?;
+        self.btt(&["format"], &ours, &[&sector.to_string()], None)?;
+        let mut infos = [vec![0; 4096], vec![0; 4096]];
+        for (file, info) in [image, &ours].into_iter().zip(&mut infos) {
+            std::fs::File::open(file)?.read_exact_at(info, 4096)?;
+            info[16..32].fill(0);
+            info[4088..].fill(0);
+        }
+        std::fs::remove_file(&ours)?;
+        ensure!(infos[0] == infos[1], "the kernel divides the memory in another way");
+        Ok(())
+    }
+
     /// A file for an NVDIMM, full of zeros.
     fn fresh(&self) -> anyhow::Result<PathBuf> {
-        let image = self.folder.join("btt.img");
+        self.fresh_named("btt.img")
+    }
+
+    fn fresh_named(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let image = self.folder.join(name);
         drop(std::fs::remove_file(&image));
         std::fs::File::create(&image)?.set_len(u64::from(MIB) << 20)?;
         Ok(image)

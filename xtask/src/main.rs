@@ -100,7 +100,7 @@ Usage: cargo xtask COMMAND
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
   btt       sector namespaces of ours in the kernel's hands and the kernel's in ours, each in a
-            guest with an NVDIMM; ndctl and e2fsck look at them too. A minute; part of soak
+            guest with an NVDIMM; ndctl and e2fsck look at them too. Two minutes; part of soak
   guest SCRIPT
             runs a shell script with Debian's kernel in an emulated machine, for
             what this kernel lacks; the first time as root, for QEMU and busybox

@@ -7,6 +7,8 @@
 //! * `read FILE OFFSET LEN`: writes so many bytes to standard output;
 //! * `discard FILE OFFSET LEN`;
 //! * `size FILE`: prints the bytes that it holds;
+//! * `speed FILE`: how long requests of a sector take, in the namespace and without it; overwrites
+//!   it;
 //! * `check FILE`: prints what is found; exit status 1 if something is wrong.
 
 // It is for people.
@@ -16,7 +18,9 @@ use std::io::{Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
+use bytes::Bytes;
 use steadfast_block::{
     self as block, BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request,
 };
@@ -58,6 +62,7 @@ fn run(args: &[&str]) -> Result<bool, Failure> {
             let data = btt::open(&device)?.read(offset.parse()?, len.parse()?)?;
             std::io::stdout().write_all(&data)?;
         }
+        ("speed", []) => speed(&device)?,
         ("size", []) => println!("{}", btt::open(&device)?.info().size),
         ("discard", [offset, len]) => {
             btt::open(&device)?.discard(offset.parse()?, len.parse()?)?;
@@ -80,6 +85,44 @@ fn write(device: &Arc<dyn BlockDevice>, offset: &str) -> Result<(), Failure> {
     std::io::stdin().read_to_end(&mut data)?;
     data.resize(data.len().next_multiple_of(btt.info().logical_block as usize), 0);
     Ok(btt.write(offset.parse()?, data.into())?)
+}
+
+/// Prints medians.
+fn speed(device: &Arc<dyn BlockDevice>) -> Result<(), Failure> {
+    for sector in [512, 4096] {
+        let options = btt::Options { sector, ..btt::Options::default() };
+        btt::format(device, options)?;
+        let btt = btt::open(device)?;
+        let len = u64::from(sector);
+        let data = Bytes::from(vec![7; sector as usize]);
+        for at in 0..PLACES {
+            btt.write(at * len, data.clone().into())?;
+        }
+        // Far behind the sectors used, and before the map.
+        let plain = device.info().size / 2;
+        println!(
+            "{sector} bytes, ns: write {}, without {}; read {}, without {}",
+            median(|at| btt.write(at * len, data.clone().into()))?,
+            median(|at| device.write_fua(plain + at * len, data.clone().into()))?,
+            median(|at| btt.read(at * len, len).map(drop))?,
+            median(|at| device.read(plain + at * len, len).map(drop))?,
+        );
+    }
+    Ok(())
+}
+
+/// Sectors that are used by turns.
+const PLACES: u64 = 1024;
+
+fn median(mut request: impl FnMut(u64) -> block::Result<()>) -> Result<u128, Failure> {
+    let mut nanos = Vec::new();
+    for n in 0..100_000 {
+        let begun = Instant::now();
+        request(n * 7 % PLACES)?;
+        nanos.push(begun.elapsed().as_nanos());
+    }
+    nanos.sort_unstable();
+    Ok(nanos[nanos.len() / 2])
 }
 
 /// A memory whose stores fail from one on: what a power cut leaves, if nothing is torn.

@@ -23,7 +23,7 @@ use anyhow::{Context, bail};
 use crate::{step, value};
 
 /// Results that are kept: the file in docs/results, and the command that writes it.
-const RESULTS: [(&str, &str); 5] = [
+const RESULTS: [(&str, &str); 6] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
@@ -32,6 +32,7 @@ const RESULTS: [(&str, &str); 5] = [
     ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -"),
     ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -"),
     ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --json -"),
+    ("nvdimm-dax.json", "steadfast lab run nvdimm-dax --json -"),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";

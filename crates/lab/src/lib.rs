@@ -3,6 +3,7 @@
 pub mod devices;
 pub mod driver;
 mod error;
+pub mod namespace;
 pub mod report;
 pub mod results;
 pub mod run;

@@ -16,6 +16,7 @@ use steadfast_peers::mirrors::Arrangement;
 
 use crate::LabError;
 use crate::driver::DriverCost;
+use crate::namespace::Namespace;
 use crate::results::Figure;
 
 mod copies;
@@ -67,12 +68,13 @@ pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
 }
 
 /// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 5] = [
+const EMBEDDED: [(&str, &str); 6] = [
     ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
     ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
     ("ext3-data-modes", include_str!("../scenarios/ext3-data-modes.toml")),
     ("emmc-transactional", include_str!("../scenarios/emmc-transactional.toml")),
     ("ramdisk-mirror", include_str!("../scenarios/ramdisk-mirror.toml")),
+    ("nvdimm-dax", include_str!("../scenarios/nvdimm-dax.toml")),
 ];
 
 /// A scenario as written in its file, checked.
@@ -96,6 +98,8 @@ pub struct Scenario {
     pub devices: BTreeMap<String, ModelParams>,
     /// What the driver of each device costs the processor.
     pub drivers: BTreeMap<String, DriverCost>,
+    /// How devices that are memory are used; of the others there is nothing here.
+    pub namespaces: BTreeMap<String, Namespace>,
     /// Volumes by name.
     pub volumes: BTreeMap<String, VolumeSpec>,
     /// Request schedulers by name.

@@ -15,6 +15,7 @@ use steadfast_vfs::options::{self, Applied, WrongOption};
 
 use crate::LabError;
 use crate::driver::{Driver, DriverCost};
+use crate::namespace::Namespace;
 use crate::scenario::{Scenario, Variant};
 pub use crate::volumes::Volumes;
 use crate::volumes::{Open, Tree};
@@ -40,6 +41,7 @@ pub type Over<'a> = dyn FnMut(&str, &Arc<dyn Model>) -> Arc<dyn BlockDevice> + '
 struct Leaf {
     name: String,
     model: Arc<dyn Model>,
+    namespace: Namespace,
     driver: DriverCost,
 }
 
@@ -76,7 +78,8 @@ impl Devices {
             // OK to index: the scenario's check found every device described.
             let model = scenario.devices[&name].build(&name).map_err(|e| e.to_string())?;
             let driver = scenario.drivers.get(&name).copied().unwrap_or_default();
-            Ok(Leaf { name, model, driver })
+            let namespace = scenario.namespaces.get(&name).copied().unwrap_or_default();
+            Ok(Leaf { name, model, namespace, driver })
         };
         let leaves = names.into_iter().map(leaf).collect::<Result<_, String>>()?;
         Ok(Devices { leaves, disk, journal, scheduler })
@@ -91,6 +94,12 @@ impl Devices {
     pub fn has_volumes(&self) -> bool {
         let is_volume = |tree: &Tree| matches!(tree, Tree::Volume { .. });
         is_volume(&self.disk) || self.journal.as_ref().is_some_and(is_volume)
+    }
+
+    /// Whether the file system sees what the devices hold, byte by byte.
+    pub fn are_seen_as_they_are(&self) -> bool {
+        let moves = |leaf: &Leaf| leaf.namespace == Namespace::Sector;
+        !self.has_volumes() && !self.leaves.iter().any(moves)
     }
 
     /// The disk over devices that stand for these.
@@ -116,14 +125,14 @@ impl Devices {
     /// # Errors
     /// A volume cannot be made or assembled, with the reason.
     pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, String> {
-        let mut device = |leaf: &Leaf| -> Arc<dyn BlockDevice> {
-            let device = over(&leaf.name, &leaf.model);
-            match leaf.driver.is_some() {
+        let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, String> {
+            let device = leaf.namespace.open(over(&leaf.name, &leaf.model), state)?;
+            Ok(match leaf.driver.is_some() {
                 true => Arc::new(Driver::new(device, leaf.driver)),
                 false => device,
-            }
+            })
         };
-        let devices: Vec<_> = self.leaves.iter().map(&mut device).collect();
+        let devices = self.leaves.iter().map(&mut device).collect::<Result<Vec<_>, _>>()?;
         let mut volumes = Open::default();
         let disk = self.disk.open(&devices, state, &mut volumes)?;
         let journal = self.journal.as_ref().map(|j| j.open(&devices, state, &mut volumes));

@@ -188,7 +188,14 @@ impl Setting {
     }
 
     fn device_names(&self, variant: &Variant) -> Vec<String> {
-        let leaf = |name: String| format!("{name}: {}", self.scenario.devices[&name].description());
+        let leaf = |name: String| {
+            let namespace = self.scenario.namespaces.get(&name).copied().unwrap_or_default();
+            format!(
+                "{name}: {}{}",
+                self.scenario.devices[&name].description(),
+                namespace.in_words()
+            )
+        };
         let volume = |name: &String| {
             let spec = self.scenario.volumes.get(name)?;
             Some(format!("{name}: {}", spec.description()))

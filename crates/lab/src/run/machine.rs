@@ -91,7 +91,7 @@ impl Machine for Modelled {
             fs,
             shut_down: Box::new(move || {
                 mounted.unmount().map_err(|e| e.to_string())?;
-                if !devices.has_volumes() {
+                if devices.are_seen_as_they_are() {
                     return Ok(devices.all().map(|d| d.contents()).collect());
                 }
                 let both = std::iter::once(&blocks.disk).chain(&blocks.journal);

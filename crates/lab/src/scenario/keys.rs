@@ -516,6 +516,14 @@ pub const KEYS: &[Key] = &[
         Optional("the device moves its data"),
         "Rate in MB/s at which the driver copies them: of a RAM disk.",
     ),
+    key(
+        Table::Device,
+        "namespace",
+        Default("'fsdax'"),
+        "How a device that is memory (`nvdimm`, `ram`) is used: `fsdax`, files in place with \
+         `mount = \"dax=always\"`; `raw`, blocks only; `sector`, blocks that do not tear \
+         (docs/memory.md).",
+    ),
     key(Table::Volume, "kind", Required, "`mirror`, `stripe` or `concat` (docs/mirrors.md)."),
     key(
         Table::Volume,

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fields::{Fields, Wrongs};
 use super::keys::Table;
-use super::read_device::{device, driver};
+use super::read_device::{device, driver, namespace};
 use super::read_workload::workload;
 use super::scheduler::scheduler;
 use super::sentence::{medium, sentences};
@@ -19,6 +19,7 @@ use super::wrong::{Wrong, did_you_mean};
 use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
 use super::{Workload, read_copies};
 use crate::driver::DriverCost;
+use crate::namespace::Namespace;
 use crate::run::test_names;
 use crate::sensitivity::{drive, drives};
 use crate::size;
@@ -68,6 +69,10 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         tables.iter().map(|(name, fields)| (name.clone(), driver(fields))).collect();
     let devices: BTreeMap<String, Option<ModelParams>> =
         tables.iter().map(|(name, fields)| (name.clone(), device(fields))).collect();
+    let namespaces: BTreeMap<String, Option<Namespace>> = (tables.iter())
+        .filter(|(_, fields)| fields.value("namespace").is_some())
+        .map(|(name, fields)| (name.clone(), namespace(fields)))
+        .collect();
     let volumes = volumes(top, &devices);
     let schedulers: BTreeMap<String, Option<schedule::Settings>> = top
         .tables_by_name("scheduler", Table::Scheduler)
@@ -84,7 +89,9 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         machine: machine.as_ref(),
         configurations: configurations(top),
         with_files: named("files"),
-        only_files: named("files") && !named("read_under_write"),
+        namespaces: &namespaces,
+        only_files: named("files")
+            && !["read_under_write", "dd", "hdparm", "random_read"].into_iter().any(named),
     };
     let (names, variants) = variants(top, &around);
     if let (Some(workload), Some(variants)) = (&workload, &variants) {
@@ -120,6 +127,7 @@ fn whole(top: &Fields<'_, '_>) -> Option<Scenario> {
         schedulers: schedulers.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
         devices: devices.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
         drivers: drivers.into_iter().map(|(name, d)| Some((name, d?))).collect::<Option<_>>()?,
+        namespaces: namespaces.into_iter().map(|(n, s)| Some((n, s?))).collect::<Option<_>>()?,
         volumes: volumes?,
         variants: variants?,
         published: published?,
@@ -359,6 +367,7 @@ struct Around<'a> {
     schedulers: Vec<&'a str>,
     configurations: Vec<String>,
     machine: Option<&'a Machine>,
+    namespaces: &'a BTreeMap<String, Option<Namespace>>,
     with_files: bool,
     /// One run is measured and cut.
     only_files: bool,
@@ -471,6 +480,10 @@ fn variant(fields: &Fields<'_, '_>, name: Option<String>, around: &Around<'_>) -
             if around.volume_names().any(|volume| volume == name) {
                 let what = "a variant with `kernel` stands on a device, not on a volume";
                 fields.wrong(key, what, "the kernel's own are dm and md");
+            }
+            if around.namespaces.contains_key(name) {
+                let what = "a variant with `kernel` sees a block device, not a namespace";
+                fields.wrong(key, what, "name a device without `namespace`");
             }
         }
         let disk = disk.as_ref().and_then(|d| devices.get(d));

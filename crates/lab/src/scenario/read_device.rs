@@ -11,6 +11,7 @@ use super::keys::{self, Table};
 use super::read::number;
 use super::wrong::did_you_mean;
 use crate::driver::DriverCost;
+use crate::namespace::Namespace;
 
 /// A device: its kind, and what differs from the kind's defaults.
 pub(super) fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
@@ -76,4 +77,27 @@ pub(super) fn driver(fields: &Fields<'_, '_>) -> Option<DriverCost> {
     let copies = fields.value("driver_mb_per_s").is_some();
     let rate = if copies { Some(number(fields, "driver_mb_per_s", 0.001, 1e9)?) } else { None };
     Some(DriverCost { request: Duration::from_secs_f64(request_us? / 1e6), copy_mb_per_s: rate })
+}
+
+/// How a device that is memory is used.
+pub(super) fn namespace(fields: &Fields<'_, '_>) -> Option<Namespace> {
+    const MEMORY: [&str; 2] = ["nvdimm", "ram"];
+    let namespace: Namespace = fields.take("namespace")?;
+    let kind: String = fields.take("kind")?;
+    if !MEMORY.contains(&kind.as_str()) {
+        let what = format!("a device of kind `{kind}` has no namespaces: it is not memory");
+        fields.wrong("namespace", what, "they are for `nvdimm` and `ram`");
+        return None;
+    }
+    let driver = ["driver_us", "driver_mb_per_s"].into_iter();
+    if let Some(key) = driver.filter(|_| namespace == Namespace::Fsdax).find(|k| has(fields, k)) {
+        let what = format!("`{key}` with `namespace = \"fsdax\"`: no driver is asked for a load");
+        fields.wrong(key, what, "leave it out, or take the namespace `raw`");
+        return None;
+    }
+    Some(namespace)
+}
+
+fn has(fields: &Fields<'_, '_>, key: &str) -> bool {
+    fields.value(key).is_some()
 }

@@ -58,7 +58,8 @@ pub static OPTIONS: &[MkfsOption] = &[
         shown: "BYTES",
         words: &[],
         help: "Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to \
-               4096); without it that of the journal device, or 1024 below 512 MiB, and 4096 above and on a range of memory",
+               4096); without it that of the journal device, or 1024 below 512 MiB, and 4096 above \
+               and on a range of memory",
         set: |options, text| number(text).map(|n| options.block_size = Some(n)),
     },
     MkfsOption {

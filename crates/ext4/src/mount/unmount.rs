@@ -159,8 +159,8 @@ impl Ext4 {
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
         meta.superblock.set_features(features);
         if superblock::tears_sectors(&*self.volume.device) {
-            // Where sectors tear only the flag can be changed (`superblock::find`). Of a file system
-            // that needs no recovery nobody looks at the mark.
+            // Where sectors tear only the flag can be changed (`superblock::find`). Of a file
+            // system that needs no recovery nobody looks at the mark.
             let found = superblock::find(&*self.volume.device)?.superblock;
             meta.superblock.journal_blocks = found.journal_blocks;
         } else {

@@ -178,7 +178,7 @@ impl Pmem {
         let file = File::create_new(path).map_err(failed("create it"))?;
         let sized = file.set_len(size).map_err(failed("give it its size"));
         if sized.is_err() {
-            // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
+            // Ours, and of no use. OK to ignore: the first error still says what is wrong.
             let _ = std::fs::remove_file(path);
         }
         sized

@@ -3,9 +3,10 @@
 //!
 //! A store into a hole, or into space that was never written, first gives it zeros in a
 //! transaction that is durable when the store returns (what `MAP_SYNC` promises); after that
-//! [`Map::persist`] is all that a store needs. Locks of the file are held for each call only: a truncation comes in
-//! between, and what lies beyond the new end answers with an error, where a program would get a
-//! SIGBUS. A store does not change the file's times; the kernel's does at the first of each page.
+//! [`Map::persist`] is all that a store needs. Locks of the file are held for each call only: a
+//! truncation comes in between, and what lies beyond the new end answers with an error, where a
+//! program would get a SIGBUS. A store does not change the file's times; the kernel's does at the
+//! first of each page.
 
 use std::ops::Range;
 use std::sync::Arc;

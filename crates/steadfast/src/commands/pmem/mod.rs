@@ -73,7 +73,8 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     open::tell_promise(&pmem);
     if mode == Mode::Sector {
         let device: Arc<dyn BlockDevice> = Arc::new(pmem);
-        let options = btt::Options { sector, parent_uuid: label.uuid, ..btt::Options::default() };
+        // Of any namespace: a kernel that gets the range as memory sees it without its label.
+        let options = btt::Options { sector, ..btt::Options::default() };
         if let Err(e) = btt::format(&device, options) {
             // A range that is no namespace is of no use; the first error says what is wrong.
             let _ = std::fs::remove_file(path);

@@ -36,7 +36,12 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     if !read_only {
         tell_promise(&pmem);
     }
-    if pmem.label().is_none_or(|label| label.mode == Mode::Raw) {
+    let is_sectors = match pmem.label() {
+        Some(label) => label.mode == Mode::Sector,
+        // Of a range without a label only the table itself says so; to write past it destroys it.
+        None => btt::probe(&pmem)?.is_some(),
+    };
+    if !is_sectors {
         return Ok(Arc::new(pmem));
     }
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);

@@ -308,7 +308,7 @@ mod tests {
         for word in ["acl", "x-systemd.automount", "stripe=16", "errors=remount-ro", "_netdev"] {
             assert_eq!(one(word).unwrap().without_effect, [word]);
         }
-        for word in ["noacl", "errors=panic", "dax", "grpid", "resuid=7", "stripe"] {
+        for word in ["noacl", "errors=panic", "dax=2", "grpid", "resuid=7", "stripe"] {
             assert!(one(word).is_err(), "{word}");
         }
         assert!(one("sync").unwrap().without_effect.is_empty());
@@ -330,7 +330,7 @@ mod tests {
             ("dirsync", "fsync of the folder"),
             ("resgid=5", "tune2fs -u, -g"),
             ("noacl", "always hold"),
-            ("dax", "FUSE cannot map"),
+            ("dax=2", "never, inode or always"),
             ("auto_da_alloc=2", "0 or 1"),
             ("usrjquota=aquota.user", "mkfs -O quota"),
         ] {

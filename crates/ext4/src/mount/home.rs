@@ -77,8 +77,9 @@ impl HomeMark {
         let size = layout.block_size as usize;
         let mut bytes = superblock::read_bytes(&**device, block * size as u64, size)?;
         // It may have been torn.
-        let found = superblock::find(&**device)?.superblock;
-        bytes[offset..offset + SUPERBLOCK_LEN].copy_from_slice(found.as_bytes());
+        let within = &mut bytes[offset..offset + SUPERBLOCK_LEN];
+        let found = superblock::of_bytes(&**device, within)?;
+        within.copy_from_slice(found.as_bytes());
         let mark = Superblock::parse(&bytes[offset..])?.home_mark();
         let freed = Freed { data_in_place, mark, ..Freed::default() };
         Ok(HomeMark {

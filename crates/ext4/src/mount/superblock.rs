@@ -39,11 +39,14 @@ pub(crate) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
         Superblock::parse(&[])?;
     }
     let bytes = read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?;
-    let mut superblock = Superblock::parse_unchecked(&bytes)?;
-    if tears_sectors(device) {
-        superblock = untorn(superblock);
-    }
+    let superblock = of_bytes(device, &bytes)?;
     Ok(FoundSuperblock { whole: superblock.checksum_ok(), superblock })
+}
+
+/// A superblock from its bytes on the device, made whole if it can be.
+pub(super) fn of_bytes(device: &dyn BlockDevice, bytes: &[u8]) -> Result<Superblock> {
+    let found = Superblock::parse_unchecked(bytes)?;
+    Ok(if tears_sectors(device) { untorn(found) } else { found })
 }
 
 /// Whether a power cut may leave a sector of the device neither old nor new.
@@ -93,7 +96,9 @@ pub(crate) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superb
 pub(crate) fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
     let at = SUPERBLOCK_OFFSET;
     let old = read_bytes(device, at, SUPERBLOCK_LEN)?;
-    if let Ok(FoundSuperblock { superblock: before, whole: true }) = find(device) {
+    if let Ok(before) = of_bytes(device, &old)
+        && before.checksum_ok()
+    {
         let mut halfway = superblock.with_second_sector_of(&before);
         halfway.seal(&before);
         put(device, &old, &halfway)?;

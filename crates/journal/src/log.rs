@@ -33,6 +33,8 @@ pub struct Log {
     blocks: u32,
     superblock_at: LogBlock,
     external: bool,
+    /// A cut keeps less than a sector whole.
+    tears_sectors: bool,
 }
 
 impl std::fmt::Debug for Log {
@@ -45,6 +47,9 @@ impl std::fmt::Debug for Log {
             .finish()
     }
 }
+
+/// Bytes of the smallest sector.
+const SECTOR: u32 = 512;
 
 impl Log {
     /// A log inside a file system: `extents` map the journal's file, in order and without holes,
@@ -71,7 +76,9 @@ impl Log {
         }
         check_length(blocks)?;
         let (extents, superblock_at) = (extents.into(), LogBlock(0));
-        Ok(Log { device, block_size, extents, blocks, superblock_at, external: false })
+        let tears_sectors = device.info().atomic_write < SECTOR;
+        let external = false;
+        Ok(Log { device, block_size, extents, blocks, superblock_at, external, tears_sectors })
     }
 
     /// A log on its own device, with blocks of `block_size` bytes. Says nothing of what is on
@@ -93,7 +100,9 @@ impl Log {
         let superblock_at = LogBlock(if block_size == 1024 { 2 } else { 1 });
         let extent = LogExtent { log_block: LogBlock(0), device_block: 0, len: blocks };
         let extents = Arc::new([extent]);
-        Ok(Log { device, block_size, extents, blocks, superblock_at, external: true })
+        let tears_sectors = device.info().atomic_write < SECTOR;
+        let external = true;
+        Ok(Log { device, block_size, extents, blocks, superblock_at, external, tears_sectors })
     }
 
     /// The device that holds the log; of an internal log, the file system's.
@@ -101,10 +110,10 @@ impl Log {
         &self.device
     }
 
-    /// The log's memory, if its device is memory: what is written there is stored, without a
-    /// request.
+    /// The log's memory, if its device is memory and says that a cut tears its sectors, which
+    /// stores do: what is written there is stored, without a request.
     pub(crate) fn memory(&self) -> Option<&dyn DirectMemory> {
-        self.device.direct_memory()
+        if self.tears_sectors { self.device.direct_memory() } else { None }
     }
 
     /// Bytes in a block.
@@ -184,8 +193,7 @@ impl Log {
         // A cut may leave the checksum's word old and the tail's word new, or the other way
         // round, where the medium keeps single words. Either tail is a right one: the log before
         // the new one is not reused until the update is complete.
-        let tears_sectors = self.device.info().atomic_write < 512;
-        let sb = Superblock::decode(&block, self.block_size, self.blocks, tears_sectors)?;
+        let sb = Superblock::decode(&block, self.block_size, self.blocks, self.tears_sectors)?;
         Ok((sb, block))
     }
 }

@@ -92,14 +92,16 @@ impl Ext4 {
         })
     }
 
-    /// Reads up to `len` bytes at `offset`.
-    pub(super) fn read_dax(&self, inode: &Inode, offset: u64, len: usize) -> Result<Bytes> {
-        let _shared = inode.data_lock.read();
-        let size = inode.state().size;
+    /// Reads up to `len` bytes at `offset`, which is inside the file. The caller has the lock of
+    /// its data.
+    pub(super) fn read_dax(
+        &self,
+        inode: &Inode,
+        offset: u64,
+        len: usize,
+        size: u64,
+    ) -> Result<Bytes> {
         let end = offset.saturating_add(len as u64).min(size);
-        if offset >= end {
-            return Ok(Bytes::new());
-        }
         let mut out = vec![0; (end - offset) as usize];
         self.load(inode, offset, &mut out)?;
         Ok(out.into())
@@ -125,16 +127,20 @@ impl Ext4 {
         Ok(())
     }
 
-    /// Writes `data`; returns how many bytes were written, and where they end.
+    /// Writes `data`; returns how many bytes were written, and where they end. `None`: the file is
+    /// not used in place any more.
     pub(super) fn write_dax(
         &self,
         file: &OpenFile,
         how: OpenFlags,
         offset: u64,
         data: &Bytes,
-    ) -> Result<(usize, u64)> {
+    ) -> Result<Option<(usize, u64)>> {
         let inode = &*file.inode;
         let _exclusive = inode.data_lock.write();
+        if !self.is_dax(inode) {
+            return Ok(None);
+        }
         let size = inode.state().size;
         let offset = if how.contains(OpenFlags::APPEND) { size } else { offset };
         let end = self.check_end(inode, offset, data.len() as u64)?;
@@ -144,12 +150,12 @@ impl Ext4 {
             let rest = &data[(at - offset) as usize..];
             match self.write_some(inode, at, rest) {
                 Ok(reached) => at = reached,
-                // What is written so far is: as the kernel answers when space runs out on the way.
-                Err(Ext4Error::Fs(steadfast_vfs::FsError::NoSpace { .. })) if at > offset => break,
+                // What is written so far is: as the kernel answers when something fails on the way.
+                Err(_) if at > offset => break,
                 Err(e) => return Err(e),
             }
         }
-        Ok(((at - offset) as usize, at))
+        Ok(Some(((at - offset) as usize, at)))
     }
 
     /// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.
@@ -180,7 +186,7 @@ impl Ext4 {
     }
 
     /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).
-    fn note_stored(&self, inode: &Inode) {
+    pub(super) fn note_stored(&self, inode: &Inode) {
         if let MetaLog::Journal(journal) = &self.volume.log
             && !self.volume.has(Bug::DaxFsyncWithoutFence)
         {

@@ -43,6 +43,9 @@ impl Ext4 {
         let done = (data.len(), end);
         {
             let _shared = inode.data_lock.read();
+            if self.is_dax(inode) {
+                return Ok(None);
+            }
             if end <= inode.state().size {
                 self.pages.flush_range(key(inode.no), offset..end)?;
                 let pieces = self.volume.pieces(inode, offset, end, None)?;
@@ -54,6 +57,9 @@ impl Ext4 {
             }
         }
         let _exclusive = inode.data_lock.write();
+        if self.is_dax(inode) {
+            return Ok(None);
+        }
         self.touch_written(inode)?;
         self.move_out_of_inode(inode)?;
         self.pages.flush_range(key(inode.no), offset..end)?;

@@ -119,6 +119,10 @@ impl Map {
 
     /// Bytes of the file, which reaches so far. The caller has the lock of its data.
     fn bytes(&self, at: u64, len: u64) -> Result<Range<u64>> {
+        if !self.fs.is_dax(&self.file.inode) {
+            let what = "a mapped file that is not used in place any more (chattr)".into();
+            return Err(FsError::Unsupported { what });
+        }
         let inside = at.checked_add(len).is_some_and(|end| end <= self.len());
         let start = self.range.start.saturating_add(at);
         let end = start.saturating_add(len);
@@ -140,9 +144,11 @@ impl Map {
         for Piece { offset, len, place } in pieces {
             if let Place::Device(at) = place {
                 let from = (offset - bytes.start) as usize;
-                memory.store(at, &data[from..from + len as usize])?;
+                memory.store_through(at, &data[from..from + len as usize])?;
             }
         }
+        // An fsync is as good as a persist.
+        self.fs.note_stored(inode);
         Ok(Some(()))
     }
 

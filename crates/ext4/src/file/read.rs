@@ -25,14 +25,15 @@ impl Ext4 {
         len: usize,
     ) -> Result<Bytes> {
         let inode = &*file.inode;
-        if self.is_dax(inode) {
-            return self.read_dax(inode, offset, len);
-        }
         let direct = direct && !self.journals_data(inode);
         let _shared = inode.data_lock.read();
         let size = inode.state().size;
         if offset >= size || len == 0 {
             return Ok(Bytes::new());
+        }
+        // It changes under the exclusive lock only (chattr).
+        if self.is_dax(inode) {
+            return self.read_dax(inode, offset, len, size);
         }
         if !direct {
             if file.flags.contains(OpenFlags::KEPT_ABOVE)

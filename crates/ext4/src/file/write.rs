@@ -34,19 +34,22 @@ impl Ext4 {
             false => 0,
         };
         self.drop_capability(&file.inode)?;
-        let direct = if self.is_dax(&file.inode) {
-            let (offset, data) = (offset + kept as u64, data.slice(kept..));
-            Some(self.write_dax(file, how, offset, &data)?)
-        } else if self.goes_direct(file, how, offset, data.len() as u64) {
-            self.write_direct(file, offset, &data)?
-        } else {
-            None
-        };
-        let (written, end) = match direct {
-            Some(done) => done,
-            None => {
-                let (offset, data) = (offset + kept as u64, data.slice(kept..));
-                self.write_cached(file, how, offset, data)?
+        let (written, end) = loop {
+            // Which way it is can change until the lock of the data is held: chattr.
+            let (kept_at, rest) = (offset + kept as u64, data.slice(kept..));
+            if self.is_dax(&file.inode) {
+                match self.write_dax(file, how, kept_at, &rest)? {
+                    Some(done) => break done,
+                    None => continue,
+                }
+            }
+            if self.goes_direct(file, how, offset, data.len() as u64)
+                && let Some(done) = self.write_direct(file, offset, &data)?
+            {
+                break done;
+            }
+            if let Some(done) = self.write_cached(file, how, kept_at, rest)? {
+                break done;
             }
         };
         // With data=transact this is the transaction mask's business, after the operation.
@@ -81,13 +84,15 @@ impl Ext4 {
         }
     }
 
+    /// Returns how many bytes were written, and where they end; `None`: the file is used in place
+    /// by now.
     fn write_cached(
         &self,
         file: &OpenFile,
         how: OpenFlags,
         offset: u64,
         data: Bytes,
-    ) -> Result<(usize, u64)> {
+    ) -> Result<Option<(usize, u64)>> {
         let inode = &*file.inode;
         let direct = how.contains(OpenFlags::DIRECT);
         let append = how.contains(OpenFlags::APPEND);
@@ -98,15 +103,18 @@ impl Ext4 {
             return Err(FsError::Invalid { what: "O_DIRECT needs whole sectors" }.into());
         }
         let exclusive = inode.data_lock.write();
+        if self.is_dax(inode) {
+            return Ok(None);
+        }
         let size = inode.state().size;
         let offset = if append { size } else { offset };
         let end = self.check_end(inode, offset, data.len() as u64)?;
         if self.write_inline(inode, offset, &data)? {
-            return Ok((data.len(), end));
+            return Ok(Some((data.len(), end)));
         }
         if self.journals_data(inode) {
             let written = self.write_journalled(inode, offset, data)?;
-            return Ok((written, offset + written as u64));
+            return Ok(Some((written, offset + written as u64)));
         }
         self.touch_written(inode)?;
         let (end, new) = self.reserve(inode, offset, end)?;
@@ -132,7 +140,7 @@ impl Ext4 {
         if direct {
             self.pages.flush_range(key(inode.no), offset..end)?;
         }
-        Ok((written, end))
+        Ok(Some((written, end)))
     }
 
     /// Contents are about to change: sets the inode's times, in a transaction of its own, unless

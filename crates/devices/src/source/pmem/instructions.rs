@@ -37,7 +37,8 @@ pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<()
     unsafe { imp::load(to, from, len) }
 }
 
-/// Stores `len` bytes; aligned words of 8 bytes at a time.
+/// Stores `len` bytes; aligned words of 8 bytes at a time, and aligned parts of 4 and 2 bytes of the
+/// first and last word.
 ///
 /// # Safety
 /// As [`load`], the other way around.
@@ -107,6 +108,29 @@ mod imp {
         "jz 5f",
         "test dil, 7",
         "jz 3f",
+        // Aligned halves and quarters of a word are one store each.
+        "test dil, 3",
+        "jnz 22f",
+        "cmp rdx, 4",
+        "jb 22f",
+        "mov eax, dword ptr [rsi]",
+        "mov dword ptr [rdi], eax",
+        "add rsi, 4",
+        "add rdi, 4",
+        "sub rdx, 4",
+        "jmp 2b",
+        "22:",
+        "test dil, 1",
+        "jnz 23f",
+        "cmp rdx, 2",
+        "jb 23f",
+        "mov ax, word ptr [rsi]",
+        "mov word ptr [rdi], ax",
+        "add rsi, 2",
+        "add rdi, 2",
+        "sub rdx, 2",
+        "jmp 2b",
+        "23:",
         "mov al, byte ptr [rsi]",
         "mov byte ptr [rdi], al",
         "inc rsi",
@@ -125,6 +149,22 @@ mod imp {
         "jmp 3b",
         // The rest.
         "4:",
+        "cmp rdx, 4",
+        "jb 24f",
+        "mov eax, dword ptr [rsi]",
+        "mov dword ptr [rdi], eax",
+        "add rsi, 4",
+        "add rdi, 4",
+        "sub rdx, 4",
+        "24:",
+        "cmp rdx, 2",
+        "jb 25f",
+        "mov ax, word ptr [rsi]",
+        "mov word ptr [rdi], ax",
+        "add rsi, 2",
+        "add rdi, 2",
+        "sub rdx, 2",
+        "25:",
         "test rdx, rdx",
         "jz 5f",
         "mov al, byte ptr [rsi]",

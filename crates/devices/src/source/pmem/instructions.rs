@@ -37,8 +37,8 @@ pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<()
     unsafe { imp::load(to, from, len) }
 }
 
-/// Stores `len` bytes; aligned words of 8 bytes at a time, and aligned parts of 4 and 2 bytes of the
-/// first and last word.
+/// Stores `len` bytes; aligned words of 8 bytes at a time, and aligned parts of 4 and 2 bytes of
+/// the first and last word.
 ///
 /// # Safety
 /// As [`load`], the other way around.

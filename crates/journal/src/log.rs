@@ -116,6 +116,20 @@ impl Log {
         if self.tears_sectors { self.device.direct_memory() } else { None }
     }
 
+    /// Stores part of the log, durable after a fence. Where the memory cannot be stored to, it is
+    /// written by a request: that clears poison.
+    pub(crate) fn store(&self, memory: &dyn DirectMemory, offset: u64, data: &Bytes) -> Result<()> {
+        match memory.store_through(offset, data) {
+            Ok(()) => Ok(()),
+            Err(_) => Ok(self.device.write_fua(offset, data.clone().into())?),
+        }
+    }
+
+    /// Whether a cut keeps less than a sector of the log whole.
+    pub(crate) fn tears_sectors(&self) -> bool {
+        self.tears_sectors
+    }
+
     /// Bytes in a block.
     pub fn block_size(&self) -> u32 {
         self.block_size
@@ -175,7 +189,7 @@ impl Log {
     pub(crate) fn write_block(&self, block: LogBlock, data: Bytes, durable: bool) -> Result<()> {
         let (offset, _) = self.place(block, 1);
         if let Some(memory) = self.memory() {
-            memory.store_through(offset, &data)?;
+            self.store(memory, offset, &data)?;
             return if durable { Ok(memory.fence()?) } else { Ok(()) };
         }
         let fua = durable && self.device.info().volatile_cache;

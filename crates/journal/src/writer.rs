@@ -17,7 +17,7 @@ use crate::{Config, Log, Result};
 pub(crate) struct Writer<'a> {
     device: &'a dyn BlockDevice,
     /// Stored there, in place of requests; durable after a fence.
-    memory: Option<&'a dyn DirectMemory>,
+    memory: Option<(&'a Log, &'a dyn DirectMemory)>,
     /// A planted bug: what is stored there is not written back.
     in_caches: bool,
     max_request: usize,
@@ -55,7 +55,7 @@ impl<'a> Writer<'a> {
     pub(crate) fn to_log(log: &'a Log, config: &Config) -> Self {
         let max_request = config.max_request_bytes;
         Writer {
-            memory: log.memory(),
+            memory: log.memory().map(|memory| (log, memory)),
             in_caches: config.has(Bug::LogLinesNotWrittenBack),
             ..Writer::new(&**log.device(), max_request, usize::MAX)
         }
@@ -89,16 +89,26 @@ impl<'a> Writer<'a> {
         }
         let data = std::mem::take(&mut self.pending);
         self.requests += 1;
-        if let Some(memory) = self.memory {
-            if let (Ok(()), Err(error)) =
-                (&self.failed, store(memory, self.offset, &data, self.in_caches))
-            {
-                self.failed = Err(error);
+        if let Some((log, memory)) = self.memory {
+            if self.failed.is_ok() {
+                self.failed = self.store(log, memory, &data);
             }
             return;
         }
         let request = Request::Write { offset: self.offset, data, fua: false };
         self.in_flight.push_back(self.device.submit(request));
+    }
+
+    fn store(&self, log: &Log, memory: &dyn DirectMemory, data: &Payload) -> Result<()> {
+        let mut offset = self.offset;
+        for part in data.parts() {
+            match self.in_caches {
+                true => memory.store(offset, part)?,
+                false => log.store(memory, offset, part)?,
+            }
+            offset += part.len() as u64;
+        }
+        Ok(())
     }
 
     fn wait_oldest(&mut self) {
@@ -119,20 +129,4 @@ impl<'a> Writer<'a> {
         }
         self.failed.clone()
     }
-}
-
-fn store(
-    memory: &dyn DirectMemory,
-    mut offset: u64,
-    data: &Payload,
-    in_caches: bool,
-) -> Result<()> {
-    for part in data.parts() {
-        match in_caches {
-            true => memory.store(offset, part)?,
-            false => memory.store_through(offset, part)?,
-        }
-        offset += part.len() as u64;
-    }
-    Ok(())
 }

@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use steadfast_block::DirectMemory;
 use steadfast_pagecache::PAGE;
-use steadfast_vfs::{FileType, OpenFlags};
+use steadfast_vfs::{FileType, FsError, OpenFlags};
 
 use super::pieces::{Piece, Place};
 use crate::alloc::Purpose;
@@ -39,6 +39,8 @@ use crate::planted::Bug;
 /// Blocks that one transaction fills at most: the metadata lock is held meanwhile, for as long as
 /// it takes to store them.
 const BLOCKS_AT_ONCE: u64 = 64;
+/// Bytes of the sectors that poison comes in.
+const SECTOR: u32 = 512;
 /// Zeros to store from.
 static ZEROS: [u8; PAGE] = [0; PAGE];
 
@@ -150,8 +152,12 @@ impl Ext4 {
             let rest = &data[(at - offset) as usize..];
             match self.write_some(inode, at, rest) {
                 Ok(reached) => at = reached,
-                // What is written so far is: as the kernel answers when something fails on the way.
-                Err(_) if at > offset => break,
+                // What is written so far is: as the kernel answers when space runs out on the way.
+                Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded))
+                    if at > offset =>
+                {
+                    break;
+                }
                 Err(e) => return Err(e),
             }
         }
@@ -175,14 +181,21 @@ impl Ext4 {
         self.with_space(|| self.write_new(inode, at, data))
     }
 
-    /// Stores data so that a fence makes it durable.
+    /// Stores data so that a fence makes it durable. Where the memory cannot be stored to, whole
+    /// sectors are written by a request: that clears poison.
     fn put(&self, at: u64, data: &[u8]) -> Result<()> {
         let memory = self.memory()?;
-        match self.volume.has(Bug::DaxWriteBackOmitted) {
-            true => memory.store(at, data)?,
-            false => memory.store_through(at, data)?,
+        let stored = match self.volume.has(Bug::DaxWriteBackOmitted) {
+            true => memory.store(at, data),
+            false => memory.store_through(at, data),
+        };
+        let whole = |n: u64| n.is_multiple_of(u64::from(SECTOR));
+        match stored {
+            Err(_) if whole(at) && whole(data.len() as u64) => {
+                Ok(self.volume.device.write_fua(at, Bytes::copy_from_slice(data).into())?)
+            }
+            stored => Ok(stored?),
         }
-        Ok(())
     }
 
     /// Stored, and not fenced yet: the next flush of the device covers it (see `outside`).

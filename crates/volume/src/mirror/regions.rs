@@ -41,14 +41,12 @@ impl Cell {
     }
 }
 
-/// What only writes ask of a region: apart, so that the cells that every read looks at fit the
-/// processor's caches.
+/// What only writes ask of a region: cells are small, for reads.
 #[derive(Debug, Clone, Copy, Default)]
 struct Numbers {
-    /// The first write of an unwritten region is on all legs, not flushed yet: its number among
-    /// all first writes. 0: it is not.
+    /// Its first write is on all legs, not flushed yet: its number among such. 0: it is not.
     filled: u64,
-    /// The number of the last write, among all writes.
+    /// The number of the last write.
     written: u64,
 }
 
@@ -88,13 +86,12 @@ impl Regions {
     pub fn new(size: u64, region_bytes: u32, all: Region) -> Regions {
         debug_assert!(region_bytes.is_power_of_two());
         let count = size.div_ceil(u64::from(region_bytes)) as usize;
-        let cell = Cell::new(all);
         let mut regions = Regions {
             region_bytes: u64::from(region_bytes),
             shift: region_bytes.trailing_zeros(),
             size,
-            cells: vec![cell; count],
-            numbers: vec![Numbers::default(); count],
+            cells: vec![Cell::new(all); count],
+            numbers: vec![Default::default(); count],
             disk: vec![all; count],
             heats: Heats::new(count),
             sequences: vec![0; count.div_ceil(RECORDS)],
@@ -504,9 +501,8 @@ impl Regions {
     /// Adds regions at the end, unwritten.
     pub fn grow(&mut self, size: u64) {
         let count = size.div_ceil(self.region_bytes) as usize;
-        let cell = Cell::new(Region::UNWRITTEN);
         self.size = size;
-        self.cells.resize(count, cell);
+        self.cells.resize(count, Cell::new(Region::UNWRITTEN));
         self.numbers.resize(count, Numbers::default());
         self.disk.resize(count, Region::UNWRITTEN);
         self.heats.grow(count);

@@ -32,6 +32,7 @@ pub(super) fn writes_back() -> Option<&'static str> {
 /// # Safety
 /// `from` is mapped for `len` bytes, though it may be poisoned; `to` is valid for as many, and
 /// apart from it.
+// SAFETY: the caller's promise is above.
 pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
     // SAFETY: as the caller promises.
     unsafe { imp::load(to, from, len) }
@@ -42,6 +43,7 @@ pub(super) unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<()
 ///
 /// # Safety
 /// As [`load`], the other way around.
+// SAFETY: the caller's promise is above.
 pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
     // SAFETY: as the caller promises.
     unsafe { imp::store(to, from, len) }
@@ -51,6 +53,7 @@ pub(super) unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(
 ///
 /// # Safety
 /// As [`store`]; `to` and `len` are multiples of [`LINE`].
+// SAFETY: the caller's promise is above.
 pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
     debug_assert!((to as usize).is_multiple_of(LINE) && len.is_multiple_of(LINE));
     // SAFETY: as the caller promises.
@@ -60,8 +63,9 @@ pub(super) unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<
 /// Starts to write back the lines of `len` bytes.
 ///
 /// # Safety
-/// They are mapped.
-pub(super) unsafe fn write_back(at: *const u8, len: usize) {
+/// They are mapped, though they may be poisoned.
+// SAFETY: the caller's promise is above.
+pub(super) unsafe fn write_back(at: *const u8, len: usize) -> Result<(), Poisoned> {
     // SAFETY: as the caller promises.
     unsafe { imp::write_lines_back(at, len) }
 }
@@ -198,6 +202,40 @@ mod imp {
         "7:",
         "xor eax, eax",
         "ret",
+        // Lines to write back: from (rdi), how many (rsi).
+        ".p2align 4",
+        ".hidden steadfast_pmem_clwb",
+        ".globl steadfast_pmem_clwb",
+        "steadfast_pmem_clwb:",
+        "26:",
+        "test rsi, rsi",
+        "jz 7b",
+        "clwb [rdi]",
+        "add rdi, 64",
+        "dec rsi",
+        "jmp 26b",
+        ".p2align 4",
+        ".hidden steadfast_pmem_clflushopt",
+        ".globl steadfast_pmem_clflushopt",
+        "steadfast_pmem_clflushopt:",
+        "27:",
+        "test rsi, rsi",
+        "jz 7b",
+        "clflushopt [rdi]",
+        "add rdi, 64",
+        "dec rsi",
+        "jmp 27b",
+        ".p2align 4",
+        ".hidden steadfast_pmem_clflush",
+        ".globl steadfast_pmem_clflush",
+        "steadfast_pmem_clflush:",
+        "28:",
+        "test rsi, rsi",
+        "jz 7b",
+        "clflush [rdi]",
+        "add rdi, 64",
+        "dec rsi",
+        "jmp 28b",
         ".hidden steadfast_pmem_end",
         ".globl steadfast_pmem_end",
         "steadfast_pmem_end:",
@@ -209,10 +247,14 @@ mod imp {
         ".popsection",
     );
 
+    // SAFETY: these are the labels above, with these arguments.
     unsafe extern "sysv64" {
         fn steadfast_pmem_load(to: *mut u8, from: *const u8, len: usize) -> u32;
         fn steadfast_pmem_store(to: *mut u8, from: *const u8, len: usize) -> u32;
         fn steadfast_pmem_stream(to: *mut u8, from: *const u8, len: usize) -> u32;
+        fn steadfast_pmem_clwb(from: usize, lines: usize) -> u32;
+        fn steadfast_pmem_clflushopt(from: usize, lines: usize) -> u32;
+        fn steadfast_pmem_clflush(from: usize, lines: usize) -> u32;
         safe static steadfast_pmem_begin: u8;
         safe static steadfast_pmem_end: u8;
         safe static steadfast_pmem_poisoned: u8;
@@ -222,16 +264,19 @@ mod imp {
         if answer == 0 { Ok(()) } else { Err(Poisoned) }
     }
 
+    // SAFETY: as for `super::load`.
     pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_load(to, from, len) })
     }
 
+    // SAFETY: as for `super::store`.
     pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_store(to, from, len) })
     }
 
+    // SAFETY: as for `super::stream`.
     pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise; the function touches nothing else.
         checked(unsafe { steadfast_pmem_stream(to, from, len) })
@@ -274,28 +319,28 @@ mod imp {
         })
     }
 
-    pub unsafe fn write_lines_back(at: *const u8, len: usize) {
-        let (from, to) = (at as usize / LINE * LINE, at as usize + len);
-        let best = best();
-        for line in (from..to).step_by(LINE) {
-            // SAFETY: the line is mapped; its contents stay as they are. The processor has the
-            // instruction.
-            unsafe {
-                match best {
-                    WriteBack::Clwb => asm!("clwb [{0}]", in(reg) line, options(nostack)),
-                    WriteBack::ClFlushOpt => {
-                        asm!("clflushopt [{0}]", in(reg) line, options(nostack));
-                    }
-                    WriteBack::ClFlush => asm!("clflush [{0}]", in(reg) line, options(nostack)),
-                }
+    // SAFETY: as for `super::write_back`.
+    pub unsafe fn write_lines_back(at: *const u8, len: usize) -> Result<(), Poisoned> {
+        let from = at as usize / LINE * LINE;
+        let lines = (at as usize + len - from).div_ceil(LINE);
+        // SAFETY: the lines are mapped, and their contents stay as they are. The processor has the
+        // instruction.
+        checked(unsafe {
+            match best() {
+                WriteBack::Clwb => steadfast_pmem_clwb(from, lines),
+                WriteBack::ClFlushOpt => steadfast_pmem_clflushopt(from, lines),
+                WriteBack::ClFlush => steadfast_pmem_clflush(from, lines),
             }
-        }
+        })
     }
 
     pub fn fence() {
         // SAFETY: it touches nothing.
         unsafe { asm!("sfence", options(nostack, preserves_flags)) }
     }
+
+    /// `si_code`: memory has failed that nobody touches at the moment (linux, asm-generic/siginfo.h).
+    const BUS_MCEERR_AO: i32 = 5;
 
     /// Who had SIGBUS before.
     static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -323,19 +368,24 @@ mod imp {
     ) {
         let address = |label: &'static u8| &raw const *label as i64;
         let copies = address(&steadfast_pmem_begin)..address(&steadfast_pmem_end);
+        // SAFETY: with SA_SIGINFO the kernel says what the signal is about.
+        let code = unsafe { (*info).si_code };
+        // Sent by somebody, or news of memory that nobody has touched yet.
+        let is_sent = code <= 0 || code == BUS_MCEERR_AO;
         // SAFETY: with SA_SIGINFO the kernel gives the context of what was interrupted.
         let at = unsafe {
             let context = context.cast::<libc::ucontext_t>();
             &mut (*context).uc_mcontext.gregs[libc::REG_RIP as usize]
         };
-        if copies.contains(at) {
+        if !is_sent && copies.contains(at) {
             *at = address(&steadfast_pmem_poisoned);
             return;
         }
-        let Some(before) = BEFORE.get() else { return default(signal) };
+        let Some(before) = BEFORE.get() else { return default(signal, is_sent) };
         let handler = before.sa_sigaction;
         match handler {
-            libc::SIG_DFL | libc::SIG_IGN => default(signal),
+            libc::SIG_IGN if is_sent => {}
+            libc::SIG_DFL | libc::SIG_IGN => default(signal, is_sent),
             _ if before.sa_flags & libc::SA_SIGINFO != 0 => {
                 // SAFETY: whoever installed it said that it is such a function.
                 let handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
@@ -350,10 +400,15 @@ mod imp {
         }
     }
 
-    /// The instruction is tried again, and ends the process.
-    fn default(signal: i32) {
-        // SAFETY: a call that a handler may make.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    /// Ends the process: what was interrupted is tried again, or the signal is sent again.
+    fn default(signal: i32, is_sent: bool) {
+        // SAFETY: calls that a handler may make.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            if is_sent {
+                libc::raise(signal);
+            }
+        }
     }
 }
 
@@ -361,17 +416,20 @@ mod imp {
 mod imp {
     use super::Poisoned;
 
+    // SAFETY: as for `super::load`.
     pub unsafe fn load(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise.
         unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
         Ok(())
     }
 
+    // SAFETY: as for `super::store`.
     pub unsafe fn store(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise.
         unsafe { load(to, from, len) }
     }
 
+    // SAFETY: as for `super::stream`.
     pub unsafe fn stream(to: *mut u8, from: *const u8, len: usize) -> Result<(), Poisoned> {
         // SAFETY: the caller's promise.
         unsafe { load(to, from, len) }
@@ -389,7 +447,10 @@ mod imp {
         None
     }
 
-    pub unsafe fn write_lines_back(_: *const u8, _: usize) {}
+    // SAFETY: it touches nothing.
+    pub unsafe fn write_lines_back(_: *const u8, _: usize) -> Result<(), Poisoned> {
+        Ok(())
+    }
 
     pub fn fence() {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);

@@ -101,12 +101,11 @@ impl Mapping {
             return Ok(());
         }
         self.store(offset, data)?;
-        self.write_back(offset, data.len());
-        Ok(())
+        self.write_back(offset, data.len())
     }
 
     /// Starts to write lines back.
-    pub fn write_back(&self, offset: usize, len: usize) {
+    pub fn write_back(&self, offset: usize, len: usize) -> Result<(), Poisoned> {
         let at = self.at(offset, len);
         // SAFETY: `at` has checked the range.
         unsafe { instructions::write_back(at, len) }

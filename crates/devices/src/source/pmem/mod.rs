@@ -246,7 +246,8 @@ impl DirectMemory for Pmem {
         // OK to cast: `inside` refuses what is not mapped.
         let at = self.inside("persist", offset, len as usize)?;
         if len > 0 {
-            self.mapping.write_back(at, len as usize);
+            let written = self.mapping.write_back(at, len as usize);
+            written.map_err(|_| self.poisoned("persist", offset))?;
             self.note_unsynced(at..at + len as usize);
         }
         Ok(())

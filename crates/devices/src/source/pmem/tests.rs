@@ -106,6 +106,7 @@ fn poison_is_an_error_for_its_range_and_whole_sectors_clear_it() {
     assert!(pmem.load((512 << 10) - 32, &mut out).is_err(), "half of it is poisoned");
     assert!(pmem.store(600 << 10, &[1; 9]).is_err());
     assert!(pmem.store_through(600 << 10, &[1; 4096]).is_err());
+    assert!(pmem.persist(600 << 10, 64).is_err());
     assert!(pmem.read(600 << 10, 4096).is_err());
     let good = pattern::bytes(2, 0, 4096);
     pmem.write(600 << 10, good.clone().into()).unwrap();

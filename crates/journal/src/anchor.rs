@@ -75,9 +75,9 @@ impl Anchor {
 const INCOMPAT: Range<usize> = 0x28..0x30;
 const MEANT: Range<usize> = 0x50..0x58;
 
-/// What is to be durable, one after the other, before a superblock with other incompatible features:
-/// nothing is left of the older kind of checksums, which excludes the newer ones, and what they
-/// give a meaning to is there; then they.
+/// What is to be durable, one after the other, before a superblock with other incompatible
+/// features: nothing is left of the older kind of checksums, which excludes the newer ones, and
+/// what they give a meaning to is there; then they.
 fn steps_to_features(old: &[u8], new: &[u8]) -> Vec<Vec<u8>> {
     if old[INCOMPAT] == new[INCOMPAT] {
         return Vec::new();

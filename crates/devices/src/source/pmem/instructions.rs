@@ -339,7 +339,7 @@ mod imp {
         unsafe { asm!("sfence", options(nostack, preserves_flags)) }
     }
 
-    /// `si_code`: memory has failed that nobody touches at the moment (linux, asm-generic/siginfo.h).
+    /// `si_code`: memory has failed that nobody touches (Linux, asm-generic/siginfo.h).
     const BUS_MCEERR_AO: i32 = 5;
 
     /// Who had SIGBUS before.

@@ -1,8 +1,9 @@
 //! `cargo xtask bench fs`: mounted file systems side by side, and the same calls in one process.
 //! `cargo xtask bench crash` is in [`crash`], `sim` in [`sim`], `iozone` in [`iozone`],
-//! `volume` in [`volume`].
+//! `volume` in [`volume`], `durable` in [`durable`].
 
 mod crash;
+mod durable;
 mod goals;
 mod iozone;
 mod md;
@@ -35,8 +36,9 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         Some(("sim", rest)) => return sim::run(root, rest),
         Some(("iozone", rest)) => return iozone::run(root, rest),
         Some(("volume", rest)) => return volume::run(root, rest),
+        Some(("durable", rest)) => return durable::run(root, rest),
         _ => anyhow::bail!(
-            "bench needs to know what: fs, crash, sim, iozone or volume; see cargo xtask help"
+            "bench needs to know what: fs, durable, crash, sim, iozone or volume; see cargo xtask help"
         ),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());

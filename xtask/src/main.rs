@@ -60,6 +60,15 @@ Usage: cargo xtask COMMAND
               --mounted    leaves out the comparison in one process
               --json       figures instead of a table
               --quick      next to nothing, to try it
+  bench durable
+            small writes, new files and names, each made durable: ours in place
+            on memory, and on a disk with its journal on memory, beside the
+            kernel's best set-ups (zram, loop, fast_commit), as root
+              --part P     memory, disk, external or full alone
+              --folder D   where the disk's files are (default: target/bench; 2 GB)
+              --rounds N   turns of each (default 5)
+              --json       each turn instead of tables
+              --quick      next to nothing, to try it
   bench crash
             how many power cuts are judged a minute, beside a kernel mount and e2fsck of the same
             states (as root), and what recording costs

@@ -9,6 +9,7 @@
 pub mod bench;
 pub mod conformance;
 mod error;
+pub mod kernel_ext4;
 mod program;
 pub mod programs;
 pub mod promises;

@@ -1,7 +1,7 @@
 //! A mounted ext4 image: by the kernel, by `steadfast mount`, or by fuse2fs.
 
 mod fuse2fs;
-mod kernel;
+pub(crate) mod kernel;
 mod steadfast;
 
 use std::path::{Path, PathBuf};
@@ -289,7 +289,7 @@ fn open_to_all(folder: &Path) -> Result<()> {
 }
 
 /// `umount`, again while something that another thread has just started holds on to it.
-fn umount(mountpoint: &Path) -> Result<()> {
+pub(crate) fn umount(mountpoint: &Path) -> Result<()> {
     let mut last = String::new();
     for _ in 0..100 {
         let (status, output) = run(LIMIT, Command::new("umount").arg(mountpoint))?;

@@ -24,6 +24,17 @@ impl Times {
         self.least <= 1.0 && self.most >= 1.0
     }
 
+    /// The middle one.
+    pub fn median(self) -> f64 {
+        self.median
+    }
+
+    /// Median and range in few characters.
+    pub fn brief(self) -> String {
+        let Times { median, least, most } = self;
+        format!("{median:.1} ({least:.1}..{most:.1})")
+    }
+
     /// Median and range, also where the two are level.
     pub fn with_range(self) -> String {
         let Times { median, least, most } = self;

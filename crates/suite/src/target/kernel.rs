@@ -9,18 +9,27 @@ use crate::{Error, Result};
 
 /// A loop device over a file; detached when dropped.
 #[derive(Debug)]
-pub(super) struct LoopDevice {
+pub(crate) struct LoopDevice {
     path: String,
 }
 
 impl LoopDevice {
-    pub(super) fn new(file: &Path) -> Result<LoopDevice> {
+    pub(crate) fn new(file: &Path) -> Result<LoopDevice> {
+        LoopDevice::with(&[], file)
+    }
+
+    /// Its requests go past the page cache of the machine.
+    pub(crate) fn direct(file: &Path) -> Result<LoopDevice> {
+        LoopDevice::with(&["--direct-io=on"], file)
+    }
+
+    fn with(options: &[&str], file: &Path) -> Result<LoopDevice> {
         let mut losetup = Command::new("losetup");
-        let path = run_ok(LIMIT, losetup.args(["--find", "--show"]).arg(file))?;
+        let path = run_ok(LIMIT, losetup.args(["--find", "--show"]).args(options).arg(file))?;
         Ok(LoopDevice { path: path.trim().to_owned() })
     }
 
-    pub(super) fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         &self.path
     }
 }
@@ -35,12 +44,12 @@ impl Drop for LoopDevice {
 /// A disk of the kernel's own compressed memory (zram): nothing between it and the file system.
 /// Given back when dropped.
 #[derive(Debug)]
-pub(super) struct Zram {
+pub(crate) struct Zram {
     number: u32,
 }
 
 impl Zram {
-    pub(super) fn new(size: u64) -> Result<Zram> {
+    pub(crate) fn new(size: u64) -> Result<Zram> {
         let add = Path::new("/sys/class/zram-control/hot_add");
         let told = std::fs::read_to_string(add).map_err(Error::host(add))?;
         let number = told.trim().parse().map_err(|_| {
@@ -52,7 +61,7 @@ impl Zram {
         Ok(zram)
     }
 
-    pub(super) fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         format!("/dev/zram{}", self.number).into()
     }
 }

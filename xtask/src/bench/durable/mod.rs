@@ -1,0 +1,159 @@
+//! `cargo xtask bench durable`: small durable calls of our ext4 in one process, on memory and on a
+//! disk with its journal on memory, beside the kernel's ext4 in the set-ups that suit it best.
+//!
+//! Every side is made anew for every turn, so that its log is empty, and the sides take turns.
+
+mod sides;
+mod tables;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use serde::{Deserialize, Serialize};
+use steadfast_suite::kernel_ext4::KernelExt4;
+
+use self::sides::{Part, Side, What};
+use super::{load, machine};
+use crate::{conformance, packages, step, value};
+
+/// Tasks at a time.
+const TASKS: [usize; 3] = [1, 2, 8];
+
+/// A row of the example `durable` of the bench crate.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Row {
+    call: String,
+    tasks: usize,
+    calls: u64,
+    nanos_each: u64,
+    cpu_nanos_each: u64,
+    p50_nanos: u64,
+    p99_nanos: Option<u64>,
+    most_nanos: u64,
+}
+
+/// What one side did in all turns, with so many tasks.
+#[derive(Debug, Serialize)]
+struct Measured {
+    part: &'static str,
+    side: &'static str,
+    ours: bool,
+    /// Of each turn; a turn has the same rows as another.
+    turns: Vec<Vec<Row>>,
+}
+
+pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
+    let (mut rounds, mut folder, mut json) = (5u32, root.join("target/bench"), false);
+    let (mut only, mut quick) = (None, false);
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--rounds" => rounds = value("--rounds", &mut args)?.parse()?,
+            "--folder" => folder = PathBuf::from(value("--folder", &mut args)?),
+            "--part" => only = Some(value("--part", &mut args)?.to_owned()),
+            "--quick" => quick = true,
+            "--json" => json = true,
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    anyhow::ensure!(rounds > 0, "--rounds is at least 1");
+    let known = Part::ALL.map(Part::name);
+    if let Some(only) = &only {
+        anyhow::ensure!(known.contains(&only.as_str()), "--part is one of {}", known.join(", "));
+    }
+    if !packages::install(&[])? {
+        return Ok(false);
+    }
+    let example = example(root)?;
+    let files = sides::Files::make(&folder)?;
+    let before = load();
+    let mut all = Vec::new();
+    for part in Part::ALL.into_iter().filter(|p| only.as_ref().is_none_or(|o| p.name() == o)) {
+        for tasks in TASKS {
+            all.push((part, tasks, measure(&example, &files, part, tasks, rounds, quick)?));
+        }
+    }
+    if json {
+        let measured: Vec<_> = all.iter().flat_map(|(_, _, measured)| measured).collect();
+        println!("{}", serde_json::to_string_pretty(&measured)?);
+        return Ok(true);
+    }
+    let mut behind = Vec::new();
+    for (part, tasks, measured) in &all {
+        behind.extend(tables::print(*part, *tasks, measured)?);
+    }
+    println!("\n{}; load {before} before, {} after.", machine(), load());
+    println!("\n{}", super::goals::sentence(&behind));
+    behind.iter().for_each(|line| println!("* {line}"));
+    Ok(true)
+}
+
+/// All sides of a part, by turns; who begins changes with the round.
+fn measure(
+    example: &Path,
+    files: &sides::Files,
+    part: Part,
+    tasks: usize,
+    rounds: u32,
+    quick: bool,
+) -> anyhow::Result<Vec<Measured>> {
+    let sides = part.sides(files);
+    let mut measured: Vec<Measured> = sides
+        .iter()
+        .map(|side| {
+            let (part, side, ours) = (part.name(), side.name, side.is_ours());
+            Measured { part, side, ours, turns: Vec::new() }
+        })
+        .collect();
+    for round in 0..rounds as usize {
+        eprintln!("    {}, tasks: {tasks}, round {} of {rounds}", part.name(), round + 1);
+        for i in 0..sides.len() {
+            let i = (i + round) % sides.len();
+            measured[i].turns.push(turn(example, &sides[i], part, tasks, quick)?);
+        }
+    }
+    Ok(measured)
+}
+
+/// One side once.
+fn turn(
+    example: &Path,
+    side: &Side,
+    part: Part,
+    tasks: usize,
+    quick: bool,
+) -> anyhow::Result<Vec<Row>> {
+    let mut command = Command::new(example);
+    let mount = match &side.what {
+        What::Ours(words) => {
+            command.args(words);
+            None
+        }
+        What::Kernel(kernel) => {
+            let mount = KernelExt4::new(kernel).context(side.name)?;
+            command.arg("host").arg(mount.mountpoint());
+            Some(mount)
+        }
+    };
+    let (calls, overwrites) = part.amounts(side.is_ours(), quick);
+    command.args(["--tasks", &tasks.to_string(), "--calls", &calls.to_string()]);
+    command.args(["--before", &overwrites.to_string()]);
+    if let Some(call) = part.only() {
+        command.args(["--only", call]);
+    }
+    let out = command.stderr(Stdio::inherit()).output()?;
+    if let Some(mount) = mount {
+        mount.unmount()?;
+    }
+    anyhow::ensure!(out.status.success(), "{}: the example 'durable' failed", side.name);
+    serde_json::from_slice(&out.stdout).context("what the example 'durable' printed")
+}
+
+/// Builds the program that is timed, before anything is.
+fn example(root: &Path) -> anyhow::Result<PathBuf> {
+    let args = ["build", "--release", "--package", "steadfast-bench", "--example", "durable"];
+    let mut command = step::cargo(root, &args);
+    command.args(["--message-format", "json"]).stderr(Stdio::inherit());
+    conformance::executable(&command.output()?).context("building the example 'durable'")
+}

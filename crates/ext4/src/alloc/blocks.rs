@@ -107,7 +107,10 @@ impl Txn<'_> {
             window: request.window / ratio,
             owner: request.owner,
         };
-        let found = match self.search(&wish, Respect::Windows)? {
+        let in_window = self.next_of_window(&wish)?;
+        let found = match in_window
+            .map_or_else(|| self.search(&wish, Respect::Windows), |f| Ok(Some(f)))?
+        {
             Some(found) => Some(found),
             None if self.meta.alloc.windows.is_empty() => None,
             None => {
@@ -144,6 +147,31 @@ impl Txn<'_> {
             return Err(Ext4Error::Fs(FsError::NoSpace { what: "blocks" }));
         }
         Ok(u32::try_from(left).unwrap_or(u32::MAX))
+    }
+
+    /// The goal, where it lies in the file's own window: what is there is free, and nobody else's.
+    fn next_of_window(&self, request: &Wish) -> Result<Option<(GroupNo, Run)>> {
+        let Wish { goal, want, owner, .. } = *request;
+        let layout = &self.volume.layout;
+        let ratio = layout.blocks_per_cluster;
+        let Some((start, end)) = self.meta.alloc.windows.of(owner) else { return Ok(None) };
+        if goal < start || goal >= end || ratio != 1 {
+            return Ok(None);
+        }
+        // OK to unwrap: the goal is one of the volume's blocks.
+        let (group, bit) = layout.group_of_block(goal).unwrap();
+        // OK to cast: a window lies in one group.
+        let limit = bit + (end - goal) as u32;
+        let map = self.block_bitmap(group)?;
+        let run = bitmap::next_run(&map, bit, limit.min(layout.clusters_in_group(group)), want);
+        let held = |run: &Run| {
+            let (start, end) = self.blocks_of(group, *run);
+            self.freed.within(start, end).next().is_some()
+                || self.meta.alloc.resting.within(start, end).next().is_some()
+        };
+        let run = run.filter(|run| run.start == bit && !held(run));
+        // A file asks for more than is left: elsewhere there may be a longer run.
+        Ok(run.filter(|run| run.len >= want.min(GOAL_RUN_MIN)).map(|run| (group, run)))
     }
 
     fn search(&self, request: &Wish, respect: Respect) -> Result<Option<(GroupNo, Run)>> {

@@ -22,6 +22,8 @@ use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
 
 /// Files below this size get no window: they are written whole, at once.
 const STREAM_MIN: u64 = 64 << 10;
+/// The window of a file that is used in place is so many times as large as the file.
+const AHEAD_IN_PLACE: u64 = 8;
 /// Largest write request.
 const REQUEST_MAX: u64 = 1 << 20;
 
@@ -204,7 +206,12 @@ impl Ext4 {
         unwritten: bool,
     ) -> Result<u64> {
         let size = inode.state().size_written().max(end * self.volume.block_size());
-        let window = self.window_blocks(size);
+        // What is used in place is written call by call, and a fast commit holds files of a few
+        // extents only: such a file has a window from its second block on, and a large one.
+        let window = match start > 0 && self.is_dax(inode) {
+            true => self.window_blocks(size.saturating_mul(AHEAD_IN_PLACE).max(STREAM_MIN)),
+            false => self.window_blocks(size),
+        };
         txn.quota_promised |= purpose == Purpose::DelayedData;
         let budget = self.volume.log.update_blocks_max();
         let mut at = start;

@@ -221,6 +221,35 @@ fn a_full_file_system_keeps_what_was_written() {
 }
 
 #[test]
+fn files_that_grow_side_by_side_stay_in_few_extents() {
+    let image = Image::mke2fs(64 << 20, &["-b", "4096", "-O", "fast_commit"]);
+    let mut options = options(Dax::Always);
+    options.journal.fast_commits = true;
+    let fs = Ext4::mount(pmem(&image), options).unwrap();
+    let files: Vec<_> = (0..4).map(|i| create(&*fs, &format!("f{i}"), RW)).collect();
+    let before = fs.journal().unwrap().stats();
+    for block in 0..400 {
+        for (i, (_, fh)) in files.iter().enumerate() {
+            let data = contents(i as u64, block * 4096, 4096);
+            assert_eq!(fs.write(*fh, block * 4096, data), Ok(4096));
+            fs.fsync(*fh, false).unwrap();
+        }
+    }
+    let after = fs.journal().unwrap().stats();
+    // What has more extents than an inode holds is not in fast commits, whose area is 16 blocks.
+    assert!(after.commits - before.commits < 1600 / 14, "{after:?}");
+    assert!(after.fast_commits - before.fast_commits > 1400, "{after:?}");
+    for (attr, fh) in files {
+        let extents = fs.extents(attr.ino, 0, u64::MAX).unwrap().len();
+        assert!(extents <= 4, "{extents} extents");
+        fs.release(fh).unwrap();
+    }
+    fs.unmount().unwrap();
+    drop(fs);
+    image.assert_clean();
+}
+
+#[test]
 fn readers_see_whole_writes_and_appends_do_not_overlap() {
     let image = Image::mke2fs(96 << 20, &["-b", "4096"]);
     let fs = mount(&image, Dax::Always);

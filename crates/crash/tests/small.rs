@@ -107,11 +107,26 @@ fn small_journal_external() {
     explored("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL }, 2);
 }
 
+/// What is explored without a soak. Of an operation alone nothing is promised but by the unmount,
+/// so where there is time for it these too: an operation and what makes it durable; where there
+/// are fast commits, by one of them.
+fn with_promises(setup: &Setup) -> Vec<Sequence> {
+    let promises = |s: &Sequence| {
+        let told = s.to_string();
+        if setup.fast_commits {
+            return told.contains("Fsync {");
+        }
+        s.len() == 1 || !setup.dax && (told.contains("sync") || told.contains("Sync"))
+    };
+    Sequence::all(2).into_iter().filter(promises).collect()
+}
+
 /// The journal is on memory, where a cut keeps any words: whole writes and, of words, some drawn.
 fn on_memory(name: &str, setup: Setup) {
     let setup = Setup { memory_journal: setup.external, ..setup };
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
-    let (longest, random) = if soak { (2, 64) } else { (1, 8) };
+    let (sequences, random) =
+        if soak { (Sequence::all(2), 64) } else { (with_promises(&setup), 8) };
     let bound = Bound { exhaustive: 64, single_units: false, random };
     let plan = Plan {
         bound,
@@ -121,10 +136,11 @@ fn on_memory(name: &str, setup: Setup) {
         again_whole_every: WHOLE_EVERY,
         keep_every: 0,
     };
+    let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored = explore(&machine, &Sequence::all(longest), &plan, &told(name))
-        .unwrap_or_else(|e| panic!("{name}: {e}"));
-    println!("FIGURES: {name}: {explored}");
+    let explored =
+        explore(&machine, &sequences, &plan, &told(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }
 
@@ -134,8 +150,37 @@ fn small_ordered_on_memory() {
 }
 
 #[test]
+fn small_ordered_on_memory_fast_commits() {
+    let setup = Setup { fast_commits: true, ..EXTERNAL };
+    on_memory("ordered, journal on memory, fast commits", setup);
+}
+
+#[test]
+fn small_writeback_on_memory() {
+    on_memory("writeback, journal on memory", Setup { data: DataMode::Writeback, ..EXTERNAL });
+}
+
+#[test]
+fn small_writeback_on_memory_fast_commits() {
+    let setup = Setup { data: DataMode::Writeback, fast_commits: true, ..EXTERNAL };
+    on_memory("writeback, journal on memory, fast commits", setup);
+}
+
+#[test]
 fn small_journal_on_memory() {
     on_memory("journal, journal on memory", Setup { data: DataMode::Journal, ..EXTERNAL });
+}
+
+#[test]
+fn small_transact_on_memory() {
+    let setup = transact(EXTERNAL, TransactPolicy::default().mask);
+    on_memory("transact, journal on memory, default points", setup);
+}
+
+#[test]
+fn small_transact_on_memory_when_asked() {
+    let setup = transact(EXTERNAL, TransactMask::FSYNC | TransactMask::SYNC);
+    on_memory("transact, journal on memory, points by fsync and sync", setup);
 }
 
 /// The disk is memory and files are used in place.
@@ -148,13 +193,68 @@ fn small_in_place_internal() {
 
 #[test]
 fn small_in_place_external() {
-    let setup = Setup { external: true, memory_journal: true, ..IN_PLACE };
+    let setup = Setup { external: true, ..IN_PLACE };
     on_memory("in place, external on memory", setup);
 }
 
 #[test]
 fn small_in_place_fast_commits() {
     on_memory("in place, fast commits", Setup { fast_commits: true, ..IN_PLACE });
+}
+
+#[test]
+fn small_in_place_external_fast_commits() {
+    let setup = Setup { external: true, fast_commits: true, ..IN_PLACE };
+    on_memory("in place, external on memory, fast commits", setup);
+}
+
+#[test]
+fn small_in_place_writeback_internal() {
+    on_memory("in place, writeback, internal", Setup { data: DataMode::Writeback, ..IN_PLACE });
+}
+
+#[test]
+fn small_in_place_writeback_external() {
+    let setup = Setup { data: DataMode::Writeback, external: true, ..IN_PLACE };
+    on_memory("in place, writeback, external on memory", setup);
+}
+
+#[test]
+fn small_in_place_writeback_fast_commits() {
+    let setup = Setup { data: DataMode::Writeback, fast_commits: true, ..IN_PLACE };
+    on_memory("in place, writeback, fast commits", setup);
+}
+
+/// The disk is memory, and files go through the page cache: their data is in the log.
+const LOGGED: Setup = Setup { data: DataMode::Journal, ..IN_PLACE };
+
+#[test]
+fn small_memory_journal_internal() {
+    on_memory("disk of memory, journal, internal", LOGGED);
+}
+
+#[test]
+fn small_memory_journal_external() {
+    on_memory("disk of memory, journal, external on memory", Setup { external: true, ..LOGGED });
+}
+
+#[test]
+fn small_memory_transact_internal() {
+    let setup = transact(IN_PLACE, TransactPolicy::default().mask);
+    on_memory("disk of memory, transact, internal, default points", setup);
+}
+
+#[test]
+fn small_memory_transact_external() {
+    let setup = transact(IN_PLACE, TransactPolicy::default().mask);
+    let setup = Setup { external: true, ..setup };
+    on_memory("disk of memory, transact, external on memory, default points", setup);
+}
+
+#[test]
+fn small_memory_transact_internal_when_asked() {
+    let setup = transact(IN_PLACE, TransactMask::FSYNC | TransactMask::SYNC);
+    on_memory("disk of memory, transact, internal, points by fsync and sync", setup);
 }
 
 fn transact(on: Setup, points: TransactMask) -> Setup {

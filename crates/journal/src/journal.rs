@@ -12,7 +12,7 @@ use crate::anchor::Anchor;
 use crate::fast::FastArea;
 use crate::flushes::Flushes;
 use crate::ondisk::layout::Layout;
-use crate::ondisk::superblock::Superblock;
+use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
 use crate::planted::Bug;
 use crate::state::State;
 use crate::transaction::{Running, Update};
@@ -553,9 +553,18 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
     }
     f.set_incompat(Features::ASYNC_COMMIT, config.async_commit);
     f.set_incompat(Features::REVOKE, true);
-    if config.fast_commits {
-        f.set_incompat(Features::FAST_COMMIT, true);
+    let room = sb.has_room_for_fast_commits();
+    if config.fast_commits && !room {
+        return Err(JournalError::refused(format!(
+            "fast commits need {} blocks beside {MIN_LOG_BLOCKS} for transactions, and the journal \
+             has {}: make a larger one, or do without fast_commit",
+            sb.fast_blocks_wanted(),
+            sb.max_len()
+        )));
     }
+    // The kernel and e2fsck take a log that has the feature and no room for it for damaged.
+    let fast = config.fast_commits || f.has_incompat(Features::FAST_COMMIT);
+    f.set_incompat(Features::FAST_COMMIT, fast && room);
     if config.wide {
         f.set_incompat(Features::WIDE, true);
     }

@@ -52,8 +52,8 @@ pub struct Setup {
     /// The card is memory: of what was not persisted (flushed) a cut keeps any aligned words of 8
     /// bytes, not sectors.
     pub memory_journal: bool,
-    /// The disk is memory, and files are used in place: of what was not persisted and fenced a cut
-    /// keeps any words.
+    /// The disk is memory, and files are used in place where their data does not go through the
+    /// log: of what was not persisted and fenced a cut keeps any words.
     pub dax: bool,
     /// Asynchronous commits.
     pub async_commit: bool,
@@ -116,7 +116,8 @@ impl Setup {
             simulated_epoch: EPOCH,
             ..MountOptions::default()
         };
-        options.dax = if self.dax { Dax::Always } else { Dax::Never };
+        let logged = matches!(self.data, DataMode::Journal | DataMode::Transact);
+        options.dax = if self.dax && !logged { Dax::Always } else { Dax::Never };
         options.journal.async_commit = self.async_commit;
         options.journal.fast_commits = self.fast_commits;
         options.journal.checkpoint_start_fraction = f64::from(self.checkpoint_percent) / 100.0;

@@ -36,6 +36,8 @@ const DISK_OF_PAGES: u64 = 16 << 20;
 /// The fewest blocks of a log, and superblocks, of 1 KiB. What looks beyond the log's end reads all
 /// of it.
 const CARD: u64 = 1032 << 10;
+/// What fast commits have of a log of its own, beside that.
+const FAST_AREA: u64 = 256 << 10;
 /// The fewest that there may be.
 const JOURNAL_BLOCKS: u32 = 1024;
 const INODES: u32 = 64;
@@ -88,7 +90,8 @@ impl SmallMachine {
         options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
         let mut rams = vec![disk];
         if setup.external {
-            rams.push(old(CARD * u64::from(setup.block_size) / 1024));
+            let card = CARD + if setup.fast_commits { FAST_AREA } else { 0 };
+            rams.push(old(card * u64::from(setup.block_size) / 1024));
             let device: Arc<dyn BlockDevice> = Arc::new(rams[1].clone());
             let mut journal = JournalDeviceOptions::random(EPOCH);
             journal.uuid = id(3);

@@ -264,14 +264,25 @@ impl Superblock {
         if !self.features().has_incompat(Features::FAST_COMMIT) {
             return LogBlock(max_len);
         }
-        let fast = match self.raw.num_fc_blocks.get() {
-            0 => DEFAULT_FAST_COMMIT_BLOCKS,
-            n => n,
-        };
-        match max_len.checked_sub(fast) {
-            Some(end) if end >= MIN_LOG_BLOCKS => LogBlock(end),
-            _ => LogBlock(max_len),
+        LogBlock(if self.has_room_for_fast_commits() {
+            max_len - self.fast_blocks_wanted()
+        } else {
+            max_len
+        })
+    }
+
+    /// How many blocks fast commits have, or would have: `s_num_fc_blks` or the default.
+    pub(crate) fn fast_blocks_wanted(&self) -> u32 {
+        match self.raw.num_fc_blocks.get() {
+            n if n != 0 && self.is_v2() => n,
+            _ => DEFAULT_FAST_COMMIT_BLOCKS,
         }
+    }
+
+    /// Whether the fewest blocks of a log are left beside them.
+    pub(crate) fn has_room_for_fast_commits(&self) -> bool {
+        let left = self.max_len().checked_sub(self.fast_blocks_wanted());
+        left.is_some_and(|left| left >= MIN_LOG_BLOCKS)
     }
 
     /// Blocks of the fast-commit area, from the first that is used (kernel: `j_fc_first`, one past

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_journal::{
-    Config, FastTag, FormatOptions, FsBlock, Journal, Log, Recovery, Tid, Update, format,
+    Config, FastTag, Features, FormatOptions, FsBlock, Journal, Log, Recovery, Tid, Update, format,
 };
 use steadfast_runtime::Sim;
 use uuid::Uuid;
@@ -152,6 +152,36 @@ fn of_a_log_that_says_it_is_clean_there_are_none() {
             let tid = journal.submit(image(5)).unwrap();
             assert!(!journal.fast_commit(tid, &[tag(5, 9)]).unwrap(), "not asked for");
             journal.close().unwrap();
+        })
+        .unwrap();
+}
+
+/// The kernel and e2fsck refuse a log with the feature and less than 1024 blocks beside the area.
+#[test]
+fn a_log_without_room_for_them_does_not_get_the_feature() {
+    Sim::new(1)
+        .run(|| {
+            for (fast_blocks, fits) in [(48, true), (50, true), (51, false), (0, false)] {
+                let disk = Disk::plain("log", vec![0; LOG_BLOCKS * BLOCK]);
+                let mut how = FormatOptions::new(Uuid::from_u128(9));
+                how.fast_blocks = fast_blocks;
+                format(&log_on(&disk), &how).unwrap();
+                let fs = Disk::plain("fs", vec![0; 64 * BLOCK]);
+                let open = |fast_commits| {
+                    let config = Config { fast_commits, ..Config::default() };
+                    Journal::open(log_on(&disk), fs.device(), config)
+                };
+                let opened = open(true);
+                if let Err(e) = &opened {
+                    assert!(e.to_string().contains("fast commits need"), "{e}");
+                }
+                assert_eq!(opened.is_ok(), fits, "{fast_blocks} blocks");
+                let journal = opened.or_else(|_| open(false)).unwrap();
+                journal.submit(image(1)).and_then(|tid| journal.commit(tid)).unwrap();
+                journal.abandon();
+                let has = log_on(&disk).read_superblock().unwrap().features();
+                assert_eq!(has.has_incompat(Features::FAST_COMMIT), fits, "{fast_blocks} blocks");
+            }
         })
         .unwrap();
 }

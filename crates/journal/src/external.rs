@@ -12,6 +12,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32};
@@ -399,10 +400,17 @@ pub fn detach(device: Arc<dyn BlockDevice>, fs_uuid: Uuid) -> Result<()> {
 }
 
 fn write_users(found: &mut ExternalDevice, users: &[Uuid]) -> Result<()> {
-    let (mut sb, block) = found.log.read_superblock_block()?;
-    sb.set_users(users);
+    let (sb, block) = found.log.read_superblock_block()?;
+    let steps = match found.log.tears_sectors() {
+        true => sb.steps_to_users(users),
+        false => vec![sb.with_users(users)],
+    };
     let mut block = block.to_vec();
-    block[..Superblock::BYTES].copy_from_slice(&sb.encode());
-    found.superblock = sb;
-    found.log.write_block(found.log.superblock_at(), block.into(), true)
+    for mut step in steps {
+        block[..Superblock::BYTES].copy_from_slice(&step.encode());
+        found.superblock = step;
+        let block = Bytes::copy_from_slice(&block);
+        found.log.write_block(found.log.superblock_at(), block, true)?;
+    }
+    Ok(())
 }

@@ -207,7 +207,8 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
     if disk.size() < 4096 {
         return None;
     }
-    let sb = Superblock::parse(&disk.read(1024, 1024)).ok()?;
+    let sb =
+        Superblock::parse_mended(&disk.read(1024, 1024)).ok().filter(Superblock::checksum_ok)?;
     let layout = Layout::new(&sb, disk.size()).ok()?;
     let block = u64::from(layout.block_size);
     names.block = block;

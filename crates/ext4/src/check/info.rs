@@ -56,7 +56,7 @@ pub fn info(device: &Arc<dyn BlockDevice>) -> Result<Info> {
     let end = SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64;
     let len = end.next_multiple_of(u64::from(info.logical_block)).min(info.size);
     let bytes = if len == 0 { bytes::Bytes::new() } else { device.read(0, len)? };
-    let sb = Superblock::parse_unchecked(bytes.get(SUPERBLOCK_OFFSET as usize..).unwrap_or(&[]))?;
+    let sb = Superblock::parse_mended(bytes.get(SUPERBLOCK_OFFSET as usize..).unwrap_or(&[]))?;
     let f = sb.features();
     Ok(Info {
         label: sb.label(),

@@ -11,7 +11,7 @@ impl Checker<'_> {
             return Ok(());
         }
         let read = mmp::place(&self.sb, &self.layout)
-            .and_then(|block| mmp::decode(&self.source.block(block)?, &self.layout, block));
+            .and_then(|block| mmp::decode(&self.source.block(block)?, &self.layout, block, false));
         if let Err(e) = read {
             let text = as_finding(e)?;
             let place = format_args!("block {}", self.sb.mmp_block);

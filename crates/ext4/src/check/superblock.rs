@@ -34,7 +34,7 @@ pub(super) fn load(
     if let Some(newer) = overlay.and_then(overlaid) {
         raw = newer;
     }
-    let sb = match Superblock::parse_unchecked(&raw) {
+    let sb = match Superblock::parse_mended(&raw) {
         Ok(sb) => sb,
         Err(e) => {
             add(as_finding(e)?);

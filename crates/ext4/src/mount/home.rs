@@ -78,7 +78,7 @@ impl HomeMark {
         let mut bytes = superblock::read_bytes(&**device, block * size as u64, size)?;
         // It may have been torn.
         let within = &mut bytes[offset..offset + SUPERBLOCK_LEN];
-        let found = superblock::of_bytes(&**device, within)?;
+        let found = Superblock::parse_mended(within)?;
         within.copy_from_slice(found.as_bytes());
         let mark = Superblock::parse(&bytes[offset..])?.home_mark();
         let freed = Freed { data_in_place, mark, ..Freed::default() };

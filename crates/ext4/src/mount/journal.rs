@@ -50,6 +50,7 @@ impl Found {
         device: &Arc<dyn BlockDevice>,
         options: &MountOptions,
     ) -> Result<RecoveryReport> {
+        superblock::settle(&**device)?;
         let recovery = planted(Recovery::read(&self.log, &**device)?, options);
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         let bootstrap = superblock::find(&**device)?;

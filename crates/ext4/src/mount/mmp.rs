@@ -14,6 +14,7 @@ use steadfast_journal::JournalError;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, is_simulated, now, random_u64, sleep, spawn};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
+use super::superblock;
 use crate::error::{Ext4Error, Result};
 use crate::fs::Ext4;
 use crate::inode::Clock;
@@ -108,11 +109,11 @@ pub(crate) fn place(superblock: &Superblock, layout: &Layout) -> Result<u64> {
     Ok(block)
 }
 
-/// What the block with this number holds.
+/// What the block with this number holds. A wrong checksum is an error unless `may_be_torn`.
 ///
 /// # Errors
 /// Corrupt: its bytes make no sense.
-pub(crate) fn decode(bytes: &[u8], layout: &Layout, block: u64) -> Result<Mmp> {
+pub(crate) fn decode(bytes: &[u8], layout: &Layout, block: u64, may_be_torn: bool) -> Result<Mmp> {
     let corrupt = |what: &str| {
         let what = format!("{what} in the block of multiple-mount protection");
         Err(Ext4Error::corrupt(what, format!("block {block}")))
@@ -122,7 +123,7 @@ pub(crate) fn decode(bytes: &[u8], layout: &Layout, block: u64) -> Result<Mmp> {
     if mmp.magic.get() != MMP_MAGIC {
         return corrupt("wrong magic number");
     }
-    let seed = layout.checksums.seed();
+    let seed = layout.checksums.seed().filter(|_| !may_be_torn);
     if seed.is_some_and(|seed| mmp.checksum_with(seed) != mmp.checksum.get()) {
         return corrupt("wrong checksum");
     }
@@ -231,7 +232,10 @@ impl Shared {
 
     fn read(&self) -> Result<Mmp> {
         let bytes = self.device.read(self.offset(), self.layout.block_size.into())?;
-        decode(&bytes, &self.layout, self.block)
+        // Where a cut keeps single words, the one that says who has it is an old or a new one,
+        // and either is good: what is in doubt is watched for a while.
+        let may_be_torn = superblock::tears_sectors(&*self.device);
+        decode(&bytes, &self.layout, self.block, may_be_torn)
     }
 
     /// Of the block, in bytes.

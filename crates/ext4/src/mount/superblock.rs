@@ -4,14 +4,15 @@
 //! checksum is wrong, though every field is one of two that were right. What a mount needs to find
 //! the journal never changes, so a superblock without its checksum is good enough to look there;
 //! every superblock that is written to its place has been committed to the journal before, so
-//! recovery makes it whole.
+//! recovery makes it whole. Where less than a sector is kept whole, a superblock that no log can
+//! hold is written in steps (see `ondisk/redo.rs`).
 
 use steadfast_block::BlockDevice;
 use steadfast_journal::{FsBlock, Overlay};
 use zerocopy::IntoBytes;
 
 use crate::error::Result;
-use crate::ondisk::{Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
+use crate::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
 
 /// Bytes of the smallest sector.
 const SECTOR: u32 = 512;
@@ -39,34 +40,13 @@ pub(crate) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
         Superblock::parse(&[])?;
     }
     let bytes = read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?;
-    let superblock = of_bytes(device, &bytes)?;
+    let superblock = Superblock::parse_mended(&bytes)?;
     Ok(FoundSuperblock { whole: superblock.checksum_ok(), superblock })
-}
-
-/// A superblock from its bytes on the device, made whole if it can be.
-pub(super) fn of_bytes(device: &dyn BlockDevice, bytes: &[u8]) -> Result<Superblock> {
-    let found = Superblock::parse_unchecked(bytes)?;
-    Ok(if tears_sectors(device) { untorn(found) } else { found })
 }
 
 /// Whether a power cut may leave a sector of the device neither old nor new.
 pub(super) fn tears_sectors(device: &dyn BlockDevice) -> bool {
     device.info().atomic_write < SECTOR
-}
-
-/// Of memory a power cut keeps any words of 8 bytes. The two writes that no log can hold (see
-/// `mount/unmount.rs`) change one flag there, that there is a log to recover, and the word that
-/// keeps the checksum; nothing else. If one of the two is there and the other is
-/// not, the other value of the flag fits the checksum, and is as good: the log is empty.
-fn untorn(found: Superblock) -> Superblock {
-    if found.checksum_ok() {
-        return found;
-    }
-    let mut other = found;
-    let mut features = other.features();
-    features.incompat.toggle(Incompat::NEEDS_RECOVERY);
-    other.set_features(features);
-    if other.checksum_ok() { other } else { found }
 }
 
 /// Whether what the log would replay makes a torn superblock whole.
@@ -92,38 +72,81 @@ pub(crate) fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superb
 /// Writes the superblock to its place and makes it durable. Only when the log holds no other
 /// image of its block. A power cut leaves the old superblock or the new one: only one sector is
 /// written (see [`Superblock::seal`]). If something in the second changes too, that sector is
-/// written after the first, with the checksum that goes with both.
+/// written after the first, with the checksum that goes with both. Where a cut tears sectors, a
+/// record of the change goes before it (`ondisk/redo.rs`).
 pub(crate) fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
-    let at = SUPERBLOCK_OFFSET;
+    write_at(device, SUPERBLOCK_OFFSET, superblock)
+}
+
+/// As [`write`], of the superblock or a copy of it at byte `at`.
+pub(crate) fn write_at(
+    device: &dyn BlockDevice,
+    at: u64,
+    superblock: &mut Superblock,
+) -> Result<()> {
+    settle_at(device, at)?;
     let old = read_bytes(device, at, SUPERBLOCK_LEN)?;
-    if let Ok(before) = of_bytes(device, &old)
-        && before.checksum_ok()
-    {
+    let before = Superblock::parse(&old).ok();
+    if let Some(before) = before.filter(|_| tears_sectors(device)) {
+        superblock.update_checksum();
+        if let Some(steps) = before.steps_to(superblock) {
+            return put_steps(device, at, &before, &steps);
+        }
+    }
+    if let Some(before) = before {
         let mut halfway = superblock.with_second_sector_of(&before);
         halfway.seal(&before);
-        put(device, &old, &halfway)?;
+        put(device, at, &old, &halfway)?;
         superblock.algorithm_usage = halfway.algorithm_usage;
         superblock.checksum = halfway.checksum;
         superblock.seal(&halfway);
-        return put(device, halfway.as_bytes(), superblock);
+        return put(device, at, halfway.as_bytes(), superblock);
     }
     superblock.update_checksum();
-    put(device, &old, superblock)
+    put(device, at, &old, superblock)
 }
 
-/// Writes the sectors in which the superblock differs from `old`.
-fn put(device: &dyn BlockDevice, old: &[u8], superblock: &Superblock) -> Result<()> {
+/// Finishes a change of the superblock that a cut has interrupted. Before anybody writes it
+/// otherwise, as recovery does.
+pub(crate) fn settle(device: &dyn BlockDevice) -> Result<()> {
+    settle_at(device, SUPERBLOCK_OFFSET)
+}
+
+fn settle_at(device: &dyn BlockDevice, at: u64) -> Result<()> {
+    let bytes = read_bytes(device, at, SUPERBLOCK_LEN)?;
+    match Superblock::parse_unchecked(&bytes) {
+        Ok(found) => put_steps(device, at, &found, &found.steps_to_mended()),
+        Err(_) => Ok(()),
+    }
+}
+
+fn put_steps(
+    device: &dyn BlockDevice,
+    at: u64,
+    from: &Superblock,
+    steps: &[Superblock],
+) -> Result<()> {
+    let mut before = from;
+    for step in steps {
+        put(device, at, before.as_bytes(), step)?;
+        before = step;
+    }
+    Ok(())
+}
+
+/// Writes the sectors in which the superblock at byte `at` differs from `old`, durably.
+fn put(device: &dyn BlockDevice, at: u64, old: &[u8], superblock: &Superblock) -> Result<()> {
     let new = superblock.as_bytes();
     let Some(first) = (0..SUPERBLOCK_LEN).find(|i| old[*i] != new[*i]) else {
         return Ok(device.flush()?);
     };
     let last = (first..SUPERBLOCK_LEN).rfind(|i| old[*i] != new[*i]).unwrap_or(first);
     let sector = u64::from(device.info().logical_block);
-    let from = (SUPERBLOCK_OFFSET + first as u64) / sector * sector;
-    let to = (SUPERBLOCK_OFFSET + last as u64 + 1).next_multiple_of(sector);
+    let from = (at + first as u64) / sector * sector;
+    let to = (at + last as u64 + 1).next_multiple_of(sector);
     let mut bytes = device.read(from, to - from)?.to_vec();
     for (i, byte) in new.iter().enumerate() {
-        let place = SUPERBLOCK_OFFSET + i as u64;
+        let place = at + i as u64;
         if (from..to).contains(&place) {
             bytes[(place - from) as usize] = *byte;
         }

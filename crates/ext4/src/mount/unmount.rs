@@ -158,14 +158,7 @@ impl Ext4 {
         let mut features = meta.superblock.features();
         features.incompat.remove(Incompat::NEEDS_RECOVERY);
         meta.superblock.set_features(features);
-        if superblock::tears_sectors(&*self.volume.device) {
-            // Where sectors tear only the flag can be changed (`superblock::find`). Of a file
-            // system that needs no recovery nobody looks at the mark.
-            let found = superblock::find(&*self.volume.device)?.superblock;
-            meta.superblock.journal_blocks = found.journal_blocks;
-        } else {
-            meta.superblock.clear_home_mark();
-        }
+        meta.superblock.clear_home_mark();
         superblock::write(&*self.volume.device, &mut meta.superblock)
     }
 }

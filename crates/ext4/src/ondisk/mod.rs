@@ -29,6 +29,7 @@ mod mmp;
 mod numbers;
 mod orphan;
 mod quota;
+mod redo;
 mod seal;
 mod superblock;
 mod superblock_fields;

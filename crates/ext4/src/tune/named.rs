@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use uuid::Uuid;
-use zerocopy::IntoBytes;
 
 use crate::error::Result;
 use crate::mount::superblock;
-use crate::ondisk::{Compat, Incompat, Layout, SUPERBLOCK_LEN, Superblock};
+use crate::ondisk::{Compat, Incompat, Layout, Superblock};
 
 /// Takes the journal's name out of a superblock; its blocks are another matter.
 pub(super) fn forget_journal(sb: &mut Superblock) {
@@ -57,8 +56,11 @@ fn put_copies(device: &Arc<dyn BlockDevice>, layout: &Layout, sb: &Superblock) -
     let size = u64::from(layout.block_size);
     for group in layout.backup_groups() {
         let at = layout.group_start(group) * size;
-        let mut block = device.read(at, size)?.to_vec();
-        let Ok(mut copy) = Superblock::parse(&block) else { continue };
+        let block = device.read(at, size)?;
+        let Ok(mut copy) = Superblock::parse_mended(&block) else { continue };
+        if !copy.checksum_ok() {
+            continue;
+        }
         if copy.uuid != sb.uuid {
             continue;
         }
@@ -74,9 +76,7 @@ fn put_copies(device: &Arc<dyn BlockDevice>, layout: &Layout, sb: &Superblock) -
         if copy == before {
             continue;
         }
-        copy.seal(&before);
-        block[..SUPERBLOCK_LEN].copy_from_slice(copy.as_bytes());
-        device.write(at, block.into())?;
+        superblock::write_at(&**device, at, &mut copy)?;
     }
     Ok(device.flush()?)
 }

@@ -102,3 +102,47 @@ fn what_e2fsck_has_is_refused() {
         })
         .unwrap();
 }
+
+/// A host went down while it said that it is there, and a cut kept any words of that.
+#[test]
+fn a_block_that_is_torn_on_memory_is_waited_for() {
+    let image = Image::mke2fs(IMAGE_BYTES, &["-b", "4096", "-O", "mmp"]);
+    let block: u64 = image
+        .debugfs_says("stats")
+        .lines()
+        .find_map(|l| l.strip_prefix("MMP block number:")?.trim().parse().ok())
+        .expect("an MMP block");
+    let bytes = std::fs::read(image.path()).unwrap();
+    Sim::new(3)
+        .run(move || {
+            let disk = Ram::new("disk", IMAGE_BYTES).persistent();
+            let memory: Arc<dyn BlockDevice> = Arc::new(disk.clone().with_atomic_words());
+            memory.write(0, bytes.into()).unwrap();
+            let fs = Ext4::mount(Arc::clone(&memory), MountOptions::default()).unwrap();
+            let old = memory.read(block * 4096, 4096).unwrap();
+            sleep(Duration::from_secs(11));
+            let new = memory.read(block * 4096, 4096).unwrap();
+            drop(fs);
+            let left = disk.store();
+            let words: Vec<usize> =
+                (0..4096).step_by(8).filter(|at| old[*at..at + 8] != new[*at..at + 8]).collect();
+            assert!(words.len() >= 3, "the number, the time, the checksum");
+            for set in 0..1u32 << words.len() {
+                let mut torn = old.to_vec();
+                for (_, at) in words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1) {
+                    torn[*at..at + 8].copy_from_slice(&new[*at..at + 8]);
+                }
+                disk.replace(left.clone());
+                memory.write(block * 4096, torn.into()).unwrap();
+                let mount = |on: Arc<dyn BlockDevice>| Ext4::mount(on, MountOptions::default());
+                let is_torn = set != 0 && set + 1 != 1 << words.len();
+                if is_torn {
+                    // The control: what keeps sectors whole has no such block.
+                    let refused = mount(Arc::new(disk.clone())).map(drop).unwrap_err();
+                    assert!(refused.to_string().contains("wrong checksum"), "{refused}");
+                }
+                mount(Arc::clone(&memory)).unwrap().unmount().unwrap();
+            }
+        })
+        .unwrap();
+}

@@ -4,3 +4,4 @@ mod cuts;
 mod home_mark;
 mod losses;
 mod machine;
+mod words;

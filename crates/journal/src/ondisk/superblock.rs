@@ -354,6 +354,32 @@ impl Superblock {
         self.set_nr_users(users.len() as u32);
     }
 
+    pub(crate) fn with_users(&self, users: &[Uuid]) -> Superblock {
+        let mut with = *self;
+        with.set_users(users);
+        with
+    }
+
+    /// What is to be durable, one after the other, for these to be the users; the last has them. Of
+    /// a step a power cut may leave any words of 8 bytes, of which a UUID has two. No half of one
+    /// is ever counted where there was one user at most, and of several none is lost that stays.
+    pub(crate) fn steps_to_users(&self, users: &[Uuid]) -> Vec<Superblock> {
+        let new = self.with_users(users);
+        let counted = |mut sb: Superblock, n: u32| {
+            sb.set_nr_users(n);
+            sb
+        };
+        if self.nr_users() <= 1 {
+            return vec![counted(*self, 0), counted(new, 0), new];
+        }
+        // Those that are counted no more stay until that is durable.
+        let mut first = *self;
+        for (slot, user) in first.raw.users.iter_mut().zip(users) {
+            *slot = *user.as_bytes();
+        }
+        vec![first, counted(first, new.nr_users()), new]
+    }
+
     pub(crate) fn set_nr_users(&mut self, n: u32) {
         self.raw.nr_users = U32::new(n);
     }
@@ -371,6 +397,51 @@ mod tests {
     fn decoded(sb: Superblock) -> Result<Superblock> {
         let bytes: [u8; Superblock::BYTES] = zerocopy::transmute!(sb.raw);
         Superblock::decode(&bytes, 4096, 2048, false)
+    }
+
+    /// The users that any words of any step may leave.
+    fn torn_users(old: Superblock, users: &[Uuid]) -> Vec<Vec<Uuid>> {
+        let mut before: [u8; Superblock::BYTES] = zerocopy::transmute!(old.raw);
+        let mut found = Vec::new();
+        for mut step in old.steps_to_users(users) {
+            let after = step.encode();
+            let words: Vec<usize> = (0..Superblock::BYTES)
+                .step_by(8)
+                .filter(|at| before[*at..at + 8] != after[*at..at + 8])
+                .collect();
+            for set in 0..1u32 << words.len() {
+                let mut torn = before;
+                for (_, at) in words.iter().enumerate().filter(|(n, _)| set >> n & 1 == 1) {
+                    torn[*at..at + 8].copy_from_slice(&after[*at..at + 8]);
+                }
+                found.push(Superblock::decode(&torn, 4096, 2048, true).unwrap().users());
+            }
+            before = after;
+        }
+        found
+    }
+
+    #[test]
+    fn users_that_a_cut_leaves_in_words() {
+        let mut sb = Superblock::new(4096, 2048, 2, Tid(1));
+        sb.set_features(Features { incompat: Features::CSUM_V3, ..Features::default() });
+        let [a, b] = [1, 2].map(|n| Uuid::from_bytes([n; 16]));
+        let sets: [&[Uuid]; 3] = [&[], &[a], &[b]];
+        for (from, to) in sets.iter().flat_map(|from| sets.iter().map(move |to| (*from, *to))) {
+            let mut old = sb.with_users(from);
+            old.encode();
+            let found = torn_users(old, to);
+            assert!(found.iter().all(|users| users.is_empty() || users == from || users == to));
+            assert_eq!(found.last().unwrap(), to);
+        }
+        // Of several, who stays is there all the time.
+        let mut old = sb.with_users(&[a, b]);
+        old.encode();
+        for kept in [a, b] {
+            let found = torn_users(old, &[kept]);
+            assert!(found.iter().all(|users| users.contains(&kept)));
+            assert_eq!(found.last().unwrap(), &[kept]);
+        }
     }
 
     /// What mke2fs and tune2fs do to the users of a journal with a checksum.

@@ -19,6 +19,9 @@
 //! the first one of a transaction stands an empty one, in a block of its own and in its first
 //! sector: whatever is torn comes after something whole.
 //!
+//! Where a cut keeps less than a sector, only words of it, that block is written without its first
+//! word, which says that there is a fast commit. That word follows when the rest is durable.
+//!
 //! # Fast commits that are void
 //!
 //! e2fsck (1.47) refuses a log, and with `-y` throws it away, whose first fast commit is of another
@@ -35,8 +38,12 @@ use crate::checksum::crc32c;
 use crate::journal::Shared;
 use crate::ondisk::fast_commit::{ENDS_BYTES, HEAD, PAD, TAG_HEAD_BYTES, TAIL};
 use crate::ondisk::superblock::Superblock;
+use crate::planted::Bug;
 use crate::state::State;
 use crate::{FastTag, Journal, Log, LogBlock, Result, Tid};
+
+/// Bytes that any cut leaves old or new.
+const WORD: usize = 8;
 
 /// Where the next fast commit goes.
 #[derive(Debug, Default)]
@@ -178,6 +185,14 @@ fn write(
     }
     // OK to unwrap: the end of a fast commit is always there.
     let last = blocks.pop().unwrap();
+    let torn = shared.log.tears_sectors() && !shared.config.has(Bug::FastCommitHeadAtOnce);
+    let starts_area = first == shared.anchor.get().fast_blocks().start;
+    // OK to index: the empty fast commit ahead of the first is a block more.
+    let head = (torn && starts_area).then(|| {
+        let whole = blocks[0].clone();
+        blocks[0] = [&[0; WORD], &whole[WORD..]].concat().into();
+        whole
+    });
     let mut at = first;
     let mut written = Vec::with_capacity(blocks.len());
     for block in blocks {
@@ -187,6 +202,9 @@ fn write(
     }
     Completion::wait_all(&written)?;
     shared.flush_log()?;
+    if let Some(head) = head {
+        shared.log.write_block(LogBlock(first), head, true)?;
+    }
     shared.log.write_block(LogBlock(at), last, true)
 }
 

@@ -29,6 +29,8 @@ pub enum Bug {
     LogLinesNotWrittenBack,
     /// The commit block is written before the blocks that it commits.
     CommitBlockFirst,
+    /// On memory, the first block of the fast commits is written in one piece.
+    FastCommitHeadAtOnce,
 }
 
 impl Config {

@@ -37,7 +37,7 @@ fn note(recorder: &Recorder, tid: Tid, n: u64) {
 }
 
 /// Fast commits of one to many blocks, several a transaction; the numbers in their tags go up.
-fn run(seed: u64, cache: Cache) -> Arc<Recorder> {
+fn run(seed: u64, cache: Cache, atomic_write: u32, config: Config) -> Arc<Recorder> {
     let recorder = Recorder::new();
     let inner = Arc::clone(&recorder);
     Sim::new(seed)
@@ -47,8 +47,8 @@ fn run(seed: u64, cache: Cache) -> Arc<Recorder> {
             how.fast_blocks = FAST_BLOCKS;
             format(&log_on(&formatted), &how).unwrap();
             let fs = inner.disk("fs", vec![0; 64 * BLOCK], cache);
-            let log = inner.disk("log", formatted.bytes(), cache);
-            let config = Config { fast_commits: true, ..Config::default() };
+            let log = inner.disk_of("log", formatted.bytes(), cache, atomic_write);
+            let config = Config { fast_commits: true, ..config };
             let journal = Journal::open(log_on(&log), fs.device(), config).unwrap();
             let mut rng = Rng::new(seed);
             let (mut made, mut refused, mut n) = (0, 0, 1);
@@ -79,19 +79,34 @@ fn run(seed: u64, cache: Cache) -> Arc<Recorder> {
     recorder
 }
 
-fn check_all_cuts(seed: u64, cache: Cache) {
-    let recorder = run(seed, cache);
+/// Gives in how many cuts the kernel would refuse the log.
+fn check_all_cuts(seed: u64, cache: Cache, atomic_write: u32, config: Config) -> u64 {
+    let recorder = run(seed, cache, atomic_write, config);
     let mut rng = Rng::new(seed);
-    let mut seen = 0;
+    let (mut seen, mut refused) = (0, 0);
     for cut in 0..=recorder.len() {
         let keep = [0, 100, 50, 80][rng.below(4)];
         let left = recorder.cut(cut, keep, &mut rng);
-        let [fs, log] = [0, 1].map(|i| Disk::plain("after", left[i].clone()));
+        let units = [512, atomic_write];
+        let [fs, log] = [0, 1].map(|i| Disk::plain_of("after", left[i].clone(), units[i]));
         let found = Recovery::read(&log_on(&log), &*fs).unwrap();
         let noted = recorder.noted(cut).unwrap_or(1 << 32);
         seen += check(&found, noted, &format!("seed {seed}, cut {cut}, keep {keep}"));
+        refused += u64::from(is_refused_by_the_kernel(&found, &left[1]));
     }
     assert!(seen > 100, "{seen} cuts left fast commits");
+    refused
+}
+
+/// `ext4_fc_replay_scan`, fs/ext4/fast_commit.c: where there is the head of a fast commit of the
+/// transaction that comes next, the first one must be whole.
+fn is_refused_by_the_kernel(found: &Recovery, log: &[u8]) -> bool {
+    let first = LOG_BLOCKS - FAST_BLOCKS as usize + 1;
+    let head = &log[first * BLOCK..][..12];
+    let is_head = head[..4] == [9, 0, 8, 0];
+    let tid = Tid(u32::from_le_bytes([0, 1, 2, 3].map(|i| head[8 + i])));
+    let next = found.report.range.map(|(_, last)| last.plus(1));
+    is_head && next == Some(tid) && found.fast_commits.is_none()
 }
 
 /// Returns 1 if there are fast commits.
@@ -120,8 +135,29 @@ fn check(found: &Recovery, noted: u64, what: &str) -> u64 {
 
 #[test]
 fn what_was_told_is_found_after_a_cut() {
-    check_all_cuts(1, Cache::Volatile);
-    check_all_cuts(2, Cache::None);
+    for (seed, cache) in [(1, Cache::Volatile), (2, Cache::None)] {
+        assert_eq!(check_all_cuts(seed, cache, 512, Config::default()), 0);
+    }
+}
+
+/// On memory a cut keeps any words of the first block, and the kernel takes the log all the same.
+#[test]
+fn the_first_one_is_not_torn_in_words() {
+    for seed in 1..=3 {
+        assert_eq!(check_all_cuts(seed, Cache::None, 8, Config::default()), 0, "seed {seed}");
+    }
+}
+
+/// The test of the test.
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn written_at_once_the_first_one_is_torn() {
+    let planted = Some(steadfast_journal::Bug::FastCommitHeadAtOnce);
+    let refused = |seed| {
+        let config = Config { planted, ..Config::default() };
+        check_all_cuts(seed, Cache::None, 8, config)
+    };
+    assert!((1..=3).map(refused).sum::<u64>() > 0);
 }
 
 #[test]

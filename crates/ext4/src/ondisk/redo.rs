@@ -11,7 +11,7 @@
 //!
 //! 1. The area is marked: one word, which has four bytes that keep the checksum right.
 //! 2. The record: which groups of four bytes change and what they will be, the checksum among
-//!    them; a crc32c of the superblock that comes of it; and one of the record.
+//!    them; a hash of the superblock that comes of it; and one of the record.
 //! 3. The change itself.
 //! 4. The record goes, but for the mark.
 //! 5. The mark goes.
@@ -22,6 +22,10 @@
 //! the superblock that it says, it is that one: step 2 was finished, step 4 not. Else it is the
 //! one without the area: the old one before step 3, the new one after it.
 //!
+//! The hashes are no crc32c: the home mark, and what `seal` writes, are made to change no crc32c,
+//! neither of the superblock nor of a record that they are in. And the crc32c of a superblock with
+//! its checksum is the same for all.
+//!
 //! While there is a record the checksum is wrong, so that nobody who does not know it changes the
 //! superblock meanwhile and has his change undone.
 
@@ -29,17 +33,16 @@ use std::ops::Range;
 
 use zerocopy::IntoBytes;
 
-use super::csum::crc32c;
 use super::seal::Balance;
 use super::{SUPERBLOCK_LEN, Superblock};
 
 /// The last part of `s_reserved`, in whole words.
 const AREA: Range<usize> = 0x2a8..0x3f8;
 const MARK: Range<usize> = AREA.start..AREA.start + 4;
-/// crc32c of what follows in the area.
-const SUM: Range<usize> = AREA.start + 8..AREA.start + 12;
-/// crc32c of the superblock that comes of it.
-const RESULT: Range<usize> = SUM.end..SUM.end + 4;
+/// Hash of what follows in the area.
+const SUM: Range<usize> = AREA.start + 8..AREA.start + 16;
+/// Hash of the superblock that comes of it.
+const RESULT: Range<usize> = SUM.end..SUM.end + 8;
 /// A bit for each four bytes of the superblock.
 const CHANGED: Range<usize> = RESULT.end..RESULT.end + SUPERBLOCK_LEN / 32;
 /// What they will be, one after the other.
@@ -58,8 +61,10 @@ const _: () = {
     assert!(AREA.start.is_multiple_of(WORD) && AREA.end.is_multiple_of(WORD));
 };
 
-fn number(bytes: &[u8]) -> u32 {
-    u32::from_le_bytes([0, 1, 2, 3].map(|i| bytes[i]))
+/// FNV-1a of 64 bits, little-endian.
+fn hash(bytes: &[u8]) -> [u8; 8] {
+    let each = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, each).to_le_bytes()
 }
 
 impl Superblock {
@@ -99,9 +104,9 @@ impl Superblock {
             bytes[CHANGED.start + at / 32] |= 1 << (at / 4 % 8);
             bytes[value..value + 4].copy_from_slice(&new.as_bytes()[*at..at + 4]);
         }
-        bytes[RESULT].copy_from_slice(&crc32c(!0, new.as_bytes()).to_le_bytes());
-        let sum = crc32c(!0, &bytes[SUM.end..AREA.end]);
-        bytes[SUM].copy_from_slice(&sum.to_le_bytes());
+        bytes[RESULT].copy_from_slice(&hash(new.as_bytes()));
+        let sum = hash(&bytes[SUM.end..AREA.end]);
+        bytes[SUM].copy_from_slice(&sum);
         Some(vec![marked, recorded, new.with_area_of(&recorded), new.marked(), *new])
     }
 
@@ -126,7 +131,7 @@ impl Superblock {
     /// What comes of the record; `None` if there is none that is whole and of this superblock.
     fn recorded(&self) -> Option<Superblock> {
         let bytes = self.as_bytes();
-        if number(&bytes[SUM]) != crc32c(!0, &bytes[SUM.end..AREA.end]) {
+        if bytes[SUM] != hash(&bytes[SUM.end..AREA.end]) {
             return None;
         }
         let mut redone = self.without_area();
@@ -135,7 +140,7 @@ impl Superblock {
         for (value, at) in VALUES.step_by(4).zip(changed) {
             redone.as_mut_bytes()[at..at + 4].copy_from_slice(&bytes[value..value + 4]);
         }
-        (number(&bytes[RESULT]) == crc32c(!0, redone.as_bytes())).then_some(redone)
+        (bytes[RESULT] == hash(redone.as_bytes())).then_some(redone)
     }
 
     fn without_area(&self) -> Superblock {
@@ -241,6 +246,32 @@ mod tests {
                 before = *step;
             }
             assert!(states > 700, "{states}");
+        }
+    }
+
+    /// What changes no crc32c, and what is taken away, are among what changes.
+    #[test]
+    fn a_home_mark_comes_and_goes() {
+        let mut old = superblock(true);
+        old.feature_compat.set(Compat::HAS_JOURNAL.bits());
+        old.feature_incompat.set(Incompat::NEEDS_RECOVERY.bits());
+        old.journal_uuid = [9; 16];
+        old.update_checksum();
+        let mut marked = old;
+        marked.mount_count.set(1);
+        marked.set_home_mark(crate::meta::Tid(10));
+        marked.update_checksum();
+        marked.set_home_mark(crate::meta::Tid(10));
+        for (from, to) in [(old, marked), (marked, old)] {
+            let mut before = from;
+            for step in from.steps_to(&to).unwrap() {
+                torn(&before, &step, |found| {
+                    let is = whole(&found);
+                    assert!(is == from || is == to);
+                });
+                before = step;
+            }
+            assert_eq!(before, to);
         }
     }
 

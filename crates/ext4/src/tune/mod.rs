@@ -3,11 +3,12 @@
 //! # How a cut is survived
 //!
 //! A file system names its journal in the first sector of its superblock, and that sector is
-//! written once (see `ondisk::seal`): before, the old journal counts, after, the new one. What
-//! else must change with it (the blocks that an internal journal takes or gives back) is put into
-//! the *new* journal beforehand, as a transaction that has committed, and the superblock that
-//! names the journal says that it is to be replayed. So the first recovery does the rest, ours or
-//! the kernel's, and there is no moment at which half of it counts.
+//! written once (see `ondisk::seal`; on memory in steps, `ondisk::redo`): before, the old journal
+//! counts, after, the new one. What else must change with it (the blocks that an internal journal
+//! takes or gives back) is put into the *new* journal beforehand, as a transaction that has
+//! committed, and the superblock that names the journal says that it is to be replayed. So the
+//! first recovery does the rest, ours or the kernel's, and there is no moment at which half of it
+//! counts.
 //!
 //! Two moments are left in which e2fsck has something to tidy, without asking anybody:
 //!
@@ -15,6 +16,7 @@
 //!   is an inode that is not used but not empty; nobody looks at it.
 //! * A file system that gives up an internal journal for none has no journal to do it with. It
 //!   says that it was not unmounted cleanly until the blocks have been given back.
+//!   On memory a cut meanwhile can tear a group's descriptor; a mount refuses it until then.
 //!
 //! A journal that is given up without having been replayed gets a new identity, if it is at hand:
 //! whoever brings it back later can replay it over nothing.

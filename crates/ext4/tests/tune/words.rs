@@ -193,6 +193,10 @@ fn judge(images: &Images, left: &Stores, again: Option<Change>, e2fsck: bool, wh
             let devices = mine.each_ref().map(dynamic);
             if let Some(again) = again {
                 again(&devices[0], &cards(&devices));
+                // Nothing is left that others do not know.
+                let raw = devices[0].read(SUPERBLOCK_OFFSET, SUPERBLOCK_LEN as u64).unwrap();
+                let is = Superblock::parse_unchecked(&raw).unwrap();
+                assert!(is.checksum_ok() && is == superblock(&raw), "{context}");
             }
             let card = named_card(&mine);
             let journal = card.map(|i| dynamic(&mine[i]));

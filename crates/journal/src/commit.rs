@@ -71,7 +71,7 @@ use crate::planted::Bug;
 use crate::state::State;
 use crate::transaction::{Committing, OnCommit};
 use crate::writer::Writer;
-use crate::{Checksums, FsBlock, JournalError, LogBlock, Result};
+use crate::{Checksums, FsBlock, LogBlock, Result};
 
 /// The body of the task.
 pub(crate) fn run(shared: &Arc<Shared>) {
@@ -108,7 +108,7 @@ impl Drop for Busy<'_> {
             // In memory only: the task may be one of a simulation that is being taken down, and
             // nothing can be waited for any more.
             let cause = "a fault in the journal's code ended a commit half-way".into();
-            st.aborted = Some(JournalError::Aborted { cause });
+            self.shared.set_aborted(&mut st, cause);
         }
         let due = due_at(self.shared, &st).is_some_and(|due| due <= now());
         drop(st);
@@ -216,6 +216,7 @@ fn finish(shared: &Shared, work: Work) {
     work.on_commit.into_iter().for_each(|f| f(t.tid));
     let mut st = shared.state.lock();
     st.committed_tid = t.tid;
+    shared.durable.store(t.tid.0, std::sync::atomic::Ordering::Release);
     st.average_commit = average(st.average_commit, now() - work.began);
     st.stats.commits += 1;
     st.stats.logged_blocks += u64::from(t.log_blocks);

@@ -6,7 +6,7 @@
 //! may be or not.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 
 use steadfast_block::BlockDevice;
 
@@ -45,9 +45,16 @@ impl Flushes {
         self.begun.load(Ordering::SeqCst) + 1
     }
 
-    /// The same for what was stored in the device's memory and written back, without a fence.
+    /// The same for what the caller's thread has stored in the device's memory and written back,
+    /// without a fence.
     pub fn after_store(&self) -> u64 {
-        self.stored.store(true, Ordering::SeqCst);
+        if !self.stored.load(Ordering::Relaxed) {
+            self.stored.store(true, Ordering::SeqCst);
+        }
+        // Who flushes may be another thread, and the device's fence waits for the stores of the
+        // thread that makes it only. So this thread's are in the power-fail domain before it asks
+        // for the number: this is an instruction that waits for them (Intel SDM, volume 2, CLWB).
+        fence(Ordering::SeqCst);
         self.next()
     }
 

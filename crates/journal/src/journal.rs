@@ -1,6 +1,6 @@
 //! The journal in use: joining updates, waiting for commits and for log space.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -66,6 +66,10 @@ pub(crate) struct Shared {
     /// Of the file system's device, which may be the log's too.
     pub fs_flushes: Arc<Flushes>,
     pub anchor: Anchor,
+    /// The journal has been aborted, and the newest transaction that is durable: what the state
+    /// says, for those who ask at every call and must not wait for its lock.
+    pub failed: AtomicBool,
+    pub durable: AtomicU32,
     /// Who is told when the journal is aborted.
     pub on_abort: OnceLock<OnAbort>,
     /// Held while a fast commit is made. Taken before the other locks.
@@ -102,7 +106,7 @@ impl Shared {
         if st.aborted.is_some() {
             return;
         }
-        st.aborted = Some(JournalError::Aborted { cause: cause.to_string() });
+        self.set_aborted(&mut st, cause.to_string());
         drop(st);
         self.wake_all();
         if let Some(listener) = self.on_abort.get() {
@@ -113,6 +117,12 @@ impl Shared {
             sb.set_errno(EIO);
             Some(())
         });
+    }
+
+    /// In memory only.
+    pub(crate) fn set_aborted(&self, st: &mut State, cause: String) {
+        st.aborted = Some(JournalError::Aborted { cause });
+        self.failed.store(true, Ordering::Release);
     }
 
     /// The most block images to be kept in memory ([`Config::image_bytes_max`]).
@@ -174,6 +184,7 @@ impl Journal {
             // A flush for the log is one of the file system's device.
             flushes.after_store();
         }
+        let state = State::new(&sb);
         let shared = Arc::new(Shared {
             layout: Layout::of(&sb),
             uuid: *sb.uuid().as_bytes(),
@@ -183,9 +194,11 @@ impl Journal {
             log_cached: info.volatile_cache,
             fs_flushes: Arc::new(flushes),
             anchor: Anchor::new(log.clone(), sb, &block),
+            failed: AtomicBool::new(false),
+            durable: AtomicU32::new(state.committed_tid.0),
             on_abort: OnceLock::new(),
             fast_area: Mutex::default(),
-            state: Mutex::new(State::new(&sb)),
+            state: Mutex::new(state),
             commit_work: Condvar::new(),
             checkpoint_work: Condvar::new(),
             progress: Condvar::new(),
@@ -331,6 +344,12 @@ impl Journal {
         self.shared.state.lock().committed_tid
     }
 
+    /// Whether this transaction is durable, as far as can be told without waiting for anybody: one
+    /// that has just become so may be missed.
+    pub fn is_durable(&self, tid: Tid) -> bool {
+        Tid(self.shared.durable.load(Ordering::Acquire)).is_at_least(tid)
+    }
+
     /// Whether anything has joined the running transaction.
     pub fn has_uncommitted(&self) -> bool {
         let st = self.shared.state.lock();
@@ -467,7 +486,10 @@ impl Journal {
 
     /// The first failure, if there was one; the journal writes nothing any more.
     pub fn aborted(&self) -> Option<JournalError> {
-        self.shared.state.lock().aborted.clone()
+        match self.shared.failed.load(Ordering::Acquire) {
+            true => self.shared.state.lock().aborted.clone(),
+            false => None,
+        }
     }
 
     /// Has `listener` told of the cause when the journal is aborted: a commit that nobody waits for

@@ -5,7 +5,8 @@
 //!
 //! * A write inside the file is in memory when it returns, and durable after fsync: its lines have
 //!   been written back, only the fence is missing. A cut before it may leave any of its words of
-//!   8 bytes old or new.
+//!   8 bytes old or new. With O_SYNC and O_DSYNC whoever writes makes the fence, and nobody else
+//!   needs to know of it.
 //! * Blocks that a write needs are taken, filled (zeros around the data) and fenced, and then the
 //!   transaction is finished that maps them, or marks them as written, and sets the size. So a
 //!   crash leaves either the file without them or the data; never what the blocks held before.
@@ -150,7 +151,7 @@ impl Ext4 {
         let mut at = offset;
         while at < end {
             let rest = &data[(at - offset) as usize..];
-            match self.write_some(inode, at, rest) {
+            match self.write_some(inode, how, at, rest) {
                 Ok(reached) => at = reached,
                 // What is written so far is: as the kernel answers when space runs out on the way.
                 Err(Ext4Error::Fs(FsError::NoSpace { .. } | FsError::QuotaExceeded))
@@ -165,7 +166,7 @@ impl Ext4 {
     }
 
     /// Writes from byte `at` on as much of `data` as lies in blocks of one kind; returns how far.
-    fn write_some(&self, inode: &Inode, at: u64, data: &[u8]) -> Result<u64> {
+    fn write_some(&self, inode: &Inode, how: OpenFlags, at: u64, data: &[u8]) -> Result<u64> {
         let size = inode.state().size;
         let end = at + data.len() as u64;
         if at < size {
@@ -174,7 +175,11 @@ impl Ext4 {
             if let Some(Piece { len, place: Place::Device(place), .. }) = pieces.first() {
                 let data = &data[..*len as usize];
                 self.put(*place, data)?;
-                self.note_stored(inode);
+                match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
+                    true if self.volume.has(Bug::DaxFsyncWithoutFence) => {}
+                    true => self.memory()?.fence()?,
+                    false => self.note_stored(inode),
+                }
                 return Ok(at + len);
             }
         }

@@ -71,6 +71,9 @@ impl Ext4 {
         if let Some(e) = journal.aborted() {
             return Err(e.into());
         }
+        if journal.is_durable(tid) {
+            return self.flush_outside(journal, outside);
+        }
         if tid == journal.running_tid()
             && !journal.committed_tid().is_at_least(tid)
             && self.fast_commit(journal, tid)?

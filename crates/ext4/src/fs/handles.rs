@@ -1,7 +1,7 @@
 //! Open files.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_pagecache::ErrorCursor;
@@ -27,21 +27,33 @@ impl OpenFile {
     }
 }
 
+/// Parts of the table: every call looks its handle up, and tasks with files of their own must not
+/// wait for each other.
+const PARTS: usize = 16;
+
 /// All open files by handle.
 #[derive(Default)]
 pub(crate) struct Handles {
-    table: Mutex<Table>,
+    last: AtomicU64,
+    parts: [Part; PARTS],
 }
 
+/// The handles whose numbers have one remainder; on cache lines of its own.
 #[derive(Default)]
-struct Table {
-    next: u64,
-    open: BTreeMap<u64, Arc<OpenFile>>,
+#[repr(align(128))]
+struct Part {
+    open: Mutex<BTreeMap<u64, Arc<OpenFile>>>,
+}
+
+impl Part {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Arc<OpenFile>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Handles {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    fn part(&self, fh: u64) -> &Part {
+        &self.parts[(fh % PARTS as u64) as usize]
     }
 
     /// # Errors
@@ -54,32 +66,32 @@ impl Handles {
             }
             state.opens += 1;
         }
-        let mut table = self.lock();
-        table.next += 1;
-        let fh = table.next;
+        let fh = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let unanswered = AtomicBool::new(flags.contains(OpenFlags::WRITE));
         let file = OpenFile { inode, flags, errors: Mutex::new(errors), unanswered };
-        table.open.insert(fh, Arc::new(file));
+        self.part(fh).lock().insert(fh, Arc::new(file));
         Ok(Fh(fh))
     }
 
     /// An inode is being changed by other ways than a write through a handle, as ftruncate(2) is:
     /// closing any handle that may write it has to be answered for again.
     pub fn note_change(&self, inode: &Arc<Inode>) {
-        let table = self.lock();
-        let writers = table.open.values().filter(|file| {
-            file.flags.contains(OpenFlags::WRITE) && Arc::ptr_eq(&file.inode, inode)
-        });
-        writers.for_each(|file| file.note_write());
+        for part in &self.parts {
+            let open = part.lock();
+            let writers = open.values().filter(|file| {
+                file.flags.contains(OpenFlags::WRITE) && Arc::ptr_eq(&file.inode, inode)
+            });
+            writers.for_each(|file| file.note_write());
+        }
     }
 
     pub fn get(&self, fh: Fh) -> Result<Arc<OpenFile>> {
-        self.lock().open.get(&fh.0).cloned().ok_or(FsError::BadHandle.into())
+        self.part(fh.0).lock().get(&fh.0).cloned().ok_or(FsError::BadHandle.into())
     }
 
     /// Closes the handle. Returns the file, and whether nobody has it open any more.
     pub fn remove(&self, fh: Fh) -> Result<(Arc<OpenFile>, bool)> {
-        let file = self.lock().open.remove(&fh.0).ok_or(FsError::BadHandle)?;
+        let file = self.part(fh.0).lock().remove(&fh.0).ok_or(FsError::BadHandle)?;
         let mut state = file.inode.state();
         state.opens -= 1;
         let last = state.opens == 0;

@@ -1,7 +1,7 @@
 //! Whether the volume may be written to, and why not.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 
 use steadfast_vfs::FsError;
 
@@ -14,7 +14,7 @@ const SHUT_DOWN: &str = "shut down";
 /// Read-write or read-only, with the first reason; the reason stays.
 #[derive(Default)]
 pub struct Status {
-    read_only: Mutex<Option<String>>,
+    read_only: OnceLock<String>,
     listener: OnceLock<Listener>,
     told_read_only: AtomicBool,
     unmounted: AtomicBool,
@@ -24,7 +24,7 @@ pub struct Status {
 impl Status {
     /// Why the volume is read-only; `None` if it is not.
     pub fn read_only_because(&self) -> Option<String> {
-        self.read_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.read_only.get().cloned()
     }
 
     /// Makes the volume read-only for good. The first reason is kept, and told.
@@ -35,8 +35,8 @@ impl Status {
     }
 
     fn refuse_writes(&self, why: &str) {
-        let mut slot = self.read_only.lock().unwrap_or_else(PoisonError::into_inner);
-        slot.get_or_insert_with(|| why.into());
+        // The first reason is kept.
+        self.read_only.get_or_init(|| why.into());
     }
 
     /// Has `listener` told of what goes wrong; the first stays.

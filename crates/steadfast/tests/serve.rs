@@ -14,6 +14,8 @@ use tempfile::TempDir;
 mod checksums;
 #[path = "serve/files.rs"]
 mod files;
+#[path = "serve/foreign.rs"]
+mod foreign;
 #[path = "serve/full.rs"]
 mod full;
 #[path = "serve/kernel.rs"]

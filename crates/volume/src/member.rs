@@ -9,6 +9,9 @@ use crate::error::{Result, VolumeError};
 use crate::ondisk::label::{Label, Unlabelled, VERSION};
 use crate::ondisk::{BLOCK, LABEL_AT, MAP_AT, second_label_at};
 
+/// Bytes at each end of a device that are looked at to tell whether it is blank.
+const BLANK_ENDS: u64 = 1 << 20;
+
 /// A device that carries a label.
 #[derive(Clone)]
 pub struct Labelled {
@@ -172,6 +175,15 @@ pub fn wipe_label(device: &Arc<dyn BlockDevice>) -> Result<()> {
     }
     device.write_fua(LABEL_AT, zeros.into())?;
     Ok(())
+}
+
+/// Whether there are zeros at both ends of a device (of 1 MiB each), where everybody has something
+/// that tells what is there: memory is so after a start. What cannot be read is not blank.
+pub fn has_zero_ends(device: &Arc<dyn BlockDevice>) -> bool {
+    let size = device.info().size;
+    let len = BLANK_ENDS.min(size);
+    let zeros = |at| device.read(at, len).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+    len > 0 && zeros(0) && zeros(size - len)
 }
 
 /// Refuses a device that cannot be a new member: read-only, never initialised, with blocks that

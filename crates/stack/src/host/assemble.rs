@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use steadfast_vfs::size;
 use steadfast_volume::assemble::assemble_one;
-use steadfast_volume::member::{Labelled, read_label};
+use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
     AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, VolumeError, create_rows,
 };
@@ -280,7 +280,54 @@ impl Host {
             );
             return Err(Refusal::about(Kind::Refused, durable.name(), what));
         }
+        for endpoint in blank {
+            if let Some(what) = self.held_by(endpoint) {
+                let what = format!(
+                    "was memory of '{}' and is not blank ({what}): it is not overwritten; see                      whether the name stands for another device now",
+                    record.name
+                );
+                return Err(Refusal::about(Kind::Refused, endpoint.name(), what));
+            }
+        }
         self.make_rows(record, true)
+    }
+
+    /// What keeps a device without a label from being taken for memory that is blank after a
+    /// start: a name may stand for another disk than before. A RAM disk of this host is its own.
+    fn held_by(&self, endpoint: &Arc<Endpoint>) -> Option<String> {
+        if self.lock().records.ramdisks.contains_key(endpoint.name()) {
+            return None;
+        }
+        let device: Device = Arc::clone(endpoint) as Device;
+        let not_zeros = || (!has_zero_ends(&device)).then(|| "there are bytes at its ends".into());
+        (self.options.occupant)(&device).map(|what| format!("it holds {what}")).or_else(not_zeros)
+    }
+
+    /// Memory is blank after a start: it takes the place again that a label remembers by its name,
+    /// and is filled from the others.
+    fn refill(&self, name: &str, mirror: &Mirror, blank: &[Arc<Endpoint>]) {
+        let away =
+            |leg: &steadfast_volume::LegStatus| leg.volatile && leg.state == LegState::Unavailable;
+        for leg in mirror.status().legs.into_iter().filter(away) {
+            let Some(endpoint) = blank.iter().find(|e| e.name() == leg.name) else { continue };
+            if let Some(what) = self.held_by(endpoint) {
+                tracing::error!(
+                    "{name}: {} is not taken as a leg again: it has no label and is not blank \
+                     ({what}); if it is the device that it was, `steadfast volume replace` with \
+                     --force takes it",
+                    leg.name
+                );
+                continue;
+            }
+            let device: Device = Arc::clone(endpoint) as Device;
+            let new = NewLeg { volatile: true, ..NewLeg::new(device) };
+            match mirror.replace(leg.slot, Some(&new)) {
+                Ok(()) => tracing::info!("{name}: {} is a leg again, blank", leg.name),
+                Err(e) => {
+                    tracing::error!("{name}: {} could not be made a leg again: {e}", leg.name);
+                }
+            }
+        }
     }
 
     /// Writes the labels of a concat or stripe.
@@ -316,11 +363,9 @@ impl Host {
         for e in missing {
             tracing::warn!("{}: {e}", record.name);
         }
-        let options =
-            AssembleOptions { degraded: options.degraded || record.lost_a_leg, ..options.clone() };
-        let volume = assemble_one(members, &options).map_err(|e| of_volume(&record.name, e))?;
+        let volume = assemble_one(members, options).map_err(|e| of_volume(&record.name, e))?;
         if let Some(mirror) = &volume.mirror {
-            refill(&record.name, mirror, blank);
+            self.refill(&record.name, mirror, blank);
         }
         Ok(volume)
     }
@@ -374,22 +419,6 @@ fn is_of(found: &Labelled, record: &VolumeRecord) -> bool {
     match &record.uuid {
         Some(uuid) => found.label.volume.to_string() == *uuid,
         None => found.label.name == record.name,
-    }
-}
-
-/// Memory is blank after a start: it takes the place again that a label remembers by its name, and
-/// is filled from the others.
-fn refill(name: &str, mirror: &Mirror, blank: &[Arc<Endpoint>]) {
-    let away =
-        |leg: &steadfast_volume::LegStatus| leg.volatile && leg.state == LegState::Unavailable;
-    for leg in mirror.status().legs.into_iter().filter(away) {
-        let Some(endpoint) = blank.iter().find(|e| e.name() == leg.name) else { continue };
-        let device: Device = Arc::clone(endpoint) as Device;
-        let new = NewLeg { volatile: true, ..NewLeg::new(device) };
-        match mirror.replace(leg.slot, Some(&new)) {
-            Ok(()) => tracing::info!("{name}: {} is a leg again, blank", leg.name),
-            Err(e) => tracing::error!("{name}: {} could not be made a leg again: {e}", leg.name),
-        }
     }
 }
 

@@ -43,10 +43,11 @@ impl Host {
             records.volumes.push(record.clone());
             records.removed.remove(&create.name);
         })?;
-        let made = match create.kind {
+        let forgotten = endpoints.iter().try_for_each(|e| self.forget_signatures(e, create.force));
+        let made = forgotten.and_then(|()| match create.kind {
             VolumeKind::Mirror => self.make_mirror(create, &endpoints, policies),
             _ => self.make_rows(&record, create.force),
-        };
+        });
         let made = made.and_then(|volume| {
             endpoints.iter().try_for_each(|e| self.forget_occupant(e)).map(|()| volume)
         });
@@ -107,6 +108,13 @@ impl Host {
             let what = format!("a {} has no partial legs", own.kind.name());
             return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
         }
+        if own.kind != VolumeKind::Mirror && !own.volatile.is_empty() {
+            let what = format!(
+                "a {} has no volatile legs: say it of the device, or where it is a leg of a mirror",
+                own.kind.name()
+            );
+            return Err(Refusal::about(Kind::UsedWrongly, &own.name, what));
+        }
         Ok(own)
     }
 
@@ -143,6 +151,17 @@ impl Host {
             }
             _ => Ok(endpoint),
         }
+    }
+
+    /// Takes away what tells of something else on a device that is overwritten by force. Before it
+    /// becomes a member: the same bytes may be data then.
+    pub(super) fn forget_signatures(&self, endpoint: &Arc<Endpoint>, force: bool) -> Result<()> {
+        if !force {
+            return Ok(());
+        }
+        let device: Device = Arc::clone(endpoint) as Device;
+        (self.options.forget)(&device)
+            .map_err(|what| Refusal::about(Kind::Failed, endpoint.name(), what))
     }
 
     /// Takes a superblock away that is before the label of a new member.
@@ -217,13 +236,17 @@ impl Host {
             spares: Vec::new(),
             components: ours,
             reads_first: policies.read == ReadPolicy::First,
+            lost_a_leg: false,
             ..retired.clone()
         };
         record.volatile.extend(create.volatile.iter().cloned());
         if create.dry_run {
             return Ok(Some(Answer::default()));
         }
-        let volume = self.assemble(&record, &AssembleOptions::default())?;
+        // Without the leg this once: the labels say then that it is gone.
+        let options =
+            AssembleOptions { degraded: retired.lost_a_leg, ..AssembleOptions::default() };
+        let volume = self.assemble(&record, &options)?;
         let has_checksums = volume.mirror.as_ref().is_some_and(|m| m.status().checksums);
         if create.checksums && !has_checksums {
             let what = "is a mirror that was made without checksums, and keeps none";

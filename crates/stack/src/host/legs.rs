@@ -103,11 +103,14 @@ impl Host {
                 list.push(component.clone());
             }
         })?;
-        let added = match new.spare {
-            true => mirror.add_spare(&leg).map(|()| None),
-            false => mirror.attach(&leg).map(Some),
-        };
-        let slot = match said(&name, added) {
+        let added = self.forget_signatures(&endpoint, new.force).and_then(|()| {
+            let added = match new.spare {
+                true => mirror.add_spare(&leg).map(|()| None),
+                false => mirror.attach(&leg).map(Some),
+            };
+            said(&name, added)
+        });
+        let slot = match added {
             Ok(slot) => slot,
             Err(e) => {
                 self.forget(before);
@@ -223,7 +226,10 @@ impl Host {
         // Both are named until the labels say which it is.
         let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
         let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
-        let lost = match self.put(found, &new, replace.lose_data) {
+        let put = self
+            .forget_signatures(&endpoint, replace.force)
+            .and_then(|()| self.put(found, &new, replace.lose_data));
+        let lost = match put {
             Ok(lost) => lost,
             Err(e) => {
                 self.forget(before);
@@ -259,6 +265,7 @@ impl Host {
         self.lock().check_closed(&found.component)?;
         let record = self.lock().records.volume(&found.component).cloned().unwrap_or_default();
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
+        self.forget_signatures(&endpoint, replace.force)?;
         let volume = self.make_rows(&record, replace.force)?;
         let record = VolumeRecord { uuid: Some(volume.uuid.to_string()), ..record };
         let before = self.change_record(&found.component, |now| *now = record.clone())?;

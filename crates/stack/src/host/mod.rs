@@ -44,8 +44,10 @@ pub struct Options {
     /// The configuration file, which need not be there.
     pub config: PathBuf,
     /// Says what a device without a label holds that must not be overwritten unasked: a file
-    /// system. The host itself knows none.
+    /// system, a partition table, another volume manager's. The host itself knows none.
     pub occupant: fn(&Device) -> Option<String>,
+    /// Takes away what tells of it, of a device that is overwritten by force; says what failed.
+    pub forget: fn(&Device) -> std::result::Result<(), String>,
     /// Mounts file systems.
     pub mounter: Box<dyn mounts::Mounter>,
 }

@@ -164,6 +164,7 @@ impl Host {
             return Ok(Answer::default());
         }
         let before = lacking(&mirror.status());
+        let mut last = before;
         loop {
             self.start_resync(&name, resync.rate);
             let work = self.work(&name)?;
@@ -172,7 +173,7 @@ impl Host {
             }
             let left = lacking(&mirror.status());
             // What no leg can give stays.
-            if left == 0 || left >= before || work.held.load(Ordering::Acquire) {
+            if left == 0 || left >= last || work.held.load(Ordering::Acquire) {
                 let bytes = Some(before.saturating_sub(left));
                 let status = said(&name, Ok(mirror.status()))?;
                 if left > 0 && status.failed.is_some() {
@@ -181,6 +182,7 @@ impl Host {
                 }
                 return Ok(Answer { bytes, ..Answer::default() });
             }
+            last = left;
         }
     }
 
@@ -207,7 +209,8 @@ fn resync_in_slices(
         let done = mirror.resync(throttle)?;
         all.regions += done.regions;
         all.bytes += done.bytes;
-        all.unreadable += done.unreadable;
+        // Each part meets those again that the ones before could not read.
+        all.unreadable = done.unreadable;
         if done.complete || done.regions == 0 || work.held.load(Ordering::Acquire) {
             return Ok(all);
         }

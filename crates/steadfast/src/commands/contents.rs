@@ -65,7 +65,19 @@ const GPT: &[u8] = b"EFI PART";
 /// Where the four entries of a DOS partition table begin, and how long each is.
 const DOS_ENTRIES: (usize, usize) = (446, 16);
 
-/// What is there, in words with their article.
+/// What a device without a label of ours holds that nobody wants to lose, in words with their
+/// article.
+pub fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
+    match steadfast_ext4::check::info(device) {
+        Ok(info) => {
+            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
+            Some(format!("{kind} (UUID {})", info.uuid))
+        }
+        Err(_) => known(device).map(str::to_owned),
+    }
+}
+
+/// What is there that is not ours, in words with their article.
 pub fn known(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
     places(device).first().map(|(what, _, _)| *what)
 }

@@ -115,13 +115,16 @@ impl Core {
         let mut done = Resynced::default();
         let limit = throttle.regions.unwrap_or(usize::MAX);
         let work = self.settled()?.to_copy();
-        let complete = work.len() <= limit;
-        let mut since = 0;
-        for region in work.into_iter().take(limit) {
-            if self.state.lock().closing {
+        let (mut complete, mut since, mut copied) = (true, 0, 0);
+        for region in work {
+            // What cannot be copied does not count: it would keep a resync in parts from ever
+            // reaching what lies behind it.
+            if copied == limit || self.state.lock().closing {
+                complete = false;
                 break;
             }
             let bytes = self.copy_region(region, &mut done)?;
+            copied += usize::from(bytes > 0);
             since += 1;
             if since == CHECKPOINT_REGIONS {
                 self.checkpoint()?;

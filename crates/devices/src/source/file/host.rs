@@ -9,6 +9,8 @@ use rustix::fd::AsFd;
 use rustix::fs::{Dev, StatFs, fstatfs, major, minor, statfs};
 use steadfast_block::Persistence;
 
+use crate::source::pmem::of_block_device;
+
 /// `f_type` of tmpfs and ramfs (linux/magic.h).
 const MEMORY_FILE_SYSTEMS: [u64; 2] = [0x0102_1994, 0x8584_58f6];
 
@@ -39,8 +41,9 @@ pub(super) fn model(dev: Dev) -> Option<String> {
     }
 }
 
-/// Whether a block device keeps its contents: RAM disks and loop devices over memory do not.
-pub(super) fn device_persistence(dev: Dev) -> Persistence {
+/// Whether a block device keeps its contents: RAM disks, memory that was set aside (memmap=) and
+/// loop devices over memory do not.
+pub(in crate::source) fn device_persistence(dev: Dev) -> Persistence {
     let folder = disk(dev);
     let name = folder.canonicalize().ok();
     let name = name.as_deref().and_then(Path::file_name).and_then(|n| n.to_str()).unwrap_or("");
@@ -50,6 +53,9 @@ pub(super) fn device_persistence(dev: Dev) -> Persistence {
     };
     if numbered("ram") || numbered("zram") {
         return volatile("a RAM disk loses its contents when power is lost");
+    }
+    if let Some(reason) = of_block_device(dev) {
+        return volatile(&reason);
     }
     match line(folder.join("loop/backing_file")).map(statfs) {
         Some(Ok(under)) => of_file_system(&under),

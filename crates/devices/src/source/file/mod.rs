@@ -29,6 +29,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, check};
 use steadfast_runtime::is_simulated;
 
+pub(super) use host::device_persistence;
 use image::Image;
 pub use open::{Direct, FileOptions, OpenError};
 use pool::Pool;

@@ -36,6 +36,7 @@ pub use label::{LABEL_BYTES, Label, Mode};
 use mapping::Mapping;
 pub use open::{PmemError, PmemOptions};
 pub use promise::Promise;
+pub(super) use promise::of_block_device;
 
 /// A range of memory as a device.
 pub struct Pmem {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Dev, FileType, Stat, major, minor};
 use steadfast_block::Persistence;
 
+use crate::source::file::device_persistence;
+
 /// When what was stored is safe from a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Promise {
@@ -49,7 +51,13 @@ pub(super) fn of(stat: &Stat, synchronous: bool) -> Promise {
     let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
     if !synchronous {
         return match is_block {
-            true => Promise::AfterSync,
+            // The kernel has no MAP_SYNC there; what the device is holds all the same.
+            true => match (of_block_device(stat.st_rdev), device_persistence(stat.st_rdev)) {
+                (Some(reason), _) | (None, Persistence::Volatile { reason }) => {
+                    Promise::Not { reason }
+                }
+                (None, _) => Promise::AfterSync,
+            },
             false => Promise::Not {
                 reason:
                     "it is an emulated range: a file in the host's memory (MAP_SYNC is refused \
@@ -64,6 +72,14 @@ pub(super) fn of(stat: &Stat, synchronous: bool) -> Promise {
         _ => folder("block", stat.st_dev),
     };
     of_region(device.as_deref())
+}
+
+/// Why a block device is memory that keeps nothing, if its region says so.
+pub(in crate::source) fn of_block_device(dev: Dev) -> Option<String> {
+    match of_region(folder("block", dev).as_deref()) {
+        Promise::Not { reason } => Some(reason),
+        Promise::Persistent | Promise::AfterWriteBack | Promise::AfterSync => None,
+    }
 }
 
 fn folder(kind: &str, dev: Dev) -> Option<PathBuf> {

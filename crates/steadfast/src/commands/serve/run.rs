@@ -17,6 +17,7 @@ use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
 use super::cli::Serve;
 use super::mounts::Ext4Mounts;
 use super::said;
+use crate::commands::contents;
 use crate::mount::{background, log, place};
 use crate::{Outcome, Usage};
 
@@ -50,7 +51,10 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let socket = given(&args.socket, &config.socket, super::default_socket())?;
     let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
     let mounter = Ext4Mounts { folder, log: log_file.clone() };
-    let options = Options { config: path, occupant, mounter: Box::new(mounter) };
+    let forget =
+        |device: &Arc<dyn BlockDevice>| contents::forget(device).map_err(|e| format!("{e:#}"));
+    let occupant = contents::occupant;
+    let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
     let served = serve_host(args, &config, &host, (&socket, &tree), |()| {
         match (args.serves_in_background, &log_file) {
@@ -180,11 +184,4 @@ fn default_config() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let folder = variable("XDG_CONFIG_HOME").or_else(|| Some(variable("HOME")?.join(".config")));
     folder.unwrap_or_default().join(file)
-}
-
-/// What a device holds that nobody wants to lose.
-fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
-    let info = steadfast_ext4::check::info(device).ok()?;
-    let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-    Some(format!("{kind} (UUID {})", info.uuid))
 }

@@ -85,16 +85,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     if steadfast_volume::member::read_label(device).is_ok_and(|found| found.is_some()) {
         return Ok(());
     }
-    let held = match steadfast_ext4::check::info(device) {
-        Ok(info) => {
-            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-            format!("{kind} (UUID {})", info.uuid)
-        }
-        Err(_) => match contents::known(device) {
-            Some(what) => what.to_owned(),
-            None => return Ok(()),
-        },
-    };
+    let Some(held) = contents::occupant(device) else { return Ok(()) };
     let name = device.info().name;
     let what =
         format!("{name}: holds {held}; --force makes it a member, and what it holds is lost");

@@ -16,7 +16,7 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
-use steadfast_volume::member::{End, Labelled, read_label};
+use steadfast_volume::member::{End, Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
     AssembleOptions, Assembled, Event, LegState, LegStatus, Mirror, NewLeg, Throttle, Volume,
     VolumeError, assemble,
@@ -28,8 +28,6 @@ use crate::{Usage, terminal};
 
 /// What stands before the members where an image is asked for.
 const PREFIX: &str = "volume:";
-/// So many bytes at each end of a device are zeros if it is blank.
-const BLANK_ENDS: u64 = 1 << 20;
 /// How often regions that nobody writes to become clean.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -158,7 +156,7 @@ fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
     let mirrors: Vec<Mirror> = found.volumes.iter().filter_map(|v| v.mirror.clone()).collect();
     for mirror in mirrors {
         for leg in mirror.status().legs.into_iter().filter(missing) {
-            let Some(at) = found.blank.iter().position(is_blank) else { return Ok(()) };
+            let Some(at) = found.blank.iter().position(has_zero_ends) else { return Ok(()) };
             let device = found.blank.remove(at);
             if !read_only {
                 let (new, name) = (device.info().name, mirror.name());
@@ -170,15 +168,6 @@ fn join_again(found: &mut Assembled, read_only: bool) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Whether there are zeros at both ends of a device, where everybody has something that tells what
-/// is there. What cannot be read is not blank.
-fn is_blank(device: &Arc<dyn BlockDevice>) -> bool {
-    let size = device.info().size;
-    let len = BLANK_ENDS.min(size);
-    let zeros = |at| device.read(at, len).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
-    len > 0 && zeros(0) && zeros(size - len)
 }
 
 /// The volume that the command is for.

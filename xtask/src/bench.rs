@@ -38,7 +38,8 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         Some(("volume", rest)) => return volume::run(root, rest),
         Some(("durable", rest)) => return durable::run(root, rest),
         _ => anyhow::bail!(
-            "bench needs to know what: fs, durable, crash, sim, iozone or volume; see cargo xtask help"
+            "bench needs to know what: fs, durable, crash, sim, iozone or volume; see cargo \
+             xtask help"
         ),
     };
     let (mut amounts, mut json, mut options) = (Amounts::default(), false, String::new());

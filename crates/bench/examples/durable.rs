@@ -5,9 +5,9 @@
 //! ```
 //!
 //! SIDE is `host FOLDER`: the kernel's file system in that folder; or ours, in this process:
-//! `memory FILE`, an emulated range of memory with files in place (dax=always); `ram`, a RAM device with a
-//! page cache; `disk FILE`, a file past the page cache, which becomes a file system. The file of
-//! `memory` and that of `--journal` are made, 1 GiB and `--journal-mib` large, and removed.
+//! `memory FILE`, an emulated range of memory with files in place (dax=always); `ram`, a RAM device
+//! with a page cache; `disk FILE`, a file past the page cache, which becomes a file system. Files
+//! of `memory` and `--journal` are made, 1 GiB and `--journal-mib` large, and removed.
 //!
 //! `--fast`: with fast commits. `--journal FILE`: the journal on an emulated range of memory, FILE.
 //! `--data MODE`: data=MODE. `--tasks N`: tasks at a time. `--calls N`: timed calls of each

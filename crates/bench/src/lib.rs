@@ -3,7 +3,8 @@
 //! [`iozone`] runs IOzone's tests over an `Arc<dyn FileSystem>` with tasks of
 //! [`steadfast_runtime`], so the same engine measures the host's file systems in real time and a
 //! Steadfast stack in virtual time. [`operations`] times names, attributes and small durable
-//! writes, [`durable`] small durable calls of several tasks beside the kernel's. Nothing here prints: results are values, reports are strings.
+//! writes, [`durable`] small durable calls of several tasks beside the kernel's. Nothing here
+//! prints: results are values, reports are strings.
 
 pub mod dd;
 pub mod distribution;

@@ -2,8 +2,9 @@
 //! durable before the next, by one task or several at a time.
 //!
 //! Each task has a folder and files of its own, and calls of one kind are timed together. What a
-//! task does is behind [`Client`]: [`OnFileSystem`] calls a [`FileSystem`](steadfast_vfs::FileSystem)
-//! in this process, [`OnHost`] the kernel, with nothing but the system calls between the clocks.
+//! task does is behind [`Client`]: [`OnFileSystem`] calls a
+//! [`FileSystem`](steadfast_vfs::FileSystem) in this process, [`OnHost`] the kernel, with nothing
+//! but the system calls between the clocks.
 
 mod client;
 mod host;

@@ -283,7 +283,8 @@ impl Host {
         for endpoint in blank {
             if let Some(what) = self.held_by(endpoint) {
                 let what = format!(
-                    "was memory of '{}' and is not blank ({what}): it is not overwritten; see                      whether the name stands for another device now",
+                    "was memory of '{}' and is not blank ({what}): it is not overwritten; see \
+                     whether the name stands for another device now",
                     record.name
                 );
                 return Err(Refusal::about(Kind::Refused, endpoint.name(), what));

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_runtime::{sleep, spawn};
 use steadfast_volume::member::read_label;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::{LABEL_AT, second_label_at};
 use steadfast_volume::{AssembleOptions, Throttle, assemble};
 
-use crate::bench::{BLOCK, Bench, Device, bench, degraded, plain, simulated};
+use crate::bench::{BLOCK, Bench, DATA, Device, REGION, bench, degraded, plain, simulated};
 use crate::campaign::media::LEG_BYTES;
 use crate::gate::writes;
 
@@ -240,5 +241,31 @@ fn rule_a_leg_in_use_is_not_taken_twice() {
         let again: Device = Arc::new(b.gates[1].clone());
         let refused = b.mirror.online(1, Some(again)).unwrap_err().to_string();
         assert!(refused.contains("is in use"), "{refused}");
+    });
+}
+
+/// Regions that no leg can give do not keep a resync in parts from reaching what lies behind them.
+#[test]
+fn parts_of_a_resync_reach_what_lies_behind_unreadable_regions() {
+    simulated(|| {
+        let b = bench(&[false, false]);
+        b.mirror.offline(1).unwrap();
+        let in_region = |region: u64| region * REGION / BLOCK;
+        (0..8).for_each(|region| b.write(in_region(region), region + 1));
+        b.mirror.flush().unwrap();
+        b.mirror.online(1, Some(b.device(1))).unwrap();
+        let bad = Rule::new(Ops::READ, Effect::Fail("bad sectors".into()));
+        b.plugs[0].faults.clear();
+        b.plugs[0].faults.add(bad.within(DATA..DATA + 4 * REGION));
+        let part = Throttle { regions: Some(2), ..Throttle::default() };
+        for _ in 0..2 {
+            let done = b.mirror.resync(part).unwrap();
+            assert_eq!((done.regions, done.unreadable), (2, 4), "{done:?}");
+        }
+        let done = b.mirror.resync(part).unwrap();
+        assert_eq!((done.regions, done.complete), (0, false), "{done:?}");
+        b.plugs[0].faults.clear();
+        b.settle();
+        assert!((0..8).all(|region| b.is_everywhere(in_region(region), region + 1)));
     });
 }

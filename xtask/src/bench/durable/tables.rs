@@ -49,11 +49,9 @@ pub(super) fn print(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Resul
         let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
         let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
         let times = Times::of(&nanos(first), &nanos(best)).context("turns")?;
-        let name = row.call.clone();
-        let mut cells = vec![name.clone()];
-        cells.extend(ours.iter().map(|side| range(&nanos(side))));
-        cells.extend([range(&nanos(best)), best.side.to_owned(), times.brief()]);
-        speeds.push(cells);
+        let name = if row.call == "create-written" { "create+write" } else { &row.call };
+        let (mine, theirs) = (range(&nanos(first)), range(&nanos(best)));
+        speeds.push(vec![name.to_owned(), mine, theirs, best.side.to_owned(), times.brief()]);
         let cpu = |side| micros(median(&each(side, i, |row| row.cpu_nanos_each)));
         // The best by its percentile may be another.
         let percentile = |side: &&Measured| p99(side, i).map(|values| (median(&values), values));
@@ -62,7 +60,10 @@ pub(super) fn print(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Resul
         let told = |p: &Option<(u64, Vec<u64>)>| {
             p.as_ref().map_or("too few".to_owned(), |(_, values)| range(values))
         };
-        costs.push(vec![name, cpu(first), cpu(best), told(&mine), told(&theirs)]);
+        let mut cells = vec![name.to_owned()];
+        cells.extend(ours[1..].iter().map(|side| micros(median(&nanos(side)))));
+        cells.extend([cpu(first), cpu(best), told(&mine), told(&theirs)]);
+        costs.push(cells);
         let (speed, tail) = part.goals(&row.call);
         let who = format!("{}, {}, {tasks} at a time", part.name(), row.call);
         behind.extend(
@@ -77,14 +78,14 @@ pub(super) fn print(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Resul
             }
         }
     }
-    println!("\n{}; tasks: {tasks}. Microseconds a call.\n", part.title());
-    let mut head = vec!["call".to_owned()];
-    head.extend(ours.iter().map(|side| side.side.to_owned()));
-    head.extend(["kernel".to_owned(), "on".to_owned(), "x".to_owned()]);
-    table(&head, &speeds);
+    println!("\n{}.", part.title());
+    println!("Tasks: {tasks}. Microseconds a call: median (least..greatest).\n");
+    table(&["call", first.side, "kernel", "on", "x"].map(str::to_owned), &speeds);
     println!();
-    let head = ["call", "CPU", "kernel's", "p99", "kernel's least p99"].map(str::to_owned);
-    table(&head, &costs);
+    let mut head = vec!["call"];
+    head.extend(ours[1..].iter().map(|side| side.side));
+    head.extend(["CPU", "kernel", "p99", "kernel's least p99"]);
+    table(&head.into_iter().map(str::to_owned).collect::<Vec<_>>(), &costs);
     Ok(behind)
 }
 

@@ -107,10 +107,11 @@ impl Txn<'_> {
             window: request.window / ratio,
             owner: request.owner,
         };
-        let in_window = self.next_of_window(&wish)?;
-        let found = match in_window
-            .map_or_else(|| self.search(&wish, Respect::Windows), |f| Ok(Some(f)))?
-        {
+        let found = match self.next_of_window(&wish)? {
+            None => self.search(&wish, Respect::Windows)?,
+            found => found,
+        };
+        let found = match found {
             Some(found) => Some(found),
             None if self.meta.alloc.windows.is_empty() => None,
             None => {
@@ -150,6 +151,7 @@ impl Txn<'_> {
     }
 
     /// The goal, where it lies in the file's own window: what is there is free, and nobody else's.
+    /// Not with clusters: a window may begin within one.
     fn next_of_window(&self, request: &Wish) -> Result<Option<(GroupNo, Run)>> {
         let Wish { goal, want, owner, .. } = *request;
         let layout = &self.volume.layout;
@@ -170,7 +172,7 @@ impl Txn<'_> {
                 || self.meta.alloc.resting.within(start, end).next().is_some()
         };
         let run = run.filter(|run| run.start == bit && !held(run));
-        // A file asks for more than is left: elsewhere there may be a longer run.
+        // If more is asked for than is left, there may be a longer run elsewhere.
         Ok(run.filter(|run| run.len >= want.min(GOAL_RUN_MIN)).map(|run| (group, run)))
     }
 

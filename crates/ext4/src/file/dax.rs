@@ -177,7 +177,7 @@ impl Ext4 {
                 self.put(*place, data)?;
                 match how.intersects(OpenFlags::SYNC | OpenFlags::DSYNC) {
                     true if self.volume.has(Bug::DaxFsyncWithoutFence) => {}
-                    true => self.memory()?.fence()?,
+                    true => self.fence()?,
                     false => self.note_stored(inode),
                 }
                 return Ok(at + len);
@@ -265,7 +265,7 @@ impl Ext4 {
             stored.iter().try_for_each(|(at, part)| self.put(*at, part))?;
         }
         if !self.volume.has(Bug::DaxFenceOmitted) {
-            memory.fence()?;
+            self.fence()?;
         }
         txn.mark_written(inode.no, from, reached)?;
         if end > txn.raw_inode(inode.no)?.size() {
@@ -301,7 +301,7 @@ impl Ext4 {
                 zero(memory, at, piece.len)?;
             }
         }
-        Ok(memory.fence()?)
+        self.fence()
     }
 
     /// Takes everything of a file out of the page cache: from now on it is used in place, or not

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags, Result};
 
 use super::pieces::{Piece, Place};
-use crate::error::Ext4Error;
 use crate::fs::{Ext4, OpenFile, key};
 
 /// Zeros that are stored at once.
@@ -112,7 +111,7 @@ impl Map {
                     memory.persist(at, piece.len)?;
                 }
             }
-            Ok::<(), Ext4Error>(memory.fence()?)
+            self.fs.fence()
         };
         self.fs.outcome(persisted())
     }

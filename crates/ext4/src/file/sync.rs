@@ -5,6 +5,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use steadfast_block::BlockError;
 use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::cpu;
 
@@ -51,7 +52,7 @@ impl Ext4 {
     fn sync_dax(&self, inode: &Inode, data_only: bool) -> Result<()> {
         if !matches!(self.volume.log, MetaLog::Journal(_)) {
             // Nobody counts the flushes.
-            self.memory()?.fence()?;
+            self.fence()?;
         }
         let tid = {
             let state = inode.state();
@@ -94,12 +95,22 @@ impl Ext4 {
         if journal.flushes().covers(outside) {
             return Ok(());
         }
-        journal.flushes().flush().map_err(|e| {
-            let what = format!("flushing the file system's device failed: {e}");
-            self.volume.status.set_read_only(what);
+        journal.flushes().flush().map_err(|e| self.flush_failed(e))
+    }
+
+    /// Makes what this thread has stored in the device's memory durable, and nothing else. A
+    /// failure is final.
+    pub(super) fn fence(&self) -> Result<()> {
+        self.memory()?.fence().map_err(|e| self.flush_failed(e))
+    }
+
+    /// Nobody knows what of all that was written before is durable.
+    fn flush_failed(&self, e: BlockError) -> Ext4Error {
+        self.volume.status.set_read_only(format!("flushing the file system's device failed: {e}"));
+        if let MetaLog::Journal(journal) = &self.volume.log {
             journal.abort(&JournalError::Block(e.clone()));
-            Ext4Error::Block(e)
-        })
+        }
+        Ext4Error::Block(e)
     }
 
     /// Makes everything durable.

@@ -50,10 +50,9 @@ impl Found {
         device: &Arc<dyn BlockDevice>,
         options: &MountOptions,
     ) -> Result<RecoveryReport> {
-        superblock::settle(&**device)?;
+        let bootstrap = superblock::settle(&**device)?;
         let recovery = planted(Recovery::read(&self.log, &**device)?, options);
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
-        let bootstrap = superblock::find(&**device)?;
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         // A superblock that is torn is made whole first, from the log.
         let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };

@@ -39,8 +39,11 @@ pub(crate) fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
     if device.info().size < SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64 {
         Superblock::parse(&[])?;
     }
-    let bytes = read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?;
-    let superblock = Superblock::parse_mended(&bytes)?;
+    of_bytes(&read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?)
+}
+
+fn of_bytes(bytes: &[u8]) -> Result<FoundSuperblock> {
+    let superblock = Superblock::parse_mended(bytes)?;
     Ok(FoundSuperblock { whole: superblock.checksum_ok(), superblock })
 }
 
@@ -84,8 +87,7 @@ pub(crate) fn write_at(
     at: u64,
     superblock: &mut Superblock,
 ) -> Result<()> {
-    settle_at(device, at)?;
-    let old = read_bytes(device, at, SUPERBLOCK_LEN)?;
+    let old = settle_at(device, at)?;
     let before = Superblock::parse(&old).ok();
     if let Some(before) = before.filter(|_| tears_sectors(device)) {
         superblock.update_checksum();
@@ -106,18 +108,23 @@ pub(crate) fn write_at(
     put(device, at, &old, superblock)
 }
 
-/// Finishes a change of the superblock that a cut has interrupted. Before anybody writes it
-/// otherwise, as recovery does.
-pub(crate) fn settle(device: &dyn BlockDevice) -> Result<()> {
-    settle_at(device, SUPERBLOCK_OFFSET)
+/// As [`find`]; finishes a change of the superblock that a cut has interrupted. Before anybody
+/// writes it otherwise, as recovery does.
+pub(crate) fn settle(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
+    of_bytes(&settle_at(device, SUPERBLOCK_OFFSET)?)
 }
 
-fn settle_at(device: &dyn BlockDevice, at: u64) -> Result<()> {
-    let bytes = read_bytes(device, at, SUPERBLOCK_LEN)?;
-    match Superblock::parse_unchecked(&bytes) {
-        Ok(found) => put_steps(device, at, &found, &found.steps_to_mended()),
-        Err(_) => Ok(()),
+/// Returns what is there then.
+fn settle_at(device: &dyn BlockDevice, at: u64) -> Result<Vec<u8>> {
+    let mut bytes = read_bytes(device, at, SUPERBLOCK_LEN)?;
+    if let Ok(found) = Superblock::parse_unchecked(&bytes) {
+        let steps = found.steps_to_mended();
+        put_steps(device, at, &found, &steps)?;
+        if let Some(last) = steps.last() {
+            bytes.copy_from_slice(last.as_bytes());
+        }
     }
+    Ok(bytes)
 }
 
 fn put_steps(

@@ -4,11 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
-use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Request, Result};
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Request, Result,
+};
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::{Options, make};
+use steadfast_ext4::mount::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_pagecache::{DirtyLimit, Settings};
 use steadfast_runtime::Mutex;
@@ -37,6 +40,82 @@ impl BlockDevice for Failing {
         }
         self.next.submit(request)
     }
+}
+
+/// Memory that fails to make durable what was stored, from some moment on.
+struct FailingMemory {
+    next: Ram,
+    broken: Mutex<bool>,
+}
+
+impl FailingMemory {
+    fn memory(&self) -> &dyn DirectMemory {
+        self.next.direct_memory().unwrap()
+    }
+}
+
+impl BlockDevice for FailingMemory {
+    fn info(&self) -> DeviceInfo {
+        self.next.info()
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        self.next.submit(request)
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        Some(self)
+    }
+}
+
+impl DirectMemory for FailingMemory {
+    fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.memory().load(offset, out)
+    }
+
+    fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
+        self.memory().store(offset, data)
+    }
+
+    fn persist(&self, offset: u64, len: u64) -> Result<()> {
+        self.memory().persist(offset, len)
+    }
+
+    fn fence(&self) -> Result<()> {
+        if *self.broken.lock() {
+            let (device, reason) = ("memory".into(), "it is broken".into());
+            return Err(BlockError::Gone { device, reason });
+        }
+        self.memory().fence()
+    }
+}
+
+/// What whoever writes with O_DSYNC cannot make durable himself is as final as a failed flush.
+#[test]
+fn after_a_failed_fence_nothing_is_written_any_more() {
+    let next = Ram::new("memory", 32 << 20).persistent().with_atomic_words();
+    let pages = Options { block_size: Some(4096), ..Options::random(1_700_000_000) };
+    make(&(Arc::new(next.clone()) as Arc<dyn BlockDevice>), &pages).unwrap();
+    let memory = Arc::new(FailingMemory { next, broken: Mutex::new(false) });
+    let options = || MountOptions { dax: Dax::Always, ..MountOptions::default() };
+    let fs = Ext4::mount(memory.clone(), options()).unwrap();
+    let (attr, fh) = create(&*fs, "file", RW);
+    fs.write(fh, 0, contents(1, 0, 8192)).unwrap();
+    fs.fsync(fh, false).unwrap();
+    let durable = fs.open(attr.ino, RW | OpenFlags::DSYNC).unwrap();
+    fs.write(durable, 4096, contents(2, 4096, 4096)).unwrap();
+    *memory.broken.lock() = true;
+    assert!(matches!(fs.write(durable, 0, contents(3, 0, 4096)), Err(FsError::Io { .. })));
+    *memory.broken.lock() = false;
+    // A later success takes nothing back.
+    assert!(fs.read_only_because().is_some());
+    assert!(fs.write(durable, 0, contents(3, 0, 4096)).is_err());
+    assert!(fs.write(fh, 0, contents(3, 0, 4096)).is_err());
+    assert!(fs.fsync(fh, true).is_err());
+    assert!(fs.unmount().is_err());
+    drop(fs);
+    let fs = Ext4::mount(memory, options()).unwrap();
+    assert_eq!(read_all(&*fs, "file")[4096..], contents(2, 4096, 4096)[..]);
 }
 
 fn made(size: u64) -> Ram {

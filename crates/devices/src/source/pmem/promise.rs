@@ -52,11 +52,9 @@ pub(super) fn of(stat: &Stat, synchronous: bool) -> Promise {
     if !synchronous {
         return match is_block {
             // The kernel has no MAP_SYNC there; what the device is holds all the same.
-            true => match (of_block_device(stat.st_rdev), device_persistence(stat.st_rdev)) {
-                (Some(reason), _) | (None, Persistence::Volatile { reason }) => {
-                    Promise::Not { reason }
-                }
-                (None, _) => Promise::AfterSync,
+            true => match device_persistence(stat.st_rdev) {
+                Persistence::Volatile { reason } => Promise::Not { reason },
+                Persistence::Persistent => Promise::AfterSync,
             },
             false => Promise::Not {
                 reason:

@@ -67,8 +67,11 @@ Usage: cargo xtask COMMAND
               --part P     memory, disk, external or full alone
               --folder D   where the disk's files are (default: target/bench; 2 GB)
               --rounds N   turns of each (default 5)
+              --wide       a table for each part, as the document has it
               --json       each turn instead of tables
               --quick      next to nothing, to try it
+              --bounds     instead: what our calls in memory spend their time
+                           with, by perf
   bench crash
             how many power cuts are judged a minute, beside a kernel mount and e2fsck of the same
             states (as root), and what recording costs

@@ -9,6 +9,9 @@
 //! with a page cache; `disk FILE`, a file past the page cache, which becomes a file system. Files
 //! of `memory` and `--journal` are made, 1 GiB and `--journal-mib` large, and removed.
 //!
+//! `stores FILE` prints how long it takes to store 4 KiB to such a range and to wait for it, and
+//! nothing else: what a durable write in place costs at least.
+//!
 //! `--fast`: with fast commits. `--journal FILE`: the journal on an emulated range of memory, FILE.
 //! `--data MODE`: data=MODE. `--tasks N`: tasks at a time. `--calls N`: timed calls of each
 //! kind. `--before N`: overwrites before them. `--only overwrite`: that kind alone.
@@ -18,6 +21,7 @@
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use steadfast_bench::durable::{Amounts, Call, Client, OnFileSystem, OnHost, run};
@@ -50,6 +54,9 @@ struct Words {
 fn main() -> Outcome<()> {
     let words = words()?;
     let side: Vec<&str> = words.side.iter().map(String::as_str).collect();
+    if let ["stores", path] = side[..] {
+        return stores(path);
+    }
     let (mut clients, fs) = match side[..] {
         ["host", folder] => {
             let of = |task| Ok(Box::new(OnHost::new(Path::new(folder), task)?) as Box<dyn Client>);
@@ -115,6 +122,21 @@ fn memory(path: &str, bytes: u64) -> Outcome<Arc<dyn BlockDevice>> {
         device.write(at, zeros.slice(..rest).into())?;
     }
     Ok(device)
+}
+
+/// Stores blocks all over 8 MiB, as overwrites do.
+fn stores(path: &str) -> Outcome<()> {
+    let device = memory(path, 8 << 20)?;
+    let memory = device.direct_memory().ok_or("no memory")?;
+    let (block, count) = (vec![0x5a; 4096], 200_000u64);
+    let begun = Instant::now();
+    for i in 0..count {
+        memory.store_through(i * 797 % 2048 * 4096, &block)?;
+        memory.fence()?;
+    }
+    let each = begun.elapsed().as_secs_f64() / count as f64 * 1e6;
+    println!("Storing 4 KiB and waiting for it, and nothing else: {each:.2} us.");
+    Ok(())
 }
 
 /// Our file system, made anew.

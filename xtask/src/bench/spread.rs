@@ -29,10 +29,13 @@ impl Times {
         self.median
     }
 
-    /// Median and range in few characters.
+    /// As [`text`](Self::text), in fewer characters.
     pub fn brief(self) -> String {
         let Times { median, least, most } = self;
-        format!("{median:.1} ({least:.1}..{most:.1})")
+        match self.is_level() {
+            true => format!("level ({least:.1}..{most:.1})"),
+            false => format!("{median:.1} ({least:.1}..{most:.1})"),
+        }
     }
 
     /// Median and range, also where the two are level.

@@ -2,7 +2,9 @@
 //! disk with its journal on memory, beside the kernel's ext4 in the set-ups that suit it best.
 //!
 //! Every side is made anew for every turn, so that its log is empty, and the sides take turns.
+//! `--bounds` tells what our calls in memory spend their time with.
 
+mod bounds;
 mod sides;
 mod tables;
 
@@ -45,7 +47,7 @@ struct Measured {
 
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let (mut rounds, mut folder, mut json) = (5u32, root.join("target/bench"), false);
-    let (mut only, mut quick) = (None, false);
+    let (mut only, mut quick, mut wide) = (None, false, false);
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
@@ -53,6 +55,8 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             "--folder" => folder = PathBuf::from(value("--folder", &mut args)?),
             "--part" => only = Some(value("--part", &mut args)?.to_owned()),
             "--quick" => quick = true,
+            "--wide" => wide = true,
+            "--bounds" => return bounds::run(&example(root)?),
             "--json" => json = true,
             _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
         }
@@ -79,9 +83,20 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         println!("{}", serde_json::to_string_pretty(&measured)?);
         return Ok(true);
     }
+    println!("fc: fast_commit. Microseconds a call: median (least..greatest).");
     let mut behind = Vec::new();
-    for (part, tasks, measured) in &all {
-        behind.extend(tables::print(*part, *tasks, measured)?);
+    let mut wide_rows = Vec::new();
+    for (at, (part, tasks, measured)) in all.iter().enumerate() {
+        let rows = tables::Rows::of(*part, *tasks, measured)?;
+        behind.extend(rows.behind.iter().cloned());
+        if !wide {
+            rows.print(*part, *tasks);
+            continue;
+        }
+        wide_rows.extend(rows.wide(*tasks));
+        if all.get(at + 1).is_none_or(|(next, _, _)| next != part) {
+            tables::print_wide(*part, &std::mem::take(&mut wide_rows));
+        }
     }
     println!("\n{}; load {before} before, {} after.", machine(), load());
     println!("\n{}", super::goals::sentence(&behind));
@@ -136,7 +151,7 @@ fn turn(
             Some(mount)
         }
     };
-    let (calls, overwrites) = part.amounts(side.is_ours(), quick);
+    let (calls, overwrites) = part.amounts(quick);
     command.args(["--tasks", &tasks.to_string(), "--calls", &calls.to_string()]);
     command.args(["--before", &overwrites.to_string()]);
     if let Some(call) = part.only() {

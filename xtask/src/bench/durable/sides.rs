@@ -9,7 +9,7 @@ use steadfast_suite::kernel_ext4::{Kernel, On};
 const MIB: u64 = 1 << 20;
 /// Bytes of a file system.
 const SIZE: u64 = 1 << 30;
-/// Bytes of a journal that has room for all that is timed, and of one that is to be full.
+/// Bytes of a journal, and of one that is to be full soon.
 const ROOMY: u64 = 128 * MIB;
 const SMALL: u64 = 32 * MIB;
 /// A folder in memory.
@@ -129,7 +129,7 @@ impl Part {
     /// What stands above the table.
     pub fn title(self) -> &'static str {
         match self {
-            Part::Memory => "In memory: ours in place (dax=always), the kernel's on zram or loop",
+            Part::Memory => "In memory: ours in place (dax=always), the kernel's on zram and loop",
             Part::Inside => "On a disk: our journal on memory (data=journal), the kernel's inside",
             Part::Outside => "On a disk: both journals on memory, data=journal (kernel's: zram)",
             Part::Full => "The same with a log of 32 MiB that has been full for a while",
@@ -169,14 +169,13 @@ impl Part {
         }
     }
 
-    /// Timed calls of each kind, and overwrites before: on a disk as many as it can be waited for.
-    /// The log is full after: each overwrite logs at least its block, so it has gone round twice.
-    pub fn amounts(self, ours: bool, quick: bool) -> (u64, u64) {
+    /// Timed calls of each kind, and overwrites before: on a disk as many as can be waited for.
+    /// The log is full after those before: each overwrite logs at least its block, so it has gone
+    /// round twice.
+    pub fn amounts(self, quick: bool) -> (u64, u64) {
         match self {
             _ if quick => (40, 0),
             Part::Memory => (8000, 0),
-            // Of ours as many as the log has room for, for the processor's time to be seen.
-            Part::Inside | Part::Outside if ours => (4000, 0),
             Part::Inside | Part::Outside => (2000, 0),
             Part::Full => (4000, 2 * SMALL / 4096),
         }

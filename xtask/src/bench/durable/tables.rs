@@ -38,55 +38,121 @@ fn p99(measured: &Measured, row: usize) -> Option<Vec<u64>> {
     measured.turns.iter().map(|turn| turn.get(row)?.p99_nanos).collect()
 }
 
-/// Prints what was measured with so many tasks; what is behind its goal.
-pub(super) fn print(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Result<Vec<String>> {
-    let (ours, kernels): (Vec<_>, Vec<_>) = all.iter().partition(|side| side.ours);
-    let first = *ours.first().context("a side of ours")?;
-    let rows = first.turns.first().context("a turn")?;
-    let (mut speeds, mut costs, mut behind) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, row) in rows.iter().enumerate() {
-        let nanos = |side: &Measured| each(side, i, |row| row.nanos_each);
-        let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
-        let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
-        let times = Times::of(&nanos(first), &nanos(best)).context("turns")?;
-        let name = if row.call == "create-written" { "create+write" } else { &row.call };
-        let (mine, theirs) = (range(&nanos(first)), range(&nanos(best)));
-        speeds.push(vec![name.to_owned(), mine, theirs, best.side.to_owned(), times.brief()]);
-        let cpu = |side| micros(median(&each(side, i, |row| row.cpu_nanos_each)));
-        // The best by its percentile may be another.
-        let percentile = |side: &&Measured| p99(side, i).map(|values| (median(&values), values));
-        let theirs = kernels.iter().filter_map(percentile).min_by_key(|(median, _)| *median);
-        let mine = percentile(&first);
-        let told = |p: &Option<(u64, Vec<u64>)>| {
-            p.as_ref().map_or("too few".to_owned(), |(_, values)| range(values))
+/// What was measured with so many tasks, a row for each call.
+pub(super) struct Rows {
+    /// Of the first of our sides, which is the one that is compared, and of the others.
+    first: &'static str,
+    others: Vec<&'static str>,
+    rows: Vec<Cells>,
+    /// What is behind its goal.
+    pub behind: Vec<String>,
+}
+
+struct Cells {
+    call: String,
+    ours: String,
+    others: Vec<String>,
+    kernel: String,
+    set_up: &'static str,
+    times: String,
+    /// Of ours and of the kernel's best.
+    cpu: [String; 2],
+    p99: [String; 2],
+}
+
+impl Rows {
+    pub fn of(part: Part, tasks: usize, all: &[Measured]) -> anyhow::Result<Rows> {
+        let (ours, kernels): (Vec<_>, Vec<_>) = all.iter().partition(|side| side.ours);
+        let (first, others) = ours.split_first().context("a side of ours")?;
+        let turn = first.turns.first().context("a turn")?;
+        let mut rows = Rows {
+            first: first.side,
+            others: others.iter().map(|side| side.side).collect(),
+            rows: Vec::new(),
+            behind: Vec::new(),
         };
-        let mut cells = vec![name.to_owned()];
-        cells.extend(ours[1..].iter().map(|side| micros(median(&nanos(side)))));
-        cells.extend([cpu(first), cpu(best), told(&mine), told(&theirs)]);
-        costs.push(cells);
-        let (speed, tail) = part.goals(&row.call);
-        let who = format!("{}, {}, {tasks} at a time", part.name(), row.call);
-        behind.extend(
-            speed
-                .filter(|goal| times.median() < *goal)
-                .map(|goal| format!("{who}: {:.1} times, the goal is {goal}", times.median())),
-        );
-        if let (Some(goal), Some((mine, _)), Some((theirs, _))) = (tail, &mine, &theirs) {
-            let is = *theirs as f64 / (*mine).max(1) as f64;
-            if is < goal {
-                behind.push(format!("{who}, p99: {is:.1} times, the goal is {goal}"));
+        for (i, row) in turn.iter().enumerate() {
+            let nanos = |side: &Measured| each(side, i, |row| row.nanos_each);
+            let medians: Vec<u64> = kernels.iter().map(|side| median(&nanos(side))).collect();
+            let best = kernels[spread::best(&medians).context("a side of the kernel's")?];
+            let times = Times::of(&nanos(first), &nanos(best)).context("turns")?;
+            let cpu = |side| micros(median(&each(side, i, |row| row.cpu_nanos_each)));
+            let percentile = |side: &&Measured| p99(side, i).map(|v| (median(&v), v));
+            // The best by its percentile may be another.
+            let theirs = kernels.iter().filter_map(percentile).min_by_key(|(median, _)| *median);
+            let mine = percentile(first);
+            let told = |p: &Option<(u64, Vec<u64>)>| {
+                p.as_ref().map_or("too few".to_owned(), |(_, values)| range(values))
+            };
+            let call = if row.call == "create-written" { "create+write" } else { &row.call };
+            rows.rows.push(Cells {
+                call: call.to_owned(),
+                ours: range(&nanos(first)),
+                others: others.iter().map(|side| micros(median(&nanos(side)))).collect(),
+                kernel: range(&nanos(best)),
+                set_up: best.side,
+                times: times.brief(),
+                cpu: [cpu(first), cpu(best)],
+                p99: [told(&mine), told(&theirs)],
+            });
+            let (speed, tail) = part.goals(&row.call);
+            let who = format!("{}, {call}, tasks: {tasks}", part.name());
+            rows.behind.extend(
+                speed
+                    .filter(|goal| times.median() < *goal)
+                    .map(|goal| format!("{who}: {:.1} times, the goal is {goal}", times.median())),
+            );
+            if let (Some(goal), Some((mine, _)), Some((theirs, _))) = (tail, &mine, &theirs) {
+                let is = *theirs as f64 / (*mine).max(1) as f64;
+                if is < goal {
+                    rows.behind.push(format!("{who}, p99: {is:.1} times, the goal is {goal}"));
+                }
             }
         }
+        Ok(rows)
     }
-    println!("\n{}.", part.title());
-    println!("Tasks: {tasks}. Microseconds a call: median (least..greatest).\n");
-    table(&["call", first.side, "kernel", "on", "x"].map(str::to_owned), &speeds);
-    println!();
-    let mut head = vec!["call"];
-    head.extend(ours[1..].iter().map(|side| side.side));
-    head.extend(["CPU", "kernel", "p99", "kernel's least p99"]);
-    table(&head.into_iter().map(str::to_owned).collect::<Vec<_>>(), &costs);
-    Ok(behind)
+
+    /// Two tables, within 80 columns.
+    pub fn print(&self, part: Part, tasks: usize) {
+        println!("\n{}; tasks: {tasks}.\n", part.title());
+        let cells = |row: &Cells| {
+            let set_up = row.set_up.to_owned();
+            vec![row.call.clone(), row.ours.clone(), row.kernel.clone(), set_up, row.times.clone()]
+        };
+        let head = ["call", self.first, "kernel", "set-up", "x"].map(str::to_owned);
+        table(&head, &self.rows.iter().map(cells).collect::<Vec<_>>());
+        println!();
+        let mut head = vec!["call"];
+        head.extend(&self.others);
+        head.extend(["CPU", "kernel's", "p99", "kernel's p99"]);
+        let cells = |row: &Cells| {
+            let mut cells = vec![row.call.clone()];
+            cells.extend(row.others.iter().chain(&row.cpu).chain(&row.p99).cloned());
+            cells
+        };
+        let head: Vec<String> = head.into_iter().map(str::to_owned).collect();
+        table(&head, &self.rows.iter().map(cells).collect::<Vec<_>>());
+    }
+
+    /// For [`print_wide`].
+    pub fn wide(&self, tasks: usize) -> Vec<Vec<String>> {
+        let cells = |row: &Cells| {
+            let mut cells = vec![row.call.clone(), tasks.to_string(), row.ours.clone()];
+            cells.extend([row.kernel.clone(), row.set_up.to_owned(), row.times.clone()]);
+            cells.extend(row.cpu.iter().chain(&row.p99).cloned());
+            cells
+        };
+        self.rows.iter().map(cells).collect()
+    }
+}
+
+/// One table for a part, as docs/benchmarks.md has it.
+pub(super) fn print_wide(part: Part, rows: &[Vec<String>]) {
+    println!("\n{}:\n", part.title());
+    let head = ["call", "tasks", "steadfast", "kernel", "set-up", "x", "CPU", "kernel's", "p99"];
+    let mut head: Vec<String> = head.map(str::to_owned).into();
+    head.push("kernel's p99".to_owned());
+    table(&head, rows);
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //! FUSE; loop devices need root.
 
 use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -142,6 +144,22 @@ impl Desk {
         let text = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.code(), Some(status), "{line}\n{text}");
         assert!(text.contains(says), "{line}\n{text}");
+    }
+
+    /// Asks the host by its socket.
+    fn ask(&self, request: Value) -> Value {
+        let mut socket = UnixStream::connect(self.path().join("run/host.socket")).unwrap();
+        writeln!(socket, "{request}").unwrap();
+        let mut line = String::new();
+        BufReader::new(socket).read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// The same, and it is done.
+    fn done(&self, request: Value) -> Value {
+        let answer = self.ask(request);
+        assert_eq!(answer["ok"], true, "{answer}\n{}", self.log());
+        answer
     }
 
     fn status(&self) -> Value {

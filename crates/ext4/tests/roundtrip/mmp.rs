@@ -22,6 +22,13 @@ fn refusal(device: &Arc<dyn BlockDevice>) -> String {
     refused.to_string()
 }
 
+/// The block that says who has mounted it.
+fn block_of(image: &Image) -> u64 {
+    let said = image.debugfs_says("stats");
+    let number = |l: &str| l.strip_prefix("MMP block number:")?.trim().parse().ok();
+    said.lines().find_map(number).expect("an MMP block")
+}
+
 fn seconds(work: impl FnOnce()) -> u64 {
     let before = now();
     work();
@@ -31,11 +38,7 @@ fn seconds(work: impl FnOnce()) -> u64 {
 #[test]
 fn what_another_has_mounted_is_refused() {
     let image = Image::mke2fs(IMAGE_BYTES, &["-b", "4096", "-O", "mmp"]);
-    let block: u64 = image
-        .debugfs_says("stats")
-        .lines()
-        .find_map(|l| l.strip_prefix("MMP block number:")?.trim().parse().ok())
-        .expect("an MMP block");
+    let block = block_of(&image);
     let bytes = std::fs::read(image.path()).unwrap();
     let after = Sim::new(3).run(move || {
         let device: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", IMAGE_BYTES).persistent());
@@ -86,11 +89,7 @@ fn what_another_has_mounted_is_refused() {
 fn what_e2fsck_has_is_refused() {
     // Without checksums, so that the block can be written by hand.
     let image = Image::mke2fs(IMAGE_BYTES, &["-b", "4096", "-O", "mmp,^metadata_csum"]);
-    let block: u64 = image
-        .debugfs_says("stats")
-        .lines()
-        .find_map(|l| l.strip_prefix("MMP block number:")?.trim().parse().ok())
-        .expect("an MMP block");
+    let block = block_of(&image);
     let mut bytes = std::fs::read(image.path()).unwrap();
     let at = (block * 4096 + SEQUENCE) as usize;
     bytes[at..at + 4].copy_from_slice(&FSCK.to_le_bytes());
@@ -107,11 +106,7 @@ fn what_e2fsck_has_is_refused() {
 #[test]
 fn a_block_that_is_torn_on_memory_is_waited_for() {
     let image = Image::mke2fs(IMAGE_BYTES, &["-b", "4096", "-O", "mmp"]);
-    let block: u64 = image
-        .debugfs_says("stats")
-        .lines()
-        .find_map(|l| l.strip_prefix("MMP block number:")?.trim().parse().ok())
-        .expect("an MMP block");
+    let block = block_of(&image);
     let bytes = std::fs::read(image.path()).unwrap();
     Sim::new(3)
         .run(move || {

@@ -1,12 +1,11 @@
 //! Devices that others have made something on, and names that stand for another disk than before.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 
 use serde_json::{Value, json};
 
+use super::retired::mirror_of_concats;
 use super::{Desk, pattern};
 
 /// Puts the signature of an XFS file system, and something behind it, on an image.
@@ -78,39 +77,15 @@ fn a_disk_under_the_name_of_memory_is_not_overwritten() {
     desk.stop();
 }
 
-fn done(desk: &Desk, request: Value) {
-    let mut socket = UnixStream::connect(desk.path().join("run/host.socket")).unwrap();
-    writeln!(socket, "{request}").unwrap();
-    let mut line = String::new();
-    BufReader::new(socket).read_line(&mut line).unwrap();
-    let answer: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(answer["ok"], true, "{answer}\n{}", desk.log());
-}
-
 /// A mirror that was taken up without a leg that is gone is not assembled without others of its
 /// own accord.
 #[test]
 fn what_was_given_up_once_is_not_given_up_again() {
-    let mut desk = Desk::new(&["a", "b"], "[ramdisk.r0]\nsize = \"16m\"\n");
-    desk.start();
-    for (name, component) in [("d11", "a"), ("d12", "b"), ("d13", "r0")] {
-        let components = json!([component]);
-        done(
-            &desk,
-            json!({"do": "create", "name": name, "kind": "concat", "components": components}),
-        );
-    }
-    done(&desk, json!({"do": "create", "name": "d10", "components": ["d11"]}));
-    for leg in ["d12", "d13"] {
-        done(&desk, json!({"do": "add", "name": "d10", "component": leg}));
-    }
-    let data = pattern(4, 1 << 20);
-    desk.file("dsk/d10").write_all_at(&data, 0).unwrap();
-    desk.wait_until_whole("d10");
-    done(&desk, json!({"do": "destroy", "name": "d10", "keep_data": true}));
-    done(&desk, json!({"do": "destroy", "name": "d13"}));
-    done(&desk, json!({"do": "create", "name": "d10", "components": ["d11"]}));
-    done(&desk, json!({"do": "add", "name": "d10", "component": "d12"}));
+    let (mut desk, data) = mirror_of_concats();
+    desk.done(json!({"do": "destroy", "name": "d10", "keep_data": true}));
+    desk.done(json!({"do": "destroy", "name": "d13"}));
+    desk.done(json!({"do": "create", "name": "d10", "components": ["d11"]}));
+    desk.done(json!({"do": "add", "name": "d10", "component": "d12"}));
     let is_whole = |leg: &Value| leg["component"] == "d13" || leg["state"] == "Okay";
     while !desk.volume("d10")["mirror"]["legs"].as_array().unwrap().iter().all(is_whole) {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -1,51 +1,40 @@
 //! Mirrors that are taken apart and made again: their data stays.
 
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Desk, pattern};
 
-fn ask(desk: &Desk, request: Value) -> Value {
-    let mut socket = UnixStream::connect(desk.path().join("run/host.socket")).unwrap();
-    writeln!(socket, "{request}").unwrap();
-    let mut line = String::new();
-    BufReader::new(socket).read_line(&mut line).unwrap();
-    serde_json::from_str(&line).unwrap()
-}
-
-fn done(desk: &Desk, request: Value) -> Value {
-    let answer = ask(desk, request);
-    assert_eq!(answer["ok"], true, "{answer}\n{}", desk.log());
-    answer
+/// A mirror d10 of concats of one component each, the third of memory, and what it holds.
+pub(super) fn mirror_of_concats() -> (Desk, Vec<u8>) {
+    let mut desk = Desk::new(&["a", "b"], "[ramdisk.r0]\nsize = \"16m\"\n");
+    desk.start();
+    for (name, component) in [("d11", "a"), ("d12", "b"), ("d13", "r0")] {
+        let components = json!([component]);
+        desk.done(
+            json!({"do": "create", "name": name, "kind": "concat", "components": components}),
+        );
+    }
+    desk.done(json!({"do": "create", "name": "d10", "components": ["d11"]}));
+    for leg in ["d12", "d13"] {
+        desk.done(json!({"do": "add", "name": "d10", "component": leg}));
+    }
+    let data = pattern(4, 1 << 20);
+    desk.file("dsk/d10").write_all_at(&data, 0).unwrap();
+    desk.wait_until_whole("d10");
+    (desk, data)
 }
 
 /// Concats of one component as legs; memory is named first when the mirror is made again.
 #[test]
 fn memory_first_takes_the_data_up_and_is_never_its_only_holder() {
-    let mut desk = Desk::new(&["a", "b"], "[ramdisk.r0]\nsize = \"16m\"\n");
-    desk.start();
-    for (name, component) in [("d11", "a"), ("d12", "b"), ("d13", "r0")] {
-        let components = json!([component]);
-        done(
-            &desk,
-            json!({"do": "create", "name": name, "kind": "concat", "components": components}),
-        );
-    }
-    done(&desk, json!({"do": "create", "name": "d10", "components": ["d11"]}));
-    for leg in ["d12", "d13"] {
-        done(&desk, json!({"do": "add", "name": "d10", "component": leg}));
-    }
-    let data = pattern(4, 1 << 20);
-    desk.file("dsk/d10").write_all_at(&data, 0).unwrap();
-    desk.wait_until_whole("d10");
-    done(&desk, json!({"do": "destroy", "name": "d10", "keep_data": true}));
-    let refused = ask(&desk, json!({"do": "create", "name": "d20", "components": ["d11", "a"]}));
+    let (mut desk, data) = mirror_of_concats();
+    desk.done(json!({"do": "destroy", "name": "d10", "keep_data": true}));
+    let refused = desk.ask(json!({"do": "create", "name": "d20", "components": ["d11", "a"]}));
     assert_eq!(refused["ok"], false, "{refused}");
     let first = json!({"do": "create", "name": "d10", "components": ["d13"], "read": "first"});
-    done(&desk, first);
+    desk.done(first);
     assert!(desk.read("dsk/d10", 0, data.len()) == data);
     let legs = desk.volume("d10")["mirror"]["legs"].clone();
     assert_eq!(legs[0]["component"], "d13");
@@ -55,7 +44,7 @@ fn memory_first_takes_the_data_up_and_is_never_its_only_holder() {
     desk.start();
     assert!(desk.read("dsk/d10", 0, data.len()) == data, "{}", desk.log());
     for leg in ["d12", "d11"] {
-        done(&desk, json!({"do": "add", "name": "d10", "component": leg}));
+        desk.done(json!({"do": "add", "name": "d10", "component": leg}));
     }
     desk.wait_until_whole("d10");
     let volume = desk.volume("d10");

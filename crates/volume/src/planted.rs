@@ -17,6 +17,8 @@ pub enum Bug {
     ChecksumsAfterClean,
     /// What a cut left in doubt is read from one leg, and not given to the others first.
     DoubtNotCopied,
+    /// After a write that failed on all legs only one of them counts.
+    FailedWriteLeavesOne,
     /// What a leg answers is not compared with its checksum.
     NothingCompared,
 }

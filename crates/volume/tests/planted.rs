@@ -51,6 +51,11 @@ fn mirror_doubt_that_is_not_copied_is_found() {
 }
 
 #[test]
+fn mirror_a_failed_write_that_leaves_one_leg_is_found() {
+    found(Bug::FailedWriteLeavesOne, 0, run);
+}
+
+#[test]
 fn mirror_checksums_after_the_map_are_found() {
     found(Bug::ChecksumsAfterClean, 0, run_checked);
 }

@@ -187,7 +187,7 @@ impl Core {
         // What cannot be read cannot be relied on when the others are gone.
         failed.retain(|f| may && self.rewrite(&holders, f, region_bytes, region, &bytes).is_err());
         if !failed.is_empty() {
-            drop(self.fail(&failed, region..region + 1));
+            drop(self.fail(&failed, region..region + 1, 0));
         }
     }
 
@@ -313,7 +313,7 @@ impl Core {
             }
             let region = ready.region;
             if !failed.is_empty() {
-                self.fail(&failed, region..region + 1)?;
+                self.fail(&failed, region..region + 1, 0)?;
             }
             let mut state = self.state.lock();
             let stays = state.still_in_use(&failed) & mask_of(&failed);

@@ -1,4 +1,5 @@
 //! What a cut left in doubt: the durable legs of a dirty region may differ in what was not flushed.
+//! So they may after a write that failed on all of them.
 //!
 //! One leg stands for such a region. Each of the others holds what was flushed too, so while nobody
 //! has read or written the region any of them can take its place, if that leg is lost or cannot be
@@ -9,13 +10,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use steadfast_block::Result;
+use steadfast_block::{BlockError, Result};
 
 use super::Core;
 use super::resync::Resynced;
-use super::state::{State, bit, slots};
+use super::state::{Failed, State, bit, slots};
 use crate::ondisk::map::RegionState;
-use crate::planted::Bug;
+use crate::planted::{Bug, Planted};
 
 impl State {
     /// Whether something is to be decided before any of these regions is read or written.
@@ -29,12 +30,7 @@ impl State {
     pub(super) fn replace_sources(&mut self, regions: impl IntoIterator<Item = u32>) {
         for region in regions {
             let able = self.active() & self.durable();
-            let doubt = self.regions.doubt(region);
-            if able & !self.regions.lacking(region) == 0
-                && let Some(next) = slots(able & doubt).next()
-            {
-                self.stand_for(region, next);
-            }
+            self.stand_for_one_of(region, able);
         }
     }
 
@@ -47,6 +43,63 @@ impl State {
             if now.state == RegionState::Dirty && able & !now.stale == bit(slot) {
                 self.regions.set_stale(region, known & !bit(slot));
             }
+        }
+    }
+
+    /// A write of these regions has failed on some legs. Of a region that no durable leg has taken,
+    /// one leg stands for it, whatever it holds; the others may differ from it, and hold what was
+    /// flushed. `None`: of each region a durable leg has the write. Otherwise the legs that stay in
+    /// use, because what they hold nobody else holds better.
+    pub(super) fn write_failed(
+        &mut self,
+        failed: &[Failed],
+        regions: Range<u32>,
+        planted: Planted,
+    ) -> Option<u8> {
+        let failing = self.still_in_use(failed);
+        let is_gone = |f: &&Failed| matches!(f.error, BlockError::Gone { .. });
+        let gone = failed.iter().filter(is_gone).fold(0, |all, f| all | bit(f.slot)) & failing;
+        let mut lost = None;
+        for region in regions {
+            // Those in doubt were given the write before they were.
+            let doubt = self.regions.doubt(region);
+            let holds = !self.regions.lacking(region);
+            let given = self.active() & self.durable() & (holds | doubt);
+            let took = given & !failing;
+            if took != 0 {
+                if doubt != 0 {
+                    self.stand_for_one_of(region, took);
+                    let lack = self.regions.doubt(region) & failing;
+                    self.regions.set_stale(region, lack);
+                }
+                continue;
+            }
+            let stay = if given & !gone != 0 { given & !gone } else { given };
+            *lost.get_or_insert(0) |= stay;
+            if self.regions.is_blank(region) {
+                continue;
+            }
+            if doubt != 0 {
+                self.stand_for_one_of(region, stay);
+                continue;
+            }
+            // What was copied to a leg and not flushed is not what a cut would leave there.
+            let flushed = stay & !self.regions.get(region).stale;
+            let keeper = slots(flushed).chain(slots(stay)).next().map_or(0, bit);
+            let alike = if planted.has(Bug::FailedWriteLeavesOne) { 0 } else { flushed & !keeper };
+            // Memory that took the write does not stand for it.
+            self.regions.set_stale(region, self.active() & holds & !keeper & !alike);
+            self.regions.set_doubt(region, alike);
+        }
+        lost
+    }
+
+    /// One of these stands for a region in doubt, if none of them does.
+    fn stand_for_one_of(&mut self, region: u32, legs: u8) {
+        if legs & !self.regions.lacking(region) == 0
+            && let Some(next) = slots(legs & self.regions.doubt(region)).next()
+        {
+            self.stand_for(region, next);
         }
     }
 
@@ -78,6 +131,12 @@ impl Core {
             return Ok(());
         }
         self.decide_these(&regions)
+    }
+
+    /// Before a read. Where nothing can be written down any more, a leg answers as it is.
+    pub(super) fn decide_to_read(self: &Arc<Self>, offset: u64, len: u64) -> Result<()> {
+        let decided = self.decide(offset, len);
+        if self.state.lock().failed.is_some() { Ok(()) } else { decided }
     }
 
     /// The same for all regions.

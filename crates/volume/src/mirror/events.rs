@@ -9,8 +9,8 @@ use super::Mirror;
 pub enum Event {
     /// A leg failed a request, and is out of use; other legs have what it had.
     Dropped(Trouble),
-    /// A leg failed a request, and stays in use: it holds what no other durable leg has.
-    Erred(Trouble),
+    /// A leg failed a request, and stays in use.
+    Erred(Trouble, Kept),
     /// A leg holds blocks that are not what was written, or checksums that are damaged.
     WrongData {
         /// The leg, and what is wrong.
@@ -33,6 +33,15 @@ pub enum Event {
         /// The spare's name.
         name: String,
     },
+}
+
+/// Why a leg that failed stays in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// It holds what no other durable leg has.
+    OnlyCopy,
+    /// The same request failed on every durable leg: none of them is better.
+    AllFailed,
 }
 
 /// A leg that failed.
@@ -61,10 +70,16 @@ impl std::fmt::Display for Event {
                  replace it",
                 leg(t)
             ),
-            Event::Erred(t) => write!(
+            Event::Erred(t, Kept::OnlyCopy) => write!(
                 f,
                 "{}; it stays in use, because it holds what no other leg has: add a leg and resync \
                  while it can still be read",
+                leg(t)
+            ),
+            Event::Erred(t, Kept::AllFailed) => write!(
+                f,
+                "{}; it stays in use, because no durable leg took the request: repair what they \
+                 share and take it online, or add a leg and resync",
                 leg(t)
             ),
             Event::WrongData { trouble, repaired } => {

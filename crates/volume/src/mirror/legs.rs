@@ -280,6 +280,14 @@ impl Core {
         }
     }
 
+    /// Forgets why a leg in use is not sound; whether there was anything.
+    fn forget_error(&self, slot: usize) -> bool {
+        let mut state = self.state.lock();
+        let works = state.stopped().is_none();
+        let leg = state.legs.get_mut(slot).and_then(Option::as_mut);
+        leg.filter(|leg| works && leg.is_active()).is_some_and(|leg| leg.erred.take().is_some())
+    }
+
     /// Waits until what was sent to the legs so far is answered.
     pub(super) fn drain(&self) -> steadfast_block::Result<()> {
         let state = self.settled()?;
@@ -401,13 +409,17 @@ impl Mirror {
     }
 
     /// Takes a leg that was offline, failed or missing into use again. It lacks only what it
-    /// missed. `device` is where it is now, if that has changed.
+    /// missed. `device` is where it is now, if that has changed. Of a leg that failed and stayed in
+    /// use the error is forgotten.
     ///
     /// # Errors
     /// If the device is not that leg any more: it was overwritten, is an old copy, or has been
     /// elsewhere.
     pub fn online(&self, slot: usize, device: Option<Device>) -> Result<()> {
         let _admin = self.0.admin.lock();
+        if device.is_none() && self.0.forget_error(slot) {
+            return Ok(());
+        }
         let (volatile, found) = self.recognised(slot, device)?;
         let info = found.device.info();
         let (mut state, back) = self.0.checked(|state| {

@@ -9,6 +9,7 @@
 //! leg. So a volatile leg may be what a durable one is repaired from, which it may not be where
 //! nothing is proved.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,6 +18,7 @@ use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
 use super::Core;
 use super::checksums::{Sum, Verdict};
 use super::events::{Event, Trouble};
+use super::ranges::Ticket;
 use super::read::Way;
 use super::state::{Failed, State, bit, mask_of, slots};
 use crate::ondisk::{BLOCK, checksums};
@@ -92,8 +94,9 @@ impl Core {
             check(&state.info, &Request::Read { offset, len })?;
             self.way(&mut state, at, blocks, 0)
         };
-        if matches!(way, Way::Undecided) {
-            self.decide(at, blocks)?;
+        // A write that fails on all legs may leave them in doubt at any time.
+        while matches!(way, Way::Undecided) {
+            self.decide_to_read(at, blocks)?;
             way = self.way(&mut self.state.lock(), at, blocks, 0);
         }
         let bytes = match way {
@@ -119,7 +122,7 @@ impl Core {
             }
             Way::Zeros => vec![0; blocks as usize].into(),
             Way::Nowhere(error) => return Err(error),
-            // It was decided just now.
+            // Not after the loop above.
             Way::Undecided => return Err(self.no_proof(at, "it is in doubt which leg counts")),
         };
         let from = (offset - at) as usize;
@@ -167,14 +170,30 @@ impl Core {
         };
         let mut all = Vec::with_capacity(len as usize);
         for (at, len) in pieces {
-            let state = self.state.lock();
-            let regions = state.regions.of(at, len);
-            let (regions, ticket) = self.take_regions(state, regions);
+            let (regions, ticket) = self.take_decided(at, len)?;
             let proved = self.read_held(regions.start, at, len, first, failed.clone());
             self.release(ticket);
             all.extend_from_slice(&proved?);
         }
         Ok(all.into())
+    }
+
+    /// Waits for the right to use regions of which nothing is in doubt, or nothing can be decided.
+    fn take_decided(self: &Arc<Self>, at: u64, len: u64) -> Result<(Range<u32>, Ticket)> {
+        loop {
+            let state = self.state.lock();
+            let regions = state.regions.of(at, len);
+            let (regions, ticket) = self.take_regions(state, regions);
+            let undecided = {
+                let state = self.state.lock();
+                !state.looks_only() && state.is_undecided(regions.clone())
+            };
+            if !undecided {
+                return Ok((regions, ticket));
+            }
+            self.release(ticket);
+            self.decide_to_read(at, len)?;
+        }
     }
 
     /// Reads whole blocks of a region that is held; legs that are wrong are repaired.
@@ -361,7 +380,7 @@ impl Core {
         self.count_wrong(at, &proved.wrong, order, may && dropped.is_empty());
         if !dropped.is_empty() {
             // An error here is in `failed` of the state, and every write and flush reports it.
-            drop(self.fail(&dropped, region..region + 1));
+            drop(self.fail(&dropped, region..region + 1, 0));
         }
     }
 }

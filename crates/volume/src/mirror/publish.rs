@@ -10,6 +10,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
 
 use super::Core;
+use super::events::Kept;
 use super::regions::Snapshot;
 use super::state::{Failed, State, bit, slots};
 use crate::ondisk::label::GENERATION_MAX;
@@ -144,9 +145,18 @@ impl Core {
         Some(alone)
     }
 
-    /// Drops legs; where the mirror cannot do without one of them, nothing works any more.
+    /// Drops legs; where the mirror cannot do without one of them, nothing works any more. If no
+    /// durable leg would be left all stay: none of them holds less than another.
     pub(super) fn drop_all(&self, state: &mut State, failed: &[Failed]) {
+        let in_use = state.active() & state.durable();
+        let all = in_use != 0 && in_use & !state.still_in_use(failed) == 0;
         for failed in failed {
+            if all && in_use & bit(failed.slot) != 0 {
+                state.keep_failed(failed, Kept::AllFailed);
+                state.failed.get_or_insert(failed.error.clone());
+                self.changed.notify_all();
+                continue;
+            }
             if !state.drop_failed(failed) {
                 state.failed.get_or_insert(failed.error.clone());
                 self.changed.notify_all();
@@ -234,12 +244,14 @@ impl Core {
         writes
     }
 
-    /// After writes or flushes to `failed` legs: drops them durably. Of a leg that the mirror
-    /// cannot do without, those of these regions that others hold become stale, durably.
+    /// After writes or flushes to `failed` legs: drops them durably, except for those that are to
+    /// `stay`. Of one that stays, because of that or because the mirror cannot do without it, those
+    /// of these regions that others hold become stale, durably.
     pub(super) fn fail(
         &self,
         failed: &[Failed],
         regions: std::ops::Range<u32>,
+        stay: u8,
     ) -> Result<(), BlockError> {
         let mut kept = 0;
         {
@@ -249,7 +261,8 @@ impl Core {
                 if let Some(leg) = state.legs[slot].as_mut().filter(|l| l.epoch == failed.epoch) {
                     leg.counters.errors += 1;
                 }
-                if !state.drop_failed(failed) {
+                let stays = stay & bit(slot) != 0 && state.keep_failed(failed, Kept::AllFailed);
+                if stays || !state.drop_failed(failed) {
                     kept |= bit(slot);
                 }
             }

@@ -62,7 +62,7 @@ impl Core {
             Way::Undecided => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
                 spawn("mirror read", move || {
-                    let decided = core.decide(offset, len);
+                    let decided = core.decide_to_read(offset, len);
                     completer.complete(decided.and_then(|()| core.read_now(offset, len)));
                 });
                 completion
@@ -95,7 +95,7 @@ impl Core {
             self.way(&mut state, offset, len, 0)
         };
         if matches!(way, Way::Undecided) {
-            self.decide(offset, len)?;
+            self.decide_to_read(offset, len)?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
         let Way::Leg { slot, epoch, device, at, timed } = way else {
@@ -118,7 +118,7 @@ impl Core {
             return Way::Nowhere(closed);
         }
         let regions = state.regions.of(offset, len);
-        let looks_only = state.assembling || state.info.read_only;
+        let looks_only = state.looks_only();
         if !looks_only && state.is_undecided(regions.clone()) {
             return Way::Undecided;
         }
@@ -265,7 +265,7 @@ impl Core {
                     return self.read_by_region(offset, len, regions);
                 }
                 Way::Zeros => return Ok(vec![0; len as usize].into()),
-                Way::Undecided => self.decide(offset, len)?,
+                Way::Undecided => self.decide_to_read(offset, len)?,
                 Way::Nowhere(_) | Way::Pieces(_) => {
                     let first = failed.swap_remove(0);
                     self.note_error(&first);
@@ -321,7 +321,7 @@ impl Core {
         }
         if !dropped.is_empty() {
             // An error here is in `failed`, and every write and flush reports it.
-            drop(self.fail(&dropped, regions.clone()));
+            drop(self.fail(&dropped, regions.clone(), 0));
         }
         self.release(ticket);
     }
@@ -351,6 +351,12 @@ impl Core {
 }
 
 impl State {
+    /// Whether a read is answered without anything being decided for the time after it: nobody uses
+    /// the mirror, or nothing can be written down any more.
+    pub(super) fn looks_only(&self) -> bool {
+        self.assembling || self.info.read_only || self.failed.is_some()
+    }
+
     /// Legs from which a region may be written back to one that holds it. Not a volatile one where
     /// another durable leg, there or not, holds the region.
     pub(super) fn repairs(&self, region: u32, to: usize) -> u8 {

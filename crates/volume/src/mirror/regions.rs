@@ -476,12 +476,16 @@ impl Regions {
         (0..self.count()).filter(lacks).map(|r| self.bytes_of(r).1).sum()
     }
 
-    /// Whether a durable leg would hold all of it after a cut: nothing is stale, and what it was
-    /// given was flushed, which the map says durably.
+    /// Whether a durable leg would hold all of it after a cut: nothing is stale or in doubt, and
+    /// what it was given was flushed, which the map says durably.
     pub fn is_whole(&self, leg: u8) -> bool {
-        let stale = |cell: &Cell| {
-            cell.now.state != RegionState::Unwritten && (cell.now.stale | cell.doubt) & leg != 0
-        };
+        self.holds_flushed(leg) && self.doubtful.iter().all(|r| self.doubt(*r) & leg == 0)
+    }
+
+    /// Whether a durable leg would hold after a cut all that was flushed.
+    pub fn holds_flushed(&self, leg: u8) -> bool {
+        let stale =
+            |cell: &Cell| cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0;
         (self.freshened | self.committing) & leg == 0 && !self.cells.iter().any(stale)
     }
 

@@ -247,7 +247,7 @@ impl Core {
             let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
             good = sent_to & !mask_of(&failed);
             if !failed.is_empty() {
-                self.fail(&failed, region..region + 1)?;
+                self.fail(&failed, region..region + 1, 0)?;
             }
             at += piece;
         }

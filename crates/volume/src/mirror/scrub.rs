@@ -99,7 +99,7 @@ impl Core {
             let piece = COMPARED_BYTES.min(start + len - at);
             let failed = self.compare(&holders, (region, at, piece), repair, done);
             if !failed.is_empty() {
-                self.fail(&failed, region..region + 1)?;
+                self.fail(&failed, region..region + 1, 0)?;
             }
             at += piece;
         }

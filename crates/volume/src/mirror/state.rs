@@ -7,7 +7,7 @@ use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
 use super::checksums::Checksums;
-use super::events::{Event, Listener, Trouble};
+use super::events::{Event, Kept, Listener, Trouble};
 use super::fill::Fill;
 use super::partial::Frames;
 use super::policy::{Measured, Policies};
@@ -312,6 +312,11 @@ impl State {
         self.regions.is_covered(region, absent, absent & self.durable())
     }
 
+    /// Whether something must be durable before the region is written, that can be made so.
+    pub fn must_open(&self, region: u32) -> bool {
+        self.regions.doubt(region) == 0 && !self.is_covered(region)
+    }
+
     /// Whether every region that was written is on a durable active leg other than these. A leg
     /// that got a region and was not flushed does not count.
     pub fn can_do_without(&self, legs: u8) -> bool {
@@ -391,19 +396,33 @@ impl State {
         if leg.state != MemberState::Active || leg.epoch != failed.epoch {
             return true;
         }
+        let volatile = leg.volatile;
+        if !can && !volatile {
+            self.keep_failed(failed, Kept::OnlyCopy);
+            return false;
+        }
+        let (name, error) = (leg.name.clone(), failed.error.to_string());
+        leg.erred = Some(error.clone());
+        let trouble = Trouble { slot, name, volatile, error };
+        self.leave(slot, MemberState::Failed);
+        self.tell(&Event::Dropped(trouble));
+        true
+    }
+
+    /// A leg that failed is in use all the same. False: it is not, or is another one by now.
+    pub fn keep_failed(&mut self, failed: &Failed, why: Kept) -> bool {
+        let slot = failed.slot;
+        let leg = self.legs[slot].as_mut();
+        let Some(leg) = leg.filter(|l| l.is_active() && l.epoch == failed.epoch) else {
+            return false;
+        };
+        // One that stays may fail at every request.
         let is_news = leg.erred.is_none();
         let (name, volatile, error) = (leg.name.clone(), leg.volatile, failed.error.to_string());
         leg.erred = Some(error.clone());
-        let trouble = Trouble { slot, name, volatile, error };
-        if !can && !volatile {
-            // One that stays may fail at every request.
-            if is_news {
-                self.tell(&Event::Erred(trouble));
-            }
-            return false;
+        if is_news {
+            self.tell(&Event::Erred(Trouble { slot, name, volatile, error }, why));
         }
-        self.leave(slot, MemberState::Failed);
-        self.tell(&Event::Dropped(trouble));
         true
     }
 

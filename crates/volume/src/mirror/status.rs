@@ -52,6 +52,10 @@ pub struct LegStatus {
     pub state: LegState,
     /// Its contents do not count as durable.
     pub volatile: bool,
+    /// All that was flushed is on it: after a power cut now it could do without the others. That
+    /// may be so though it is given something (see [`lacking_bytes`](Self::lacking_bytes)), where a
+    /// write has failed on all legs, or a power cut has left them different.
+    pub holds_flushed: bool,
     /// Bytes of the volume that it lacks and is to be given; 0 of a partial leg.
     pub lacking_bytes: u64,
     /// Of a partial leg: bytes of the volume that it holds now.
@@ -169,6 +173,9 @@ impl Mirror {
                 name: leg.name.clone(),
                 state: of,
                 volatile: leg.volatile,
+                holds_flushed: leg.is_active()
+                    && !leg.volatile
+                    && state.regions.holds_flushed(bit(slot)),
                 lacking_bytes,
                 held_bytes: leg.partial.then(|| state.regions.held_bytes(bit(slot))),
                 room: leg.room,

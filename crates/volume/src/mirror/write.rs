@@ -22,7 +22,7 @@ use super::plan::{Piece, Plan, filled_up, plan, sums_of};
 use super::policy::WritePolicy;
 use super::proof::whole;
 use super::ranges::Ticket;
-use super::state::{Failed, State, bit, slots};
+use super::state::{Failed, State, bit};
 use crate::ondisk::BLOCK;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
@@ -223,35 +223,13 @@ impl Core {
         regions: Range<u32>,
         range: (u64, u64),
     ) -> Result<()> {
-        let lost = {
-            let mut state = self.state.lock();
-            let mask = state.still_in_use(failed);
-            let (active, durable) = (state.active(), state.durable());
-            let mut lost = false;
-            for region in regions.clone() {
-                let targets = active & !state.regions.lacking(region);
-                if targets & durable & !mask != 0 {
-                    continue;
-                }
-                lost = true;
-                // One leg stands for the region, whatever it holds: reads stay the same.
-                // Not one that may lose it with the power, if there is another.
-                let stays = targets & durable & !state.regions.get(region).stale;
-                let keeper = [stays, targets & durable, targets];
-                let keeper = keeper.into_iter().find_map(|legs| slots(legs).next());
-                let others = targets & !keeper.map_or(0, bit);
-                if !state.regions.is_blank(region) {
-                    state.regions.set_stale(region, others);
-                }
-            }
-            lost
-        };
-        if lost {
+        let lost = self.state.lock().write_failed(failed, regions.clone(), self.planted);
+        if lost.is_some() {
             self.doubt(range);
         }
-        self.fail(failed, regions)?;
+        self.fail(failed, regions, lost.unwrap_or(0))?;
         match failed.first() {
-            Some(Failed { error, .. }) if lost => Err(error.clone()),
+            Some(Failed { error, .. }) if lost.is_some() => Err(error.clone()),
             _ => Ok(()),
         }
     }
@@ -367,6 +345,8 @@ impl Core {
         regions: Range<u32>,
     ) -> Option<Result<()>> {
         let needed = match self.settled_for_writes() {
+            // Another write has failed on all legs meanwhile: that is decided first.
+            Ok(state) if state.is_undecided(regions.clone()) => return None,
             Ok(state) => parts || self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
         };
@@ -449,16 +429,14 @@ impl Core {
     }
 
     /// Makes durable what must be before these regions are written, and returns with the lock.
+    /// Those in doubt stay as they are; there is none of them while the regions are held.
     fn opened(&self, regions: &Range<u32>, late: bool) -> Result<MutexGuard<'_, State>> {
         loop {
             let mut state = self.settled()?;
             let absent = state.absent();
-            for region in regions.clone() {
-                if !state.is_covered(region) {
-                    state.regions.open(region, absent);
-                }
-            }
-            if late || regions.clone().all(|r| state.is_covered(r)) {
+            let open: Vec<u32> = regions.clone().filter(|r| state.must_open(*r)).collect();
+            open.iter().for_each(|region| state.regions.open(*region, absent));
+            if late || open.is_empty() {
                 return Ok(state);
             }
             drop(state);

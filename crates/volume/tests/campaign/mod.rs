@@ -19,8 +19,8 @@ use steadfast_volume::member::read_label;
 use steadfast_volume::ondisk::label::Label;
 use steadfast_volume::planted::Planted;
 use steadfast_volume::{
-    AssembleOptions, LegState, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle,
-    WritePolicy, assemble, create_mirror,
+    AssembleOptions, LegState, LegStatus, Mirror, MirrorOptions, NewLeg, Policies, ReadPolicy,
+    Throttle, WritePolicy, assemble, create_mirror,
 };
 
 use media::{LEG_BYTES, Medium, Plugged};
@@ -57,6 +57,11 @@ pub struct Tally {
     pub partial_reads: u64,
     pub rotten: u64,
     pub noticed: u64,
+    /// Times that all legs began to fail, and legs that were good again after it.
+    pub together: u64,
+    pub forgiven: u64,
+    /// Cuts soon after all legs failed.
+    pub cut_together: u64,
 }
 
 impl Tally {
@@ -85,6 +90,9 @@ impl Tally {
         self.partial_reads += other.partial_reads;
         self.rotten += other.rotten;
         self.noticed += other.noticed;
+        self.together += other.together;
+        self.forgiven += other.forgiven;
+        self.cut_together += other.cut_together;
     }
 }
 
@@ -121,6 +129,13 @@ pub struct World {
     pub stop: Mutex<bool>,
     /// What goes bad, where the mirror has checksums.
     pub rot: Option<Mutex<Rot>>,
+    /// Where requests fail on all legs at once: what that comes from.
+    pub together: Option<Mutex<Rng>>,
+    /// Legs that held all that was flushed when all began to fail, if nothing else has happened
+    /// since: whatever the mirror says of them, those that it has in use hold it still.
+    pub held_before: Mutex<Option<Vec<String>>>,
+    /// What people began and is not done.
+    pub begun: Mutex<u64>,
 }
 
 impl World {
@@ -173,6 +188,9 @@ fn simulated(seed: u64, planted: Planted, checksums: bool) -> Result<Tally, Stri
         wrong: Mutex::new(None),
         stop: Mutex::new(false),
         rot: checksums.then(|| Mutex::new(Rot::new(seed))),
+        together: (seed % 8 % 2 == 1 && seed % 8 != 7).then(|| Mutex::new(Rng::new(!seed))),
+        held_before: Mutex::new(None),
+        begun: Mutex::new(0),
     });
     let mut mirror = mirror;
     for boot in 0..2 + rng.below(3) {
@@ -252,13 +270,21 @@ fn cut(world: &World, mirror: &Mirror, disks: &mut [Disk], rng: &mut Rng) -> Vec
     }
     let mut tally = world.tally.lock();
     tally.cuts += 1;
+    tally.cut_together += u64::from(world.held_before.lock().is_some());
     tally.failed += u64::from(status.failed.is_some());
     let partial = status.legs.iter().filter(|l| l.held_bytes.is_some());
     tally.partial_reads += partial.map(|l| l.counters.reads).sum::<u64>();
     let legs = status.legs.iter();
     tally.dropped += legs.clone().filter(|l| l.state == LegState::NeedsMaintenance).count() as u64;
-    tally.noticed += legs.clone().map(|l| l.counters.checksum_errors).sum::<u64>();
-    legs.filter(|l| l.state == LegState::Okay && !l.volatile).map(|l| l.name.clone()).collect()
+    tally.noticed += legs.map(|l| l.counters.checksum_errors).sum::<u64>();
+    let held_before = world.held_before.lock().take();
+    let is_used = |s| matches!(s, LegState::Okay | LegState::Resyncing | LegState::LastErred);
+    let is_sound = |l: &LegStatus| match (&held_before, &world.together) {
+        (Some(before), _) => is_used(l.state) && before.contains(&l.name),
+        (None, Some(_)) => l.holds_flushed,
+        (None, None) => l.state == LegState::Okay && !l.volatile,
+    };
+    status.legs.iter().filter(|l| is_sound(l)).map(|l| l.name.clone()).collect()
 }
 
 /// The computer is switched on again, perhaps not with all that was there.

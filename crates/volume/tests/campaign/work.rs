@@ -9,13 +9,15 @@ use steadfast_devices::filter::fault::{Effect, Ops, Rule};
 use steadfast_runtime::{JoinHandle, now, sleep, spawn};
 use steadfast_volume::{LegState, Mirror, Throttle};
 
-use super::media::Medium;
+use super::media::{LEG_BYTES, Medium};
 use super::truth::{BLOCK, bytes_of};
 use super::{Disk, World, is_told, micros, newest_label, plugged, policies};
 
 const TASKS: u64 = 3;
 /// Blocks of a region.
 const REGION: u64 = 16;
+/// Where a leg's data begins; its second label is in the last bytes.
+const DATA: u64 = 64 << 10;
 
 /// Starts the tasks that use the volume.
 pub fn begin(world: &Arc<World>, mirror: &Mirror, seed: u64) -> Vec<JoinHandle<()>> {
@@ -149,6 +151,9 @@ impl Admin {
             if now() >= end {
                 break;
             }
+            if self.all_at_once(disks) {
+                return;
+            }
             self.something(disks, boot);
         }
     }
@@ -163,11 +168,56 @@ impl Admin {
 
     fn in_background(&self, what: impl FnOnce(&Mirror) -> bool + Send + 'static, count: Count) {
         let (mirror, world) = (self.mirror.clone(), Arc::clone(&self.world));
+        *self.world.begun.lock() += 1;
         spawn("admin", move || {
             if what(&mirror) {
                 *count(&mut world.tally.lock()) += 1;
             }
+            *world.begun.lock() -= 1;
         });
+    }
+
+    /// One request of each durable leg fails, on some of them after it was carried out: a cable or
+    /// a controller that all share. Whether the power is to go soon after it.
+    fn all_at_once(&self, disks: &[Disk]) -> bool {
+        let Some(mut rng) = self.world.together.as_ref().map(|rng| rng.lock()) else {
+            return false;
+        };
+        if !rng.percent(10) {
+            return false;
+        }
+        let before = self.mirror.status();
+        let durable = before.legs.iter().filter(|leg| !leg.volatile);
+        let all_hold = before.failed.is_none() && durable.clone().all(|leg| leg.holds_flushed);
+        let ops = if rng.percent(85) { Ops::WRITE } else { Ops::FLUSH };
+        for disk in disks.iter().filter(|disk| !disk.medium.volatile) {
+            let text = "injected in all".to_owned();
+            let effect = if rng.percent(40) { Effect::FailAfter(text) } else { Effect::Fail(text) };
+            // Where labels and map fail the mirror is at its end.
+            let rule = Rule::new(ops, effect).within(DATA..LEG_BYTES - DATA).nth(1);
+            disk.plugged.with(Some(rule), micros(&mut rng));
+        }
+        self.world.tally.lock().together += 1;
+        let pause = Duration::from_micros(rng.below(600));
+        if all_hold && *self.world.begun.lock() == 0 && rng.percent(50) {
+            *self.world.held_before.lock() = Some(durable.map(|leg| leg.name.clone()).collect());
+            drop(rng);
+            sleep(pause);
+            return true;
+        }
+        let (mirror, world) = (self.mirror.clone(), Arc::clone(&self.world));
+        let forgive = rng.percent(60);
+        drop(rng);
+        *self.world.begun.lock() += 1;
+        spawn("forgive", move || {
+            sleep(pause);
+            let legs = mirror.status().legs;
+            for leg in legs.iter().filter(|leg| forgive && leg.state == LegState::LastErred) {
+                world.tally.lock().forgiven += u64::from(mirror.online(leg.slot, None).is_ok());
+            }
+            *world.begun.lock() -= 1;
+        });
+        false
     }
 
     fn something(&mut self, disks: &mut Vec<Disk>, boot: u64) {

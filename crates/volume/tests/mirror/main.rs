@@ -7,6 +7,7 @@
 #[path = "../campaign/mod.rs"]
 mod campaign;
 
+mod all_fail;
 mod arguments;
 mod bench;
 mod checksums;

@@ -50,6 +50,9 @@ fn simulated(seed: u64) -> Result<Tally, String> {
         wrong: Mutex::new(None),
         stop: Mutex::new(false),
         rot: None,
+        together: None,
+        held_before: Mutex::new(None),
+        begun: Mutex::new(0),
     });
     for boot in 0..2 + rng.below(3) {
         let failed = |what: String| format!("boot {boot}: {what}");

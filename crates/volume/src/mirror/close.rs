@@ -23,7 +23,11 @@ impl Core {
             }
         }
         let outcome = self.close_open();
-        self.state.lock().closed = Some("the volume was closed".into());
+        {
+            let mut state = self.state.lock();
+            state.legs.outdate();
+            state.closed = Some("the volume was closed".into());
+        }
         self.changed.notify_all();
         outcome
     }

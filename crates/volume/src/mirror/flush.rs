@@ -164,7 +164,8 @@ impl Core {
     /// See [`super::Mirror::tick`].
     pub(super) fn tick(self: &Arc<Self>) -> Result<()> {
         {
-            let state = self.state.lock();
+            let mut state = self.state.lock();
+            state.legs.sweep();
             if state.pending.is_some() || state.info.read_only {
                 // Nothing was written yet.
                 return state.stopped().map_or(Ok(()), Err);

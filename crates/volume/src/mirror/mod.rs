@@ -27,6 +27,7 @@
 //! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
 
 mod area;
+mod cells;
 mod checksums;
 mod close;
 mod discard;
@@ -38,6 +39,7 @@ mod grow;
 mod heat;
 mod last;
 mod legs;
+mod lockless;
 pub(crate) mod partial;
 mod plan;
 pub(crate) mod policy;
@@ -77,6 +79,8 @@ pub use state::Counters;
 pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus, RegionStatus};
 pub(crate) use table::Legs;
+
+use lockless::Lockless;
 
 use crate::error::VolumeError;
 use crate::ondisk::label::LEGS_MAX;
@@ -121,6 +125,8 @@ pub(crate) struct Core {
     /// Regions have checksums.
     pub checksums: bool,
     pub state: Mutex<State>,
+    /// For reads that do without that lock.
+    lockless: Arc<Lockless>,
     /// A range was given back, the map or the labels were written, or nothing works any more.
     pub changed: Condvar,
     /// Held while labels are written: one after the other. Taken before `state`.
@@ -138,6 +144,7 @@ impl Core {
             name,
             planted,
             checksums: state.checksums.is_some(),
+            lockless: Arc::clone(state.legs.lockless()),
             state: Mutex::new(state),
             changed: Condvar::new(),
             labels: Mutex::new(()),
@@ -221,6 +228,7 @@ impl Mirror {
         let _admin = self.0.admin.lock();
         {
             let (mut state, ()) = self.0.checked(|_| check_policies(policies))?;
+            state.legs.outdate();
             state.policies = policies;
             state.membership += 1;
         }

@@ -59,9 +59,9 @@ pub(super) fn plan(
             let request = Request::Write { offset: leg.data_start + at, data, fua };
             pieces.push(Piece { slot, epoch, device: Arc::clone(device), request });
         }
-        if let Some(leg) = state.legs[slot].as_mut() {
-            leg.counters.writes += runs.len() as u64;
-            leg.counters.written_bytes += runs.iter().map(|(_, bytes)| bytes).sum::<u64>();
+        if let Some((_, counters, _)) = state.legs.tallied(slot) {
+            counters.writes += runs.len() as u64;
+            counters.written_bytes += runs.iter().map(|(_, bytes)| bytes).sum::<u64>();
         }
     }
     regions.clone().for_each(|r| state.regions.touch(r));

@@ -82,10 +82,14 @@ impl Core {
         if self.checksums {
             return self.read_proved(offset, len);
         }
+        if let Some(answer) = self.read_lockless(offset, len) {
+            return answer;
+        }
         let mut way = {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;
             if let Some((slot, epoch, device, at)) = quick_way(&mut state, offset, len) {
+                self.open_lane(&mut state);
                 drop(state);
                 return device.read(at, len).or_else(|error| {
                     self.answered((slot, epoch), None, false);
@@ -166,12 +170,14 @@ impl Core {
         let slot = choose(state.policies.read, candidates, (offset, size), so_far, &measured);
         state.reads += 1;
         state.last = slot;
-        let Some(leg) = state.legs[slot].as_mut() else {
+        if let Some((_, counters, measured)) = state.legs.tallied(slot) {
+            measured.in_flight += u64::from(timed);
+            counters.reads += 1;
+            counters.read_bytes += len;
+        }
+        let Some(leg) = &state.legs[slot] else {
             return Way::Nowhere(self.no_leg(state, 0..0, offset));
         };
-        leg.measured.in_flight += u64::from(timed);
-        leg.counters.reads += 1;
-        leg.counters.read_bytes += len;
         let (at, epoch) = (leg.data_start + offset, leg.epoch);
         let pinned = leg.frames.as_ref().map(|frames| frames.pinned(at, len));
         match pinned.or_else(|| leg.device.clone()) {
@@ -228,17 +234,22 @@ impl Core {
             return;
         }
         let mut state = self.state.lock();
-        let leg = state.legs[slot].as_mut().filter(|leg| leg.epoch == epoch);
-        let Some(leg) = leg else { return };
+        let leg = state.legs.tallied(slot).filter(|(of, ..)| *of == epoch);
+        let Some((_, counters, measured)) = leg else { return };
         if let Some(begun) = begun {
-            leg.measured.in_flight = leg.measured.in_flight.saturating_sub(1);
-            leg.measured.answered(now() - begun);
+            measured.in_flight = measured.in_flight.saturating_sub(1);
+            measured.answered(now() - begun);
         }
-        leg.counters.errors += u64::from(!good);
+        counters.errors += u64::from(!good);
     }
 
     /// After a leg has failed: asks the others, and repairs the first.
-    fn read_again(self: &Arc<Self>, offset: u64, len: u64, first: Failed) -> Result<Bytes> {
+    pub(super) fn read_again(
+        self: &Arc<Self>,
+        offset: u64,
+        len: u64,
+        first: Failed,
+    ) -> Result<Bytes> {
         if self.checksums {
             return self.prove_range(offset, len, None, Some(first));
         }
@@ -383,9 +394,9 @@ fn quick_way(
     if !plain || policy == ReadPolicy::Adaptive {
         return None;
     }
-    let (region, lacking) = state.regions.only(offset, len)?;
+    let (region, holders) = state.regions.only(offset, len)?;
     let behind = state.ranges.behind(offset, offset + len);
-    let candidates = state.legs.whole() & !lacking & !behind;
+    let candidates = state.legs.whole() & holders & !behind;
     if candidates == 0 {
         return None;
     }

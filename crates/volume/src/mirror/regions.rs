@@ -11,8 +11,10 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::heat::Heats;
+use super::cells::{Cells, Holders};
+use super::heat::{Heats, Reader};
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
 
 /// A block of the map on its way to the legs.
@@ -21,24 +23,6 @@ pub struct Snapshot {
     pub block: u32,
     /// Its contents, with the next sequence number.
     pub contents: MapBlock,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Cell {
-    /// What is true now; `copied` legs hold the region though `stale` or `doubt` says otherwise.
-    now: Region,
-    copied: u8,
-    /// Legs that may differ from the one that stands for the region after a cut. Each holds what
-    /// was flushed, so any of them could stand for it instead.
-    doubt: u8,
-    /// Passes of the timer since the last write.
-    idle: u8,
-}
-
-impl Cell {
-    fn new(now: Region) -> Cell {
-        Cell { now, copied: 0, doubt: 0, idle: 0 }
-    }
 }
 
 /// What only writes ask of a region: cells are small, for reads.
@@ -56,10 +40,12 @@ pub struct Regions {
     /// A region is 2 to the power of this in bytes: every read asks.
     shift: u32,
     size: u64,
-    cells: Vec<Cell>,
+    cells: Cells,
     numbers: Vec<Numbers>,
     disk: Vec<Region>,
-    heats: Heats,
+    heats: Arc<Heats>,
+    /// Of reads that take the lock.
+    reader: Reader,
     sequences: Vec<u64>,
     /// Blocks of the map that differ from the disk's.
     changed: BTreeSet<u32>,
@@ -90,10 +76,11 @@ impl Regions {
             region_bytes: u64::from(region_bytes),
             shift: region_bytes.trailing_zeros(),
             size,
-            cells: vec![Cell::new(all); count],
+            cells: Cells::new(count, all),
             numbers: vec![Default::default(); count],
             disk: vec![all; count],
-            heats: Heats::new(count),
+            heats: Arc::new(Heats::new(count)),
+            reader: Reader::default(),
             sequences: vec![0; count.div_ceil(RECORDS)],
             changed: BTreeSet::new(),
             active: BTreeSet::new(),
@@ -157,18 +144,16 @@ impl Regions {
 
     /// Legs that do not hold the region's contents now.
     pub fn lacking(&self, region: u32) -> u8 {
-        let cell = &self.cells[region as usize];
-        (cell.now.stale | cell.doubt) & !cell.copied
+        self.cells[region as usize].lacking()
     }
 
     /// The region of a range that lies inside of one which holds something and is not in doubt, and
-    /// the legs that lack it.
+    /// the legs that hold it.
     pub fn only(&self, offset: u64, len: u64) -> Option<(u32, u8)> {
         let region = (offset >> self.shift) as u32;
-        let cell = self.cells.get(region as usize)?;
+        let holders = self.cells.get(region as usize)?.holders();
         let inside = (offset + len - 1) >> self.shift == u64::from(region);
-        let plain = matches!(cell.now.state, RegionState::Dirty | RegionState::Clean);
-        (inside && plain && cell.doubt == 0).then_some((region, cell.now.stale & !cell.copied))
+        (inside && holders != 0).then_some((region, holders))
     }
 
     /// Legs that differ after a cut from the one that stands for the region, or may.
@@ -188,9 +173,10 @@ impl Regions {
 
     /// Legs that may differ from the one that stands for a dirty region.
     pub fn set_doubt(&mut self, region: u32, legs: u8) {
-        let cell = &mut self.cells[region as usize];
-        cell.doubt = legs;
-        cell.copied &= cell.now.stale | legs;
+        self.cells.change(region, |cell| {
+            cell.doubt = legs;
+            cell.copied &= cell.now.stale | legs;
+        });
         match legs {
             0 => self.doubtful.remove(&region),
             _ => self.doubtful.insert(region),
@@ -232,11 +218,13 @@ impl Regions {
     /// Sets what is true of a region.
     pub fn set(&mut self, region: u32, mut now: Region) {
         now.summed &= now.state == RegionState::Clean;
-        let cell = &mut self.cells[region as usize];
-        if cell.now == now {
+        if self.get(region) == now {
             return;
         }
-        cell.now = now;
+        let cell = self.cells.change(region, |cell| {
+            cell.now = now;
+            *cell
+        });
         let doubt = if now.state == RegionState::Unwritten { 0 } else { cell.doubt & !now.stale };
         self.set_doubt(region, doubt);
         self.changed.insert(block_of(region));
@@ -257,7 +245,7 @@ impl Regions {
 
     /// Sets what was read from the disk.
     pub fn load(&mut self, region: u32, found: Region, heat: u8) {
-        self.cells[region as usize].now = found;
+        self.cells.change(region, |cell| cell.now = found);
         self.disk[region as usize] = found;
         self.heats.set(region, heat);
         self.note_active(region);
@@ -277,7 +265,7 @@ impl Regions {
             }
         };
         self.set(region, open);
-        self.cells[region as usize].idle = 0;
+        self.cells.change(region, |cell| cell.idle = 0);
     }
 
     /// The first write of a region is on the legs.
@@ -299,13 +287,22 @@ impl Regions {
     /// A write touches the region.
     pub fn touch(&mut self, region: u32) {
         self.writes += 1;
-        self.cells[region as usize].idle = 0;
+        self.cells.change(region, |cell| cell.idle = 0);
         self.numbers[region as usize].written = self.writes;
     }
 
     /// A read does: it is hotter by that.
     pub fn warm(&mut self, region: u32) {
-        self.heats.warm(region);
+        if self.reader.counts(region) {
+            self.heats.warm(region);
+            self.heats.cool(1);
+        }
+    }
+
+    /// How hot regions are, and who may answer for them: for reads that take no lock. Others once
+    /// there are more regions.
+    pub(super) fn published(&self) -> (Arc<Heats>, Arc<Holders>) {
+        (Arc::clone(&self.heats), Arc::clone(self.cells.holders()))
     }
 
     /// How hot a region is.
@@ -339,15 +336,15 @@ impl Regions {
 
     /// A pass of the timer over one region; how many passes it has been idle for.
     pub fn age(&mut self, region: u32) -> u8 {
-        let idle = &mut self.cells[region as usize].idle;
-        *idle = idle.saturating_add(1);
-        *idle
+        self.cells.change(region, |cell| {
+            cell.idle = cell.idle.saturating_add(1);
+            cell.idle
+        })
     }
 
     /// These legs have been given the region's contents; see invariant 2.
     pub fn set_copied(&mut self, region: u32, legs: u8) {
-        let cell = &mut self.cells[region as usize];
-        cell.copied |= legs & (cell.now.stale | cell.doubt);
+        self.cells.change(region, |cell| cell.copied |= legs & (cell.now.stale | cell.doubt));
     }
 
     /// Legs that were given the region's contents and not flushed since.
@@ -357,12 +354,12 @@ impl Regions {
 
     /// These legs do not have the region any more that they were given.
     pub fn drop_copied(&mut self, region: u32, legs: u8) {
-        self.cells[region as usize].copied &= !legs;
+        self.cells.change(region, |cell| cell.copied &= !legs);
     }
 
     /// These legs have left before they were flushed.
     pub fn forget_copied(&mut self, legs: u8) {
-        self.cells.iter_mut().for_each(|cell| cell.copied &= !legs);
+        (0..self.count()).for_each(|region| self.drop_copied(region, legs));
     }
 
     /// Those legs lack everything that was ever written.
@@ -397,11 +394,12 @@ impl Regions {
     /// Those legs lack the region from now on.
     pub fn set_stale(&mut self, region: u32, legs: u8) {
         let now = self.get(region);
-        self.set_doubt(region, self.doubt(region) & !legs);
-        self.cells[region as usize].copied &= !legs;
+        // In this order: a read without the lock sees each step, and must not find them to hold it.
+        self.drop_copied(region, legs);
         if now.state != RegionState::Unwritten {
             self.set(region, Region { stale: now.stale | legs, ..now });
         }
+        self.set_doubt(region, self.doubt(region) & !legs);
     }
 
     /// Has a block written with the next commit, though nothing in it changed.
@@ -484,8 +482,9 @@ impl Regions {
 
     /// Whether a durable leg would hold after a cut all that was flushed.
     pub fn holds_flushed(&self, leg: u8) -> bool {
-        let stale =
-            |cell: &Cell| cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0;
+        let stale = |cell: &super::cells::Cell| {
+            cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0
+        };
         (self.freshened | self.committing) & leg == 0 && !self.cells.iter().any(stale)
     }
 
@@ -506,10 +505,10 @@ impl Regions {
     pub fn grow(&mut self, size: u64) {
         let count = size.div_ceil(self.region_bytes) as usize;
         self.size = size;
-        self.cells.resize(count, Cell::new(Region::UNWRITTEN));
+        self.cells.grow(count);
         self.numbers.resize(count, Numbers::default());
         self.disk.resize(count, Region::UNWRITTEN);
-        self.heats.grow(count);
+        self.heats = Arc::new(self.heats.grown(count));
         let before = self.sequences.len() as u32;
         self.sequences.resize(count.div_ceil(RECORDS), 0);
         self.changed.extend(before..self.sequences.len() as u32);

@@ -153,6 +153,8 @@ impl Mirror {
         let legs = state.legs.iter().enumerate();
         let legs = legs.filter_map(|(slot, leg)| {
             let leg = leg.as_ref()?;
+            let mut counters = leg.counters;
+            self.0.lockless.count(slot, &mut counters);
             let lacking = state.regions.lacking_bytes(bit(slot));
             let lacking_bytes = if leg.partial { 0 } else { lacking };
             let of = match leg.state {
@@ -180,7 +182,7 @@ impl Mirror {
                 held_bytes: leg.partial.then(|| state.regions.held_bytes(bit(slot))),
                 room: leg.room,
                 error: leg.erred.clone(),
-                counters: leg.counters,
+                counters,
                 read_latency_ns: leg.measured.latency_ns,
             })
         });

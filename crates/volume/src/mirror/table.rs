@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 
-use super::state::{Leg, bit};
+use super::lockless::{Lockless, View};
+use super::policy::Measured;
+use super::state::{Counters, Leg, bit};
 use crate::ondisk::label::LEGS_MAX;
 
 /// The legs of a mirror.
@@ -15,12 +17,48 @@ pub(crate) struct Legs {
     /// Legs that take requests, if no leg is partial. Forgotten whenever a leg may have changed: to
     /// look at all of them takes a good part of the time of a read from memory.
     whole: Option<u8>,
+    /// The same for reads that take no lock.
+    view: Option<Arc<View>>,
+    lockless: Arc<Lockless>,
 }
 
 impl Legs {
     /// Those.
     pub fn new(legs: [Option<Leg>; LEGS_MAX]) -> Legs {
-        Legs { legs, whole: None }
+        Legs { legs, ..Legs::default() }
+    }
+
+    /// The lanes of reads that take no lock.
+    pub(super) fn lockless(&self) -> &Arc<Lockless> {
+        &self.lockless
+    }
+
+    /// What such reads are told of the legs, since they were.
+    pub(super) fn view(&self) -> Option<&Arc<View>> {
+        self.view.as_ref()
+    }
+
+    /// They are told this, until something changes.
+    pub(super) fn set_view(&mut self, view: &Arc<View>) {
+        self.view = Some(Arc::clone(view));
+    }
+
+    /// Something is about to change of which a view tells.
+    pub fn outdate(&mut self) {
+        self.whole = None;
+        if self.view.take().is_some() {
+            self.lockless.outdate(&mut self.legs);
+        }
+    }
+
+    /// Counters are brought up to date, and devices given back that no view can use any more.
+    pub fn sweep(&mut self) {
+        self.lockless.sweep(&mut self.legs);
+    }
+
+    /// Changes counters only.
+    pub fn settle(&mut self, settle: impl FnOnce(&mut [Option<Leg>; LEGS_MAX])) {
+        settle(&mut self.legs);
     }
 
     /// Legs that take requests; none if one of them holds some regions only.
@@ -37,6 +75,13 @@ impl Legs {
         }
         self.whole = Some(whole);
         whole
+    }
+
+    /// What is counted and measured of a leg, to be added to, and its epoch: no view tells of
+    /// these.
+    pub fn tallied(&mut self, slot: usize) -> Option<(u64, &mut Counters, &mut Measured)> {
+        let leg = self.legs.get_mut(slot)?.as_mut()?;
+        Some((leg.epoch, &mut leg.counters, &mut leg.measured))
     }
 
     /// Counts a read of a leg: its epoch, its device, and where its data begins.
@@ -61,7 +106,7 @@ impl Deref for Legs {
 
 impl DerefMut for Legs {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        self.whole = None;
+        self.outdate();
         &mut self.legs
     }
 }

@@ -16,6 +16,11 @@ pub enum Bug {
     OrphanNotRecorded,
     /// A new name joins the journal in an update of its own, before the inode that it names.
     EntryBeforeInode,
+    /// A file is moved in two transactions: one gives it the new name, another takes the old one
+    /// away.
+    MoveInTwoTransactions,
+    /// A second name is given in two transactions: one adds the name, another counts it.
+    LinkInTwoTransactions,
     /// Data that was stored in place is not fenced before the transaction that maps it.
     DaxFenceOmitted,
     /// The lines of such data are not written back.

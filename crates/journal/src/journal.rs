@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, spawn};
+use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
 
 use crate::anchor::Anchor;
 use crate::fast::FastArea;
@@ -360,6 +360,8 @@ impl Journal {
     /// while a commit runs share the next one. A number that nothing has joined yet stands for
     /// everything joined so far.
     pub fn commit(&self, tid: Tid) -> Result<()> {
+        // Between what is to be durable and the commit others may add to it.
+        preemption_point();
         let shared = &*self.shared;
         let mut st = shared.state.lock();
         let mut target = tid;

@@ -26,6 +26,7 @@ mod call;
 mod channel;
 mod condvar;
 mod mutex;
+mod preempt;
 mod rwlock;
 mod sim;
 mod task;
@@ -36,10 +37,11 @@ pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
+pub use preempt::{AWAY, Preemption, preemption_point};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, Panicked, spawn, yield_now};
-pub use time::{Nanos, cpu, now, sleep, sleep_until};
+pub use time::{Nanos, cpu, date, now, sleep, sleep_until};
 
 /// A 64-bit random number: from the simulation's seed, or from the system in real time.
 pub fn random_u64() -> u64 {

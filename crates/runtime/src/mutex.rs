@@ -119,6 +119,7 @@ impl<T: ?Sized> Mutex<T> {
     fn lock_in_turn(&self) -> MutexGuard<'_, T> {
         let called_at = Location::caller();
         let mut woken = false;
+        sim::pass_point(true);
         loop {
             if let Some(guard) = self.try_lock() {
                 return guard;

@@ -55,6 +55,7 @@ impl<T: ?Sized> RwLock<T> {
             return RwLockReadGuard { lock: self, inner: Some(inner) };
         }
         let wait = self.wait("a readers-writer lock (to read)", Location::caller());
+        sim::pass_point(true);
         let mut queued = false;
         loop {
             if queued || self.writers_waiting.load(Ordering::Relaxed) == 0 {
@@ -84,6 +85,7 @@ impl<T: ?Sized> RwLock<T> {
             return RwLockWriteGuard { lock: self, inner: Some(inner) };
         }
         let wait = self.wait("a readers-writer lock (to write)", Location::caller());
+        sim::pass_point(true);
         let mut woken = false;
         loop {
             match self.value.try_write() {

@@ -21,6 +21,7 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::Nanos;
+use crate::preempt::{AWAY, Preemption};
 
 /// When (virtual nanoseconds), in which order among equals, and whom: task and epoch.
 type Timer = (u64, u64, u64, u64);
@@ -43,6 +44,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Rc<Core>>> = const { RefCell::new(None) };
     /// Whether there is one: asked at each lock.
     static SIMULATED: Cell<bool> = const { Cell::new(false) };
+    /// Whether it has a schedule of preemptions: asked there too.
+    static PREEMPTING: Cell<bool> = const { Cell::new(false) };
     /// The yielder of the coroutine that runs at this moment.
     static YIELDER: Cell<*const Yielder<(), ()>> = const { Cell::new(std::ptr::null()) };
 }
@@ -72,6 +75,7 @@ struct TaskState {
 
 pub(crate) struct Core {
     now: Cell<u64>,
+    date_step: u64,
     rng: Cell<u64>,
     timer_seq: Cell<u64>,
     next_task: Cell<u64>,
@@ -85,6 +89,7 @@ pub(crate) struct Core {
     switches: Cell<u64>,
     ending: Cell<bool>,
     trace: Option<RefCell<Vec<String>>>,
+    preemption: RefCell<Option<Preemption>>,
     panics: RefCell<BTreeMap<u64, Box<dyn Any + Send>>>,
 }
 
@@ -156,12 +161,13 @@ pub struct Sim {
     seed: u64,
     cpus: usize,
     traced: bool,
+    date_step: Duration,
 }
 
 impl Sim {
     /// A simulation whose random numbers come from `seed`, on a machine with four processors.
     pub fn new(seed: u64) -> Self {
-        Sim { seed, cpus: 4, traced: false }
+        Sim { seed, cpus: 4, traced: false, date_step: Duration::ZERO }
     }
 
     /// Sets how many processors [`cpu`](crate::cpu) work shares (at least one).
@@ -173,6 +179,13 @@ impl Sim {
     /// Keeps a trace: one line for each task switch, timer and [`trace`] call.
     pub fn traced(mut self) -> Self {
         self.traced = true;
+        self
+    }
+
+    /// Lets [`date`](crate::date) move in steps of this: runs that differ only in how long something
+    /// took then write the same times down.
+    pub fn date_step(mut self, step: Duration) -> Self {
+        self.date_step = step;
         self
     }
 
@@ -193,6 +206,7 @@ impl Sim {
         assert!(!is_simulated(), "a simulation cannot be started inside a simulation");
         let core = Rc::new(Core {
             now: Cell::new(0),
+            date_step: u64::try_from(self.date_step.as_nanos()).unwrap_or(u64::MAX).max(1),
             rng: Cell::new(self.seed),
             timer_seq: Cell::new(0),
             next_task: Cell::new(0),
@@ -206,6 +220,7 @@ impl Sim {
             switches: Cell::new(0),
             ending: Cell::new(false),
             trace: self.traced.then(RefCell::default),
+            preemption: RefCell::default(),
             panics: RefCell::default(),
         });
         let result = Rc::new(RefCell::new(None));
@@ -266,6 +281,7 @@ impl Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         SIMULATED.set(false);
+        PREEMPTING.set(false);
         CURRENT.with(|c| *c.borrow_mut() = None);
     }
 }
@@ -273,6 +289,11 @@ impl Drop for Entered {
 impl Core {
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.now.get())
+    }
+
+    pub(crate) fn date(&self) -> Nanos {
+        let now = self.now.get();
+        Nanos(now - now % self.date_step)
     }
 
     /// The call that the running task works for.
@@ -519,6 +540,36 @@ pub(crate) fn yield_now() {
         core.wake(w);
     });
     suspend();
+}
+
+/// The simulation goes by this schedule of preemptions from now on.
+pub(crate) fn set_preemption(preemption: Option<Preemption>) {
+    with_current(|core| {
+        PREEMPTING.set(preemption.is_some());
+        *core.preemption.borrow_mut() = preemption;
+    });
+}
+
+/// A point at which the running task may be preempted.
+#[inline]
+pub(crate) fn pass_point(is_lock: bool) {
+    if PREEMPTING.get() {
+        pass_point_in_turn(is_lock);
+    }
+}
+
+#[cold]
+fn pass_point_in_turn(is_lock: bool) {
+    let away = with_current(|core| {
+        // Destructors at the end of a simulation must not wait.
+        let passes = |p: &Preemption| !core.ending.get() && p.pass(is_lock);
+        let preempted = core.preemption.borrow().as_ref().is_some_and(passes);
+        preempted.then(|| core.now() + AWAY)
+    });
+    if let Some(until) = away.flatten() {
+        trace(|| "preempted".to_owned());
+        sleep_until(until);
+    }
 }
 
 pub(crate) fn cpu(work: Duration) {

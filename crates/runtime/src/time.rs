@@ -65,6 +65,12 @@ pub fn now() -> Nanos {
         .unwrap_or_else(|| Nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX)))
 }
 
+/// [`now`], for times that are written down, on a disk for example. In a simulation they may move
+/// in larger steps ([`Sim::date_step`](crate::Sim::date_step)).
+pub fn date() -> Nanos {
+    sim::with_current(|core| core.date()).unwrap_or_else(now)
+}
+
 /// Waits for `duration` of the caller's world's time.
 pub fn sleep(duration: Duration) {
     if sim::is_simulated() {

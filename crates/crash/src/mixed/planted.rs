@@ -15,7 +15,7 @@ use steadfast_ext4::Bug as Ext4;
 use steadfast_journal::Bug as Journal;
 
 /// All of them, with their names on a command line.
-const NAMES: [(&str, Planted); 16] = [
+const NAMES: [(&str, Planted); 18] = [
     ("commit-without-preflush", Planted::Journal(Journal::CommitWithoutPreflush)),
     ("tail-before-flush", Planted::Journal(Journal::TailBeforeFlush)),
     ("missing-revoke", Planted::Journal(Journal::MissingRevoke)),
@@ -28,6 +28,8 @@ const NAMES: [(&str, Planted); 16] = [
     ("freed-block-reused", Planted::Ext4(Ext4::FreedBlockReused)),
     ("orphan-not-recorded", Planted::Ext4(Ext4::OrphanNotRecorded)),
     ("entry-before-inode", Planted::Ext4(Ext4::EntryBeforeInode)),
+    ("move-in-two-transactions", Planted::Ext4(Ext4::MoveInTwoTransactions)),
+    ("link-in-two-transactions", Planted::Ext4(Ext4::LinkInTwoTransactions)),
     ("dax-fence-omitted", Planted::Ext4(Ext4::DaxFenceOmitted)),
     ("dax-write-back-omitted", Planted::Ext4(Ext4::DaxWriteBackOmitted)),
     ("dax-data-after-its-transaction", Planted::Ext4(Ext4::DaxDataAfterItsTransaction)),

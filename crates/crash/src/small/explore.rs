@@ -149,26 +149,17 @@ pub fn explore(
     plan: &Plan,
     progress: &dyn Fn(&Explored),
 ) -> Result<Explored, String> {
-    let shared: Arc<dyn Machine> = Arc::new(machine.clone());
-    let mut explorer = Explorer {
-        machine: shared,
-        plan: *plan,
-        e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
-        seen: HashSet::new(),
-        checked: HashMap::new(),
-        figures: Explored::default(),
-        number: 0,
-    };
+    let mut explorer = Explorer::new(machine, plan);
     for (number, sequence) in sequences.iter().enumerate() {
-        let run = machine.record(sequence)?;
-        explorer.number = number;
-        explorer.sequence(sequence, run);
+        let sequences = std::slice::from_ref(sequence);
+        let run = machine.record(sequences, None)?;
+        explorer.sequences(&format!("sequence {number}, {sequence}"), sequences, run);
         progress(&explorer.figures);
     }
     Ok(explorer.figures)
 }
 
-struct Explorer {
+pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
     e2fsck: Option<E2fsck>,
@@ -176,13 +167,24 @@ struct Explorer {
     seen: HashSet<(u64, u128)>,
     /// What the structure check said of recovered disks: most states recover to few.
     checked: HashMap<u128, Vec<String>>,
-    figures: Explored,
-    /// Of the sequence, from 0.
-    number: usize,
+    pub figures: Explored,
 }
 
 impl Explorer {
-    fn sequence(&mut self, sequence: &Sequence, run: Run) {
+    pub fn new(machine: &SmallMachine, plan: &Plan) -> Explorer {
+        let shared: Arc<dyn Machine> = Arc::new(machine.clone());
+        Explorer {
+            machine: shared,
+            plan: *plan,
+            e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
+            seen: HashSet::new(),
+            checked: HashMap::new(),
+            figures: Explored::default(),
+        }
+    }
+
+    /// Cuts a recorded run everywhere. `sequences` are what its tasks did, `name` is for people.
+    pub fn sequences(&mut self, name: &str, sequences: &[Sequence], run: Run) {
         self.figures.sequences += 1;
         let Run { recorded: Recorded { bases, recording, judge }, begin, progress } = run;
         let units = Units::new(&recording, &bases);
@@ -190,17 +192,23 @@ impl Explorer {
         let mut batch = Vec::new();
         let mut last = None;
         for cut in begin..=recording.last_cut() {
-            let started = progress.iter().filter(|(s, _)| *s < cut).count();
-            let acknowledged = progress.iter().filter(|(_, a)| *a < cut).count();
+            let before = |of_task: &Vec<(u64, u64)>| {
+                let started = of_task.iter().filter(|(s, _)| *s < cut).count();
+                (started, of_task.iter().filter(|(_, a)| *a < cut).count())
+            };
+            let counts: Vec<(usize, usize)> = progress.iter().map(before).collect();
             let doubts = Arc::new(units.at(&recording, cut));
-            let now = (started, acknowledged, Arc::clone(&doubts));
+            let now = (counts.clone(), Arc::clone(&doubts));
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
             }
             let mut hasher = DefaultHasher::new();
-            // More has started than there are operations: the unmount, which belongs to all.
-            let begun = &sequence.operations[..started.min(sequence.len())];
-            (&start, sequence.start, begun, started, acknowledged).hash(&mut hasher);
+            start.hash(&mut hasher);
+            for (sequence, (started, acknowledged)) in sequences.iter().zip(&counts) {
+                // More has started than there are operations: the unmount, which belongs to all.
+                let begun = &sequence.operations[..(*started).min(sequence.len())];
+                (sequence.start, begun, started, acknowledged).hash(&mut hasher);
+            }
             let context = hasher.finish();
             let choices = doubts.choices(self.plan.bound, self.plan.seed ^ context);
             self.figures.cuts += 1;
@@ -230,14 +238,14 @@ impl Explorer {
                     e2fsck: nth(self.plan.e2fsck_every),
                 });
                 if batch.len() == BATCH {
-                    self.judge(sequence, &units, &judge, std::mem::take(&mut batch));
+                    self.judge(name, &units, &judge, std::mem::take(&mut batch));
                 }
             }
         }
-        self.judge(sequence, &units, &judge, batch);
+        self.judge(name, &units, &judge, batch);
     }
 
-    fn judge(&mut self, sequence: &Sequence, units: &Units, judge: &Arc<dyn Judge>, b: Vec<State>) {
+    fn judge(&mut self, name: &str, units: &Units, judge: &Arc<dyn Judge>, b: Vec<State>) {
         let contents = |s: &State| (s.contents.clone(), s.at);
         let recovered = self.recover_all(judge, b.iter().map(contents).collect());
         for (state, recovered) in b.iter().zip(recovered) {
@@ -252,8 +260,7 @@ impl Explorer {
             if !words.is_empty() && self.figures.findings.len() < FINDINGS_KEPT {
                 let story = units.story(&state.doubts, &state.choice);
                 self.figures.findings.push(format!(
-                    "sequence {}, {sequence}; cut at tick {}, {story}: {}",
-                    self.number,
+                    "{name}; cut at tick {}, {story}: {}",
                     state.at.tick,
                     words.join("; ")
                 ));

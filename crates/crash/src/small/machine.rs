@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::record::{Durability, Moment, Record, RecordLog};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{Model, ModelParams, SsdParams};
 use steadfast_devices::source::Ram;
@@ -18,7 +18,7 @@ use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
 use steadfast_ext4::ondisk::Compat;
-use steadfast_runtime::{Sim, sleep};
+use steadfast_runtime::{Preemption, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, TransactMask};
 
 use super::sequence::Sequence;
@@ -44,6 +44,9 @@ const INODES: u32 = 64;
 /// After its operations a run waits so long: old data is written and committed by then.
 const QUIET: Duration = Duration::from_secs(45);
 
+/// Steps of the date where tasks are preempted: longer than all that they do.
+const DATE_STEP: Duration = Duration::from_secs(20);
+
 /// The smallest machine with a set-up, formatted.
 #[derive(Clone)]
 pub struct SmallMachine {
@@ -57,8 +60,8 @@ pub(super) struct Run {
     pub recorded: Recorded,
     /// The first cut: what is there at the start is durable.
     pub begin: u64,
-    /// When each operation was started and acknowledged, the closing unmount's too.
-    pub progress: Vec<(u64, u64)>,
+    /// When each operation of each task was started and acknowledged, the closing unmount's too.
+    pub progress: Vec<Vec<(u64, u64)>>,
 }
 
 fn words(error: impl std::fmt::Display) -> String {
@@ -113,16 +116,92 @@ impl SmallMachine {
         Ext4::mount(Arc::clone(&devices[0]), options).map_err(words)
     }
 
-    /// Records a sequence in a simulation of its own: its operations, the quiet time after them,
-    /// and the unmount.
-    pub(super) fn record(&self, sequence: &Sequence) -> Result<Run, String> {
-        let (machine, sequence) = (self.clone(), sequence.clone());
-        Sim::new(1).run(move || machine.simulate(&sequence)).map_err(words)?
+    /// Records sequences in a simulation of their own, each carried out by a task in a folder of
+    /// its own: their operations, the quiet time after them, and the unmount. Tasks are preempted
+    /// as the schedule says while they work.
+    pub(super) fn record(
+        &self,
+        sequences: &[Sequence],
+        preemption: Option<&Preemption>,
+    ) -> Result<Run, String> {
+        let (machine, sequences) = (self.clone(), sequences.to_vec());
+        let preemption = preemption.cloned();
+        let mut sim = Sim::new(1);
+        if preemption.is_some() {
+            // Whoever was put aside writes the same times down.
+            sim = sim.date_step(DATE_STEP);
+        }
+        sim.run(move || machine.simulate(&sequences, preemption.as_ref())).map_err(words)?
     }
 
-    fn simulate(&self, sequence: &Sequence) -> Result<Run, String> {
+    fn simulate(
+        &self,
+        sequences: &[Sequence],
+        preemption: Option<&Preemption>,
+    ) -> Result<Run, String> {
         let log = RecordLog::new();
         log.pause(true);
+        let (models, devices) = self.recorded_devices(&log)?;
+        let fs = self.mount(&devices)?;
+        let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
+        let mut tasks = Vec::new();
+        for task in 0..sequences.len() {
+            let node = NewNode { mode: 0o755, ..NewNode::default() };
+            let folder = shared.mkdir(shared.root(), folder_name(task).as_bytes(), node);
+            let folder = folder.map_err(words)?.ino;
+            let worker = Worker { fs: Arc::clone(&shared), folder, task };
+            tasks.push(Task { worker, log: log.clone(), done: Vec::new() });
+        }
+        drop(shared);
+        for (task, sequence) in tasks.iter_mut().zip(sequences) {
+            sequence.start.operations().iter().try_for_each(|op| task.carry_out(op))?;
+        }
+        let durable = match self.setup.points {
+            Some(_) => Operation::Transact,
+            None => Operation::Sync,
+        };
+        tasks.iter_mut().try_for_each(|task| task.carry_out(&durable))?;
+        let before: Vec<usize> = tasks.iter().map(|task| task.done.len()).collect();
+        if preemption.is_some() {
+            // What follows is of another date.
+            sleep(DATE_STEP);
+        }
+        // Everything so far is beyond doubt.
+        devices.iter().try_for_each(|d| d.flush()).map_err(words)?;
+        let bases = models.iter().map(|m| m.contents()).collect();
+        log.pause(false);
+        let begin = note(&log, 0, before[0], 2).tick;
+        let mut tasks = carried_out(tasks, sequences, preemption)?;
+        sleep(QUIET);
+        let started: Vec<_> = tasks.iter().map(|task| task.note(0)).collect();
+        let mut done: Vec<Vec<Done>> = Vec::new();
+        let ends = |task: &mut Task| std::mem::take(&mut task.done);
+        let of_tasks: Vec<Vec<Done>> = tasks.iter_mut().map(ends).collect();
+        drop(tasks);
+        fs.unmount().map_err(|e| format!("{}: unmounting: {e}", in_words(sequences)))?;
+        for (task, (mut of_task, started)) in of_tasks.into_iter().zip(started).enumerate() {
+            let acknowledged = note(&log, task, of_task.len(), 1);
+            // An unmount is a sync, or a transaction point where the policy says so.
+            if self.setup.points.is_none_or(|mask| mask.contains(TransactMask::UMOUNT)) {
+                of_task.push(Done { op: durable.clone(), started, acknowledged });
+            }
+            done.push(of_task);
+        }
+        let recording = log.take();
+        let ticks = |d: &Done| (d.started.tick, d.acknowledged.tick);
+        let progress = done.iter().zip(before);
+        let progress = progress.map(|(done, before)| done[before..].iter().map(ticks).collect());
+        let progress = progress.collect();
+        let judge = MixedJudge::new(History { tasks: done }, self.setup.promises());
+        Ok(Run { recorded: Recorded { bases, recording, judge: Arc::new(judge) }, begin, progress })
+    }
+
+    /// The devices, formatted, and what is mounted: each recorded.
+    #[allow(clippy::type_complexity)]
+    fn recorded_devices(
+        &self,
+        log: &RecordLog,
+    ) -> Result<(Vec<Arc<dyn Model>>, Vec<Arc<dyn BlockDevice>>), String> {
         let mut models: Vec<Arc<dyn Model>> = Vec::new();
         let mut devices: Vec<Arc<dyn BlockDevice>> = Vec::new();
         for (number, contents) in self.formatted.iter().enumerate() {
@@ -141,54 +220,75 @@ impl SmallMachine {
                 true => Durability::Lying { cache_bytes: 1 << 20, drains_within: QUIET },
                 false => Durability::OnFlush,
             };
-            devices.push(Arc::new(Record::with_durability(device, &log, durability)));
+            devices.push(Arc::new(Record::with_durability(device, log, durability)));
             models.push(model);
         }
-        let fs = self.mount(&devices)?;
-        let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
-        let node = NewNode { mode: 0o755, ..NewNode::default() };
-        let folder = shared.mkdir(shared.root(), folder_name(0).as_bytes(), node).map_err(words)?;
-        let worker = Worker { fs: shared, folder: folder.ino, task: 0 };
-        let mut done: Vec<Done> = Vec::new();
-        let carry_out = |done: &mut Vec<Done>, op: &Operation| {
-            let index = done.len();
-            let started = note(&log, 0, index, 0);
-            worker.carry_out(index, op).map_err(|e| format!("{sequence}: {op:?}: {e}"))?;
-            let acknowledged = note(&log, 0, index, 1);
-            done.push(Done { op: op.clone(), started, acknowledged });
-            Ok::<(), String>(())
-        };
-        let durable = match self.setup.points {
-            Some(_) => Operation::Transact,
-            None => Operation::Sync,
-        };
-        for op in sequence.start.operations().iter().chain([&durable]) {
-            carry_out(&mut done, op)?;
-        }
-        let before = done.len();
-        // Everything so far is beyond doubt.
-        devices.iter().try_for_each(|d| d.flush()).map_err(words)?;
-        let bases = models.iter().map(|m| m.contents()).collect();
-        log.pause(false);
-        let begin = note(&log, 0, before, 2).tick;
-        for op in &sequence.operations {
-            carry_out(&mut done, op)?;
-        }
-        sleep(QUIET);
-        drop(worker);
-        let started = note(&log, 0, done.len(), 0);
-        fs.unmount().map_err(|e| format!("{sequence}: unmounting: {e}"))?;
-        let acknowledged = note(&log, 0, done.len(), 1);
-        // An unmount is a sync, or a transaction point where the policy says so.
-        if self.setup.points.is_none_or(|mask| mask.contains(TransactMask::UMOUNT)) {
-            done.push(Done { op: durable, started, acknowledged });
-        }
-        let recording = log.take();
-        let ticks = |d: &Done| (d.started.tick, d.acknowledged.tick);
-        let progress = done[before..].iter().map(ticks).collect();
-        let judge = MixedJudge::new(History { tasks: vec![done] }, self.setup.promises());
-        Ok(Run { recorded: Recorded { bases, recording, judge: Arc::new(judge) }, begin, progress })
+        Ok((models, devices))
     }
+}
+
+/// Sequences in words.
+pub(super) fn in_words(sequences: &[Sequence]) -> String {
+    match sequences {
+        [one] => one.to_string(),
+        all => {
+            let line = |(task, s): (usize, &Sequence)| format!("task {task}: {s}");
+            all.iter().enumerate().map(line).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Who carries out a sequence.
+struct Task {
+    worker: Worker,
+    log: RecordLog,
+    done: Vec<Done>,
+}
+
+impl Task {
+    fn note(&self, end: u64) -> Moment {
+        note(&self.log, self.worker.task, self.done.len(), end)
+    }
+
+    fn carry_out(&mut self, op: &Operation) -> Result<(), String> {
+        let started = self.note(0);
+        self.worker.carry_out(self.done.len(), op).map_err(|e| format!("{op:?}: {e}"))?;
+        let acknowledged = self.note(1);
+        self.done.push(Done { op: op.clone(), started, acknowledged });
+        Ok(())
+    }
+}
+
+/// Has the tasks carry out their sequences: one by itself, several side by side.
+fn carried_out(
+    mut tasks: Vec<Task>,
+    sequences: &[Sequence],
+    preemption: Option<&Preemption>,
+) -> Result<Vec<Task>, String> {
+    let failed = |sequence: &Sequence, why: String| format!("{sequence}: {why}");
+    if let ([task], [sequence], None) = (&mut tasks[..], sequences, preemption) {
+        let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
+        return done.map_err(|why| failed(sequence, why)).map(|()| tasks);
+    }
+    if let Some(preemption) = preemption {
+        preemption.start();
+    }
+    let spawned: Vec<_> = tasks
+        .into_iter()
+        .zip(sequences.to_vec())
+        .map(|(mut task, sequence)| {
+            spawn(folder_name(task.worker.task), move || {
+                let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
+                done.map_err(|why| failed(&sequence, why)).map(|()| task)
+            })
+        })
+        .collect();
+    let ended: Vec<_> =
+        spawned.into_iter().map(|task| task.join().unwrap_or_else(|p| p.resume())).collect();
+    if let Some(preemption) = preemption {
+        preemption.stop();
+    }
+    ended.into_iter().collect()
 }
 
 impl Machine for SmallMachine {

@@ -14,11 +14,13 @@
 pub mod explore;
 mod machine;
 mod peer;
+mod schedules;
 mod sequence;
 mod states;
 
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
+pub use schedules::{Scheduled, Schedules, explore_schedules};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;

@@ -87,6 +87,18 @@ impl Sequence {
         found
     }
 
+    /// A write to a new file, or over one that is there, and its fsync: what commits whatever others
+    /// have begun.
+    pub fn written_and_synced(start: Start) -> Sequence {
+        let create = Operation::Create { name: "a".into() };
+        let fsync = Operation::Fsync { name: "a".into(), data_only: false };
+        let operations = match start {
+            Start::Empty => vec![create, fsync],
+            Start::Populated => vec![write("a", 0, WRITE), fsync],
+        };
+        Sequence { start, operations }
+    }
+
     /// How many operations it has.
     #[allow(clippy::len_without_is_empty)] // there are no empty sequences
     pub fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use steadfast_runtime::{is_simulated, now};
+use steadfast_runtime::{date, is_simulated, now};
 use steadfast_vfs::Timestamp;
 
 /// Inode times move in steps of this, in nanoseconds: the kernel's tick at 250 Hz, so that two
@@ -35,14 +35,14 @@ impl Clock {
 
     /// The time now, as an inode gets it: at the beginning of the tick.
     pub fn tick(&self) -> Timestamp {
-        let ns = self.base_ns + now().0;
+        let ns = self.base_ns + date().0;
         let ns = ns - ns % TICK_NS;
         Timestamp { secs: (ns / 1_000_000_000) as i64, nanos: (ns % 1_000_000_000) as u32 }
     }
 
     /// Seconds since 1970.
     pub fn seconds(&self) -> u64 {
-        (self.base_ns + now().0) / 1_000_000_000
+        (self.base_ns + date().0) / 1_000_000_000
     }
 }
 

@@ -124,6 +124,8 @@ impl Volume {
     /// gives something back: it may use what is kept of the log for that.
     pub(crate) fn begin_promised(&self) -> Result<Txn<'_>> {
         self.check_writable()?;
+        // Between two transactions of one operation others may run, and commit the first.
+        steadfast_runtime::preemption_point();
         self.log.wait_for_room(TYPICAL_UPDATE_BLOCKS)?;
         Ok(Txn::new(self))
     }

@@ -173,11 +173,17 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         }
         0 => return Err(FsError::NotFound.into()),
         links if links >= LINKS_MAX => return Err(FsError::TooManyLinks.into()),
+        _ if volume.has(Bug::LinkInTwoTransactions) => {}
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
     tell(&mut txn, NameChange::Linked, dir, no, name)?;
     finish_new(txn, dir, name, no)?;
+    if volume.has(Bug::LinkInTwoTransactions) && raw.links() > 0 {
+        let mut txn = volume.begin_yielding()?;
+        txn.modify_inode(no, |raw| raw.set_links(raw.links() + 1))?;
+        txn.finish()?;
+    }
     inode.state().linkable = false;
     Ok(inode)
 }

@@ -18,6 +18,7 @@ use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
 use crate::ondisk::InodeNo;
+use crate::planted::Bug;
 
 /// A name that takes part: where it is and what it names.
 struct Side {
@@ -116,6 +117,9 @@ pub fn rename(
     name_changed(&mut txn, from_dir, from, comes)?;
     name_changed(&mut txn, to_dir, to, Some(source.no()))?;
     match target {
+        None if is_split(volume, &source, flags) => {
+            return move_in_two(txn, &source, from, to_dir, to).map(|()| None);
+        }
         None => {
             move_to_new(&mut txn, &source, from, to_dir, to)?;
             match whiteout {
@@ -194,6 +198,30 @@ fn move_to_new(
         add_subdirectory(txn, to_dir)?;
     }
     touch_all(txn, source, to_dir)
+}
+
+/// Whether this move is made as [`Bug::MoveInTwoTransactions`] makes it.
+fn is_split(volume: &Volume, source: &Side, flags: RenameFlags) -> bool {
+    volume.has(Bug::MoveInTwoTransactions) && !source.is_dir() && flags.is_empty()
+}
+
+fn move_in_two(
+    mut txn: Txn<'_>,
+    source: &Side,
+    from: &[u8],
+    to_dir: InodeNo,
+    to: &[u8],
+) -> Result<()> {
+    let volume = txn.volume();
+    InodeBlocks::directory(&mut txn, to_dir)?.insert(to, source.no(), source.kind)?;
+    txn.finish()?;
+    let mut txn = volume.begin_yielding()?;
+    let found = InodeBlocks::directory(&txn, source.dir)?.lookup(from)?;
+    InodeBlocks::directory(&mut txn, source.dir)?.remove(&found.ok_or(FsError::NotFound)?)?;
+    name_changed(&mut txn, source.dir, from, None)?;
+    name_changed(&mut txn, to_dir, to, Some(source.no()))?;
+    touch_all(&mut txn, source, to_dir)?;
+    txn.finish().map(drop)
 }
 
 /// Makes what takes the place of a name that moves; as yet without one.

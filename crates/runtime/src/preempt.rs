@@ -1,0 +1,180 @@
+//! Preemption in the simulation: a task loses the processor where it does not wait.
+//!
+//! A simulated task runs until it waits. What goes wrong only if another task runs between two
+//! steps of it, such as two transactions that should have been one, never shows then. At a *point*
+//! ([`preemption_point`], and each lock if asked for) a task may be preempted: it is put aside for
+//! [`AWAY`] of virtual time, in which the others go on, as far as they do not wait for it. Which
+//! points these are is the schedule, and part of what makes a run: the same schedule, the same
+//! run. So the schedules of a run can be enumerated (bounded by the number of preemptions, after
+//! Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded
+//! Programs", PLDI 2007).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{self, Arc};
+use std::time::Duration;
+
+/// How long a preempted task is put aside: longer than another task's commit takes.
+pub const AWAY: Duration = Duration::from_millis(10);
+
+/// At which points a task is preempted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Schedule {
+    /// Those, by their numbers, counted from 0.
+    At(Vec<u64>),
+    /// Each with a probability of one in so many, drawn.
+    Drawn { state: u64, one_in: u64 },
+}
+
+#[derive(Debug)]
+struct Inner {
+    schedule: sync::Mutex<Schedule>,
+    passed: AtomicU64,
+}
+
+/// A schedule of preemptions, in force between [`start`](Self::start) and [`stop`](Self::stop).
+/// Clones are the same schedule. It is used in one simulation.
+///
+/// ```
+/// use steadfast_runtime::{AWAY, Preemption, Sim, now, preemption_point};
+/// let ran = Sim::new(1).run(|| {
+///     let preemption = Preemption::at(&[1]);
+///     preemption.start();
+///     let begun = now();
+///     preemption_point();
+///     assert_eq!(now(), begun);
+///     preemption_point();
+///     assert_eq!(now(), begun + AWAY);
+///     preemption.stop();
+///     preemption.points()
+/// });
+/// assert_eq!(ran, Ok(2));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Preemption {
+    inner: Arc<Inner>,
+    locks: bool,
+}
+
+impl Preemption {
+    fn of(schedule: Schedule) -> Preemption {
+        let inner = Inner { schedule: sync::Mutex::new(schedule), passed: AtomicU64::new(0) };
+        Preemption { inner: Arc::new(inner), locks: false }
+    }
+
+    /// At these points, by their numbers in the order in which they are passed, from 0.
+    pub fn at(points: &[u64]) -> Preemption {
+        Preemption::of(Schedule::At(points.to_vec()))
+    }
+
+    /// At each point with a probability of one in `one_in`, drawn from `seed`.
+    pub fn drawn(seed: u64, one_in: u64) -> Preemption {
+        Preemption::of(Schedule::Drawn { state: seed, one_in: one_in.max(1) })
+    }
+
+    /// Taking a lock is a point too.
+    #[must_use]
+    pub fn with_locks(mut self) -> Preemption {
+        self.locks = true;
+        self
+    }
+
+    /// From here on the simulation that the caller runs in goes by this schedule.
+    pub fn start(&self) {
+        crate::sim::set_preemption(Some(self.clone()));
+    }
+
+    /// The simulation goes by no schedule any more.
+    pub fn stop(&self) {
+        crate::sim::set_preemption(None);
+    }
+
+    /// Points that were passed so far.
+    pub fn points(&self) -> u64 {
+        self.inner.passed.load(Ordering::Relaxed)
+    }
+
+    /// Passes a point; whether the task is preempted there.
+    pub(crate) fn pass(&self, is_lock: bool) -> bool {
+        if is_lock && !self.locks {
+            return false;
+        }
+        let number = self.inner.passed.fetch_add(1, Ordering::Relaxed);
+        // OK to unwrap: nothing panics while it has the schedule.
+        match &mut *self.inner.schedule.lock().unwrap() {
+            Schedule::At(points) => points.contains(&number),
+            Schedule::Drawn { state, one_in } => {
+                *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9);
+                (*state >> 33).is_multiple_of(*one_in)
+            }
+        }
+    }
+}
+
+/// A place between two steps of the running task at which another one may run. Nothing happens but
+/// in a simulation whose [`Preemption`] says so.
+#[inline]
+pub fn preemption_point() {
+    crate::sim::pass_point(false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Mutex, Sim, now, spawn};
+
+    /// Two steps of each of two tasks, as they come.
+    fn run(preemption: &Preemption) -> Vec<(u8, u8)> {
+        let preemption = preemption.clone();
+        Sim::new(1)
+            .run(move || {
+                let order = Arc::new(Mutex::new(Vec::new()));
+                preemption.start();
+                let tasks = [0u8, 1].map(|task| {
+                    let order = Arc::clone(&order);
+                    spawn("task", move || {
+                        order.lock().push((task, 0));
+                        preemption_point();
+                        order.lock().push((task, 1));
+                    })
+                });
+                tasks.into_iter().for_each(|task| task.join().unwrap());
+                preemption.stop();
+                preemption_point();
+                order.lock().clone()
+            })
+            .unwrap()
+    }
+
+    #[test]
+    fn a_task_that_does_not_wait_is_preempted_where_the_schedule_says() {
+        let none = Preemption::at(&[]);
+        assert_eq!(run(&none), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(none.points(), 2, "what is passed after the end does not count");
+        assert_eq!(run(&Preemption::at(&[0])), [(0, 0), (1, 0), (1, 1), (0, 1)]);
+        assert_eq!(run(&Preemption::at(&[1])), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        let locks = Preemption::at(&[0]).with_locks();
+        assert_eq!(run(&locks), [(1, 0), (1, 1), (0, 0), (0, 1)], "before the first lock");
+        assert_eq!(locks.points(), 6);
+    }
+
+    #[test]
+    fn drawn_schedules_are_the_same_for_the_same_seed() {
+        let preempted = |seed| {
+            let drawn = Preemption::drawn(seed, 4);
+            (0..100).map(|_| drawn.pass(false)).collect::<Vec<_>>()
+        };
+        assert_eq!(preempted(1), preempted(1));
+        assert_ne!(preempted(1), preempted(2));
+        let count = preempted(1).into_iter().filter(|p| *p).count();
+        assert!((10..45).contains(&count), "{count}");
+    }
+
+    #[test]
+    fn nothing_is_preempted_in_real_time_or_without_a_schedule() {
+        preemption_point();
+        Sim::new(1).run(|| (preemption_point(), assert_eq!(now().0, 0))).unwrap();
+        // The schedule of a simulation that has ended does not outlive it.
+        Sim::new(1).run(|| Preemption::drawn(1, 1).start()).unwrap();
+        Sim::new(1).run(|| (preemption_point(), assert_eq!(now().0, 0))).unwrap();
+    }
+}

@@ -15,9 +15,7 @@ use steadfast_crash::figures::Cut;
 use steadfast_crash::mixed::{Case, Planted, Setup};
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::shrink::Effort;
-use steadfast_crash::small::{
-    self, Bound, Schedules, Sequence, SmallMachine, Start, explore_schedules,
-};
+use steadfast_crash::small::{self, Bound, Pair, Schedules, SmallMachine, explore_schedules};
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
 
@@ -221,14 +219,13 @@ fn found_by_schedules(name: &str, bug: Planted) {
         again_whole_every: 0,
         keep_every: 0,
     };
-    let schedules = Schedules { preemptions: 1, locks: false, every: 1 };
-    let fsync = Sequence::written_and_synced(Start::Populated);
+    let schedules = Schedules { preemptions: 1, locks: false, first: Vec::new() };
     let begun = Instant::now();
     let mut runs = 0;
-    for sequence in Sequence::all(2) {
-        let pairs = [[sequence, fsync.clone()]];
+    for pair in Pair::beside_an_fsync(2) {
+        let pair = [pair];
         let explore = |bug| {
-            explore_schedules(&machine(bug), &pairs, schedules, &plan, &|_| ())
+            explore_schedules(&machine(bug), &pair, &schedules, &plan, &|_| ())
                 .unwrap_or_else(|e| panic!("{name}: {e}"))
         };
         let found = explore(Some(bug));

@@ -1,9 +1,11 @@
-//! Interleavings times crash states: two tasks, preempted wherever a transaction begins or a commit
-//! is asked for, and every run cut everywhere.
+//! Interleavings times crash states: two tasks, preempted where a transaction begins, a commit is
+//! asked for or a lock is taken, and every run cut everywhere; in three data modes, on internal and
+//! external journals.
 //!
-//! Always: one operation beside a write and its fsync, at most one preemption, in two set-ups. With
-//! `STEADFAST_SOAK`: two operations beside two, at most two preemptions, in all data modes, on
-//! internal and external journals. Figures are printed with `--nocapture`.
+//! Always: one operation beside a write and its fsync, preempted once, at every point; and up to two
+//! operations beside them, preempted up to twice, where transactions begin and commits are asked
+//! for. With `STEADFAST_SOAK`: of all pairs of two operations each one in some, preempted up to
+//! twice. Figures are printed with `--nocapture`.
 
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]
@@ -14,7 +16,7 @@ use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
-    Bound, Plan, Scheduled, Schedules, Sequence, SmallMachine, Start, explore_schedules,
+    Bound, Pair, Plan, Scheduled, Schedules, SmallMachine, explore_schedules,
 };
 use steadfast_ext4::DataMode;
 use steadfast_vfs::TransactMask;
@@ -25,21 +27,7 @@ const WHOLE: Bound = Bound { exhaustive: 64, single_units: true, random: 4 };
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 
-/// Each sequence of so many operations beside a write and its fsync.
-fn beside_an_fsync(longest: usize) -> Vec<[Sequence; 2]> {
-    let fsync = Sequence::written_and_synced(Start::Populated);
-    Sequence::all(longest).into_iter().map(|sequence| [sequence, fsync.clone()]).collect()
-}
-
-/// Pairs of two operations each, one in `every`.
-fn of_two(every: usize) -> Vec<[Sequence; 2]> {
-    let all: Vec<Sequence> = Sequence::all(2).into_iter().filter(|s| s.len() == 2).collect();
-    let count = all.len();
-    let pair = |n: usize| [all[n / count].clone(), all[n % count].clone()];
-    (0..count * count).step_by(every).map(pair).collect()
-}
-
-fn explored(name: &str, setup: Setup, pairs: &[[Sequence; 2]], schedules: Schedules, bound: Bound) {
+fn explored(name: &str, setup: Setup, pairs: &[Pair], schedules: &Schedules, bound: Bound) {
     let plan = Plan {
         bound,
         seed: 1,
@@ -65,12 +53,17 @@ fn explored(name: &str, setup: Setup, pairs: &[[Sequence; 2]], schedules: Schedu
     assert!(done.distinct > done.pairs, "{name}: no preemption changed anything");
 }
 
+/// One pair in so many, in a soak.
+const SOAK_EVERY: usize = 97;
+
 fn of_setup(name: &str, setup: Setup) {
-    let soak = std::env::var_os("STEADFAST_SOAK").is_some();
-    let (pairs, preemptions, bound) =
-        if soak { (of_two(97), 2, WHOLE) } else { (beside_an_fsync(1), 1, QUICK) };
-    let schedules = Schedules { preemptions, locks: false, every: 1 };
-    explored(name, setup, &pairs, schedules, bound);
+    let schedules = |preemptions, locks| Schedules { preemptions, locks, first: Vec::new() };
+    if std::env::var_os("STEADFAST_SOAK").is_some() {
+        explored(name, setup, &Pair::of_two(SOAK_EVERY), &schedules(2, false), WHOLE);
+    }
+    let locks = format!("{name}, locks");
+    explored(&locks, setup, &Pair::beside_an_fsync(1), &schedules(1, true), QUICK);
+    explored(name, setup, &Pair::beside_an_fsync(2), &schedules(2, false), QUICK);
 }
 
 #[test]

@@ -8,6 +8,9 @@
 //! enumerates what a cut may leave, and [`explore`](explore::explore) lets every state that is
 //! new recover, and judges it with the [mixed](crate::mixed) workload's model.
 //!
+//! [`explore_schedules`] does the same with two tasks at once, in every schedule with a few
+//! preemptions.
+//!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same
 //! promises: sequences share most of what precedes their last operation.
 
@@ -21,6 +24,6 @@ mod states;
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
-pub use schedules::{Scheduled, Schedules, explore_schedules};
+pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;

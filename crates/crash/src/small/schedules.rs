@@ -15,17 +15,46 @@ use steadfast_runtime::Preemption;
 
 use super::explore::{Explored, Explorer, Plan};
 use super::machine::{SmallMachine, in_words};
-use super::sequence::Sequence;
+use super::sequence::{Sequence, Start};
+
+/// What two tasks do.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    /// Its place in the list that it is from.
+    pub number: usize,
+    /// Of the first task, and of the second.
+    pub sequences: [Sequence; 2],
+}
+
+impl Pair {
+    /// Each sequence of up to so many operations beside a write and its fsync.
+    pub fn beside_an_fsync(longest: usize) -> Vec<Pair> {
+        let fsync = Sequence::written_and_synced(Start::Populated);
+        let pair = |(number, sequence)| Pair { number, sequences: [sequence, fsync.clone()] };
+        Sequence::all(longest).into_iter().enumerate().map(pair).collect()
+    }
+
+    /// Two sequences of two operations each; of all such pairs one in `every`.
+    pub fn of_two(every: usize) -> Vec<Pair> {
+        let all: Vec<Sequence> = Sequence::all(2).into_iter().filter(|s| s.len() == 2).collect();
+        let count = all.len();
+        let pair = |number: usize| Pair {
+            number,
+            sequences: [all[number / count].clone(), all[number % count].clone()],
+        };
+        (0..count * count).step_by(every.max(1)).map(pair).collect()
+    }
+}
 
 /// Which schedules.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Schedules {
     /// Preemptions of a run, at the most.
     pub preemptions: usize,
     /// Locks are points too: there are many.
     pub locks: bool,
-    /// Of the schedules with more than one preemption every n-th; 1: all.
-    pub every: u64,
+    /// The schedule that everything begins with; the rest adds to it.
+    pub first: Vec<u64>,
 }
 
 /// What was explored.
@@ -55,44 +84,40 @@ impl std::fmt::Display for Scheduled {
 }
 
 /// Explores pairs of sequences, each pair carried out by two tasks at once. `progress` is told after
-/// each pair what there is so far.
+/// each pair what there is so far. Findings name the pair and the points: example `schedules` makes
+/// them again.
 ///
 /// # Errors
 /// If a run could not be recorded, in words: with the schedule that shows it.
 pub fn explore_schedules(
     machine: &SmallMachine,
-    pairs: &[[Sequence; 2]],
-    schedules: Schedules,
+    pairs: &[Pair],
+    schedules: &Schedules,
     plan: &Plan,
     progress: &dyn Fn(&Scheduled),
 ) -> Result<Scheduled, String> {
     let mut explorer = Explorer::new(machine, plan);
     let mut done = Scheduled::default();
-    for pair in pairs {
+    for Pair { number, sequences } in pairs {
         let mut seen = HashSet::new();
-        let mut number = 0;
         // Schedules to be run; longer ones are found from them.
-        let mut waiting = vec![Vec::new()];
+        let mut waiting = vec![schedules.first.clone()];
         while let Some(points) = waiting.pop() {
             let preemption = Preemption::at(&points);
             let preemption = if schedules.locks { preemption.with_locks() } else { preemption };
-            let name = format!("{}; preempted at points {points:?}", in_words(pair));
-            let run = machine.record(pair, Some(&preemption));
+            let words = in_words(sequences);
+            let name = format!("pair {number}, {words}; preempted at points {points:?}");
+            let run = machine.record(sequences, Some(&preemption));
             let run = run.map_err(|why| format!("{name}: {why}"))?;
             done.schedules += 1;
             done.points_max = done.points_max.max(preemption.points());
             if points.len() < schedules.preemptions {
-                for next in points.last().map_or(0, |last| last + 1)..preemption.points() {
-                    number += 1;
-                    let left_out = !points.is_empty() && number % schedules.every != 0;
-                    if !left_out {
-                        waiting.push([&points[..], &[next]].concat());
-                    }
-                }
+                let later = points.last().map_or(0, |last| last + 1)..preemption.points();
+                waiting.extend(later.map(|next| [&points[..], &[next]].concat()));
             }
             if seen.insert(digest(&run.recorded.recording)) {
                 done.distinct += 1;
-                explorer.sequences(&name, pair, run);
+                explorer.sequences(&name, sequences, run);
             }
         }
         done.pairs += 1;

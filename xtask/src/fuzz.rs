@@ -2,7 +2,8 @@
 //!
 //! The targets are those of `cargo fuzz`, but neither it nor a nightly compiler is needed: the
 //! coverage that guides libFuzzer comes from a stable compiler's code-generation options, and
-//! the sanitizers that need a nightly one find little in a project without unsafe code. A C++
+//! the sanitizers that need a nightly one find little where unsafe code is in few files, which no target
+//! reaches with bytes of its own. A C++
 //! compiler builds libFuzzer itself.
 //!
 //! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
@@ -106,7 +107,7 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
         .args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"])
         .args(["-print_final_stats=1", "-verbosity=0"])
         .arg(corpus);
-    // Inputs to begin with, kept in the repository.
+    // Inputs to begin with, if somebody has put some there.
     let seeds = fuzz.join("seeds").join(target);
     if seeds.is_dir() {
         command.arg(seeds);

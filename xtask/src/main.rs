@@ -26,7 +26,7 @@ Usage: cargo xtask COMMAND
   test      what CI runs: installs what the tests need (as root, by apt), then formatting,
             lints, documentation, layers, tidiness and all tests; ends with one line
             'N passed, N failed, N skipped'
-  soak      the same tests with many more cases, optimised
+  soak      the same tests with many more cases, optimised; then the planted bugs and btt
               --factor N   N times as many cases (default 20)
               --filter S   only tests whose name contains S
   fuzz      feeds damaged bytes to the decoders, guided by coverage

@@ -62,7 +62,11 @@ pub fn planted_bugs(
         args.extend(["--", "--show-output"]);
         good &= cargo_test(limit, step::cargo(root, &args), tally)?;
     }
-    Ok(good)
+    // Of the journal by itself: what only its own cuts of fast commits see.
+    let journal = ["test", "--package", "steadfast-journal", "--features", "planted-bugs"];
+    let mut journal = step::cargo(root, &journal);
+    journal.args(["--test", "journal"]).args(more).args(["--", "--show-output", "planted"]);
+    Ok(good & cargo_test(limit, journal, tally)?)
 }
 
 /// Runs `cargo test` and counts.

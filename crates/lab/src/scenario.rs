@@ -80,7 +80,7 @@ const EMBEDDED: [(&str, &str); 6] = [
 /// A scenario as written in its file, checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scenario {
-    /// Layout version of the file: 1.
+    /// Layout version of the file: one that `read` knows.
     pub version: u32,
     /// Short name.
     pub name: String,

@@ -35,8 +35,9 @@
 //! * **O_DIRECT**: write: [`flush_range`](PageCache::flush_range), then
 //!   [`invalidate`](PageCache::invalidate), then the device, then `invalidate` again (a read-ahead
 //!   may have come between). Read: `flush_range`, then the device.
-//! * **fsync** calls [`PageCache::fsync`], which flushes and reports each write-back error once to
-//!   each handle; the journal's part is the file system's own.
+//! * **fsync** is [`flush_range`](PageCache::flush_range), then
+//!   [`error_since`](PageCache::error_since), so that each write-back error is reported once to each
+//!   handle; [`PageCache::fsync`] does both. The journal's part is the file system's own.
 //!
 //! # After a failed write-back
 //!

@@ -151,7 +151,7 @@ fn the_first_one_is_not_torn_in_words() {
 /// The test of the test.
 #[cfg(feature = "planted-bugs")]
 #[test]
-fn written_at_once_the_first_one_is_torn() {
+fn planted_written_at_once_the_first_one_is_torn() {
     let planted = Some(steadfast_journal::Bug::FastCommitHeadAtOnce);
     let refused = |seed| {
         let config = Config { planted, ..Config::default() };

@@ -9,6 +9,7 @@
 
 pub mod client;
 pub mod config;
+pub mod door;
 mod endpoint;
 mod host;
 pub mod metrics;

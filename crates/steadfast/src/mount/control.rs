@@ -1,13 +1,13 @@
 //! The control socket of a mount: one request and one answer a connection, each a line of JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
-//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`].
+//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it asks
+//! first. Who is let in, how many and for how long is [`steadfast_stack::door`]'s.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use steadfast_fuse::mounts::{self, Mount};
+use steadfast_stack::door::{Door, listen_alone};
 use steadfast_vfs::FileSystem;
 
 use super::serve::Served;
@@ -29,64 +30,29 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CROWDED: Duration = Duration::from_secs(1);
 
 /// The listening socket; its file goes with it.
-pub struct Socket {
-    path: PathBuf,
-    busy: Arc<AtomicUsize>,
-}
+pub struct Socket(Door);
 
 impl Socket {
-    /// Listens in `folder` and answers for `served`.
+    /// Listens in `folder`, for this user and root alone, and answers for `served`.
     pub fn open(folder: &Path, served: &Arc<Served>) -> Result<Socket> {
         let name = place::socket_name(std::process::id(), served.device.as_deref());
         let path = folder.join(name);
-        // Left behind by a dead process that had our number.
-        let _ = std::fs::remove_file(&path);
-        let listener = UnixListener::bind(&path)
-            .with_context(|| format!("control socket {}", path.display()))?;
-        let busy = Arc::new(AtomicUsize::new(0));
-        let (served, counter) = (Arc::clone(served), Arc::clone(&busy));
-        std::thread::Builder::new().name("control".into()).spawn(move || {
-            for connection in listener.incoming().flatten() {
-                let (served, counter) = (Arc::clone(&served), Arc::clone(&counter));
-                counter.fetch_add(1, Ordering::AcqRel);
-                let answering = std::thread::Builder::new().name("control".into());
-                let started = answering.spawn({
-                    let counter = Arc::clone(&counter);
-                    move || {
-                        // Who does not listen to the answer misses it.
-                        let _ = converse(&connection, &served);
-                        counter.fetch_sub(1, Ordering::AcqRel);
-                    }
-                });
-                if started.is_err() {
-                    counter.fetch_sub(1, Ordering::AcqRel);
-                }
-            }
-        })?;
-        Ok(Socket { path, busy })
+        let failed = || format!("control socket {}", path.display());
+        // One that a dead process of our number has left behind is replaced.
+        let listener = listen_alone(&path).with_context(failed)?;
+        let served = Arc::clone(served);
+        let behind = move |line: &[u8]| replied(line, &served);
+        Ok(Socket(Door::open(listener, &path, Arc::new(behind)).with_context(failed)?))
     }
 
     /// Stops listening, once the answers that are on their way have gone, or after `patience`.
     pub fn close(self, patience: Duration) {
-        let until = Instant::now() + patience;
-        while self.busy.load(Ordering::Acquire) > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-        }
+        self.0.close(patience);
     }
 }
 
-impl Drop for Socket {
-    fn drop(&mut self) {
-        // OK to ignore: whoever finds it finds nobody behind it and removes it.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
-    let mut line = Vec::new();
-    BufReader::new(connection.take(LINE_MAX)).read_until(b'\n', &mut line)?;
-    let request = serde_json::from_slice(&line).context("a request that is not JSON");
+fn replied(line: &[u8], served: &Served) -> Value {
+    let request = serde_json::from_slice(line).context("a request that is not JSON");
     let answered = request.and_then(|request| answer(&request, served));
     let mut reply = answered.unwrap_or_else(|e| {
         let wrongly = e.downcast_ref::<Usage>().is_some();
@@ -95,8 +61,7 @@ fn converse(mut connection: &UnixStream, served: &Served) -> Result<()> {
     if let Some(fields) = reply.as_object_mut() {
         fields.entry("ok").or_insert(Value::Bool(true));
     }
-    writeln!(connection, "{reply}")?;
-    Ok(())
+    reply
 }
 
 /// Does what a request asks for. Its answer's fields; `ok` is added.

@@ -17,6 +17,7 @@ mod doubt;
 mod gate;
 mod growing;
 mod last;
+mod leaving;
 mod nested;
 mod nested_campaign;
 mod partial;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::heat::Heats;
-use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
+use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState, SEQUENCE_MAX};
 
 /// A block of the map on its way to the legs.
 pub struct Snapshot {
@@ -417,6 +417,11 @@ impl Regions {
     /// Whether memory and disk are the same.
     pub fn is_committed(&self) -> bool {
         self.changed.is_empty()
+    }
+
+    /// Whether each changed block has a number after its last one.
+    pub fn can_commit(&self) -> bool {
+        self.changed.iter().all(|block| self.sequences[*block as usize] < SEQUENCE_MAX)
     }
 
     /// The changed blocks, to be written. Invariant 1.

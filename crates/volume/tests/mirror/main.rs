@@ -18,6 +18,7 @@ mod gate;
 mod growing;
 mod last;
 mod leaving;
+mod limits;
 mod nested;
 mod nested_campaign;
 mod partial;

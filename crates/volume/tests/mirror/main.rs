@@ -21,6 +21,7 @@ mod leaving;
 mod limits;
 mod nested;
 mod nested_campaign;
+mod order;
 mod partial;
 mod queues;
 mod races;

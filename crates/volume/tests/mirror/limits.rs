@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use steadfast_block::rng::Rng;
 use steadfast_block::{BlockDevice, Request};
 use steadfast_devices::source::Ram;
 use steadfast_runtime::{Sim, sleep};
@@ -10,9 +11,9 @@ use steadfast_volume::member::{read_label, write_label};
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::ondisk::label::{GENERATION_MAX, Label};
 use steadfast_volume::ondisk::map::{MapBlock, Slot, slot_at};
-use steadfast_volume::{NewLeg, create_mirror};
+use steadfast_volume::{MirrorOptions, NewLeg, Throttle, create_mirror};
 
-use crate::bench::{BLOCK, Bench, REGION, bench, degraded, options, plain, simulated};
+use crate::bench::{BLOCK, Bench, REGION, bench, bench_with, degraded, options, plain, simulated};
 use crate::campaign::truth::bytes_of;
 
 /// A closed mirror with something in it, of which each label is changed.
@@ -131,4 +132,78 @@ fn rule_a_label_that_names_one_leg_twice_makes_no_second_copy() {
             assert!(used <= 1, "{there:?}");
         }
     });
+}
+
+/// A map in which anything may stand, with checksums that fit: requests are answered, and what is
+/// written then can be read, also after a cut.
+#[test]
+fn maps_of_anything_are_used_or_refused() {
+    for seed in 0..MAPS {
+        Sim::new(seed).run(move || used_with_any_map(seed)).unwrap();
+    }
+}
+
+const MAPS: u64 = 20;
+
+fn used_with_any_map(seed: u64) {
+    let mut rng = Rng::new(seed);
+    let checksums = rng.percent(50);
+    let mut b = bench_with(
+        &[false, false, seed.is_multiple_of(3)],
+        &MirrorOptions { checksums, ..options() },
+    );
+    (0..256).for_each(|n| b.write(n, 1));
+    b.mirror.close().unwrap();
+    b.cut(0);
+    for leg in 0..2 {
+        let device = b.device(leg);
+        let volume = read_label(&device).unwrap().unwrap().label.volume;
+        for parity in 0..2 {
+            let any = |rng: &mut Rng| (0..16).map(|_| rng.bits() as u8).collect();
+            let sequence = 2 * rng.below(8) + parity;
+            let block = MapBlock { sequence, states: any(&mut rng), heat: any(&mut rng) };
+            let bytes = block.encode(volume, 0);
+            device.write_fua(slot_at(0, sequence), bytes.into()).unwrap();
+        }
+    }
+    for boot in 0..3 {
+        let there: &[usize] = if rng.percent(70) { &[0, 1, 2] } else { &[1, 2] };
+        if b.assemble(there, &degraded()).is_err() {
+            return;
+        }
+        let mut promised = Vec::new();
+        for n in 0..24 {
+            let block = rng.below(256);
+            match rng.below(10) {
+                0 => drop(b.mirror.scrub(rng.percent(50), Throttle::default())),
+                1 => drop(b.mirror.resync(Throttle::default())),
+                2 => drop(b.mirror.tick()),
+                3 => drop(b.mirror.offline(rng.below(3) as usize)),
+                4 => drop(b.mirror.online(rng.below(3) as usize, None)),
+                5 => drop(b.mirror.read(block * BLOCK, BLOCK)),
+                _ => {
+                    let tag = 100 * (boot + 1) + n;
+                    let bytes = bytes_of(tag, block).into();
+                    if b.mirror.write(block * BLOCK, bytes).is_ok() {
+                        promised.retain(|(other, _)| *other != block);
+                        promised.push((block, tag));
+                    }
+                }
+            }
+        }
+        assert!(promised.iter().all(|(block, tag)| b.is(*block, *tag)), "{seed} {boot}");
+        let flushed = b.mirror.flush().is_ok();
+        let whole: Vec<usize> = (0..2).filter(|leg| b.state(*leg) == LegState::Okay).collect();
+        b.cut(rng.bits());
+        let again = b.assemble(&[0, 1, 2], &degraded());
+        if flushed && again.is_ok() {
+            assert!(promised.iter().all(|(block, tag)| b.is(*block, *tag)), "{seed} {boot} cut");
+        }
+        b.cut(0);
+        if let (true, Some(leg)) = (flushed, whole.first()) {
+            b.assemble(&[*leg], &degraded()).unwrap();
+            assert!(promised.iter().all(|(block, tag)| b.is(*block, *tag)), "{seed} {boot} alone");
+            b.cut(0);
+        }
+    }
 }

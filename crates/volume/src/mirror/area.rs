@@ -227,7 +227,9 @@ impl Core {
         self.load(region, true);
         let (order, (start, len)) = {
             let state = self.state.lock();
-            if state.checksums.as_ref().is_none_or(|known| known.covers_all(region)) {
+            let nothing = state.checksums.as_ref().is_none_or(|known| known.covers_all(region));
+            // While it is in doubt another leg may stand for it, and hold something else.
+            if nothing || state.regions.doubt(region) != 0 {
                 return Ok(());
             }
             (state.holders_of(region), state.regions.bytes_of(region))

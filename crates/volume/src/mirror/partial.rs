@@ -36,12 +36,15 @@ pub(crate) struct Frames {
     device: Device,
     data_start: u64,
     region_bytes: u64,
+    /// Regions that there is room for.
+    count: usize,
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
     of: HashMap<u32, usize>,
+    /// Those that were ever used: a device may be larger than any volume.
     frames: Vec<Frame>,
     free: Vec<usize>,
     /// Where the search for a cold frame goes on.
@@ -67,13 +70,8 @@ impl Frames {
     pub fn new(device: Device, data_start: u64, region_bytes: u64) -> Arc<Frames> {
         let end = second_label_at(device.info().size);
         let count = (end.saturating_sub(data_start) / region_bytes) as usize;
-        let table = Table {
-            frames: vec![Frame::default(); count],
-            // The first one is taken first.
-            free: (0..count).rev().collect(),
-            ..Table::default()
-        };
-        Arc::new(Frames { device, data_start, region_bytes, table: Mutex::new(table) })
+        let table = Mutex::new(Table::default());
+        Arc::new(Frames { device, data_start, region_bytes, count, table })
     }
 
     /// Bytes of the device.
@@ -88,7 +86,7 @@ impl Frames {
 
     /// Regions that there is room for.
     pub fn count(&self) -> usize {
-        self.table.lock().frames.len()
+        self.count
     }
 
     /// Bytes that there is room for.
@@ -98,7 +96,8 @@ impl Frames {
 
     /// Whether a region can get a frame without another one losing its own.
     pub fn has_room(&self) -> bool {
-        !self.table.lock().free.is_empty()
+        let table = self.table.lock();
+        !table.free.is_empty() || table.frames.len() < self.count
     }
 
     /// Gives the region a frame, if it has none; false: there is none. Its range is held.
@@ -106,6 +105,11 @@ impl Frames {
         let mut table = self.table.lock();
         if table.of.contains_key(&region) {
             return true;
+        }
+        if table.free.is_empty() && table.frames.len() < self.count {
+            let new = table.frames.len();
+            table.frames.push(Frame::default());
+            table.free.push(new);
         }
         let Some(frame) = table.free.pop() else { return false };
         table.frames[frame].region = Some(region);

@@ -15,7 +15,7 @@ use super::regions::Snapshot;
 use super::state::{Failed, State, bit, slots};
 use crate::ondisk::label::GENERATION_MAX;
 use crate::ondisk::map::slot_at;
-use crate::ondisk::{LABEL_AT, second_label_at};
+use crate::ondisk::{LABEL_AT, MAP_AT, second_label_at};
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -111,12 +111,7 @@ impl Core {
         }
         if state.generation >= GENERATION_MAX {
             let what = "its labels have been changed as often as they can be";
-            return Err(BlockError::Io {
-                device: state.info.name.clone(),
-                op: "write",
-                offset: LABEL_AT,
-                reason: what.into(),
-            });
+            return Err(self.ends(&mut state, LABEL_AT, what));
         }
         state.generation += 1;
         let (first, second) = self.labels_of(&state, closed);
@@ -143,6 +138,15 @@ impl Core {
         state.failed.get_or_insert(alone.clone());
         self.changed.notify_all();
         Some(alone)
+    }
+
+    /// Nothing can be written down any more: requests that wait for it would wait for ever.
+    fn ends(&self, state: &mut State, offset: u64, what: &str) -> BlockError {
+        let (device, reason) = (state.info.name.clone(), what.into());
+        let error = BlockError::Io { device, op: "write", offset, reason };
+        state.failed.get_or_insert(error.clone());
+        self.changed.notify_all();
+        error
     }
 
     /// Drops legs; where the mirror cannot do without one of them, nothing works any more. If no
@@ -202,6 +206,10 @@ impl Core {
             }
             if let Some(alone) = self.nobody_durable(&mut state) {
                 return Err(alone);
+            }
+            if !state.regions.can_commit() {
+                let what = "its map has been changed as often as it can be";
+                return Err(self.ends(&mut state, MAP_AT, what));
             }
             state.passes_begun += 1;
             let snapshots = state.regions.begin_commit();

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use super::cells::{Cells, Holders};
 use super::heat::{Heats, Reader};
-use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState};
+use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState, SEQUENCE_MAX};
 
 /// A block of the map on its way to the legs.
 pub struct Snapshot {
@@ -415,6 +415,11 @@ impl Regions {
     /// Whether memory and disk are the same.
     pub fn is_committed(&self) -> bool {
         self.changed.is_empty()
+    }
+
+    /// Whether each changed block has a number after its last one.
+    pub fn can_commit(&self) -> bool {
+        self.changed.iter().all(|block| self.sequences[*block as usize] < SEQUENCE_MAX)
     }
 
     /// The changed blocks, to be written. Invariant 1.

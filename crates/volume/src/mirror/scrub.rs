@@ -63,6 +63,11 @@ impl Core {
             if self.state.lock().closing || looked_at == most {
                 return Ok(done);
             }
+            if repair && self.checksums {
+                // Of what is in doubt there are no checksums to be made.
+                let (start, len) = self.state.lock().regions.bytes_of(region);
+                self.decide(start, len)?;
+            }
             let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
             let compared = self.scrub_held(region, repair, &mut done);
             self.release(ticket);
@@ -126,12 +131,16 @@ impl Core {
         let right = right(holders, &read, &known).map(|(right, lost)| {
             done.lost += lost.len() as u64;
             let sums = checksums::of(&right);
+            let mut state = self.state.lock();
+            // While it is in doubt another leg may stand for it, and hold something else.
             if repair
                 && lost.is_empty()
-                && let Some(known) = self.state.lock().checksums.as_mut()
+                && state.regions.doubt(region) == 0
+                && let Some(known) = state.checksums.as_mut()
             {
                 known.learn(at, &sums);
             }
+            drop(state);
             (right, lost)
         });
         let mut failed = Vec::new();

@@ -223,15 +223,17 @@ impl Core {
         regions: Range<u32>,
         range: (u64, u64),
     ) -> Result<()> {
-        let lost = self.state.lock().write_failed(failed, regions.clone(), self.planted);
-        if lost.is_some() {
-            self.doubt(range);
+        let lost = || self.state.lock().write_failed(failed, regions.clone(), self.planted);
+        let mut stay = lost();
+        if stay.is_none() {
+            self.fail(failed, regions.clone(), 0)?;
+            // A leg that took it may have left before those that failed were dealt with.
+            stay = lost();
         }
-        self.fail(failed, regions, lost.unwrap_or(0))?;
-        match failed.first() {
-            Some(Failed { error, .. }) if lost.is_some() => Err(error.clone()),
-            _ => Ok(()),
-        }
+        let Some(stay) = stay else { return Ok(()) };
+        self.doubt(range);
+        self.fail(failed, regions, stay)?;
+        failed.first().map_or(Ok(()), |failed| Err(failed.error.clone()))
     }
 
     /// Nobody knows what these bytes are: a write of them failed.

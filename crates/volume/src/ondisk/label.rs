@@ -382,6 +382,13 @@ impl Raw {
         let Some(own) = own.filter(|m| m.state != MemberState::Empty) else {
             return Err("the label's own place in its table of members is empty");
         };
+        let used = |m: &&Member| m.state != MemberState::Empty;
+        let twice = |(n, a): (usize, &Member)| {
+            used(&a) && members[n + 1..].iter().filter(used).any(|b| b.uuid == a.uuid)
+        };
+        if members.iter().enumerate().any(twice) {
+            return Err("the label names a member twice");
+        }
         if own.partial && (!own.volatile || kind != Kind::Mirror) {
             return Err("the label is of a partial leg that is not volatile");
         }

@@ -13,6 +13,8 @@ use super::{BLOCK, MAP_AT, checksum};
 const MAGIC: [u8; 4] = *b"SFRM";
 /// Regions that a block tells of.
 pub const RECORDS: usize = 2016;
+/// No block has a higher sequence number: it is not written then. Maps do not come so far.
+pub const SEQUENCE_MAX: u64 = i64::MAX as u64;
 
 /// What is known of a region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,8 +144,7 @@ impl MapBlock {
         let ours = raw.magic == MAGIC
             && raw.volume == volume.into_bytes()
             && raw.block.get() == block
-            // It must be able to grow.
-            && raw.sequence.get() <= i64::MAX as u64
+            && raw.sequence.get() <= SEQUENCE_MAX
             && raw.checksum.get() == checksum(bytes, 4);
         if !ours {
             return Slot::Damaged;

@@ -559,3 +559,43 @@ fn a_read_that_is_right_asks_one_leg_once() {
             .unwrap();
     }
 }
+
+/// Of two legs that differ, after a cut or a write that failed on both, a scrub makes checksums
+/// when it is decided which one counts: either may be lost, and the other holds what was flushed.
+#[test]
+fn rule_no_checksums_are_made_of_what_is_in_doubt() {
+    for (lost, by_cut) in [(0, false), (1, false), (0, true), (1, true)] {
+        Sim::new(5)
+            .run(move || {
+                let mut b = bench_with(&[false, false], &with_checksums());
+                (0..4).for_each(|n| b.write(n, 1));
+                b.mirror.flush().unwrap();
+                if by_cut {
+                    b.gates[1].shut(writes(b.data_start(1)..1 << 20));
+                    let data = bytes_of(2, 0).into();
+                    drop(b.mirror.submit(Request::Write { offset: 0, data, fua: true }));
+                    b.gates[1].wait();
+                    steadfast_runtime::sleep(std::time::Duration::from_millis(1));
+                    b.cut(0);
+                    b.assemble(&[0, 1], &plain()).unwrap();
+                } else {
+                    let at = b.data_start(0)..b.data_start(0) + BLOCK;
+                    let late = Effect::FailAfter("injected".into());
+                    let fails = [late, Effect::Fail("injected".into())];
+                    for (plug, effect) in b.plugs.iter().zip(fails) {
+                        let rule = Rule::new(Ops::WRITE, effect).within(at.clone()).nth(1);
+                        plug.with(Some(rule), 10);
+                    }
+                    b.mirror.write(0, bytes_of(2, 0).into()).unwrap_err();
+                    b.plugs.iter().for_each(|plug| plug.with(None, 10));
+                }
+                let scrubbed = b.mirror.scrub(true, Throttle::default()).unwrap();
+                assert_eq!((scrubbed.lost, b.mirror.status().unchecked_bytes), (0, 0));
+                b.plugs[lost].unplug();
+                let found = b.mirror.read(0, BLOCK).unwrap();
+                assert!([1, 2].iter().any(|tag| found == bytes_of(*tag, 0)), "{lost} {by_cut}");
+                assert!((1..4).all(|n| b.is(n, 1)), "{lost} {by_cut}");
+            })
+            .unwrap();
+    }
+}

@@ -84,7 +84,7 @@ pub(crate) struct Inner {
     /// Where the tree is mounted.
     pub tree: Option<PathBuf>,
     /// The kernel's block devices, by the name of what is under them.
-    pub kernel: BTreeMap<String, LoopDevice>,
+    pub kernel: BTreeMap<String, Arc<LoopDevice>>,
     /// File systems that are mounted, or should be, by name.
     pub mounts: BTreeMap<String, mounts::Place>,
 }
@@ -134,6 +134,7 @@ impl Host {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        host.detach_left();
     }
 
     fn one_change(&self) -> MutexGuard<'_, ()> {
@@ -327,6 +328,7 @@ impl Host {
                 outcome = outcome.and(closed);
             }
         }
+        self.forget_detached();
         let devices: Vec<Arc<Endpoint>> =
             self.lock().devices.values().filter_map(|d| d.endpoint.clone()).collect();
         for device in devices {
@@ -398,7 +400,7 @@ impl Inner {
 
     /// The same, whoever it is a component of.
     pub fn check_closed(&self, name: &str) -> Result<()> {
-        if let Some(device) = self.kernel.get(name) {
+        if let Some(device) = self.kernel_device(name) {
             let what = format!("is {} of the kernel: detach-kernel it first", device.name());
             return Err(Refusal::about(Kind::Busy, name, what));
         }

@@ -24,6 +24,9 @@ use crate::planted::Bug;
 
 type Device = Arc<dyn BlockDevice>;
 
+/// What is refused where it would take the last good copy of anything.
+const REPLACING: &str = "replacing it";
+
 pub(crate) const ONE_PARTIAL: &str = "a mirror has one partial leg at most, and there is one";
 
 /// A device that is to be a leg.
@@ -205,6 +208,35 @@ impl State {
         Ok(())
     }
 
+    /// The place for a new leg.
+    fn check_attaching(&self, leg: &Leg, info: &DeviceInfo) -> Result<usize> {
+        self.check_leg(leg, info, None)?;
+        let free = self.legs.iter().position(Option::is_none);
+        free.ok_or_else(|| {
+            let name = &self.info.name;
+            VolumeError::refused(format!("{name}: a mirror has at most {LEGS_MAX} legs"))
+        })
+    }
+
+    /// Refuses to have a leg replaced; by `leg`, where that is known.
+    fn check_replacing(
+        &self,
+        slot: usize,
+        leg: Option<(&Leg, &DeviceInfo)>,
+        lose: bool,
+    ) -> Result<()> {
+        let now = self.member(slot)?;
+        // A volatile leg is nobody's source: it may come back at any time.
+        if !now.volatile {
+            self.check_busy("replacing a leg")?;
+        }
+        self.check_not_only(slot, REPLACING)?;
+        if !lose {
+            self.check_going(slot, REPLACING, lose)?;
+        }
+        leg.map_or(Ok(()), |(leg, info)| self.check_leg(leg, info, Some(slot)))
+    }
+
     /// Whether the leg is in use, if it may go now.
     fn check_detaching(&self, slot: usize) -> Result<bool> {
         let leg = self.member(slot)?;
@@ -223,19 +255,22 @@ impl State {
 }
 
 impl Core {
-    /// Checks, with what is known now; then again when all is written down that must be before a
-    /// change is made. A refusal changes nothing.
+    /// Checks, with what is known now. Nothing is written down.
+    pub(super) fn would<T>(&self, check: impl Fn(&State) -> Result<T>) -> Result<T> {
+        let state = self.state.lock();
+        if let Some(stopped) = state.stopped() {
+            return Err(stopped.into());
+        }
+        check(&state)
+    }
+
+    /// The same; then again when all is written down that must be before a change is made. A
+    /// refusal changes nothing.
     pub(super) fn checked<T>(
         &self,
         check: impl Fn(&State) -> Result<T>,
     ) -> Result<(MutexGuard<'_, State>, T)> {
-        {
-            let state = self.state.lock();
-            if let Some(stopped) = state.stopped() {
-                return Err(stopped.into());
-            }
-            check(&state)?;
-        }
+        self.would(&check)?;
         let state = self.settled()?;
         let checked = check(&state)?;
         Ok((state, checked))
@@ -319,17 +354,21 @@ impl Mirror {
     pub fn attach(&self, new: &NewLeg) -> Result<usize> {
         let _admin = self.0.admin.lock();
         let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
-        let (state, slot) = self.0.checked(|state| {
-            state.check_leg(&leg, &info, None)?;
-            let free = state.legs.iter().position(Option::is_none);
-            free.ok_or_else(|| {
-                let name = &state.info.name;
-                VolumeError::refused(format!("{name}: a mirror has at most {LEGS_MAX} legs"))
-            })
-        })?;
+        let (state, slot) = self.0.checked(|state| state.check_attaching(&leg, &info))?;
         drop(state);
         self.0.put(slot, leg)?;
         Ok(slot)
+    }
+
+    /// Whether [`attach`](Self::attach) would be refused; nothing is written. For who has to write
+    /// to the device before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_attach(&self, new: &NewLeg) -> Result<()> {
+        let _admin = self.0.admin.lock();
+        let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
+        self.0.would(|state| state.check_attaching(&leg, &info)).map(drop)
     }
 
     pub(super) fn region_bytes(&self) -> u32 {
@@ -534,8 +573,20 @@ impl Mirror {
         volatile && room < self.0.state.lock().regions.size()
     }
 
-    fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
+    /// Whether [`replace`](Self::replace) would be refused, or with `lose`
+    /// [`replace_and_lose`](Self::replace_and_lose); nothing is written. For who has to write to
+    /// the device before: of `new` it is enough that it describes itself.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_replace(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<()> {
         let _admin = self.0.admin.lock();
+        let (again, _) = self.replacing(slot, new)?;
+        self.replacement(slot, &again, lose).map(drop)
+    }
+
+    /// What comes into a leg's place, and the leg's own device.
+    fn replacing(&self, slot: usize, new: Option<&NewLeg>) -> Result<(NewLeg, Option<Device>)> {
         let (old, volatile, partial, name) = {
             let state = self.0.state.lock();
             let leg = state.member(slot)?;
@@ -552,30 +603,31 @@ impl Mirror {
                 return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
             }
         };
-        let what = "replacing it";
-        let check = |state: &State, leg: Option<(&Leg, &DeviceInfo)>| {
-            let now = state.member(slot)?;
-            // A volatile leg is nobody's source: it may come back at any time.
-            if !now.volatile {
-                state.check_busy("replacing a leg")?;
-            }
-            state.check_not_only(slot, what)?;
-            if !lose {
-                state.check_going(slot, what, lose)?;
-            }
-            leg.map_or(Ok(()), |(leg, info)| state.check_leg(leg, info, Some(slot)))
-        };
-        check(&self.0.state.lock(), None)?;
-        let (leg, info) = leg_on(&again, self.region_bytes(), self.0.checksums)?;
+        Ok((again, old))
+    }
+
+    /// The leg that comes into the place of another one, if it may.
+    fn replacement(&self, slot: usize, again: &NewLeg, lose: bool) -> Result<(Leg, DeviceInfo)> {
+        self.0.would(|state| state.check_replacing(slot, None, lose))?;
+        let (leg, info) = leg_on(again, self.region_bytes(), self.0.checksums)?;
+        self.0.would(|state| state.check_replacing(slot, Some((&leg, &info)), lose))?;
+        Ok((leg, info))
+    }
+
+    fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
+        let _admin = self.0.admin.lock();
+        let (again, old) = self.replacing(slot, new)?;
+        let (leg, info) = self.replacement(slot, &again, lose)?;
+        let check = |state: &State| state.check_replacing(slot, Some((&leg, &info)), lose);
         let mut lost = 0;
         if lose {
-            drop(self.0.checked(|state| check(state, Some((&leg, &info))))?);
+            drop(self.0.checked(check)?);
             lost = self.0.give_up(slot)?;
         }
         {
             let (mut state, ()) = self.0.checked(|state| {
-                check(state, Some((&leg, &info)))?;
-                state.check_going(slot, what, lose)
+                check(state)?;
+                state.check_going(slot, REPLACING, lose)
             })?;
             // From here on nothing reads the old leg.
             state.leave(slot, MemberState::Failed);

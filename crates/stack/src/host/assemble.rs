@@ -8,6 +8,7 @@ use steadfast_volume::assemble::assemble_one;
 use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
     AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, VolumeError, create_rows,
+    planned_rows,
 };
 
 use super::{Assembled, Device, Host, Result, of_volume};
@@ -333,17 +334,24 @@ impl Host {
 
     /// Writes the labels of a concat or stripe.
     pub(super) fn make_rows(&self, record: &VolumeRecord, force: bool) -> Result<Volume> {
-        let devices: Vec<Device> = record
-            .components
-            .iter()
-            .map(|name| self.endpoint(name).map(|e| e as Device))
-            .collect::<Result<_>>()?;
+        let (devices, interlace) = self.rows_of(record)?;
+        said(&record.name, create_rows(&record.name, &devices, interlace, force))
+    }
+
+    /// The same volume as it would be, if it can be made: nothing is written.
+    pub(super) fn planned(&self, record: &VolumeRecord, force: bool) -> Result<Device> {
+        let (devices, interlace) = self.rows_of(record)?;
+        said(&record.name, planned_rows(&record.name, &devices, interlace, force))
+    }
+
+    fn rows_of(&self, record: &VolumeRecord) -> Result<(Vec<Device>, Option<u32>)> {
+        let names = record.components.iter();
+        let devices = names.map(|name| self.endpoint(name).map(|e| e as Device));
         let interlace = match record.kind {
             VolumeKind::Stripe => Some(record.interlace.unwrap_or(64 << 10)),
             _ => None,
         };
-        create_rows(&record.name, &devices, interlace, force)
-            .map_err(|e| of_volume(&record.name, e))
+        Ok((devices.collect::<Result<_>>()?, interlace))
     }
 
     fn assemble_mirror(

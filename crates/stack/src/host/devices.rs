@@ -86,7 +86,7 @@ impl Host {
 
     fn drop_device(&self, name: &str, is_ram: bool) -> Result<Answer> {
         let _one = self.one_change();
-        let name = {
+        let (name, _held) = {
             let inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let there = match is_ram {
@@ -98,7 +98,8 @@ impl Host {
                 return Err(Refusal::about(Kind::NotFound, &name, what));
             }
             inner.check_unused(&name)?;
-            name
+            let held = self.hold(&inner, [&name]);
+            (name, held)
         };
         self.remember(|records| {
             records.ramdisks.remove(&name);

@@ -208,6 +208,12 @@ impl Host {
         self.reopen_if_away(found)?;
         let device: Device = self.endpoint(&found.component)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
+    /// Whether the mirror would refuse it: asked before anything is written, since what is
+    /// overwritten by force would be gone.
+    fn check_put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<()> {
+        said(&found.name, found.mirror.check_replace(found.slot, Some(new), lose_data))
+    }
+
         let new = NewLeg { volatile, force: true, ..NewLeg::new(device) };
         let lost = self.put(found, &new, replace.lose_data)?;
         tracing::info!("{}: {} gets everything again", found.name, found.component);
@@ -225,7 +231,6 @@ impl Host {
         let device: Device = Arc::clone(&endpoint) as Device;
         // Both are named until the labels say which it is.
         let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
-        let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
         let put = self
             .forget_signatures(&endpoint, replace.force)
             .and_then(|()| self.put(found, &new, replace.lose_data));
@@ -235,6 +240,8 @@ impl Host {
                 self.forget(before);
                 return Err(e);
             }
+        let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
+        self.check_put(found, &new, replace.lose_data)?;
         };
         let kept = self.change_record(&found.name, |record| {
             record.kept.retain(|n| n != with);
@@ -262,8 +269,13 @@ impl Host {
         replace: &Replace,
     ) -> Result<Option<u64>> {
         let endpoint = self.new_component(with, replace.force)?;
-        self.lock().check_closed(&found.component)?;
-        let record = self.lock().records.volume(&found.component).cloned().unwrap_or_default();
+        let (record, _old) = {
+            let inner = self.lock();
+            inner.check_closed(&found.component)?;
+            let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
+            // It is a component until its label is taken away.
+            (record, self.hold(&inner, [&device.to_owned()]))
+        };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
         self.forget_signatures(&endpoint, replace.force)?;
         let volume = self.make_rows(&record, replace.force)?;
@@ -271,12 +283,14 @@ impl Host {
         let before = self.change_record(&found.component, |now| *now = record.clone())?;
         let old = self.lock().volumes.remove(&found.component);
         self.keep(&record, Ok(volume));
-        let leg: Device = self.endpoint(&found.component)?;
-        let volatile = (found.volatile || replace.volatile) && !replace.durable;
-        let new = NewLeg { volatile, force: true, ..NewLeg::new(leg) };
+        let new = leg(self.endpoint(&found.component)? as Device);
         match self.put(found, &new, replace.lose_data) {
             Ok(lost) => {
                 self.forget_occupant(&endpoint)?;
+        let volatile = (found.volatile || replace.volatile) && !replace.durable;
+        let leg = |device| NewLeg { volatile, force: true, ..NewLeg::new(device) };
+        let planned = self.planned(&record, replace.force)?;
+        self.check_put(found, &leg(planned), replace.lose_data)?;
                 if let Ok(old) = self.endpoint(device) {
                     // OK to ignore: it failed, most likely.
                     drop(steadfast_volume::member::wipe_label(&(old as Device)));
@@ -288,7 +302,7 @@ impl Host {
                 if let Some(old) = old {
                     self.lock().volumes.insert(found.component.clone(), old);
                 }
-                drop(steadfast_volume::member::wipe_label(&(endpoint as Device)));
+                drop(steadfast_volume::member::wipe_label(&(Arc::clone(&endpoint) as Device)));
                 Err(e)
             }
         }

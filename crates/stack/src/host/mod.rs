@@ -5,12 +5,14 @@
 //! 1. One change at a time (`changes`); what there is (`inner`) is locked for moments only, never
 //!    while a device is waited for. So status, counters and the tree answer whatever goes on.
 //! 2. A change is remembered (`record`) before it is made. If it fails, that is taken back.
-//! 3. A component of a volume is written to by that volume alone.
+//! 3. A component of a volume is written to by that volume alone, also while it becomes one, or
+//!    ceases to be one (`held`).
 
 mod assemble;
 mod change;
 mod create;
 mod devices;
+pub(crate) mod held;
 pub mod kernel;
 mod labels;
 mod legs;
@@ -66,6 +68,8 @@ pub struct Host {
     started: Nanos,
     /// Where the next endpoint's number comes from.
     numbers: AtomicU64,
+    /// What is becoming a component, or was one until now.
+    pub(crate) held: held::Names,
     /// What labels say, for the status.
     labels: Arc<labels::Labels>,
     ended: AtomicBool,
@@ -124,6 +128,7 @@ impl Host {
             numbers: AtomicU64::new(1),
             labels: Arc::default(),
             ended: AtomicBool::new(false),
+            held: held::Names::default(),
             end: Condvar::new(),
             ending: Mutex::new(false),
         });

@@ -85,6 +85,8 @@ pub(crate) struct Inner {
     pub volumes: BTreeMap<String, Assembled>,
     /// Numbers of aliases, for the tree.
     pub aliases: BTreeMap<String, u64>,
+    /// The host is about to end: nobody opens a file any more.
+    pub ending: bool,
     /// Where the tree is mounted.
     pub tree: Option<PathBuf>,
     /// The kernel's block devices, by the name of what is under them.
@@ -126,12 +128,13 @@ impl Host {
             changes: Mutex::new(()),
             started: now(),
             numbers: AtomicU64::new(1),
+            held: held::Names::default(),
             labels: Arc::default(),
             ended: AtomicBool::new(false),
-            held: held::Names::default(),
             end: Condvar::new(),
             ending: Mutex::new(false),
         });
+        host.detach_left();
         host.open_all(config)?;
         host.begin_upkeep();
         Ok(host)
@@ -139,7 +142,6 @@ impl Host {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-        host.detach_left();
     }
 
     fn one_change(&self) -> MutexGuard<'_, ()> {
@@ -298,14 +300,21 @@ impl Host {
     }
 
     fn stop(&self) -> Result<Answer> {
-        let open = self.lock().endpoints().into_iter().find(|e| e.open_count() > 0);
-        if let Some(open) = open {
-            let what = "its file is open; close it first (a loop device: volume detach-kernel), or \
-                        end the host by a signal";
-            return Err(Refusal::about(Kind::Busy, open.name(), what));
-        }
         let _one = self.one_change();
-        self.umount_all(false)?;
+        {
+            let mut inner = self.lock();
+            let open = inner.endpoints().into_iter().find(|e| e.open_count() > 0);
+            if let Some(open) = open {
+                let what = "its file is open; close it first (a loop device: volume \
+                            detach-kernel), or end the host by a signal";
+                return Err(Refusal::about(Kind::Busy, open.name(), what));
+            }
+            inner.ending = true;
+        }
+        if let Err(e) = self.umount_all_or_none() {
+            self.lock().ending = false;
+            return Err(e);
+        }
         self.end();
         Ok(Answer::default())
     }
@@ -319,6 +328,7 @@ impl Host {
         self.ended.store(true, Ordering::Release);
         self.end();
         self.let_kernel_go();
+        self.forget_detached();
         let unmounted = self.umount_all(true);
         let names: Vec<String> =
             self.lock().records.volumes.iter().rev().map(|v| v.name.clone()).collect();
@@ -333,7 +343,6 @@ impl Host {
                 outcome = outcome.and(closed);
             }
         }
-        self.forget_detached();
         let devices: Vec<Arc<Endpoint>> =
             self.lock().devices.values().filter_map(|d| d.endpoint.clone()).collect();
         for device in devices {

@@ -1,6 +1,7 @@
 //! A host without a process: asked directly, with its tree at hand and with mounts that are none.
 
 mod members;
+mod mounts;
 mod refused;
 
 use std::path::{Path, PathBuf};

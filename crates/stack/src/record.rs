@@ -139,10 +139,20 @@ impl Records {
 
     /// Whether anything has this name.
     pub fn has(&self, name: &str) -> bool {
-        self.devices.contains_key(name)
-            || self.ramdisks.contains_key(name)
-            || self.aliases.contains_key(name)
-            || self.volume(name).is_some()
+        self.what_is(name).is_some()
+    }
+
+    /// What has this name, for people.
+    pub fn what_is(&self, name: &str) -> Option<String> {
+        if let Some(target) = self.aliases.get(name) {
+            return Some(format!("an alias of '{target}'"));
+        }
+        let all = [
+            (self.devices.contains_key(name), "a device"),
+            (self.ramdisks.contains_key(name), "a RAM disk"),
+            (self.volume(name).is_some(), "a volume"),
+        ];
+        all.into_iter().find(|(is, _)| *is).map(|(_, what)| what.to_owned())
     }
 
     /// What a name stands for.

@@ -71,9 +71,61 @@ impl Host {
         }
     }
 
+    /// Refuses a configuration that gives a new thing a name that is taken, by a command most
+    /// likely: whoever names it would get the other one, and write to that.
+    fn check_configured_names(&self, config: &Config) -> Result<()> {
+        let records = self.lock().records.clone();
+        let sections = |kind: &'static str, names: Vec<&str>| {
+            names.into_iter().map(move |name| (kind, name.to_owned())).collect::<Vec<_>>()
+        };
+        let named = [
+            sections("device", config.device.keys().map(|n| n.get_ref().as_str()).collect()),
+            sections("ramdisk", config.ramdisk.keys().map(|n| n.get_ref().as_str()).collect()),
+            sections("volume", config.volume.keys().map(|n| n.get_ref().as_str()).collect()),
+        ];
+        let mut wrong: Vec<String> = Vec::new();
+        for (kind, name) in named.into_iter().flatten() {
+            let is_known = match kind {
+                "device" => records.devices.contains_key(&name),
+                "ramdisk" => records.ramdisks.contains_key(&name),
+                _ => {
+                    records.volume(&name).is_some()
+                        || records.retired.iter().any(|r| r.name == name)
+                }
+            };
+            let Some(what) = records.what_is(&name) else { continue };
+            if records.removed.contains(&name) {
+                continue;
+            }
+            if is_known {
+                // Of a state file of an earlier version.
+                if records.aliases.contains_key(&name) {
+                    tracing::error!("{kind} '{name}' is out of reach: its name is {what}, too");
+                }
+                continue;
+            }
+            let way_out = match records.aliases.contains_key(&name) {
+                true => format!(
+                    "give it another name, or take the alias away while the host runs without \
+                     this section (rm dsk/{name} rdsk/{name} in its tree)"
+                ),
+                false => "give it another name".to_owned(),
+            };
+            wrong.push(format!("[{kind}.{name}]: '{name}' is {what} already: {way_out}"));
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => {
+                let config = self.options.config.display();
+                Err(Refusal::new(Kind::Refused, format!("{config}: {}", wrong.join("; "))))
+            }
+        }
+    }
+
     /// Devices and RAM disks of the configuration: what it says now counts.
     fn take_configuration(&self, config: &Config) -> Result<()> {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
+        self.check_configured_names(config)?;
         self.remember(|records| {
             for (name, device) in &config.device {
                 let name = name.get_ref();

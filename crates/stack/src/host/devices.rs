@@ -42,10 +42,13 @@ impl Host {
 
     fn check_new_name(&self, name: &str) -> Result<()> {
         check_name(name).map_err(|what| Refusal::new(Kind::UsedWrongly, what))?;
-        if self.lock().records.has(name) {
-            return Err(Refusal::about(Kind::Busy, name, "there is something of this name"));
+        match self.lock().records.what_is(name) {
+            Some(what) => {
+                let what = format!("is the name of {what} already: choose another one");
+                Err(Refusal::about(Kind::Busy, name, what))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The same, for who makes volumes.

@@ -2,6 +2,7 @@
 
 mod members;
 mod mounts;
+mod names;
 mod refused;
 
 use std::path::{Path, PathBuf};

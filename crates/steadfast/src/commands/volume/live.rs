@@ -237,6 +237,7 @@ fn change(command: &VolumeCommand, name: &str) -> Result<Request> {
         }
         VolumeCommand::Offline { leg, .. } => {
             Request::Offline(ask::Leg { name, leg: leg.clone(), lose_data: false })
+                dry_run: false,
         }
         VolumeCommand::Online { leg, .. } => {
             Request::Online(ask::Leg { name, leg: leg.clone(), lose_data: false })

@@ -46,6 +46,7 @@ mod publish;
 pub(crate) mod ranges;
 mod read;
 pub(crate) mod regions;
+mod replace;
 mod resync;
 mod scrub;
 mod spares;

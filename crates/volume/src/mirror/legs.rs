@@ -1,5 +1,5 @@
-//! Legs come and go while the mirror is in use: attach, detach, offline, online. (`replace` has a file
-//! of its own.)
+//! Legs come and go while the mirror is in use: attach, detach, offline, online. What replaces one
+//! is in `replace`.
 //!
 //! Each refusal says why and changes nothing: everything is checked before what the assembly
 //! decided is written down, and again after it. The order is the same everywhere: what the map must

@@ -95,12 +95,18 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
 
 /// A table as Markdown has it, which can be read as it is, too.
 fn table(head: &[String], rows: &[Vec<String>]) {
+    print!("{}", table_text(head, rows));
+}
+
+/// A table as Markdown has it.
+fn table_text(head: &[String], rows: &[Vec<String>]) -> String {
     let width = |i: usize| {
         let below = rows.iter().filter_map(|row| row.get(i)).map(String::len).max();
         below.unwrap_or(0).max(head[i].len())
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let line = |cells: &[String]| {
+    let mut text = String::new();
+    let mut line = |cells: &[String]| {
         let mut out = String::from("|");
         for (i, (cell, width)) in cells.iter().zip(&widths).enumerate() {
             match i {
@@ -108,7 +114,8 @@ fn table(head: &[String], rows: &[Vec<String>]) {
                 _ => out += &format!(" {cell:>width$} |"),
             }
         }
-        println!("{out}");
+        text += &out;
+        text.push('\n');
     };
     line(head);
     let rule: Vec<String> = (0..head.len())
@@ -116,6 +123,7 @@ fn table(head: &[String], rows: &[Vec<String>]) {
         .collect();
     line(&rule);
     rows.iter().for_each(|row| line(row));
+    text
 }
 
 /// The targets that are one peer: of the kernel's set-ups the best counts, row by row.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 
-use crate::guest::{Guest, NVDIMM_MODULES, Nvdimm};
+use crate::guest::{Folder, Guest, NVDIMM_MODULES, Nvdimm};
 use crate::{conformance, packages, step};
 
 /// For one guest; it takes ten seconds.
@@ -54,9 +54,8 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
     let mut build = step::cargo(root, &build);
     build.args(["--message-format", "json"]).stderr(Stdio::inherit());
     let ours = conformance::executable(&build.output()?)?;
-    let folder = root.join("target/guest");
-    std::fs::create_dir_all(&folder)?;
-    let all = All { root, ours, folder };
+    let own = Folder::new(root)?;
+    let all = All { root, ours, folder: own.path().to_path_buf() };
     for sector in [4096, 512] {
         step::step(&format!("ours of {sector} bytes in the kernel"), || all.ours(sector))
             .then_some(())
@@ -65,6 +64,7 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
             .then_some(())
             .context("a sector namespace of the kernel's is not one here")?;
     }
+    own.done()?;
     Ok(true)
 }
 

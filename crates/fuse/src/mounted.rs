@@ -165,6 +165,26 @@ impl Unmounter {
         self.unmount_at(&self.mountpoint)
     }
 
+    /// Whether it could be unmounted now, as far as the kernel tells without doing it: only root is
+    /// told, and not of other namespaces of mounts.
+    ///
+    /// # Errors
+    /// Busy: files of it are in use; another mount lies over it.
+    pub fn check_unused(&self) -> Result<()> {
+        let path = &self.mountpoint;
+        if !self.is_uppermost(path)? {
+            return Ok(());
+        }
+        // A mount that was asked before, and that nobody has touched since, would be unmounted.
+        let touched = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        drop(rustix::fs::open(path, touched, Mode::empty()));
+        match rustix::mount::unmount(path, UnmountFlags::EXPIRE) {
+            Err(Errno::BUSY) => Err(MountError::Busy { path: path.clone() }),
+            // Not busy (EAGAIN); or nothing is known, and unmounting says it.
+            _ => Ok(()),
+        }
+    }
+
     /// As [`unmount`], at one of the places where it can be seen. All is well if it is not there.
     ///
     /// # Errors

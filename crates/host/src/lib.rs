@@ -10,7 +10,7 @@ mod loops;
 mod mount;
 mod program;
 
-pub use loops::LoopDevice;
+pub use loops::{LoopDevice, is_attached};
 pub use mount::Mount;
 pub use program::Failed;
 

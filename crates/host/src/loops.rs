@@ -2,15 +2,22 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::program::{Failed, run};
 
 /// A loop device over a file, for writing. Detached when dropped, and then the file holds all that
 /// was written to the device.
+///
+/// Its path names whatever is attached there at the time. The kernel's sequence number of disks
+/// (since Linux 5.15) tells this file of ours from another one that somebody has attached since;
+/// so what is not ours any more is never detached, and who is told of a failure may try again.
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
-    attached: bool,
+    sequence: Option<u64>,
+    /// It was asked to go: if it is in use the kernel detaches it when its last user lets go.
+    asked: AtomicBool,
 }
 
 impl LoopDevice {
@@ -19,8 +26,7 @@ impl LoopDevice {
     /// # Errors
     /// No loop devices, no rights, no such file: what `losetup` says.
     pub fn attach(file: &Path) -> Result<LoopDevice, Failed> {
-        let printed = run("losetup", &["--find".as_ref(), "--show".as_ref(), file.as_os_str()])?;
-        Ok(LoopDevice { path: PathBuf::from(printed.trim()), attached: true })
+        LoopDevice::with(&[], file)
     }
 
     /// As [`attach`](Self::attach), past the page cache: what is written to the device is written
@@ -29,10 +35,24 @@ impl LoopDevice {
     /// # Errors
     /// As there; the file's file system cannot do it.
     pub fn attach_direct(file: &Path) -> Result<LoopDevice, Failed> {
-        let options = ["--direct-io=on", "--find", "--show"];
-        let words: Vec<&OsStr> = options.iter().map(OsStr::new).chain([file.as_os_str()]).collect();
+        LoopDevice::with(&["--direct-io=on"], file)
+    }
+
+    fn with(options: &[&str], file: &Path) -> Result<LoopDevice, Failed> {
+        let options = options.iter().chain(&["--find", "--show"]).map(OsStr::new);
+        let words: Vec<&OsStr> = options.chain([file.as_os_str()]).collect();
         let printed = run("losetup", &words)?;
-        Ok(LoopDevice { path: PathBuf::from(printed.trim()), attached: true })
+        let path = PathBuf::from(printed.trim());
+        let sequence = sequence_of(&path);
+        Ok(LoopDevice { path, sequence, asked: AtomicBool::new(false) })
+    }
+
+    /// What an earlier process has attached, by its path and the [`sequence`](Self::sequence) that
+    /// it had. It is this one's from now on.
+    pub fn left(path: &Path, sequence: u64) -> Option<LoopDevice> {
+        let attached = is_attached(path, Some(sequence));
+        let (path, sequence) = (path.to_path_buf(), Some(sequence));
+        attached.then(|| LoopDevice { path, sequence, asked: AtomicBool::new(false) })
     }
 
     /// The device's own path: `/dev/loop3`.
@@ -48,6 +68,17 @@ impl LoopDevice {
         self.path.to_str().expect("the names of loop devices are ASCII")
     }
 
+    /// The kernel's number of this attachment, which no other disk has until the machine is
+    /// started again. `None`: the kernel has no such numbers.
+    pub fn sequence(&self) -> Option<u64> {
+        self.sequence
+    }
+
+    /// Whether it is still over the file that it was made for. Others can detach it too.
+    pub fn is_attached(&self) -> bool {
+        is_attached(&self.path, self.sequence)
+    }
+
     /// Writes out what the device has in its cache. Closing it does so only if nobody else has it
     /// open.
     ///
@@ -57,32 +88,106 @@ impl LoopDevice {
         run("blockdev", &["--flushbufs".as_ref(), self.path.as_os_str()]).map(drop)
     }
 
-    /// Detaches it now, so that a failure is seen.
+    /// Detaches it now, so that a failure is seen. After a failure it may be tried again.
     ///
     /// # Errors
     /// It stays in use by somebody.
-    pub fn detach(mut self) -> Result<(), Failed> {
-        self.let_go()
-    }
-
-    fn let_go(&mut self) -> Result<(), Failed> {
-        if !std::mem::take(&mut self.attached) {
+    pub fn detach(&self) -> Result<(), Failed> {
+        if !self.is_attached() {
             return Ok(());
         }
         self.flush()?;
-        run("losetup", &["--detach".as_ref(), self.path.as_os_str()])?;
+        self.abandon()
+    }
+
+    /// The same, whatever becomes of what is in its cache: the file is gone, most likely.
+    ///
+    /// # Errors
+    /// It stays in use by somebody.
+    pub fn abandon(&self) -> Result<(), Failed> {
+        self.ask_to_go()?;
         // A device that is in use is detached when its last user lets go.
-        if crate::patiently(|| run("losetup", &[&self.path]).is_err()) {
+        if crate::patiently(|| !self.is_attached()) {
             return Ok(());
         }
         let command = format!("losetup --detach {}", self.name());
         Err(Failed { command, said: "the device stays in use".to_owned() })
     }
+
+    /// Has the kernel detach it when its last user lets go, and does not wait for that.
+    ///
+    /// # Errors
+    /// What `losetup` says.
+    pub fn ask_to_go(&self) -> Result<(), Failed> {
+        let asked = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
+        self.asked.fetch_or(asked.is_ok(), Ordering::Relaxed);
+        match asked {
+            // Somebody else was faster.
+            Err(_) if !self.is_attached() => Ok(()),
+            asked => asked.map(drop),
+        }
+    }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Nobody is left to be told.
-        let _ = self.let_go();
+        if !self.asked.load(Ordering::Relaxed) && self.is_attached() {
+            // Nobody is left to be told, or to try again.
+            let _ = self.flush();
+            let _ = self.abandon();
+        }
+    }
+}
+
+/// What the kernel says of a disk.
+fn of_system(device: &Path, what: &str) -> Option<String> {
+    let disk = Path::new("/sys/block").join(device.file_name()?);
+    std::fs::read_to_string(disk.join(what)).ok()
+}
+
+/// Whether a file is there, with this number if one is known.
+pub fn is_attached(path: &Path, sequence: Option<u64>) -> bool {
+    let is_there = of_system(path, "loop/backing_file").is_some();
+    is_there && sequence.is_none_or(|known| sequence_of(path) == Some(known))
+}
+
+fn sequence_of(device: &Path) -> Option<u64> {
+    of_system(device, "diskseq")?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_detach_that_fails_is_tried_again_and_takes_nobody_elses_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().set_len(1 << 20).unwrap();
+            path
+        };
+        let device = LoopDevice::attach(&file("a")).unwrap();
+        let sequence = device.sequence().expect("a kernel with numbers of disks");
+        let user = File::open(device.path()).unwrap();
+        let failed = device.detach().unwrap_err();
+        assert!(failed.to_string().contains("stays in use"), "{failed}");
+        assert!(device.is_attached());
+        assert!(is_attached(device.path(), Some(sequence)));
+        drop(user);
+        device.detach().unwrap();
+        assert!(!device.is_attached() && device.detach().is_ok());
+        // The same device for another file, whoever has attached it.
+        let words = [device.path().as_os_str().to_owned(), file("b").into_os_string()];
+        if run("losetup", &words).is_ok() {
+            let is_theirs = || of_system(device.path(), "loop/backing_file").is_some();
+            assert!(is_theirs() && !device.is_attached());
+            assert!(LoopDevice::left(device.path(), sequence).is_none());
+            device.detach().unwrap();
+            assert!(is_theirs(), "it is not ours to detach");
+            run("losetup", &["--detach".as_ref(), device.path().as_os_str()]).unwrap();
+        }
     }
 }

@@ -91,7 +91,7 @@ impl Mount {
     /// It stays busy; it is let go of lazily then, as far as that goes.
     pub fn unmount(mut self) -> Result<(), Failed> {
         self.mounted.let_go()?;
-        self.devices.drain(..).try_for_each(LoopDevice::detach)
+        self.devices.drain(..).try_for_each(|device| device.detach())
     }
 }
 

@@ -53,7 +53,7 @@ impl Exported {
     /// # Errors
     /// It is in use.
     pub fn take_away(mut self) -> Result<(), PeerError> {
-        let detached = self.loop_device.take().map_or(Ok(()), LoopDevice::detach);
+        let detached = self.loop_device.take().map_or(Ok(()), |device| device.detach());
         let unmounted = self.served.end();
         detached?;
         unmounted

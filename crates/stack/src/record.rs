@@ -42,6 +42,23 @@ pub struct Records {
     pub retired: Vec<VolumeRecord>,
     /// Names of the configuration file that commands have removed.
     pub removed: BTreeSet<String>,
+    /// The kernel's block devices over files of the tree, by the name of what is under them: a host
+    /// that was killed leaves them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kernel: BTreeMap<String, KernelRecord>,
+}
+
+/// A loop device that the host has attached. Whoever was killed has told nobody that it is his; by
+/// all three it is known again, and taken for no other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KernelRecord {
+    /// Where it is: `/dev/loop3`.
+    pub path: PathBuf,
+    /// The kernel's sequence number of it.
+    pub sequence: u64,
+    /// The machine's start that the number is of.
+    pub boot: String,
 }
 
 /// A file or block device.
@@ -122,10 +139,20 @@ impl Records {
 
     /// Whether anything has this name.
     pub fn has(&self, name: &str) -> bool {
-        self.devices.contains_key(name)
-            || self.ramdisks.contains_key(name)
-            || self.aliases.contains_key(name)
-            || self.volume(name).is_some()
+        self.what_is(name).is_some()
+    }
+
+    /// What has this name, for people.
+    pub fn what_is(&self, name: &str) -> Option<String> {
+        if let Some(target) = self.aliases.get(name) {
+            return Some(format!("an alias of '{target}'"));
+        }
+        let all = [
+            (self.devices.contains_key(name), "a device"),
+            (self.ramdisks.contains_key(name), "a RAM disk"),
+            (self.volume(name).is_some(), "a volume"),
+        ];
+        all.into_iter().find(|(is, _)| *is).map(|(_, what)| what.to_owned())
     }
 
     /// What a name stands for.

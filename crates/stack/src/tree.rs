@@ -377,7 +377,14 @@ impl FileSystem for Tree {
             if !Arc::ptr_eq(&now, &endpoint) {
                 return Err(FsError::Stale);
             }
+            if inner.ending {
+                return Err(FsError::Busy { what: "the host is about to end" });
+            }
             let writes = flags.contains(OpenFlags::WRITE);
+            if writes && self.host.held.has(endpoint.name()) {
+                let what = "it is becoming a component of a volume, or was one until now";
+                return Err(FsError::Busy { what });
+            }
             if writes && inner.records.user_of(endpoint.name()).is_some() {
                 let what = "a component of a volume is written to by the volume";
                 return Err(FsError::Busy { what });

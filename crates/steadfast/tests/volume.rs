@@ -267,6 +267,39 @@ fn what_is_left_of_a_volume_is_taken_apart() {
 }
 
 /// A leg that has gone bad is found, told, and made good where that is asked for.
+/// Programs get one document and nothing beside it, whatever there is to say.
+#[test]
+fn a_scrub_and_a_status_as_json() {
+    let desk = Desk::new(&["a", "b", "c", "plain"]);
+    desk.good("volume create d10 a b");
+    let json = |line: &str| -> (Option<i32>, serde_json::Value) {
+        let out = desk.run(line);
+        let errors = String::from_utf8_lossy(&out.stderr);
+        let document = serde_json::from_slice(&out.stdout);
+        (out.status.code(), document.unwrap_or_else(|e| panic!("{line}: {e}: {errors}")))
+    };
+    let (_, status) = json("volume status --json a b plain");
+    assert_eq!(status["without_label"], serde_json::json!(["plain"]));
+    let (_, status) = json("volume status --json a b");
+    assert_eq!(status["without_label"], serde_json::json!([]));
+    desk.good("mkfs -q volume:a,b");
+    let (code, found) = json("volume scrub --json a b");
+    assert_eq!((code, &found["format"]), (Some(0), &"steadfast-scrub".into()));
+    assert_eq!((&found["name"], &found["clean"]), (&"d10".into(), &true.into()));
+    assert!(found["bytes"].as_u64().unwrap() > 0, "{found}");
+    // A block that differs; the superblock is at byte 1024 of the data.
+    let image = desk.path().join("b");
+    let mut bytes = std::fs::read(&image).unwrap();
+    let at = bytes.windows(2).skip(1 << 16).position(|magic| magic == [0x53, 0xef]).unwrap();
+    bytes[(1 << 16) + at + 64] ^= 1;
+    std::fs::write(&image, bytes).unwrap();
+    let (code, found) = json("volume scrub --json a b");
+    assert_eq!((code, &found["differing"], &found["clean"]), (Some(1), &1.into(), &false.into()));
+    let (code, found) = json("volume scrub --json --repair a b");
+    assert_eq!((code, &found["repaired"], &found["clean"]), (Some(0), &1.into(), &true.into()));
+    desk.bad("volume scrub --json a", 1, "leg 1 (b) is missing");
+}
+
 #[test]
 fn a_scrub_finds_and_repairs() {
     let desk = Desk::new(&["a", "b", "c"]);

@@ -23,6 +23,7 @@ use crate::ondisk::{
     BLOCK, Layout, REGION_MAX, REGION_MIN, REGIONS_MAX, checksums, default_region,
 };
 use crate::planted::Planted;
+use crate::rows;
 
 type Device = Arc<dyn BlockDevice>;
 
@@ -97,11 +98,16 @@ fn region_for(size: u64, options: &MirrorOptions) -> Result<u32> {
     Ok(region)
 }
 
-/// Makes a mirror of one to four legs.
-///
-/// # Errors
-/// If a device cannot be a leg, none is durable, or one fails. Refusals change nothing.
-pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Mirror> {
+/// A mirror that can be made: its legs, and the geometry that they allow.
+struct MirrorPlan {
+    legs: Vec<Leg>,
+    infos: Vec<DeviceInfo>,
+    region: u32,
+    size: u64,
+}
+
+/// Everything that may be refused is refused here; nothing is written.
+fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<MirrorPlan> {
     check_name(name)?;
     check_policies(options.policies)?;
     check_twice(&legs.iter().map(|l| &l.device).collect::<Vec<_>>())?;
@@ -127,6 +133,24 @@ pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Re
         ));
     }
     let size = size_of(&made, region, options.size)?;
+    Ok(MirrorPlan { legs: made, infos, region, size })
+}
+
+/// Whether [`create_mirror`] would be refused; nothing is written. For who has to write to the
+/// devices before.
+///
+/// # Errors
+/// As there.
+pub fn check_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<()> {
+    plan_mirror(name, legs, options).map(drop)
+}
+
+/// Makes a mirror of one to four legs.
+///
+/// # Errors
+/// If a device cannot be a leg, none is durable, or one fails. Refusals change nothing.
+pub fn create_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<Mirror> {
+    let MirrorPlan { legs: made, infos, region, size } = plan_mirror(name, legs, options)?;
     for leg in made.iter().filter(|leg| !leg.volatile) {
         clear_map(leg)?;
     }
@@ -179,16 +203,23 @@ fn size_of(legs: &[Leg], region: u32, wanted: Option<u64>) -> Result<u64> {
     Ok(size)
 }
 
-/// Makes a concat, or with an interlace a stripe, of these devices.
-///
-/// # Errors
-/// If a device cannot be a component, or fails. Refusals change nothing.
-pub fn create_rows(
+/// A concat or stripe that can be made.
+struct RowsPlan {
+    kind: Kind,
+    members: Vec<Member>,
+    /// Of each member: what is where, and the bytes of the device.
+    layouts: Vec<(Layout, u64)>,
+    size: u64,
+    info: DeviceInfo,
+}
+
+/// Everything that may be refused is refused here; nothing is written.
+fn plan_rows(
     name: &str,
     devices: &[Device],
     interlace: Option<u32>,
     force: bool,
-) -> Result<Volume> {
+) -> Result<RowsPlan> {
     check_name(name)?;
     check_twice(&devices.iter().collect::<Vec<_>>())?;
     let kind = if interlace.is_some() { Kind::Stripe } else { Kind::Concat };
@@ -205,6 +236,7 @@ pub fn create_rows(
     }
     let mut members = Vec::new();
     let mut layouts = Vec::new();
+    let mut infos = Vec::new();
     for device in devices {
         let info = check_new(device, force)?;
         let layout = Layout::of_component(info.size);
@@ -219,16 +251,47 @@ pub fn create_rows(
             uuid: random_uuid(),
             bytes,
             state,
-            name: info.name,
+            name: info.name.clone(),
             ..Member::empty()
         });
         layouts.push((layout, info.size));
+        infos.push(info);
     }
     let least = members.iter().map(|m| m.bytes).min().unwrap_or(0);
     let size = match kind {
         Kind::Stripe => least.saturating_mul(members.len() as u64),
         _ => members.iter().map(|m| m.bytes).fold(0, u64::saturating_add),
     };
+    let info = rows::describe(name, kind == Kind::Stripe, size, &infos);
+    Ok(RowsPlan { kind, members, layouts, size, info })
+}
+
+/// The concat or stripe that [`create_rows`] would make, as a device that describes itself and
+/// answers nothing: for who has to know whether it will do. Nothing is written.
+///
+/// # Errors
+/// What [`create_rows`] refuses.
+pub fn planned_rows(
+    name: &str,
+    devices: &[Device],
+    interlace: Option<u32>,
+    force: bool,
+) -> Result<Device> {
+    let plan = plan_rows(name, devices, interlace, force)?;
+    Ok(Arc::new(rows::Planned(plan.info)))
+}
+
+/// Makes a concat, or with an interlace a stripe, of these devices.
+///
+/// # Errors
+/// If a device cannot be a component, or fails. Refusals change nothing.
+pub fn create_rows(
+    name: &str,
+    devices: &[Device],
+    interlace: Option<u32>,
+    force: bool,
+) -> Result<Volume> {
+    let RowsPlan { kind, members, layouts, size, .. } = plan_rows(name, devices, interlace, force)?;
     let (volume, data) = (random_uuid(), random_uuid());
     let label = |slot: usize| Label {
         volume,

@@ -22,7 +22,7 @@ pub mod planted;
 pub mod rows;
 
 pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
-pub use create::{Contents, MirrorOptions, create_mirror, create_rows};
+pub use create::{Contents, MirrorOptions, check_mirror, create_mirror, create_rows, planned_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
     Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,

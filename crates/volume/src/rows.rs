@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use steadfast_block::{BlockDevice, Completion, DeviceInfo, Payload, Persistence, Request, check};
+use steadfast_block::{
+    BlockDevice, BlockError, Completion, DeviceInfo, Payload, Persistence, Request, check,
+};
 
 use crate::joined::{Piece, joined, joined_read};
 
@@ -35,6 +37,45 @@ struct Part {
     offset: u64,
     len: u64,
     at: u64,
+}
+
+/// What is made of such components, as a device.
+pub(crate) fn describe(name: &str, is_stripe: bool, size: u64, below: &[DeviceInfo]) -> DeviceInfo {
+    let what = if is_stripe { "stripe" } else { "concat" };
+    let volatile = below.iter().find_map(|info| match &info.persistence {
+        Persistence::Persistent => None,
+        Persistence::Volatile { reason } => Some(format!("{}: {reason}", info.name)),
+    });
+    let most = |of: fn(&DeviceInfo) -> u32| below.iter().map(of).max().unwrap_or(512);
+    let logical_block = most(|i| i.logical_block);
+    DeviceInfo {
+        name: name.to_owned(),
+        model: format!("{what} of {}", below.len()),
+        size: size - size % u64::from(logical_block),
+        logical_block,
+        physical_block: most(|i| i.physical_block),
+        atomic_write: below.iter().map(|i| i.atomic_write).min().unwrap_or(512),
+        volatile_cache: below.iter().any(|i| i.volatile_cache),
+        persistence: volatile
+            .map_or(Persistence::Persistent, |reason| Persistence::Volatile { reason }),
+        rotational: below.iter().any(|i| i.rotational),
+        read_only: below.iter().any(|i| i.read_only),
+        initialised: below.iter().all(|i| i.initialised),
+    }
+}
+
+/// A concat or stripe that is not made yet: it describes itself, and answers nothing.
+pub(crate) struct Planned(pub DeviceInfo);
+
+impl BlockDevice for Planned {
+    fn info(&self) -> DeviceInfo {
+        self.0.clone()
+    }
+
+    fn submit(&self, _: Request) -> Completion {
+        let (device, reason) = (self.0.name.clone(), "it is not made yet".to_owned());
+        Completion::ready(Err(BlockError::Gone { device, reason }))
+    }
 }
 
 impl Rows {
@@ -130,30 +171,8 @@ impl Rows {
 impl BlockDevice for Rows {
     fn info(&self) -> DeviceInfo {
         let below: Vec<DeviceInfo> = self.components.iter().map(|c| c.device.info()).collect();
-        let what = match self.way {
-            Way::Concat => "concat",
-            Way::Stripe { .. } => "stripe",
-        };
-        let volatile = below.iter().find_map(|info| match &info.persistence {
-            Persistence::Persistent => None,
-            Persistence::Volatile { reason } => Some(format!("{}: {reason}", info.name)),
-        });
-        let most = |of: fn(&DeviceInfo) -> u32| below.iter().map(of).max().unwrap_or(512);
-        let logical_block = most(|i| i.logical_block);
-        DeviceInfo {
-            name: self.name.clone(),
-            model: format!("{what} of {}", below.len()),
-            size: self.size - self.size % u64::from(logical_block),
-            logical_block,
-            physical_block: most(|i| i.physical_block),
-            atomic_write: below.iter().map(|i| i.atomic_write).min().unwrap_or(512),
-            volatile_cache: below.iter().any(|i| i.volatile_cache),
-            persistence: volatile
-                .map_or(Persistence::Persistent, |reason| Persistence::Volatile { reason }),
-            rotational: below.iter().any(|i| i.rotational),
-            read_only: below.iter().any(|i| i.read_only),
-            initialised: below.iter().all(|i| i.initialised),
-        }
+        let is_stripe = self.way != Way::Concat;
+        describe(&self.name, is_stripe, self.size, &below)
     }
 
     fn submit(&self, request: Request) -> Completion {

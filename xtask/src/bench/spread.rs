@@ -41,7 +41,7 @@ impl Times {
     /// Median and range, also where the two are level.
     pub fn with_range(self) -> String {
         let Times { median, least, most } = self;
-        format!("{median:.2} ({least:.2} to {most:.2})")
+        format!("{median:.2} ({least:.2}..{most:.2})")
     }
 
     /// As the table has it: median and range, or that the two are level.
@@ -72,10 +72,11 @@ impl Differences {
         Some(Differences { median: each[each.len().saturating_sub(1) / 2], least, most })
     }
 
-    /// Microseconds: median and range.
+    /// Microseconds: median and range; from a hundred on, whole ones.
     pub fn text(self) -> String {
         let Differences { median, least, most } = self;
-        format!("{median:.1} ({least:.1} to {most:.1})")
+        let places = usize::from(least.abs().max(most.abs()) < 100.0);
+        format!("{median:.places$} ({least:.places$}..{most:.places$})")
     }
 }
 
@@ -96,13 +97,15 @@ mod tests {
         assert_eq!(text(&[100, 100], &[30, 50]), "0.30 (0.30 to 0.50)");
         assert_eq!(Times::of(&[], &[1]), None);
         let level = Times::of(&[100, 100, 100], &[90, 150, 110]).unwrap();
-        assert_eq!(level.with_range(), "1.10 (0.90 to 1.50)");
+        assert_eq!(level.with_range(), "1.10 (0.90..1.50)");
     }
 
     #[test]
     fn what_is_added_in_microseconds() {
         let text = Differences::of(&[3000, 2500, 900], &[1000, 1000, 1000]).unwrap().text();
-        assert_eq!(text, "1.5 (-0.1 to 2.0)");
+        assert_eq!(text, "1.5 (-0.1..2.0)");
+        let text = Differences::of(&[3000, 101_600], &[1000, 1000]).unwrap().text();
+        assert_eq!(text, "2 (2..101)");
         assert_eq!(Differences::of(&[], &[]), None);
     }
 

@@ -1,11 +1,13 @@
 //! A guest: Debian's kernel under QEMU's software emulation, for what this machine's kernel lacks
 //! (md, persistent memory). It boots from an initramfs that is made for the job, runs one shell
-//! script, and is gone. Nothing of it stays on this machine but `target/guest`.
+//! script, and is gone. Nothing of it stays on this machine but `target/guest`. Several may run at
+//! once.
 //!
 //! An emulated processor is many times slower than the real one, and not evenly: figures of one
 //! guest may be compared with figures of the same run in the same guest, and with nothing else.
 
 mod command;
+mod folder;
 mod initramfs;
 mod kernel;
 
@@ -19,6 +21,7 @@ use anyhow::Context;
 use crate::{packages, step};
 
 pub use command::run;
+pub use folder::Folder;
 
 /// What making and running a guest needs, and the Debian packages they come in.
 const NEEDED: [(&str, &str); 6] = [
@@ -90,10 +93,9 @@ impl Guest<'_> {
         if !packages::install_these(&NEEDED)? {
             anyhow::bail!("the guest needs the packages above");
         }
-        let folder = root.join("target/guest");
-        std::fs::create_dir_all(&folder)?;
-        let kernel = kernel::fetch(&folder)?;
-        let image = folder.join("initramfs");
+        let kernel = folder::shared(root, kernel::fetch)?;
+        let folder = Folder::new(root)?;
+        let image = folder.path().join("initramfs");
         initramfs::write(&image, self, &kernel)?;
         if let Some(Nvdimm { file, mib, .. }) = &self.nvdimm {
             let mut open = File::options();
@@ -101,9 +103,7 @@ impl Guest<'_> {
             let sized = open.and_then(|file| file.set_len(u64::from(*mib) << 20));
             sized.with_context(|| format!("making {}", file.display()))?;
         }
-        let console = folder.join("console");
-        // One of an earlier guest must not be taken for this one's.
-        std::fs::write(&console, "")?;
+        let console = folder.path().join("console");
         let mut answer = Answer { kernel: String::new(), lines: Vec::new(), status: -1 };
         let mut ended = false;
         let mut empty = 0;
@@ -130,6 +130,7 @@ impl Guest<'_> {
             anyhow::anyhow!("the guest (QEMU, started by setpriv): {error:#}\n{end}")
         })?;
         anyhow::ensure!(good && ended, "the guest has ended too early\n{}", last_lines(&console));
+        folder.done()?;
         Ok(answer)
     }
 

@@ -8,6 +8,7 @@ use steadfast_volume::assemble::assemble_one;
 use steadfast_volume::member::{Labelled, has_zero_ends, read_label};
 use steadfast_volume::{
     AssembleOptions, Event, LegState, Mirror, NewLeg, Volume, VolumeError, create_rows,
+    planned_rows,
 };
 
 use super::{Assembled, Device, Host, Result, of_volume};
@@ -70,9 +71,61 @@ impl Host {
         }
     }
 
+    /// Refuses a configuration that gives a new thing a name that is taken, by a command most
+    /// likely: whoever names it would get the other one, and write to that.
+    fn check_configured_names(&self, config: &Config) -> Result<()> {
+        let records = self.lock().records.clone();
+        let sections = |kind: &'static str, names: Vec<&str>| {
+            names.into_iter().map(move |name| (kind, name.to_owned())).collect::<Vec<_>>()
+        };
+        let named = [
+            sections("device", config.device.keys().map(|n| n.get_ref().as_str()).collect()),
+            sections("ramdisk", config.ramdisk.keys().map(|n| n.get_ref().as_str()).collect()),
+            sections("volume", config.volume.keys().map(|n| n.get_ref().as_str()).collect()),
+        ];
+        let mut wrong: Vec<String> = Vec::new();
+        for (kind, name) in named.into_iter().flatten() {
+            let is_known = match kind {
+                "device" => records.devices.contains_key(&name),
+                "ramdisk" => records.ramdisks.contains_key(&name),
+                _ => {
+                    records.volume(&name).is_some()
+                        || records.retired.iter().any(|r| r.name == name)
+                }
+            };
+            let Some(what) = records.what_is(&name) else { continue };
+            if records.removed.contains(&name) {
+                continue;
+            }
+            if is_known {
+                // Of a state file of an earlier version.
+                if records.aliases.contains_key(&name) {
+                    tracing::error!("{kind} '{name}' is out of reach: its name is {what}, too");
+                }
+                continue;
+            }
+            let way_out = match records.aliases.contains_key(&name) {
+                true => format!(
+                    "give it another name, or take the alias away while the host runs without \
+                     this section (rm dsk/{name} rdsk/{name} in its tree)"
+                ),
+                false => "give it another name".to_owned(),
+            };
+            wrong.push(format!("[{kind}.{name}]: '{name}' is {what} already: {way_out}"));
+        }
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => {
+                let config = self.options.config.display();
+                Err(Refusal::new(Kind::Refused, format!("{config}: {}", wrong.join("; "))))
+            }
+        }
+    }
+
     /// Devices and RAM disks of the configuration: what it says now counts.
     fn take_configuration(&self, config: &Config) -> Result<()> {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
+        self.check_configured_names(config)?;
         self.remember(|records| {
             for (name, device) in &config.device {
                 let name = name.get_ref();
@@ -333,17 +386,24 @@ impl Host {
 
     /// Writes the labels of a concat or stripe.
     pub(super) fn make_rows(&self, record: &VolumeRecord, force: bool) -> Result<Volume> {
-        let devices: Vec<Device> = record
-            .components
-            .iter()
-            .map(|name| self.endpoint(name).map(|e| e as Device))
-            .collect::<Result<_>>()?;
+        let (devices, interlace) = self.rows_of(record)?;
+        said(&record.name, create_rows(&record.name, &devices, interlace, force))
+    }
+
+    /// The same volume as it would be, if it can be made: nothing is written.
+    pub(super) fn planned(&self, record: &VolumeRecord, force: bool) -> Result<Device> {
+        let (devices, interlace) = self.rows_of(record)?;
+        said(&record.name, planned_rows(&record.name, &devices, interlace, force))
+    }
+
+    fn rows_of(&self, record: &VolumeRecord) -> Result<(Vec<Device>, Option<u32>)> {
+        let names = record.components.iter();
+        let devices = names.map(|name| self.endpoint(name).map(|e| e as Device));
         let interlace = match record.kind {
             VolumeKind::Stripe => Some(record.interlace.unwrap_or(64 << 10)),
             _ => None,
         };
-        create_rows(&record.name, &devices, interlace, force)
-            .map_err(|e| of_volume(&record.name, e))
+        Ok((devices.collect::<Result<_>>()?, interlace))
     }
 
     fn assemble_mirror(

@@ -88,19 +88,37 @@ impl Host {
 
     pub(super) fn destroy(self: &Arc<Self>, destroy: &Destroy) -> Result<Answer> {
         let _one = self.one_change();
+        if destroy.recursive {
+            self.check_all_under(&destroy.name)?;
+        }
         self.destroy_one(&destroy.name, destroy)
     }
 
+    /// Refuses to take volumes apart of which one inside is in use: the outer ones would be gone
+    /// already.
+    fn check_all_under(&self, name: &str) -> Result<()> {
+        let inner = self.lock();
+        let mut names = vec![inner.records.resolved(name).to_owned()];
+        while let Some(name) = names.pop() {
+            if let Some(record) = inner.records.volume(&name) {
+                inner.check_closed(&name)?;
+                names.extend(record.uses().cloned());
+            }
+        }
+        Ok(())
+    }
+
     fn destroy_one(self: &Arc<Self>, name: &str, how: &Destroy) -> Result<Answer> {
-        let (record, taken) = {
+        let (record, taken, _held) = {
             let mut inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let Some(record) = inner.records.volume(&name).cloned() else {
                 return Err(Refusal::about(Kind::NotFound, &name, "there is no such volume"));
             };
             inner.check_unused(&name)?;
-            // From here on nobody can open it.
-            (record, inner.volumes.remove(&name))
+            // From here on nobody can open it; nor what it is made of, before that has no label.
+            let held = self.hold(&inner, record.uses());
+            (record, inner.volumes.remove(&name), held)
         };
         let name = record.name.as_str();
         let is_mirror = record.kind == crate::protocol::VolumeKind::Mirror;

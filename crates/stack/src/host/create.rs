@@ -8,10 +8,11 @@ use steadfast_volume::member::check_new;
 use steadfast_volume::ondisk::label::Kind as LabelKind;
 use steadfast_volume::{
     AssembleOptions, MirrorOptions, NewLeg, Pass, Policies, ReadPolicy, Volume, WritePolicy,
-    create_mirror,
+    check_mirror, create_mirror,
 };
 
 use super::assemble::said;
+use super::held::Component;
 use super::{Device, Host, Result, failed};
 use crate::endpoint::Endpoint;
 use crate::protocol::{Answer, Create, Kind, Refusal, VolumeKind};
@@ -34,10 +35,11 @@ impl Host {
             return Ok(taken);
         }
         let endpoints = self.components(create)?;
+        let record = record_of(create);
+        self.check_making(create, &record, &endpoints, policies)?;
         if create.dry_run {
             return Ok(Answer::default());
         }
-        let record = record_of(create);
         let before = self.remember(|records| {
             record.uses().for_each(|name| records.forget_retired(name));
             records.volumes.push(record.clone());
@@ -119,15 +121,15 @@ impl Host {
     }
 
     /// The components of a new volume, all of which can be used.
-    fn components(&self, create: &Create) -> Result<Vec<Arc<Endpoint>>> {
+    fn components(&self, create: &Create) -> Result<Vec<Component<'_>>> {
         let endpoints = create.components.iter().map(|name| self.new_component(name, create.force));
         endpoints.collect()
     }
 
     /// Something that is to become a component: nobody uses it, and it holds nothing that must not
-    /// be overwritten.
-    pub(super) fn new_component(&self, name: &str, force: bool) -> Result<Arc<Endpoint>> {
-        let endpoint = {
+    /// be overwritten. From here on nobody opens it for writing, until it is one or is let go.
+    pub(super) fn new_component(&self, name: &str, force: bool) -> Result<Component<'_>> {
+        let component = {
             let inner = self.lock();
             let endpoint = inner.endpoint(name)?;
             inner.check_unused(endpoint.name())?;
@@ -140,16 +142,17 @@ impl Host {
                 );
                 return Err(Refusal::about(Kind::Refused, name, what));
             }
-            endpoint
+            let held = self.hold(&inner, [&endpoint.name().to_owned()]);
+            Component::new(endpoint, held)
         };
-        let device: Device = Arc::clone(&endpoint) as Device;
+        let device = Arc::clone(&component) as Device;
         said(name, check_new(&device, force))?;
         match (self.options.occupant)(&device) {
             Some(what) if !force => {
                 let what = format!("holds {what}; force makes it a member, and that is lost");
                 Err(Refusal::about(Kind::Refused, name, what))
             }
-            _ => Ok(endpoint),
+            _ => Ok(component),
         }
     }
 
@@ -174,28 +177,29 @@ impl Host {
         Ok(())
     }
 
+    /// Refuses what cannot be made, before anything is written.
+    fn check_making(
+        &self,
+        create: &Create,
+        record: &VolumeRecord,
+        endpoints: &[Component<'_>],
+        policies: Policies,
+    ) -> Result<()> {
+        let name = &create.name;
+        if create.kind == VolumeKind::Mirror {
+            let (legs, options) = mirror_of(create, endpoints, policies);
+            return said(name, check_mirror(name, &legs, &options));
+        }
+        self.planned(record, create.force).map(drop)
+    }
+
     fn make_mirror(
         &self,
         create: &Create,
-        endpoints: &[Arc<Endpoint>],
+        endpoints: &[Component<'_>],
         policies: Policies,
     ) -> Result<Volume> {
-        let legs: Vec<NewLeg> = endpoints
-            .iter()
-            .map(|endpoint| NewLeg {
-                device: Arc::clone(endpoint) as Device,
-                volatile: create.volatile.iter().any(|name| name == endpoint.name()),
-                partial: create.partial.iter().any(|name| name == endpoint.name()),
-                force: create.force,
-            })
-            .collect();
-        let options = MirrorOptions {
-            size: create.size,
-            region_bytes: create.region_bytes,
-            policies,
-            checksums: create.checksums,
-            ..MirrorOptions::default()
-        };
+        let (legs, options) = mirror_of(create, endpoints, policies);
         let mirror = said(&create.name, create_mirror(&create.name, &legs, &options))?;
         Ok(Volume {
             uuid: mirror.uuid(),
@@ -227,9 +231,11 @@ impl Host {
             );
             return Err(Refusal::about(Kind::Refused, new, what));
         }
-        for name in retired.uses() {
-            self.lock().check_unused(name)?;
-        }
+        let _held = {
+            let inner = self.lock();
+            retired.uses().try_for_each(|name| inner.check_unused(name))?;
+            self.hold(&inner, retired.uses())
+        };
         let mut record = VolumeRecord {
             name: create.name.clone(),
             kept: retired.uses().filter(|n| !ours.contains(n)).cloned().collect(),
@@ -283,6 +289,28 @@ impl Host {
         }
         Ok(Some(Answer { bytes: Some(bytes), notes, ..Answer::default() }))
     }
+}
+
+/// The legs of a new mirror, and how it is made.
+fn mirror_of(
+    create: &Create,
+    endpoints: &[Component<'_>],
+    policies: Policies,
+) -> (Vec<NewLeg>, MirrorOptions) {
+    let leg = |endpoint: &Component<'_>| NewLeg {
+        device: Arc::clone(endpoint) as Device,
+        volatile: create.volatile.iter().any(|name| name == endpoint.name()),
+        partial: create.partial.iter().any(|name| name == endpoint.name()),
+        force: create.force,
+    };
+    let options = MirrorOptions {
+        size: create.size,
+        region_bytes: create.region_bytes,
+        policies,
+        checksums: create.checksums,
+        ..MirrorOptions::default()
+    };
+    (endpoints.iter().map(leg).collect(), options)
 }
 
 /// What is remembered of a new volume.

@@ -42,10 +42,13 @@ impl Host {
 
     fn check_new_name(&self, name: &str) -> Result<()> {
         check_name(name).map_err(|what| Refusal::new(Kind::UsedWrongly, what))?;
-        if self.lock().records.has(name) {
-            return Err(Refusal::about(Kind::Busy, name, "there is something of this name"));
+        match self.lock().records.what_is(name) {
+            Some(what) => {
+                let what = format!("is the name of {what} already: choose another one");
+                Err(Refusal::about(Kind::Busy, name, what))
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// The same, for who makes volumes.
@@ -86,7 +89,7 @@ impl Host {
 
     fn drop_device(&self, name: &str, is_ram: bool) -> Result<Answer> {
         let _one = self.one_change();
-        let name = {
+        let (name, _held) = {
             let inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let there = match is_ram {
@@ -98,7 +101,8 @@ impl Host {
                 return Err(Refusal::about(Kind::NotFound, &name, what));
             }
             inner.check_unused(&name)?;
-            name
+            let held = self.hold(&inner, [&name]);
+            (name, held)
         };
         self.remember(|records| {
             records.ramdisks.remove(&name);

@@ -1,11 +1,24 @@
 //! Block devices of the kernel over the tree's files: loop devices with direct I/O.
+//!
+//! One that could not be detached stays known, so that it is shown and may be tried again. It is
+//! remembered with the kernel's number of it, by which the next host knows it if this one is
+//! killed.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use steadfast_host::LoopDevice;
+use steadfast_host::{LoopDevice, is_attached};
 
-use super::{Host, Result};
+use super::{Host, Inner, Result};
 use crate::protocol::{Answer, Kind, Refusal};
+use crate::record::KernelRecord;
+
+impl Inner {
+    /// The kernel's block device over a file, as long as it is that: others can detach it too.
+    pub fn kernel_device(&self, name: &str) -> Option<&Arc<LoopDevice>> {
+        self.kernel.get(name).filter(|device| device.is_attached())
+    }
+}
 
 impl Host {
     pub(super) fn attach_kernel(&self, name: &str) -> Result<Answer> {
@@ -13,7 +26,7 @@ impl Host {
         let (name, file) = {
             let inner = self.lock();
             let name = inner.endpoint(name)?.name().to_owned();
-            if let Some(device) = inner.kernel.get(&name) {
+            if let Some(device) = inner.kernel_device(&name) {
                 let what = format!("is {} already", device.name());
                 return Err(Refusal::about(Kind::Refused, &name, what));
             }
@@ -29,33 +42,39 @@ impl Host {
             let what = format!("no block device could be made: {e}");
             Refusal::about(Kind::Failed, &name, what)
         })?;
+        if let (Some(sequence), Some(boot)) = (device.sequence(), boot()) {
+            let record = KernelRecord { path: device.path().to_path_buf(), sequence, boot };
+            // On an error it is dropped, and so detached.
+            self.remember(|records| drop(records.kernel.insert(name.clone(), record)))?;
+        }
         let path = device.name().to_owned();
         tracing::info!("{name}: is {path} of the kernel");
-        self.lock().kernel.insert(name, device);
+        self.lock().kernel.insert(name, Arc::new(device));
         Ok(Answer { kernel: Some(path), ..Answer::default() })
     }
 
     pub(super) fn detach_kernel(&self, name: &str) -> Result<Answer> {
         let _one = self.one_change();
         let (name, device) = {
-            let mut inner = self.lock();
+            let inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
-            let Some(device) = inner.kernel.get(&name) else {
+            let Some(device) = inner.kernel.get(&name).cloned() else {
                 let what = "is no block device of the kernel";
                 return Err(Refusal::about(Kind::NotFound, &name, what));
             };
-            if let Some(what) = user_of(device.path()) {
-                let what = format!("{} is {what}", device.name());
-                return Err(Refusal::about(Kind::Busy, &name, what));
-            }
-            let device = inner.kernel.remove(&name);
             (name, device)
         };
-        let path = device.as_ref().map(|d| d.name().to_owned());
-        if let Some(device) = device {
-            device.detach().map_err(|e| Refusal::about(Kind::Busy, &name, e))?;
+        let path = device.name().to_owned();
+        if let Some(what) = user_of(device.path()).filter(|_| device.is_attached()) {
+            return Err(Refusal::about(Kind::Busy, &name, format!("{path} is {what}")));
         }
-        Ok(Answer { kernel: path, ..Answer::default() })
+        if let Err(e) = device.detach() {
+            let what = format!("is {path} still ({e}): close it, and ask again");
+            return Err(Refusal::about(Kind::Busy, &name, what));
+        }
+        self.lock().kernel.remove(&name);
+        self.forget_detached();
+        Ok(Answer { kernel: Some(path), ..Answer::default() })
     }
 
     /// Takes the kernel's block devices away, at the end: what is still mounted loses its disk, and
@@ -64,14 +83,63 @@ impl Host {
         let devices = std::mem::take(&mut self.lock().kernel);
         for (name, device) in devices {
             let path = device.name().to_owned();
-            if let Some(what) = user_of(device.path()) {
+            if let Some(what) = user_of(device.path()).filter(|_| device.is_attached()) {
                 tracing::error!("{name}: {path} is {what}, and its volume ends: unmount it first");
             }
-            if let Err(e) = device.flush().and_then(|()| device.detach()) {
-                tracing::error!("{name}: {path}: {e}");
+            if let Err(e) = device.detach() {
+                tracing::error!("{name}: {path}: {e}; the next host looks after it");
             }
         }
     }
+
+    /// Forgets what is attached no more; what is stays, for the next host.
+    pub(super) fn forget_detached(&self) {
+        let forgotten = self.remember(|records| records.kernel.retain(|_, kept| kept.is_there()));
+        if let Err(e) = forgotten {
+            // OK to go on: it is recognised as gone at the next start.
+            tracing::warn!("{e}");
+        }
+    }
+
+    /// Detaches what a host of this configuration has left that was killed. It is known whatever
+    /// became of its tree, also if somebody has unmounted that.
+    pub(super) fn detach_left(&self) {
+        let left = self.lock().records.kernel.clone();
+        for (name, record) in &left {
+            let left = || LoopDevice::left(&record.path, record.sequence);
+            let Some(device) = record.is_there().then(left).flatten() else { continue };
+            let path = device.name();
+            if let Some(what) = user_of(device.path()) {
+                let was = "was of a host that has ended, and has nothing under it";
+                tracing::error!("{name}: {path} is {what}; it {was}");
+                // OK to ignore: it was told.
+                let _ = device.ask_to_go();
+                continue;
+            }
+            match device.abandon() {
+                Ok(()) => {
+                    tracing::warn!("{name}: {path} was of a host that has ended, and is detached");
+                }
+                Err(e) => tracing::error!("{name}: {path} was of a host that has ended: {e}"),
+            }
+        }
+        if !left.is_empty() {
+            self.forget_detached();
+        }
+    }
+}
+
+impl KernelRecord {
+    fn is_there(&self) -> bool {
+        let same_start = boot().is_some_and(|boot| boot == self.boot);
+        same_start && is_attached(&self.path, Some(self.sequence))
+    }
+}
+
+/// Which start of the machine this is: sequence numbers begin anew with it.
+fn boot() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
 }
 
 /// Who uses a block device, as far as the table of mounts says.
@@ -86,7 +154,9 @@ fn user_of(device: &Path) -> Option<String> {
     })
 }
 
-/// Detaches loop devices over files of a tree whose process is gone; their paths.
+/// Detaches loop devices over files of a tree whose process is gone; their paths. Those of this
+/// configuration the host knows by itself; these are others', or of a kernel that has no sequence
+/// numbers of disks.
 pub fn detach_dead(tree: &Path) -> Vec<PathBuf> {
     let mut detached = Vec::new();
     for entry in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {

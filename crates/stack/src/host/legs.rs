@@ -80,6 +80,9 @@ impl Host {
             .records
             .volume(&name)
             .is_some_and(|record| record.kept.contains(&component));
+        if is_kept && new.dry_run {
+            return Ok(Answer::default());
+        }
         if is_kept {
             self.change_record(&name, |record| {
                 record.kept.retain(|n| *n != component);
@@ -96,6 +99,15 @@ impl Host {
             partial: new.partial,
             force: new.force,
         };
+        // Before anything is written: what is overwritten by force would be gone.
+        let would = match new.spare {
+            true => mirror.check_add_spare(&leg),
+            false => mirror.check_attach(&leg),
+        };
+        said(&name, would)?;
+        if new.dry_run {
+            return Ok(Answer::default());
+        }
         let before = self.remember(|records| {
             records.forget_retired(&component);
             if let Some(record) = records.volume_mut(&name) {
@@ -196,6 +208,12 @@ impl Host {
         Ok(Answer { slot: Some(found.slot), bytes: lost, ..Answer::default() })
     }
 
+    /// Whether the mirror would refuse it: asked before anything is written, since what is
+    /// overwritten by force would be gone.
+    fn check_put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<()> {
+        said(&found.name, found.mirror.check_replace(found.slot, Some(new), lose_data))
+    }
+
     fn put(&self, found: &Found, new: &NewLeg, lose_data: bool) -> Result<Option<u64>> {
         let (name, slot) = (&found.name, found.slot);
         if lose_data {
@@ -223,9 +241,10 @@ impl Host {
         let endpoint = self.new_component(with, replace.force)?;
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
         let device: Device = Arc::clone(&endpoint) as Device;
+        let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
+        self.check_put(found, &new, replace.lose_data)?;
         // Both are named until the labels say which it is.
         let before = self.change_record(&found.name, |record| record.kept.push(with.to_owned()))?;
-        let new = NewLeg { volatile, force: replace.force, ..NewLeg::new(device) };
         let put = self
             .forget_signatures(&endpoint, replace.force)
             .and_then(|()| self.put(found, &new, replace.lose_data));
@@ -262,18 +281,25 @@ impl Host {
         replace: &Replace,
     ) -> Result<Option<u64>> {
         let endpoint = self.new_component(with, replace.force)?;
-        self.lock().check_closed(&found.component)?;
-        let record = self.lock().records.volume(&found.component).cloned().unwrap_or_default();
+        let (record, _old) = {
+            let inner = self.lock();
+            inner.check_closed(&found.component)?;
+            let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
+            // It is a component until its label is taken away.
+            (record, self.hold(&inner, [&device.to_owned()]))
+        };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
+        let volatile = (found.volatile || replace.volatile) && !replace.durable;
+        let leg = |device| NewLeg { volatile, force: true, ..NewLeg::new(device) };
+        let planned = self.planned(&record, replace.force)?;
+        self.check_put(found, &leg(planned), replace.lose_data)?;
         self.forget_signatures(&endpoint, replace.force)?;
         let volume = self.make_rows(&record, replace.force)?;
         let record = VolumeRecord { uuid: Some(volume.uuid.to_string()), ..record };
         let before = self.change_record(&found.component, |now| *now = record.clone())?;
         let old = self.lock().volumes.remove(&found.component);
         self.keep(&record, Ok(volume));
-        let leg: Device = self.endpoint(&found.component)?;
-        let volatile = (found.volatile || replace.volatile) && !replace.durable;
-        let new = NewLeg { volatile, force: true, ..NewLeg::new(leg) };
+        let new = leg(self.endpoint(&found.component)? as Device);
         match self.put(found, &new, replace.lose_data) {
             Ok(lost) => {
                 self.forget_occupant(&endpoint)?;
@@ -288,7 +314,7 @@ impl Host {
                 if let Some(old) = old {
                     self.lock().volumes.insert(found.component.clone(), old);
                 }
-                drop(steadfast_volume::member::wipe_label(&(endpoint as Device)));
+                drop(steadfast_volume::member::wipe_label(&(Arc::clone(&endpoint) as Device)));
                 Err(e)
             }
         }

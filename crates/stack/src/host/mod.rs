@@ -5,12 +5,14 @@
 //! 1. One change at a time (`changes`); what there is (`inner`) is locked for moments only, never
 //!    while a device is waited for. So status, counters and the tree answer whatever goes on.
 //! 2. A change is remembered (`record`) before it is made. If it fails, that is taken back.
-//! 3. A component of a volume is written to by that volume alone.
+//! 3. A component of a volume is written to by that volume alone, also while it becomes one, or
+//!    ceases to be one (`held`).
 
 mod assemble;
 mod change;
 mod create;
 mod devices;
+pub(crate) mod held;
 pub mod kernel;
 mod labels;
 mod legs;
@@ -66,6 +68,8 @@ pub struct Host {
     started: Nanos,
     /// Where the next endpoint's number comes from.
     numbers: AtomicU64,
+    /// What is becoming a component, or was one until now.
+    pub(crate) held: held::Names,
     /// What labels say, for the status.
     labels: Arc<labels::Labels>,
     ended: AtomicBool,
@@ -81,10 +85,12 @@ pub(crate) struct Inner {
     pub volumes: BTreeMap<String, Assembled>,
     /// Numbers of aliases, for the tree.
     pub aliases: BTreeMap<String, u64>,
+    /// The host is about to end: nobody opens a file any more.
+    pub ending: bool,
     /// Where the tree is mounted.
     pub tree: Option<PathBuf>,
     /// The kernel's block devices, by the name of what is under them.
-    pub kernel: BTreeMap<String, LoopDevice>,
+    pub kernel: BTreeMap<String, Arc<LoopDevice>>,
     /// File systems that are mounted, or should be, by name.
     pub mounts: BTreeMap<String, mounts::Place>,
 }
@@ -122,11 +128,13 @@ impl Host {
             changes: Mutex::new(()),
             started: now(),
             numbers: AtomicU64::new(1),
+            held: held::Names::default(),
             labels: Arc::default(),
             ended: AtomicBool::new(false),
             end: Condvar::new(),
             ending: Mutex::new(false),
         });
+        host.detach_left();
         host.open_all(config)?;
         host.begin_upkeep();
         Ok(host)
@@ -292,14 +300,21 @@ impl Host {
     }
 
     fn stop(&self) -> Result<Answer> {
-        let open = self.lock().endpoints().into_iter().find(|e| e.open_count() > 0);
-        if let Some(open) = open {
-            let what = "its file is open; close it first (a loop device: volume detach-kernel), or \
-                        end the host by a signal";
-            return Err(Refusal::about(Kind::Busy, open.name(), what));
-        }
         let _one = self.one_change();
-        self.umount_all(false)?;
+        {
+            let mut inner = self.lock();
+            let open = inner.endpoints().into_iter().find(|e| e.open_count() > 0);
+            if let Some(open) = open {
+                let what = "its file is open; close it first (a loop device: volume \
+                            detach-kernel), or end the host by a signal";
+                return Err(Refusal::about(Kind::Busy, open.name(), what));
+            }
+            inner.ending = true;
+        }
+        if let Err(e) = self.umount_all_or_none() {
+            self.lock().ending = false;
+            return Err(e);
+        }
         self.end();
         Ok(Answer::default())
     }
@@ -313,6 +328,7 @@ impl Host {
         self.ended.store(true, Ordering::Release);
         self.end();
         self.let_kernel_go();
+        self.forget_detached();
         let unmounted = self.umount_all(true);
         let names: Vec<String> =
             self.lock().records.volumes.iter().rev().map(|v| v.name.clone()).collect();
@@ -398,7 +414,7 @@ impl Inner {
 
     /// The same, whoever it is a component of.
     pub fn check_closed(&self, name: &str) -> Result<()> {
-        if let Some(device) = self.kernel.get(name) {
+        if let Some(device) = self.kernel_device(name) {
             let what = format!("is {} of the kernel: detach-kernel it first", device.name());
             return Err(Refusal::about(Kind::Busy, name, what));
         }

@@ -28,6 +28,15 @@ pub trait Mounted: Send + Sync {
     /// It is in use; or not everything could be written, and then it is unmounted even so.
     fn unmount(&self, cut_off: bool) -> Result<()>;
 
+    /// Whether it could be unmounted now, as far as that can be known without doing it.
+    ///
+    /// # Errors
+    /// It is in use.
+    fn check_unused(&self) -> Result<()>;
+
+    /// The options that are in force: they can be changed while it is mounted.
+    fn options(&self) -> String;
+
     /// Whether it is mounted no more: others can unmount it too.
     fn has_ended(&self) -> bool;
 }
@@ -49,6 +58,7 @@ pub struct ToMount {
 }
 
 /// A file system that the host has mounted, or should have.
+#[derive(Clone)]
 pub(crate) struct Place {
     volume: String,
     at: PathBuf,
@@ -265,6 +275,47 @@ impl Host {
             }
         }
         unmounted
+    }
+
+    /// Unmounts everything, or leaves everything mounted: what is in use is looked for first. What
+    /// comes into use just then is found out when others are unmounted already, and these are
+    /// mounted again.
+    pub(super) fn umount_all_or_none(&self) -> Result<()> {
+        let places: Vec<(String, Place)> = {
+            let inner = self.lock();
+            let mounted = inner.mounts.iter().filter(|(_, place)| place.is_in_use());
+            mounted.map(|(name, place)| (name.clone(), place.clone())).collect()
+        };
+        let mounted = places.iter().filter_map(|(_, place)| place.mounted.as_ref());
+        mounted.clone().try_for_each(|mounted| mounted.check_unused())?;
+        let options: Vec<String> = mounted.map(|mounted| mounted.options()).collect();
+        for (count, (name, _)) in places.iter().enumerate() {
+            if let Err(e) = self.umount_place(name, false) {
+                let gone = places.into_iter().zip(options).take(count);
+                return Err(gone.fold(e, |e, ((name, place), options)| {
+                    self.mount_again(&name, place, options, e)
+                }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a mount back that was taken away in vain; `why` with what is to be said of that.
+    fn mount_again(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
+        let (at, asked) = (place.at.display().to_string(), place.options.clone());
+        let back = Place { options, uses: Vec::new(), mounted: None, ..place };
+        self.lock().mounts.insert(name.to_owned(), back);
+        let mounted = self.mount_place(name);
+        if let Some(place) = self.lock().mounts.get_mut(name) {
+            place.options = asked;
+        }
+        match mounted {
+            Ok(()) => why,
+            Err(e) => {
+                tracing::error!("{name}: was unmounted, and cannot be mounted again at {at}: {e}");
+                why.with(&format!("{name} was unmounted, and cannot be mounted again: {e}"))
+            }
+        }
     }
 
     /// Unmounts everything, at the end: the first error; all are tried.

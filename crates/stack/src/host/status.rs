@@ -88,8 +88,8 @@ impl Host {
 }
 
 impl Inner {
-    fn kernel_device(&self, name: &str) -> Option<String> {
-        self.kernel.get(name).map(|device| device.name().to_owned())
+    fn kernel_name(&self, name: &str) -> Option<String> {
+        self.kernel_device(name).map(|device| device.name().to_owned())
     }
 
     fn device_status(&self, name: &str) -> DeviceStatus {
@@ -110,7 +110,7 @@ impl Inner {
             data_start: None,
             map_blocks: None,
             open: endpoint.map_or(0, |e| e.open_count()),
-            kernel: self.kernel_device(name),
+            kernel: self.kernel_name(name),
         }
     }
 
@@ -132,7 +132,7 @@ impl Inner {
             data_start: None,
             map_blocks: None,
             open: endpoint.map_or(0, |e| e.open_count()),
-            kernel: self.kernel_device(&record.name),
+            kernel: self.kernel_name(&record.name),
             mirror: mirror.map(|m| mirror_status(m, record, assembled)),
         }
     }

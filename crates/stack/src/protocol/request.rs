@@ -231,6 +231,9 @@ pub struct NewComponent {
     /// Overwrite a label or file system that is on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub force: bool,
+    /// Say whether it could be done, and write nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
 }
 
 /// A leg of a mirror.

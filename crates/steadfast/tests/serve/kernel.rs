@@ -58,6 +58,75 @@ fn a_leg_dies_under_the_kernels_ext4_and_is_replaced() {
     desk.stop();
 }
 
+/// Whatever is said of a detach that failed, the device is the host's until it is gone.
+#[test]
+fn a_device_that_stays_in_use_is_known_until_it_is_detached() {
+    let mut desk = Desk::new(&["a"], "[volume.d10]\ncomponents = [\"a\"]\n");
+    desk.start();
+    let device = desk.good("volume attach-kernel d10").trim().to_owned();
+    let user = std::fs::File::open(&device).unwrap();
+    desk.bad("volume detach-kernel d10", 2, "stays in use");
+    assert_eq!(desk.volume("d10")["kernel"], device.as_str());
+    desk.bad("volume destroy d10", 2, "of the kernel: detach-kernel it first");
+    drop(user);
+    desk.good("volume detach-kernel d10");
+    assert!(desk.volume("d10")["kernel"].is_null());
+    // Who detaches it by hand is noticed, and it can be made again.
+    let device = desk.good("volume attach-kernel d10").trim().to_owned();
+    desk.bad("volume attach-kernel d10", 2, "already");
+    run("losetup", &["-d", &device]);
+    assert!(desk.volume("d10")["kernel"].is_null());
+    let device = desk.good("volume attach-kernel d10").trim().to_owned();
+    run("losetup", &["-d", &device]);
+    desk.good("volume detach-kernel d10");
+    desk.stop();
+}
+
+/// The file under it, as the kernel tells.
+fn under(device: &str) -> Option<String> {
+    let disk = Path::new("/sys/block").join(Path::new(device).file_name().unwrap());
+    std::fs::read_to_string(disk.join("loop/backing_file")).ok()
+}
+
+/// What has lost its tree, also when the test fails: nothing tells whose it is.
+struct Detaches(String);
+
+impl Drop for Detaches {
+    fn drop(&mut self) {
+        if under(&self.0).is_some_and(|file| file.starts_with("/dsk/")) {
+            let _ = Command::new("losetup").arg("-d").arg(&self.0).status();
+        }
+    }
+}
+
+#[test]
+fn a_device_of_a_killed_host_is_detached_also_without_its_tree() {
+    let mut desk = Desk::new(&["a", "b"], "[volume.d10]\ncomponents = [\"a\"]\n");
+    desk.start();
+    let device = desk.good("volume attach-kernel d10").trim().to_owned();
+    desk.kill();
+    run("umount", &["-l", desk.tree().to_str().unwrap()]);
+    let _nobodys = Detaches(device.clone());
+    let file = under(&device).unwrap();
+    assert!(!file.contains("tree"), "nobody finds it by its path: {file}");
+    desk.start();
+    assert_eq!(under(&device), None, "{}", desk.log());
+    let log = desk.log();
+    assert!(log.contains(&format!("d10: {device} was of a host that has ended")), "{log}");
+    // A device of the same name that is somebody else's by now is left alone.
+    let device = desk.good("volume attach-kernel d10").trim().to_owned();
+    desk.kill();
+    run("umount", &["-l", desk.tree().to_str().unwrap()]);
+    run("losetup", &["-d", &device]);
+    let image = desk.path().join("b");
+    run("losetup", &[&device, image.to_str().unwrap()]);
+    desk.start();
+    let file = under(&device);
+    run("losetup", &["-d", &device]);
+    assert_eq!(file.unwrap().trim(), image.to_str().unwrap());
+    desk.stop();
+}
+
 /// Also when the test fails.
 struct Unmounts<'p>(&'p Path);
 

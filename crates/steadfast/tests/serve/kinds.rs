@@ -93,6 +93,11 @@ fn a_scrub_finds_a_leg_that_differs_and_repairs_it_if_told() {
     let says = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(1), "{says}");
     assert!(says.contains("1 blocks differ"), "{says}");
+    let out = desk.run("volume scrub --json d10");
+    assert_eq!(out.status.code(), Some(1));
+    let found: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&found["name"], &found["differing"]), (&"d10".into(), &1.into()), "{found}");
+    assert_eq!((&found["format"], &found["clean"]), (&"steadfast-scrub".into(), &false.into()));
     assert!(desk.good("volume scrub d10 --repair").contains("1 of these were written again"));
     assert!(desk.good("volume scrub d10").contains("1048576 bytes compared"));
     desk.stop();

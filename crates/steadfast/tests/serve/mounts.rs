@@ -109,6 +109,85 @@ fn what_is_mounted_is_written_to_by_its_file_system_alone() {
     desk.stop();
 }
 
+/// One of two mounts is in use: neither is taken away, not for a moment.
+#[test]
+fn a_stop_that_is_refused_has_unmounted_nothing() {
+    let mut desk = Desk::new(&["a", "b"], "");
+    let _away = Unmounts(at(&desk));
+    desk.start();
+    for (name, folder) in [("a", "data"), ("b", "other")] {
+        fs::create_dir(desk.path().join(folder)).unwrap();
+        desk.good(&format!("mkfs tree/dsk/{name}"));
+        desk.good(&format!("host mount {name} {folder}"));
+    }
+    let device = |folder: &str| {
+        use std::os::unix::fs::MetadataExt;
+        desk.path().join(folder).metadata().unwrap().dev()
+    };
+    let before = [device("data"), device("other")];
+    let file = fs::File::create(desk.path().join("other/open")).unwrap();
+    // Also if it is asked twice.
+    desk.bad("host stop", 2, "in use");
+    desk.bad("host stop", 2, "in use");
+    for name in ["a", "b"] {
+        assert_eq!(mount(&desk, name)["mounted"], true, "{}", desk.log());
+    }
+    assert_eq!([device("data"), device("other")], before, "the very mounts");
+    drop(file);
+    desk.stop();
+}
+
+/// What comes into use when others are away already: here in another namespace, of which nobody is
+/// told before. Those that were away are mounted again.
+#[test]
+fn a_stop_that_is_refused_late_mounts_again() {
+    let mut desk = Desk::new(&["a", "b"], "");
+    let _away = Unmounts(at(&desk));
+    let shared = |flag: &str| {
+        let at = desk.path().to_str().unwrap().to_owned();
+        Command::new("mount").args([flag, &at]).args((flag == "--bind").then_some(&at)).status()
+    };
+    assert!(shared("--bind").unwrap().success() && shared("--make-shared").unwrap().success());
+    let _bound = Bound(desk.path().to_owned());
+    desk.start();
+    for (name, folder) in [("a", "data"), ("b", "other")] {
+        fs::create_dir(desk.path().join(folder)).unwrap();
+        desk.good(&format!("mkfs tree/dsk/{name}"));
+        desk.good(&format!("host mount {name} {folder} -o noatime,commit=7"));
+    }
+    fs::write(at(&desk).join("kept"), b"kept").unwrap();
+    let mut sleeper = Command::new("unshare")
+        .args(["--mount", "--propagation", "unchanged", "sh", "-c"])
+        .arg(format!("cd {}/other && echo there && read line", desk.path().display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut there = [0; 6];
+    std::io::Read::read_exact(sleeper.stdout.as_mut().unwrap(), &mut there).unwrap();
+    let out = desk.run("host stop");
+    let (text, log) = (String::from_utf8_lossy(&out.stderr).into_owned(), desk.log());
+    let mounts = ["a", "b"].map(|name| mount(&desk, name)["mounted"] == true);
+    drop(sleeper.stdin.take());
+    sleeper.wait().unwrap();
+    assert!(out.status.code() == Some(2) && text.contains("in use"), "{text}");
+    assert_eq!(mounts, [true, true], "{log}");
+    assert!(log.matches("mounted at").count() > 2, "the first was away: {log}");
+    assert_eq!(fs::read(at(&desk).join("kept")).unwrap(), b"kept");
+    let status = desk.good("status --json");
+    assert_eq!(status.matches("\"commit=7\"").count(), 2, "{status}");
+    desk.stop();
+}
+
+/// A folder that is bound to itself, until the end of the test.
+struct Bound(PathBuf);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
 #[test]
 fn a_leg_fails_under_a_mount_and_the_end_by_a_signal_loses_nothing() {
     let mut desk = desk();

@@ -39,6 +39,9 @@ fn refusals_change_nothing() {
         ("metaclear d99", "d99: unit not set up"),
         ("metastat d99", "d99: unit not set up"),
         ("metahs -a d10 c0d1s0", "c0d1s0: "),
+        // Of several that cannot be had all, none is.
+        ("metahs -a d10 c3d0s0 c0d1s0", "c0d1s0: "),
+        ("metahs -a d10 c3d0s0 c3d0s0", "c3d0s0: is given twice"),
         ("metahs -i d11", "d11: unit is not a mirror"),
         ("metadb -d c0d1s0", "c0d1s0: its labels are not deleted"),
         ("ramdiskadm -d c0d1s0", "c0d1s0: "),
@@ -47,6 +50,7 @@ fn refusals_change_nothing() {
     ] {
         host.bad(line, says);
     }
+    assert_eq!(host.good("metahs -i d10"), "d10: is empty\n\n");
     // Only a check.
     assert_eq!(host.good("metainit -n d14 1 1 c3d0s0"), "");
     host.bad("metastat d14", "d14: unit not set up");

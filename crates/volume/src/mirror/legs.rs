@@ -1,4 +1,5 @@
-//! Legs come and go while the mirror is in use: attach, detach, offline, online, replace.
+//! Legs come and go while the mirror is in use: attach, detach, offline, online. What replaces one
+//! is in `replace`.
 //!
 //! Each refusal says why and changes nothing: everything is checked before what the assembly
 //! decided is written down, and again after it. The order is the same everywhere: what the map must
@@ -188,7 +189,7 @@ impl State {
 
     /// Refuses while a resync has something to do. What no leg that is there can give does not
     /// count: waiting would not help.
-    fn check_busy(&self, what: &str) -> Result<()> {
+    pub(super) fn check_busy(&self, what: &str) -> Result<()> {
         // What memory lacks, which is all after each start, makes nothing less durable.
         let active = self.active() & self.durable();
         let to_copy = |r: u32| {
@@ -205,6 +206,16 @@ impl State {
         Ok(())
     }
 
+    /// The place for a new leg.
+    fn check_attaching(&self, leg: &Leg, info: &DeviceInfo) -> Result<usize> {
+        self.check_leg(leg, info, None)?;
+        let free = self.legs.iter().position(Option::is_none);
+        free.ok_or_else(|| {
+            let name = &self.info.name;
+            VolumeError::refused(format!("{name}: a mirror has at most {LEGS_MAX} legs"))
+        })
+    }
+
     /// Whether the leg is in use, if it may go now.
     fn check_detaching(&self, slot: usize) -> Result<bool> {
         let leg = self.member(slot)?;
@@ -215,7 +226,7 @@ impl State {
         Ok(leg.is_active())
     }
 
-    fn member(&self, slot: usize) -> Result<&Leg> {
+    pub(super) fn member(&self, slot: usize) -> Result<&Leg> {
         self.legs.get(slot).and_then(Option::as_ref).ok_or_else(|| {
             VolumeError::refused(format!("{}: has no leg in place {slot}", self.info.name))
         })
@@ -223,19 +234,22 @@ impl State {
 }
 
 impl Core {
-    /// Checks, with what is known now; then again when all is written down that must be before a
-    /// change is made. A refusal changes nothing.
+    /// Checks, with what is known now. Nothing is written down.
+    pub(super) fn would<T>(&self, check: impl Fn(&State) -> Result<T>) -> Result<T> {
+        let state = self.state.lock();
+        if let Some(stopped) = state.stopped() {
+            return Err(stopped.into());
+        }
+        check(&state)
+    }
+
+    /// The same; then again when all is written down that must be before a change is made. A
+    /// refusal changes nothing.
     pub(super) fn checked<T>(
         &self,
         check: impl Fn(&State) -> Result<T>,
     ) -> Result<(MutexGuard<'_, State>, T)> {
-        {
-            let state = self.state.lock();
-            if let Some(stopped) = state.stopped() {
-                return Err(stopped.into());
-            }
-            check(&state)?;
-        }
+        self.would(&check)?;
         let state = self.settled()?;
         let checked = check(&state)?;
         Ok((state, checked))
@@ -319,17 +333,21 @@ impl Mirror {
     pub fn attach(&self, new: &NewLeg) -> Result<usize> {
         let _admin = self.0.admin.lock();
         let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
-        let (state, slot) = self.0.checked(|state| {
-            state.check_leg(&leg, &info, None)?;
-            let free = state.legs.iter().position(Option::is_none);
-            free.ok_or_else(|| {
-                let name = &state.info.name;
-                VolumeError::refused(format!("{name}: a mirror has at most {LEGS_MAX} legs"))
-            })
-        })?;
+        let (state, slot) = self.0.checked(|state| state.check_attaching(&leg, &info))?;
         drop(state);
         self.0.put(slot, leg)?;
         Ok(slot)
+    }
+
+    /// Whether [`attach`](Self::attach) would be refused; nothing is written. For who has to write
+    /// to the device before.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_attach(&self, new: &NewLeg) -> Result<()> {
+        let _admin = self.0.admin.lock();
+        let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
+        self.0.would(|state| state.check_attaching(&leg, &info)).map(drop)
     }
 
     pub(super) fn region_bytes(&self) -> u32 {
@@ -505,89 +523,5 @@ impl Mirror {
             return Err(refused("is an old copy of the leg, or was used elsewhere since it left"));
         }
         Ok((volatile, found))
-    }
-
-    /// Puts a device into a leg's place and copies everything to it. Without `new` the leg's own
-    /// device is used again, whatever it holds.
-    ///
-    /// # Errors
-    /// During a resync; if the leg is the last good copy of anything, also if it is not there; if
-    /// the device cannot be a leg.
-    pub fn replace(&self, slot: usize, new: Option<&NewLeg>) -> Result<()> {
-        self.replace_leg(slot, new, false).map(drop)
-    }
-
-    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
-    /// on. How many bytes that were.
-    ///
-    /// # Errors
-    /// During a resync; if no other durable leg is in use; if the device cannot be a leg.
-    pub fn replace_and_lose(&self, slot: usize, new: Option<&NewLeg>) -> Result<u64> {
-        self.replace_leg(slot, new, true)
-    }
-
-    /// Whether what comes into a partial leg's place can be nothing else: memory that is too small.
-    fn only_fits(&self, new: &NewLeg) -> bool {
-        let info = new.device.info();
-        let volatile = new.volatile || info.unfit_to_persist().is_some();
-        let room = Layout::of_leg(info.size, self.region_bytes(), self.0.checksums).room(info.size);
-        volatile && room < self.0.state.lock().regions.size()
-    }
-
-    fn replace_leg(&self, slot: usize, new: Option<&NewLeg>, lose: bool) -> Result<u64> {
-        let _admin = self.0.admin.lock();
-        let (old, volatile, partial, name) = {
-            let state = self.0.state.lock();
-            let leg = state.member(slot)?;
-            (leg.own_device().cloned(), leg.volatile, leg.partial, leg.name.clone())
-        };
-        let again = match (new, &old) {
-            (Some(new), _) => {
-                NewLeg { partial: new.partial || partial && self.only_fits(new), ..new.clone() }
-            }
-            (None, Some(device)) => {
-                NewLeg { device: Arc::clone(device), volatile, partial, force: true }
-            }
-            (None, None) => {
-                return Err(VolumeError::refused(format!("{name}: is not there: name a device")));
-            }
-        };
-        let what = "replacing it";
-        let check = |state: &State, leg: Option<(&Leg, &DeviceInfo)>| {
-            let now = state.member(slot)?;
-            // A volatile leg is nobody's source: it may come back at any time.
-            if !now.volatile {
-                state.check_busy("replacing a leg")?;
-            }
-            state.check_not_only(slot, what)?;
-            if !lose {
-                state.check_going(slot, what, lose)?;
-            }
-            leg.map_or(Ok(()), |(leg, info)| state.check_leg(leg, info, Some(slot)))
-        };
-        check(&self.0.state.lock(), None)?;
-        let (leg, info) = leg_on(&again, self.region_bytes(), self.0.checksums)?;
-        let mut lost = 0;
-        if lose {
-            drop(self.0.checked(|state| check(state, Some((&leg, &info))))?);
-            lost = self.0.give_up(slot)?;
-        }
-        {
-            let (mut state, ()) = self.0.checked(|state| {
-                check(state, Some((&leg, &info)))?;
-                state.check_going(slot, what, lose)
-            })?;
-            // From here on nothing reads the old leg.
-            state.leave(slot, MemberState::Failed);
-        }
-        self.0.publish()?;
-        self.0.drain()?;
-        self.0.put(slot, leg)?;
-        if let (Some(_), Some(old)) = (new, old)
-            && !Arc::ptr_eq(&old, &again.device)
-        {
-            drop(wipe_label(&old));
-        }
-        Ok(lost)
     }
 }

@@ -48,6 +48,7 @@ mod publish;
 pub(crate) mod ranges;
 mod read;
 pub(crate) mod regions;
+mod replace;
 mod resync;
 mod scrub;
 mod spares;

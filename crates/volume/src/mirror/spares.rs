@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, DeviceInfo};
 
 use super::events::Event;
 use super::legs::{NewLeg, leg_on};
-use super::state::{Spare, State};
+use super::state::{Leg, Spare, State};
 use super::{Core, Mirror};
 use crate::assemble::lineage::own_uuid;
 use crate::error::{Result, VolumeError};
@@ -22,19 +22,7 @@ impl Mirror {
         let _admin = self.0.admin.lock();
         let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
         {
-            let (mut state, ()) = self.0.checked(|state| {
-                state.check_leg(&leg, &info, None)?;
-                if leg.volatile {
-                    let name = &leg.name;
-                    return Err(VolumeError::refused(format!("{name}: a spare must be durable")));
-                }
-                if state.spares.len() == SPARES_MAX {
-                    let name = &state.info.name;
-                    let what = format!("{name}: a mirror has at most {SPARES_MAX} spares");
-                    return Err(VolumeError::refused(what));
-                }
-                Ok(())
-            })?;
+            let (mut state, ()) = self.0.checked(|state| state.check_spare(&leg, &info))?;
             state.spares.push(Spare {
                 uuid: leg.uuid,
                 device: leg.device.clone(),
@@ -58,6 +46,16 @@ impl Mirror {
             return Err(error.into());
         }
         Ok(())
+    }
+
+    /// Whether [`add_spare`](Self::add_spare) would be refused; nothing is written.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_add_spare(&self, new: &NewLeg) -> Result<()> {
+        let _admin = self.0.admin.lock();
+        let (leg, info) = leg_on(new, self.region_bytes(), self.0.checksums)?;
+        self.0.would(|state| state.check_spare(&leg, &info))
     }
 
     /// Takes a spare back, by its name: it waits for nothing any more, and its label is wiped.
@@ -106,6 +104,20 @@ impl Mirror {
 }
 
 impl State {
+    fn check_spare(&self, leg: &Leg, info: &DeviceInfo) -> Result<()> {
+        self.check_leg(leg, info, None)?;
+        if leg.volatile {
+            let name = &leg.name;
+            return Err(VolumeError::refused(format!("{name}: a spare must be durable")));
+        }
+        if self.spares.len() == SPARES_MAX {
+            let name = &self.info.name;
+            let what = format!("{name}: a mirror has at most {SPARES_MAX} spares");
+            return Err(VolumeError::refused(what));
+        }
+        Ok(())
+    }
+
     fn spare_named(&self, name: &str) -> Result<usize> {
         let all = || self.spares.iter().enumerate().filter(|(_, spare)| spare.name == name);
         let of = &self.info.name;

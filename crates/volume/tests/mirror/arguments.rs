@@ -10,7 +10,8 @@ use steadfast_devices::store::Store;
 use steadfast_runtime::sleep;
 use steadfast_volume::mirror::LegState;
 use steadfast_volume::{
-    MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle, create_mirror, create_rows,
+    MirrorOptions, NewLeg, Policies, ReadPolicy, Throttle, check_mirror, create_mirror,
+    create_rows, planned_rows,
 };
 
 use crate::bench::{BLOCK, Device, REGION, bench, plain, simulated};
@@ -57,6 +58,45 @@ fn a_size_that_cannot_be_is_an_error() {
     assert!(refused.contains("leg 4 cannot be preferred"), "{refused}");
     let refused = refusal(8192, MirrorOptions::default());
     assert!(refused.contains("is too small"), "{refused}");
+}
+
+/// What would be refused is refused in the same words when it is asked for, and nothing is written:
+/// neither then, nor where it would be done.
+#[test]
+fn whether_it_would_be_refused_can_be_asked_for() {
+    let two = [disk(4 << 20), disk(4 << 20)].map(NewLeg::new);
+    let mirror = create_mirror("m", &two, &MirrorOptions::default()).unwrap();
+    let (small, good) = (NewLeg::new(disk(1 << 20)), NewLeg::new(disk(5 << 20)));
+    let before = |leg: &NewLeg| leg.device.read(0, leg.device.info().size).unwrap();
+    let contents = [&two[0], &two[1], &small, &good].map(before);
+    let text = |refused: steadfast_volume::VolumeError| refused.to_string();
+    let asked = [
+        mirror.check_attach(&small),
+        mirror.check_add_spare(&small),
+        mirror.check_replace(1, Some(&small), false),
+        mirror.check_replace(3, None, false),
+    ];
+    let done = [
+        mirror.attach(&small).map(drop),
+        mirror.add_spare(&small),
+        mirror.replace(1, Some(&small)),
+        mirror.replace(3, None),
+    ];
+    for (asked, done) in asked.into_iter().zip(done) {
+        assert_eq!(asked.map_err(text), Err(text(done.unwrap_err())));
+    }
+    mirror.check_attach(&good).unwrap();
+    mirror.check_add_spare(&good).unwrap();
+    mirror.check_replace(1, Some(&good), false).unwrap();
+    check_mirror("n", std::slice::from_ref(&good), &MirrorOptions::default()).unwrap();
+    // A concat that is still to be made, in a leg's place.
+    let planned = planned_rows("c", &[Arc::clone(&good.device)], None, false).unwrap();
+    let leg = NewLeg { force: true, ..NewLeg::new(Arc::clone(&planned)) };
+    mirror.check_replace(1, Some(&leg), false).unwrap();
+    assert!(planned.read(0, 4096).unwrap_err().to_string().contains("it is not made yet"));
+    assert!([&two[0], &two[1], &small, &good].map(before) == contents, "something was written");
+    let made = create_rows("c", &[Arc::clone(&good.device)], None, false).unwrap();
+    assert_eq!(made.device.info(), planned.info());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use anyhow::Context;
 
 use self::script::{MODULES, ROWS, SIDES};
 use super::spread::{Differences, Times};
-use super::{load, machine, table};
+use super::{load, machine, table_text};
 use crate::guest::Guest;
 use crate::{conformance, packages, step};
 
@@ -62,7 +62,7 @@ pub(super) fn run(root: &Path, rounds: u64) -> anyhow::Result<bool> {
         answer.status
     );
     let measured = measured(&output)?;
-    print(&answer.kernel, &output, &measured, rounds);
+    print!("{}", report(&answer.kernel, &output, &measured, rounds));
     println!("\n{}; load {before} before, {} after.", machine(), load());
     Ok(true)
 }
@@ -125,41 +125,42 @@ fn measured(output: &str) -> anyhow::Result<Measured> {
     Ok(measured)
 }
 
-fn print(kernel: &str, output: &str, measured: &Measured, rounds: u64) {
+/// What is printed. A row of the table for each mirror, so that it fits a terminal.
+fn report(kernel: &str, output: &str, measured: &Measured, rounds: u64) -> String {
     // The first line says what it is.
     let mdadm = output.lines().next().unwrap_or_default();
     // "mdadm - v4.2 - 2021-12-30 - Debian 4.2-5"
     let mdadm = mdadm.split(" - ").nth(1).unwrap_or(mdadm);
-    println!("In one emulated machine, Linux {kernel}, mdadm {mdadm}: a mirror's");
-    println!("speed over that of what it is made of; medians of {rounds} rounds (least to");
-    println!("greatest). Ours in one process; md's by fio (psync, direct), whose system calls");
-    println!("are in both sides of a ratio. Slow legs: ours the modelled SSD, md's null_blk");
-    println!("with the same time of service. Bitmap: internal, a chunk of 64 KiB, as our");
-    println!("regions are.\n");
-    let times = |row, mirror, alone| {
-        let [mirror, alone] = [mirror, alone].map(|side| measured.get(&(row, side)));
-        mirror.zip(alone)
-    };
-    let columns = [("mirror", "mirror alone"), ("md", "alone"), ("bitmap", "alone")];
+    let mut text = format!("In one emulated machine, Linux {kernel}, mdadm {mdadm}: a mirror's\n");
+    text +=
+        &format!("speed over that of what it is made of; medians of {rounds} rounds (least..\n");
+    text += "greatest). Ours in one process; md's by fio (psync, direct), whose system calls\n\
+             are in both sides of a ratio. Slow legs: ours the modelled SSD, md's null_blk\n\
+             with the same time of service. Bitmap: internal, a chunk of 64 KiB, as our\n\
+             regions are; md alone has none.\n\n";
+    let mirrors = [
+        ("steadfast", "mirror", "mirror alone"),
+        ("md", "md", "alone"),
+        ("md, bitmap", "bitmap", "alone"),
+    ];
     let rows = |cell: fn(&[u64], &[u64]) -> Option<String>| -> Vec<Vec<String>> {
-        let row = |(number, row): (usize, &script::Row)| {
-            let cells = columns.map(|(mirror, alone)| {
-                let sides = times(number, mirror, alone);
-                sides.and_then(|(m, a)| cell(m, a)).unwrap_or_else(|| "-".to_owned())
-            });
-            std::iter::once(row.name.to_owned()).chain(cells).collect()
-        };
-        ROWS.iter().enumerate().map(row).collect()
+        let mut rows = Vec::new();
+        for (number, row) in ROWS.iter().enumerate() {
+            for (name, mirror, alone) in mirrors {
+                let [mirror, alone] = [mirror, alone].map(|side| measured.get(&(number, side)));
+                let cell = mirror.zip(alone).and_then(|(mirror, alone)| cell(mirror, alone));
+                rows.extend(cell.map(|cell| vec![row.name.to_owned(), name.to_owned(), cell]));
+            }
+        }
+        rows
     };
-    let head = |first: &str| {
-        [first, "steadfast", "md, no bitmap", "md, bitmap"].map(str::to_owned).to_vec()
-    };
+    let head = |first: &str, last: &str| [first, "mirror", last].map(str::to_owned);
     let ratios = rows(|mirror, alone| Some(Times::of(mirror, alone)?.with_range()));
-    table(&head("mirror : compared with"), &ratios);
-    println!("\nWhat the mirror adds to a request, in microseconds of this emulated processor,");
-    println!("which say nothing about a real one:\n");
+    text += &table_text(&head("mirror : compared with", "as fast"), &ratios);
+    text += "\nWhat the mirror adds to a request, in microseconds of this emulated processor,\n\
+             which say nothing about a real one:\n\n";
     let adds = rows(|mirror, alone| Some(Differences::of(mirror, alone)?.text()));
-    table(&head("added by the mirror"), &adds);
+    text + &table_text(&head("mirror : compared with", "added"), &adds)
 }
 
 #[cfg(test)]
@@ -177,6 +178,25 @@ mod tests {
         fields[4] = "22";
         assert!(fio_line(&fields.join(";")).is_none(), "an error of fio's");
         assert!(fio_line("6.1.0-56-amd64").is_none());
+    }
+
+    /// Also with the widest numbers that were ever measured: more than a millisecond is added.
+    #[test]
+    fn what_is_printed_fits_a_terminal() {
+        let mut all = Measured::new();
+        for (number, row) in ROWS.iter().enumerate() {
+            let sides = ["mirror", "mirror alone", "alone", "md", "bitmap"];
+            for side in sides.iter().filter(|side| row.md.is_some() || side.starts_with("mirror")) {
+                let slow = if side.ends_with("alone") { [100_000; 3] } else { [1_347_300; 3] };
+                all.insert((number, side), slow.to_vec());
+            }
+        }
+        let printed = report("6.1.0-56-amd64", "mdadm - v4.2 - 2021-12-30", &all, 15);
+        let widest = printed.lines().max_by_key(|line| line.len()).unwrap();
+        assert!(widest.len() <= 80, "{}: {widest}", widest.len());
+        let row = "| write 4k, two slow legs, unwritten : one |  steadfast | 0.07 (0.07..0.07) |";
+        assert!(printed.lines().any(|line| line == row), "{printed}");
+        assert_eq!(printed.matches("| md, bitmap |").count(), 14, "{printed}");
     }
 
     #[test]

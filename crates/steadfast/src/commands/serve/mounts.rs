@@ -1,7 +1,7 @@
 //! Mounts inside the host: the same as those of `steadfast mount`, in its process.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
@@ -72,6 +72,16 @@ impl Mounted for Beside {
             true => Refusal::new(Kind::Failed, format!("{e:#}")),
             false => Refusal::new(Kind::Busy, format!("{e:#}")),
         })
+    }
+
+    fn check_unused(&self) -> Result<(), Refusal> {
+        let unused = self.0.unmounter.check_unused();
+        unused.map_err(|e| Refusal::new(Kind::Busy, e.to_string()))
+    }
+
+    fn options(&self) -> String {
+        let now = self.0.in_force.lock().unwrap_or_else(PoisonError::into_inner);
+        now.in_force().join(",")
     }
 
     fn has_ended(&self) -> bool {

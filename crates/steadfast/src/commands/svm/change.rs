@@ -8,6 +8,7 @@ use steadfast_svm::command::{
 };
 use steadfast_svm::state::{self, SubmirrorState};
 use steadfast_svm::{State, forms};
+use steadfast_volume::ondisk::label::SPARES_MAX;
 
 use super::host::{Host, NewVolume};
 use super::show::not_set_up;
@@ -302,6 +303,22 @@ pub fn ramdisk(host: &mut Host, ramdisk: &Ramdisk, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
+/// Refuses hot spares of which a mirror could not have each.
+fn check_spares(host: &Host, of: &state::Mirror, devices: &[String]) -> Result<(), Complaint> {
+    let (had, more) = (of.spares.len(), devices.len());
+    if had + more > SPARES_MAX {
+        let what = format!("has {had} hot spares, and at most {SPARES_MAX}");
+        return Err(Complaint::about(of.name.as_str(), what));
+    }
+    for (n, device) in devices.iter().enumerate() {
+        if devices[..n].contains(device) {
+            return Err(Complaint::about(device.as_str(), "is given twice"));
+        }
+        host.add_spare(&of.name, device, true)?;
+    }
+    Ok(())
+}
+
 pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(), Stop> {
     let state = host.state()?;
     match spares {
@@ -327,8 +344,10 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                     return Err(Complaint::about("all", what).into());
                 }
             };
+            // All of them, or none.
+            check_spares(host, mirror(host, &state, &name)?, devices)?;
             for device in devices {
-                host.add_spare(&name, device)?;
+                host.add_spare(&name, device, false)?;
             }
             match devices.len() {
                 1 => writeln!(out, "{name}: Hotspare is added")?,
@@ -336,6 +355,7 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
             }
         }
         Spares::Delete(pool, devices) => {
+            let mut owners = Vec::new();
             for device in devices {
                 let name = match pool {
                     Pool::Of(name) => mirror(host, &state, name)?.name.clone(),
@@ -350,7 +370,10 @@ pub fn spares(host: &mut Host, spares: &Spares, out: &mut dyn Write) -> Result<(
                     let what = format!("hotspare {device} does not exist");
                     return Err(Complaint::about(name.as_str(), what).into());
                 }
-                host.remove_spare(&name, device)?;
+                owners.push(name);
+            }
+            for (name, device) in owners.iter().zip(devices) {
+                host.remove_spare(name, device)?;
                 writeln!(out, "{name}: Hotspare is deleted")?;
             }
         }

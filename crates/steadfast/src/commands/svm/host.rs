@@ -129,24 +129,22 @@ impl Host {
 
     /// Gives a mirror a submirror.
     pub fn attach(&self, mirror: &str, component: &str, force: bool) -> Done {
-        self.add(mirror, component, false, force)
+        let (name, component) = (mirror.to_owned(), component.to_owned());
+        let new = NewComponent { name, component, force, ..NewComponent::default() };
+        self.call(&Request::Add(new)).map(drop)
     }
 
-    /// Gives a mirror a hot spare.
-    pub fn add_spare(&self, mirror: &str, component: &str) -> Done {
-        self.add(mirror, component, true, false)
+    /// Gives a mirror a hot spare, or says whether it could have it.
+    pub fn add_spare(&self, mirror: &str, component: &str, dry_run: bool) -> Done {
+        let (name, component) = (mirror.to_owned(), component.to_owned());
+        let new = NewComponent { name, component, spare: true, dry_run, ..NewComponent::default() };
+        self.call(&Request::Add(new)).map(drop)
     }
 
     /// Takes a hot spare of a mirror back.
     pub fn remove_spare(&self, mirror: &str, spare: &str) -> Done {
         let leg = Leg { name: mirror.to_owned(), leg: spare.to_owned(), ..Leg::default() };
         self.call(&Request::Remove(leg)).map(drop)
-    }
-
-    fn add(&self, mirror: &str, component: &str, spare: bool, force: bool) -> Done {
-        let (name, component) = (mirror.to_owned(), component.to_owned());
-        let new = NewComponent { name, component, spare, force, ..NewComponent::default() };
-        self.call(&Request::Add(new)).map(drop)
     }
 
     /// Makes a mirror as large as its submirrors allow.

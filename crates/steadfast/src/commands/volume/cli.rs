@@ -156,6 +156,7 @@ what was written to the others since then is lost.")]
 Examples:
   steadfast volume scrub disk1.img disk2.img
   steadfast volume scrub disk1.img disk2.img --repair --rate 50m
+  steadfast volume scrub --json d10 | jq .differing
 
 What a leg cannot read is written from another one. Where legs differ, --repair
 writes what most durable legs hold to the others, and where there is no
@@ -171,6 +172,9 @@ Exit status: 0 all the same now, 1 legs differ or could not be repaired.")]
         /// At most so many bytes a second (k, m, g)
         #[arg(long, value_name = "SIZE")]
         rate: Option<String>,
+        /// Print what was found as JSON, and nothing else
+        #[arg(long)]
+        json: bool,
     },
     /// Change the policies of a mirror
     #[command(after_help = "\

@@ -9,6 +9,7 @@ use serde_json::json;
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol as ask;
 use steadfast_stack::protocol::{Answer, Request, VolumeStatus};
+use steadfast_volume::Scrubbed;
 
 use super::cli::{Create, Members, PolicyArgs, VolumeCommand, VolumeKind};
 use super::{bytes, bytes_in_32_bits, open};
@@ -129,10 +130,15 @@ fn on_host(
             writeln!(out, "{name}: is no volume any more")?;
             return Ok(Outcome::Good);
         }
-        VolumeCommand::Scrub { repair, rate, .. } => {
+        VolumeCommand::Scrub { repair, rate, json, .. } => {
             let scrub = ask::Scrub { name: name.to_owned(), repair: *repair, rate: rate_of(rate)? };
             let found = call(client, &Request::Scrub(scrub))?.scrubbed.unwrap_or_default();
             clean = found.clean;
+            if *json {
+                // Under its own name, as without a host.
+                super::show::scrub_json(&find(client, name)?.name, &found, out)?;
+                return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+            }
             writeln!(out, "{name}: {} bytes compared", found.bytes)?;
             if found.differing + found.unreadable > 0 {
                 let (differing, unreadable) = (found.differing, found.unreadable);
@@ -167,6 +173,18 @@ fn on_host(
     }
     show::text(&find(client, name)?, out)?;
     Ok(if clean { Outcome::Good } else { Outcome::Problem })
+}
+
+/// What a scrub of ours found, as a host tells it.
+pub fn as_told(found: &Scrubbed) -> ask::Scrubbed {
+    ask::Scrubbed {
+        bytes: found.bytes,
+        differing: found.differing,
+        unreadable: found.unreadable,
+        repaired: found.repaired,
+        lost: found.lost,
+        clean: found.is_clean(),
+    }
 }
 
 fn rate_of(rate: &Option<String>) -> Result<Option<u64>> {
@@ -219,6 +237,7 @@ fn change(command: &VolumeCommand, name: &str) -> Result<Request> {
                 partial: *partial,
                 spare: *spare,
                 force: *force,
+                dry_run: false,
             })
         }
         VolumeCommand::Remove { leg, lose_data, .. } => {

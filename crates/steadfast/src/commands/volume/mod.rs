@@ -89,18 +89,8 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
             let found = open::joined(members, false)?;
             return with_mirror_at(throttle, members, found, out, |_, _| Ok(()));
         }
-        VolumeCommand::Scrub { members, repair, rate } => {
-            let bytes_per_second = rate.as_deref().map(|r| bytes("--rate", r)).transpose()?;
-            let throttle = Throttle { bytes_per_second, regions: None };
-            let mut clean = true;
-            with_mirror(members, out, |mirror, out| {
-                // What legs lack is no difference: first they get it.
-                mirror.resync(Throttle::default())?;
-                let found = mirror.scrub(*repair, throttle)?;
-                clean = found.is_clean();
-                Ok(show::scrubbed(mirror.name(), &found, *repair, out)?)
-            })?;
-            return Ok(if clean { Outcome::Good } else { Outcome::Problem });
+        VolumeCommand::Scrub { members, repair, rate, json } => {
+            return scrub(members, *repair, rate.as_deref(), *json, out);
         }
         VolumeCommand::Set { members, policies } => {
             // Refused before anything is opened.
@@ -124,6 +114,34 @@ pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Good)
+}
+
+fn scrub(
+    members: &Members,
+    repair: bool,
+    rate: Option<&str>,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let bytes_per_second = rate.map(|r| bytes("--rate", r)).transpose()?;
+    let throttle = Throttle { bytes_per_second, regions: None };
+    let mut scrubbed = None;
+    let mut nowhere = std::io::sink();
+    let text: &mut dyn Write = if json { &mut nowhere } else { out };
+    let closed = with_mirror(members, text, |mirror, text| {
+        // What legs lack is no difference: first they get it.
+        mirror.resync(Throttle::default())?;
+        let found = mirror.scrub(repair, throttle)?;
+        show::scrubbed(mirror.name(), &found, repair, text)?;
+        scrubbed = Some((mirror.name().to_owned(), found));
+        Ok(())
+    });
+    if let (true, Some((name, found))) = (json, &scrubbed) {
+        show::scrub_json(name, &live::as_told(found), out)?;
+    }
+    closed?;
+    let clean = scrubbed.is_some_and(|(_, found)| found.is_clean());
+    Ok(if clean { Outcome::Good } else { Outcome::Problem })
 }
 
 fn remove_spare(mirror: &Mirror, spare: &str, out: &mut dyn Write) -> Result<()> {

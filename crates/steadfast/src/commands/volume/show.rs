@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use steadfast_stack::protocol;
 use steadfast_volume::{Assembled, MirrorStatus, Scrubbed, Volume};
 
 use crate::{Outcome, terminal};
@@ -22,6 +23,7 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
             "version": 1,
             "volumes": volumes,
             "problems": problems,
+            "without_label": found.blank.iter().map(|b| b.info().name).collect::<Vec<_>>(),
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
     } else {
@@ -42,6 +44,19 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
         && !found.volumes.is_empty()
         && mirrors.map(|m| m.status()).all(|s| s.is_whole());
     Ok(if whole { Outcome::Good } else { Outcome::Problem })
+}
+
+/// What a scrub found, by a host or without one, as a document.
+pub fn scrub_json(
+    name: &str,
+    found: &protocol::Scrubbed,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    let mut document = json!({ "format": "steadfast-scrub", "version": 1, "name": name });
+    if let (Some(all), Value::Object(found)) = (document.as_object_mut(), json!(found)) {
+        all.extend(found);
+    }
+    writeln!(out, "{document:#}")
 }
 
 /// What a scrub found.

@@ -18,10 +18,10 @@ use steadfast_devices::source::Ram;
 use steadfast_ext4::mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::mount::replay;
+use steadfast_ext4::mount::{replay, replayed_blocks};
 use steadfast_ext4::ondisk::{SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
 use steadfast_ext4::tune::{JournalDevice, Loss, NewJournal, attach, detach, move_to};
-use steadfast_ext4::{MountOptions, check};
+use steadfast_ext4::{Ext4, MountOptions, check};
 use steadfast_runtime::Sim;
 
 use crate::losses::dirty;
@@ -299,6 +299,14 @@ fn an_internal_journal_given_up_is_whole_or_gone() {
             let context = what.clone();
             let (has_journal, blocks) = Sim::new(1)
                 .run(move || {
+                    // As it is seen before anything is written.
+                    let overlay = replayed_blocks(&disk, &MountOptions::default()).unwrap();
+                    let report = check::check(&disk, Some(&overlay)).unwrap();
+                    assert_eq!(report.findings.len(), 0, "{context}: {:?}", report.findings);
+                    let looking = MountOptions { read_only: true, ..MountOptions::default() };
+                    let fs = Ext4::mount(Arc::clone(&disk), looking).unwrap();
+                    assert_files(&fs, &context);
+                    fs.unmount().unwrap();
                     replay(&disk, &MountOptions::default()).unwrap();
                     let report = check::check(&disk, None).unwrap();
                     assert_eq!(report.findings.len(), 0, "{context}: {:?}", report.findings);

@@ -69,5 +69,5 @@ fuzz_target!(|input: &[u8]| {
             drop(namespace.discard(at, sector));
         }
     }
-    drop(btt::restore(&device));
+    drop(btt::restore(&device, None));
 });

@@ -62,9 +62,13 @@ Usage: cargo xtask COMMAND
               --quick      next to nothing, to try it
   bench durable
             small writes, new files and names, each made durable: ours in place
-            on memory, and on a disk with its journal on memory, beside the
-            kernel's best set-ups (zram, loop, fast_commit), as root
-              --part P     memory, disk, external or full alone
+            on memory, and on a disk with its journal on memory, in one process
+            and through a mount, beside the kernel's best set-ups (zram, loop,
+            fast_commit), as root; about half an hour on two quiet processors, of
+            which --part mount takes ten minutes
+              --part P     memory, disk, external, full or mount alone (mount:
+                           also mount-disk, which can be had alone too)
+              --steadfast B  the program that mounts (default: built)
               --folder D   where the disk's files are (default: target/bench; 2 GB)
               --rounds N   turns of each (default 5)
               --wide       a table for each part, as the document has it

@@ -13,7 +13,8 @@
 //! nothing else: what a durable write in place costs at least.
 //!
 //! `--fast`: with fast commits. `--journal FILE`: the journal on an emulated range of memory, FILE.
-//! `--data MODE`: data=MODE. `--tasks N`: tasks at a time. `--calls N`: timed calls of each
+//! `--data MODE`: data=MODE. `--daemon PID`: the process that serves FOLDER, whose processor time
+//! counts too. `--tasks N`: tasks at a time. `--calls N`: timed calls of each
 //! kind. `--before N`: overwrites before them. `--only overwrite`: that kind alone.
 
 #![allow(clippy::print_stdout)]
@@ -46,6 +47,7 @@ struct Words {
     journal: Option<String>,
     journal_mib: u64,
     data: DataMode,
+    daemon: Option<u32>,
     tasks: usize,
     amounts: Option<Amounts>,
     calls: Vec<Call>,
@@ -69,7 +71,7 @@ fn main() -> Outcome<()> {
         }
     };
     let amounts = words.amounts.ok_or("no amounts")?;
-    let rows = run(&mut clients, &words.calls, amounts)?;
+    let rows = run(&mut clients, &words.calls, amounts, words.daemon)?;
     drop(clients);
     if let Some(fs) = fs {
         fs.unmount()?;
@@ -98,6 +100,7 @@ fn words() -> Outcome<Words> {
                     _ => return Err(format!("--data {name}: ordered, writeback, journal").into()),
                 };
             }
+            "--daemon" => words.daemon = Some(value()?.parse()?),
             "--tasks" => words.tasks = value()?.parse()?,
             "--calls" => amounts.calls = value()?.parse()?,
             "--before" => amounts.before = value()?.parse()?,

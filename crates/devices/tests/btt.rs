@@ -122,10 +122,47 @@ fn a_namespace_that_is_being_made() {
                     assert_eq!(got, vec![0; 4096]);
                 }
                 drop(opened);
-                btt::restore(&device).unwrap();
+                btt::restore(&device, None).unwrap();
                 check(&*device).unwrap();
             }
         }
     }
     assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
+}
+
+/// A cut while a lost info block, or a lost copy, is written anew: of the words any may be there.
+/// It can be done again, and what was written is found.
+#[test]
+fn an_info_block_that_is_being_restored() {
+    for version in [Version::V1_1, Version::V2_0] {
+        let ram = Ram::new("pmem0", 17 << 20).persistent();
+        let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
+        let made =
+            btt::format(&device, Options { nfree: 2, version, ..Options::default() }).unwrap();
+        btt::open(&device).unwrap().write(3 * 4096, vec![7; 4096].into()).unwrap();
+        let arena = made.arenas[0];
+        let copy = arena.at + arena.bytes - 4096;
+        let (mut rng, mut torn) = (Rng::new(7), 0);
+        for lost in [arena.at, copy] {
+            let mut base = ram.store();
+            base.write_slice(lost, &[0; 4096]);
+            let log = RecordLog::new();
+            let recorded = recorded(base.clone(), &log);
+            assert_eq!(btt::restore(&recorded, Some(version)), Ok(1));
+            let recording = log.take();
+            for cut in recording.first_cut()..=recording.last_cut() {
+                for kept in [0, 3, 10, 50, 50, 90, 97, 100] {
+                    let at = recording.at(DeviceId(0), cut);
+                    let state = at.contents(&base, 0, kept, &mut rng);
+                    let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("pmem0", state));
+                    torn += u64::from(btt::restore(&device, Some(version)).unwrap() > 0);
+                    assert_eq!(btt::probe(&*device).unwrap().as_ref(), Some(&made));
+                    assert!(btt::check(&*device).unwrap().is_good());
+                    let got = btt::open(&device).unwrap().read(3 * 4096, 4096).unwrap();
+                    assert_eq!(got, vec![7; 4096]);
+                }
+            }
+        }
+        assert!(torn > 10, "{torn}");
+    }
 }

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::FromArgMatches;
+use steadfast_devices::filter::btt::BttError;
 use steadfast_devices::source::OpenError;
 use steadfast_vfs::FileSystem;
 use steadfast_volume::VolumeError;
@@ -116,6 +117,7 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
     let by_volume =
         |e: &VolumeError| matches!(e, VolumeError::Newer { .. } | VolumeError::Features { .. });
     e.is::<Unsupported>()
+        || matches!(e.downcast_ref(), Some(BttError::Unsupported { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(by_fs)
         || match e.downcast_ref::<Ext4Error>() {
@@ -132,6 +134,7 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     use steadfast_journal::JournalError;
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()
+        || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(is_wrong_file)
         || matches!(

@@ -10,6 +10,7 @@ pub mod bench;
 pub mod conformance;
 mod error;
 pub mod kernel_ext4;
+pub mod mounted;
 mod program;
 pub mod programs;
 pub mod promises;

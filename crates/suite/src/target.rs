@@ -2,7 +2,7 @@
 
 mod fuse2fs;
 pub(crate) mod kernel;
-mod steadfast;
+pub(crate) mod steadfast;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,10 +110,10 @@ enum Server {
 }
 
 /// The paths of an image that is to be mounted.
-struct Paths<'a> {
-    image: &'a Path,
-    journal: Option<&'a Path>,
-    mountpoint: &'a Path,
+pub(crate) struct Paths<'a> {
+    pub image: &'a Path,
+    pub journal: Option<&'a Path>,
+    pub mountpoint: &'a Path,
 }
 
 impl Target {
@@ -212,7 +212,8 @@ impl Target {
                 Server::KernelDevice
             }
             Kind::Steadfast(binary) => {
-                Server::Steadfast(steadfast::mount(binary, &paths, &self.options)?)
+                let log = image.with_extension("log");
+                Server::Steadfast(steadfast::mount(binary, &paths, &self.options, &log)?)
             }
             Kind::Fuse2fs => Server::Fuse2fs(fuse2fs::mount(&paths, &self.options)?),
         };

@@ -106,8 +106,9 @@ pub struct Row {
     pub calls: u64,
     /// Nanoseconds of the clock a call: the time for all over how many there were.
     pub nanos_each: u64,
-    /// Nanoseconds of processor time a call: this process's, and the kernel's on its behalf; not
-    /// that of the kernel's own threads.
+    /// Nanoseconds of processor time a call: this process's, that of the daemon that serves a
+    /// mount (counted in the kernel's ticks), and the kernel's on behalf of both; not that of the
+    /// kernel's own threads.
     pub cpu_nanos_each: u64,
     /// Nanoseconds of the middle call, as the task that made it saw it.
     pub p50_nanos: u64,
@@ -118,20 +119,26 @@ pub struct Row {
 }
 
 /// Runs `calls` with as many tasks as there are clients; before it, what
-/// [`Amounts`] wants.
+/// [`Amounts`] wants. `daemon` is the number of the process that serves the file system, if there
+/// is one: its processor time counts too.
 ///
 /// # Errors
 /// The first error of the file system.
-pub fn run(clients: &mut [Box<dyn Client>], calls: &[Call], amounts: Amounts) -> Result<Vec<Row>> {
+pub fn run(
+    clients: &mut [Box<dyn Client>],
+    calls: &[Call],
+    amounts: Amounts,
+    daemon: Option<u32>,
+) -> Result<Vec<Row>> {
     let tasks = clients.len().max(1) as u64;
     clients.iter_mut().try_for_each(|client| client.prepare(BLOCKS))?;
     if amounts.before > 0 {
-        timed(clients, Call::Overwrite, amounts.before.div_ceil(tasks))?;
+        timed(clients, Call::Overwrite, amounts.before.div_ceil(tasks), daemon)?;
     }
     let each = amounts.calls.div_ceil(tasks);
     let mut rows = Vec::with_capacity(calls.len());
     for call in calls {
-        rows.push(timed(clients, *call, each)?);
+        rows.push(timed(clients, *call, each, daemon)?);
         if matches!(call, Call::Create | Call::CreateWritten) {
             clients.iter_mut().try_for_each(|client| client.remove(0..each))?;
         }
@@ -140,7 +147,12 @@ pub fn run(clients: &mut [Box<dyn Client>], calls: &[Call], amounts: Amounts) ->
 }
 
 /// All clients at a time, each so many calls.
-fn timed(clients: &mut [Box<dyn Client>], call: Call, each: u64) -> Result<Row> {
+fn timed(
+    clients: &mut [Box<dyn Client>],
+    call: Call,
+    each: u64,
+    daemon: Option<u32>,
+) -> Result<Row> {
     let tasks = clients.len();
     let (ready, go) = (Barrier::new(tasks + 1), Barrier::new(tasks + 1));
     std::thread::scope(|scope| {
@@ -156,7 +168,7 @@ fn timed(clients: &mut [Box<dyn Client>], call: Call, each: u64) -> Result<Row> 
             })
             .collect();
         ready.wait();
-        let cpu_before = cpu_used();
+        let cpu_before = cpu_used(daemon);
         let begun = Instant::now();
         go.wait();
         let mut all = histogram();
@@ -169,7 +181,7 @@ fn timed(clients: &mut [Box<dyn Client>], call: Call, each: u64) -> Result<Row> 
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        let (took, cpu) = (begun.elapsed(), cpu_used().saturating_sub(cpu_before));
+        let (took, cpu) = (begun.elapsed(), cpu_used(daemon).saturating_sub(cpu_before));
         failed.map_or(Ok(()), Err)?;
         let calls = each * tasks as u64;
         let share = |all: Duration| nanos(all) / calls.max(1);
@@ -213,10 +225,20 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Processor time of this process so far, threads that have ended with it.
-fn cpu_used() -> Duration {
+/// Processor time of this process and of the daemon so far, threads that have ended with it.
+fn cpu_used(daemon: Option<u32>) -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+    let own = Duration::try_from(time).unwrap_or_default();
+    own + daemon.and_then(of_process).unwrap_or_default()
+}
+
+/// User and system time of another process, in ticks of the kernel (proc(5)).
+fn of_process(pid: u32) -> Option<Duration> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold anything; the fields begin after its closing parenthesis.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+    Some(Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second().max(1)))
 }
 
 /// What was to be written was written in part only.
@@ -246,6 +268,15 @@ mod tests {
     use steadfast_vfs::HostFs;
 
     #[test]
+    fn a_process_has_used_what_the_kernel_says() {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(60) {}
+        let own = of_process(std::process::id()).unwrap();
+        assert!(own >= Duration::from_millis(10) && own <= Duration::from_secs(3600), "{own:?}");
+        assert_eq!(of_process(u32::MAX), None);
+    }
+
+    #[test]
     fn both_kinds_of_clients_do_the_same() {
         let place = tempfile::tempdir().unwrap();
         let amounts = Amounts { calls: 10, before: 3 };
@@ -262,7 +293,7 @@ mod tests {
                         _ => Box::new(OnFileSystem::new(fs.clone(), task)),
                     });
                 }
-                let rows = run(&mut clients, &Call::ALL, amounts).unwrap();
+                let rows = run(&mut clients, &Call::ALL, amounts, None).unwrap();
                 assert!(rows.iter().all(|row| row.calls == 10 && row.tasks == 2));
                 assert!(rows.iter().all(|row| row.p99_nanos.is_none()));
                 let mut files: Vec<(String, u64)> = ["task-0", "task-1"]

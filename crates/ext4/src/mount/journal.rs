@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::home::HomeMark;
 use super::options::{DataMode, MountOptions};
 use super::superblock::FoundSuperblock;
-use super::{groups, needs_recovery, stale, superblock};
+use super::{given_up, groups, needs_recovery, stale, superblock};
 use crate::alloc::RangeSet;
 use crate::error::{Ext4Error, Result};
 use crate::extents::{NodeRead, Tree};
@@ -44,6 +44,11 @@ impl Found {
         &self.log
     }
 
+    /// The log alone.
+    pub fn into_log(self) -> Log {
+        self.log
+    }
+
     /// Replays the log, fast commits too, and marks it clean.
     pub(super) fn replay(
         &self,
@@ -51,9 +56,16 @@ impl Found {
         options: &MountOptions,
     ) -> Result<RecoveryReport> {
         let bootstrap = superblock::settle(&**device)?;
-        let recovery = planted(Recovery::read(&self.log, &**device)?, options);
-        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
+        let mut recovery = planted(Recovery::read(&self.log, &**device)?, options);
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
+        if bootstrap.whole && !self.log.is_external() {
+            let home = &bootstrap.superblock;
+            recovery = match given_up::finish(&**device, home, &layout, recovery)? {
+                Ok(report) => return Ok(report),
+                Err(recovery) => recovery,
+            };
+        }
+        let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         // A superblock that is torn is made whole first, from the log.
         let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };
         let owner = home.as_ref().map(|home| home as &dyn BeforeHome);
@@ -257,7 +269,8 @@ pub(crate) fn find_internal(
     }
 }
 
-fn read_journal_inode(
+/// The inode of the internal journal.
+pub(crate) fn read_journal_inode(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     layout: &Layout,
@@ -324,7 +337,7 @@ pub(crate) fn internal_log(
     superblock: &Superblock,
     layout: &Layout,
 ) -> Result<Log> {
-    Ok(find_internal(device, superblock, layout)?.log)
+    Ok(find_internal(device, superblock, layout)?.into_log())
 }
 
 /// Whether the log is to be replayed: the file system says so, or its superblock is torn and the

@@ -14,6 +14,7 @@
 //! 5. The superblock is written: from here on the file system needs recovery.
 //! 6. Orphans are deleted or cut to their size.
 
+mod given_up;
 mod groups;
 mod home;
 mod journal;
@@ -36,7 +37,7 @@ use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub(crate) use home::HomeMark;
-pub(crate) use journal::{find_internal, internal_log};
+pub(crate) use journal::{find_internal, internal_log, read_journal_inode};
 pub(crate) use mmp::Protection;
 pub use option_table::{OPTIONS, check_together};
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};
@@ -124,12 +125,17 @@ impl Ext4 {
     fn mount_found(
         device: Arc<dyn BlockDevice>,
         bootstrap: &FoundSuperblock,
-        found: Option<journal::Found>,
+        mut found: Option<journal::Found>,
         options: MountOptions,
         protection: Option<Arc<mmp::Protection>>,
     ) -> Result<Arc<Ext4>> {
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         let recovered = journal::recover(&device, bootstrap, &layout, found.as_ref(), &options)?;
+        let mut superblock = superblock::read(&*device, &recovered.overlay)?;
+        if !superblock.has_journal() {
+            // The log held that it is given up (`given_up`).
+            found = None;
+        }
         let mut by_backup = found.as_ref().and_then(|found| found.by_backup.clone());
         if by_backup.is_some() && !options.read_only {
             // The log may have held the inode as it was.
@@ -137,7 +143,6 @@ impl Ext4 {
         }
         // What is damaged is not written to; only the log is replayed.
         let read_only = options.read_only || by_backup.is_some();
-        let mut superblock = superblock::read(&*device, &recovered.overlay)?;
         if options.read_only {
             check_supported_filesystem(&superblock)?;
         } else {

@@ -48,7 +48,7 @@ fn of_bytes(bytes: &[u8]) -> Result<FoundSuperblock> {
 }
 
 /// Whether a power cut may leave a sector of the device neither old nor new.
-pub(super) fn tears_sectors(device: &dyn BlockDevice) -> bool {
+pub(crate) fn tears_sectors(device: &dyn BlockDevice) -> bool {
     device.info().atomic_write < SECTOR
 }
 

@@ -375,9 +375,14 @@ impl Superblock {
         InodeNo(first)
     }
 
+    /// Whether a journal is named.
+    pub fn has_journal(&self) -> bool {
+        self.features().compat.contains(Compat::HAS_JOURNAL)
+    }
+
     /// Whether the journal is a device of its own.
     pub fn has_external_journal(&self) -> bool {
-        self.features().compat.contains(Compat::HAS_JOURNAL) && self.journal_inode.get() == 0
+        self.has_journal() && self.journal_inode.get() == 0
     }
 
     /// How many bytes beyond 128 hold fields in a new inode: those of the 32 that are known, or

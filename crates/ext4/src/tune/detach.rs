@@ -10,7 +10,7 @@ use super::attach::owner;
 use super::bootstrap::commit_only;
 use super::internal::{Plan, plan_free, plan_without_orphan_file};
 use super::named::{demand_recovery, forget_journal, put};
-use super::{JournalDevice, load, mount_options, needs_recovery, refused, settle};
+use super::{JournalDevice, give_up, load, mount_options, needs_recovery, refused, settle};
 use crate::check::{self, Report};
 use crate::error::{Ext4Error, Result};
 use crate::mkfs::random_uuid;
@@ -86,6 +86,9 @@ pub fn detach(
     if needs_recovery(&sb) {
         let report = replay(device, &mount_options(journal)).map_err(with_way_out)?;
         replayed_transactions = report.map_or(0, |r| r.transactions);
+        if !load(device)?.0.has_journal() {
+            return given_up_before(device, &layout, replayed_transactions);
+        }
     } else if let Some(journal) = journal {
         // Another file system's journal must not be taken for ours.
         is_named(journal, &sb)?;
@@ -117,6 +120,24 @@ pub fn detach(
         replayed_transactions,
         released,
         freed_blocks,
+        check: None,
+    })
+}
+
+/// What the log held was that the journal is given up: a cut had interrupted that.
+fn given_up_before(
+    device: &Arc<dyn BlockDevice>,
+    layout: &Layout,
+    replayed_transactions: u32,
+) -> Result<Detached> {
+    // The copies may name it still.
+    put(device, layout, &mut load(device)?.0)?;
+    Ok(Detached {
+        external: None,
+        discarded: Discarded::Nothing,
+        replayed_transactions,
+        released: false,
+        freed_blocks: 0,
         check: None,
     })
 }
@@ -182,6 +203,16 @@ fn with_way_out(e: Ext4Error) -> Ext4Error {
 
 /// Frees the blocks of the internal journal of a clean file system.
 fn free_internal(device: &Arc<dyn BlockDevice>, layout: &Layout, sb: Superblock) -> Result<u64> {
+    if superblock::tears_sectors(&**device)
+        && let Some(freed) = give_up::by_its_log(device, layout, &sb)?
+    {
+        let mut after = load(device)?.0;
+        if !after.features().compat.contains(Compat::ORPHAN_FILE) {
+            after.orphan_file_inode.set(0);
+        }
+        put(device, layout, &mut after)?;
+        return Ok(freed);
+    }
     let plan = plan_free(device, forget_journal)?;
     let freed = plan.blocks;
     write_without_journal(device, layout, sb, plan)?;

@@ -14,9 +14,9 @@
 //!
 //! * A new internal journal's inode must be there before the superblock names it. Until then it
 //!   is an inode that is not used but not empty; nobody looks at it.
-//! * A file system that gives up an internal journal for none has no journal to do it with. It
-//!   says that it was not unmounted cleanly until the blocks have been given back.
-//!   On memory a cut meanwhile can tear a group's descriptor; a mount refuses it until then.
+//! * A file system that gives up an internal journal for none has no other to do it with. It
+//!   says that it was not unmounted cleanly until the blocks have been given back. On memory,
+//!   where that would tear descriptors, it is the last transaction of that journal (`give_up`).
 //!
 //! A journal that is given up without having been replayed gets a new identity, if it is at hand:
 //! whoever brings it back later can replay it over nothing.
@@ -24,6 +24,7 @@
 mod attach;
 mod bootstrap;
 mod detach;
+mod give_up;
 mod internal;
 mod named;
 mod status;

@@ -21,13 +21,14 @@ const SHUTDOWN_READ: u32 = 0x8004_587d;
 const SHUTDOWN: u32 = 0x4004_587d;
 
 /// FS_* flag of an inode, and FS_XFLAG_* of the same meaning.
-const XFLAGS: [(u32, u32); 6] = [
+const XFLAGS: [(u32, u32); 7] = [
     (0x10, 0x8),          // immutable
     (0x20, 0x10),         // append only
     (0x8, 0x20),          // synchronous
     (0x40, 0x80),         // no dump
     (0x80, 0x40),         // no times of access
     (0x2000_0000, 0x200), // project inherited
+    (0x200_0000, 0x8000), // used in place (DAX)
 ];
 
 /// Bytes of `struct fsxattr`, and where in it the project is.
@@ -149,5 +150,6 @@ mod tests {
     #[test]
     fn flags_have_their_extended_names() {
         assert_eq!(extended_flags(0x10 | 0x20 | 0x80000), 0x8 | 0x10);
+        assert_eq!(extended_flags(0x200_0000), 0x8000);
     }
 }

@@ -55,6 +55,11 @@ const SIGNATURES: &[Signature] = &[
     sign("a FAT file system", 82, b"FAT32   "),
     sign("a FAT file system", 54, b"FAT1"),
     sign("an ISO 9660 file system", 32769, b"CD001"),
+    // Of 1.1 and of 2.0; those of fsdax and devdax.
+    sign("a sector namespace (BTT)", 4096, b"BTT_ARENA_INFO\0\0"),
+    sign("a sector namespace (BTT)", 0, b"BTT_ARENA_INFO\0\0"),
+    sign("an fsdax namespace", 4096, b"NVDIMM_PFN_INFO\0"),
+    sign("a devdax namespace", 4096, b"NVDIMM_DAX_INFO\0"),
     sign("a GPT partition table", 512, GPT),
     sign("a GPT partition table", 4096, GPT),
 ];

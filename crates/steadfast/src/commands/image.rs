@@ -52,9 +52,10 @@ pub fn open_in_place(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice
 
 /// Opens an image file, a block device or a range of memory, whatever it holds.
 pub fn open_file(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
-    if pmem::open::is_memory(path) {
+    if pmem::open::is_memory(path)? {
         return pmem::open::open(path, read_only);
     }
+    let path = pmem::open::file(path);
     let options = FileOptions { read_only, ..FileOptions::default() };
     let device = FileDevice::open(path, &options)?;
     for note in device.notes() {

@@ -57,7 +57,8 @@ fn old_journal(image: &Image, read_only: bool) -> Result<Option<JournalDevice>> 
 
 fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     if let Some(path) = &args.device {
-        if std::fs::canonicalize(path).ok() == std::fs::canonicalize(image).ok() {
+        let place = |path| std::fs::canonicalize(super::pmem::open::file(path)).ok();
+        if place(path).is_some_and(|path| Some(path) == place(image)) {
             return Err(Usage("the journal is to be on another device".into()).into());
         }
         return Ok(NewJournal::External(open_journal(path, false, args.accept_volatile)?));

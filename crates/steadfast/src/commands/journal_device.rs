@@ -11,6 +11,7 @@ use steadfast_ext4::tune::JournalDevice;
 use uuid::Uuid;
 
 use super::image::open;
+use super::pmem;
 use crate::{Usage, terminal};
 
 /// The parts of an ext superblock that say which journal goes with which file system, read
@@ -30,6 +31,7 @@ impl Names {
         const HAS_JOURNAL: u32 = 4;
         /// `EXT4_FEATURE_INCOMPAT_JOURNAL_DEV`
         const JOURNAL_DEV: u32 = 8;
+        let path = pmem::open::file(path);
         // Opening a FIFO would wait.
         let kind = std::fs::metadata(path).ok()?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
@@ -93,7 +95,7 @@ pub fn of_image(image: &Path, given: &[PathBuf], read_only: bool) -> Result<Opti
 
 /// The device number as ext4 keeps it (`new_encode_dev`); 0 for an image file.
 pub fn number_of(path: &Path) -> u32 {
-    let Ok(meta) = std::fs::metadata(path) else { return 0 };
+    let Ok(meta) = std::fs::metadata(pmem::open::file(path)) else { return 0 };
     if !meta.file_type().is_block_device() {
         return 0;
     }

@@ -48,7 +48,7 @@ fn make(
         return make_journal(args, words, device, fresh, time, out);
     }
     let mut options = options(args, device, fresh, time)?;
-    if super::pmem::open::offers_dax(&args.image) {
+    if super::pmem::open::offers_dax(super::pmem::open::file(&args.image)) {
         // As mke2fs does: files can be used in place where a block is a page.
         options.block_size = options.block_size.or(Some(4096));
     }
@@ -163,8 +163,9 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         return Ok((super::image::open(path, false)?, false));
     }
     let options = FileOptions::default();
-    let is_memory = super::pmem::open::is_memory(path);
-    if !is_memory && !path.exists() {
+    let is_memory = super::pmem::open::is_memory(path)?;
+    let file = super::pmem::open::file(path);
+    if !is_memory && !file.exists() {
         let Some(size) = size else {
             let what = format!("{}: no such file; --size SIZE makes one", path.display());
             return Err(Usage(what).into());
@@ -179,7 +180,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
             nothing.as_file().set_len(size / 4096 * 4096)?;
             return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), true));
         }
-        let device = FileDevice::create(path, size / 4096 * 4096, &options)?;
+        let device = FileDevice::create(file, size / 4096 * 4096, &options)?;
         return Ok((Arc::new(device), true));
     }
     if size.is_some() {
@@ -188,7 +189,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
     }
     let device: Arc<dyn BlockDevice> = match is_memory {
         true => super::pmem::open::open(path, false)?,
-        false => Arc::new(FileDevice::open(path, &options)?),
+        false => Arc::new(FileDevice::open(file, &options)?),
     };
     if !args.force {
         refuse_member(&device).map_err(|error| match error.downcast::<Usage>() {

@@ -24,6 +24,7 @@ use super::{background, control, log, place, remount, stack, transact, trouble};
 use crate::cli::Mount;
 use crate::commands::image;
 use crate::commands::journal_device::of_image;
+use crate::commands::pmem;
 use crate::commands::serve as serve_commands;
 use crate::commands::volume;
 use crate::{Outcome, Usage, allocator, terminal};
@@ -258,7 +259,9 @@ fn open(args: &Mount, wanted: &mut Wanted) -> Result<Opened> {
         true => None,
         false => of_image(path, &wanted.journals, wanted.ext4.read_only)?,
     };
-    let file = || path.canonicalize().unwrap_or_else(|_| path.clone()).display().to_string();
+    let file = || {
+        pmem::open::file(path).canonicalize().unwrap_or_else(|_| path.clone()).display().to_string()
+    };
     let source = volume::open::absolute(path).unwrap_or_else(file);
     Opened::on(device, journal, &source, wanted)
 }
@@ -279,6 +282,7 @@ fn refuse_a_hosts(args: &Mount) -> Result<()> {
 /// Whether an image or device is there and cannot be written to. A block device says so itself:
 /// opening it for writing works all the same.
 fn is_write_protected(path: &Path) -> bool {
+    let path = pmem::open::file(path);
     let Ok(meta) = path.metadata() else { return false };
     if meta.file_type().is_block_device() {
         let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));

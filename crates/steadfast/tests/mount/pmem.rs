@@ -100,6 +100,172 @@ fn a_sector_namespace_holds_a_file_system_and_is_checked() {
     assert!(out.status.code() == Some(1) && told.contains("byte"), "{out:?}");
 }
 
+fn is_in_memory(folder: &std::path::Path) -> bool {
+    rustix::fs::statfs(folder).unwrap().f_type as u64 == 0x0102_1994
+}
+
+/// A label at the end of an image on a disk, which a user of the image may have written.
+#[test]
+#[allow(clippy::print_stdout, reason = "a test that did not run says so")]
+fn a_label_in_an_image_on_a_disk_is_not_believed() {
+    let Some((b, folder)) = in_memory() else { return };
+    let (x, image) = (folder.path().join("x"), folder.path().join("image"));
+    let disk = b.path("labelled.img").display().to_string();
+    b.good(&format!("pmem create --emulate 64m {}", x.display()));
+    let label = fs::read(&x).unwrap().split_off((64 << 20) - (128 << 10));
+    let labelled = |path: &str| {
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&label, file.metadata().unwrap().len() - (128 << 10)).unwrap();
+    };
+    // In a file system that is in all of the file it is contents, on a disk and in memory.
+    for path in [disk.clone(), image.display().to_string()] {
+        b.good(&format!("mkfs -b 4096 --size 64m {path}"));
+        labelled(&path);
+        b.good(&format!("mount -o dax=never {path} m"));
+        fs::write(b.at().join("f"), "hello").unwrap();
+        b.good("umount m");
+        assert_eq!(b.good(&format!("cat {path} /f")), "hello");
+        // In place too.
+        b.good(&format!("mount -o dax=always {path} m"));
+        b.good("umount m");
+    }
+    if is_in_memory(&b.path("")) {
+        println!("SKIPPED in part: the folder for temporary files is in memory, not on a disk");
+        return;
+    }
+    // Without one it is refused there, with both ways out.
+    fs::File::create(&disk).unwrap().set_len(64 << 20).unwrap();
+    labelled(&disk);
+    for line in [
+        format!("mkfs -F {disk}"),
+        format!("check {disk}"),
+        format!("mount -o dax=always {disk} m"),
+        format!("mount {disk} m"),
+        format!("pmem destroy {disk}"),
+    ] {
+        let told = b.bad(&line, 2).replace('\n', " ");
+        assert!(told.contains(&format!("pmem:{disk}")), "{line}: {told}");
+        assert!(told.contains(&format!("raw:{disk}")), "{line}: {told}");
+    }
+    b.good(&format!("mkfs pmem:{disk}"));
+    let blocks = |path: &str| b.good(&format!("info {path}"));
+    assert!(blocks(&format!("pmem:{disk}")).contains("16352"), "less the label");
+    b.good(&format!("mkfs -F -b 4096 raw:{disk}"));
+    // It reaches over the label's place by now.
+    assert!(blocks(&disk).contains("16384"));
+}
+
+/// An info block that is left from another time, in what holds a file system.
+#[test]
+fn a_file_system_beside_an_info_block_is_refused_until_one_is_named() {
+    let Some((b, folder)) = in_memory() else { return };
+    let (x, y) = (folder.path().join("x"), folder.path().join("y"));
+    let (x, y) = (x.display().to_string(), y.display().to_string());
+    b.good(&format!("pmem create --emulate 64m --mode sector {y}"));
+    // Of 1 KiB blocks, the fifth of which is free for descriptors to come.
+    b.good(&format!("mkfs -b 1024 --size 64m {x}"));
+    let stale = fs::read(&y).unwrap()[4096..8192].to_vec();
+    let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
+    file.write_all_at(&stale, 4096).unwrap();
+    drop(file);
+    let told = b.bad(&format!("check pmem:{x}"), 2).replace('\n', " ");
+    assert!(told.contains(&format!("raw:{x}")) && told.contains("count=1"), "{told}");
+    b.good(&format!("ls raw:{x} /"));
+    // As it is, by requests, nobody looks for one.
+    b.good(&format!("ls {x} /"));
+    // The namespace is what is meant: its first 4096 bytes are nobody's.
+    let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
+    file.write_all_at(&[0; 4096], 0).unwrap();
+    drop(file);
+    let told = b.bad(&format!("mkfs raw:{x}"), 2).replace('\n', " ");
+    assert!(told.contains("sector namespace") && told.contains("-F"), "{told}");
+}
+
+#[test]
+fn a_lost_info_block_is_found_and_written_anew() {
+    let Some((b, folder)) = in_memory() else { return };
+    let y = folder.path().join("y").display().to_string();
+    b.good(&format!("pmem create --emulate 64m --mode sector {y}"));
+    b.good(&format!("mkfs {y}"));
+    let lose = |path: &str| {
+        let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+        file.write_all_at(&[0; 4096], 4096).unwrap();
+    };
+    lose(&y);
+    let told = |line: &str| {
+        let out = b.run(line);
+        (out.status.code(), String::from_utf8_lossy(&out.stdout).replace('\n', " "))
+    };
+    let (status, text) = told(&format!("pmem check {y}"));
+    assert!(status == Some(1) && text.contains("pmem check --repair"), "{text}");
+    let (status, text) = told(&format!("pmem check --repair {y}"));
+    assert!(status == Some(0) && text.contains("1 block written anew"), "{text}");
+    assert!(text.contains("clean"), "{text}");
+    assert!(b.good(&format!("check {y}")).contains("clean"));
+    let (status, text) = told(&format!("pmem check -R {y}"));
+    assert!(status == Some(0) && !text.contains("anew"), "{text}");
+    // Something else is there by now: the copy alone does not overwrite it.
+    lose(&y);
+    let superblock = {
+        let image = folder.path().join("image").display().to_string();
+        b.good(&format!("mkfs --size 64m {image}"));
+        fs::read(image).unwrap()[..4096].to_vec()
+    };
+    let file = fs::OpenOptions::new().write(true).open(&y).unwrap();
+    file.write_all_at(&superblock, 0).unwrap();
+    drop(file);
+    let refused = b.bad(&format!("pmem check --repair {y}"), 2).replace('\n', " ");
+    assert!(refused.contains("holds a file system") && refused.contains("--force"), "{refused}");
+    let (status, text) = told(&format!("pmem check --repair --force {y}"));
+    assert!(status == Some(0) && text.contains("1 block written anew"), "{text}");
+    b.bad(&format!("pmem check --force {y}"), 2);
+    // What is no namespace, and never was.
+    let x = folder.path().join("x").display().to_string();
+    b.good(&format!("pmem create --emulate 64m {x}"));
+    for line in ["pmem check", "pmem check --repair"] {
+        let refused = b.bad(&format!("{line} {x}"), 2);
+        assert!(refused.contains("no sector namespace"), "{line}: {refused}");
+    }
+}
+
+/// The flag by which files are used in place, as chattr and as xfs_io set it (FS_XFLAG_DAX). That a
+/// file is in place cannot be told through FUSE: what a program maps is not.
+#[test]
+fn the_flag_for_files_in_place_is_set_shown_and_inherited() {
+    let Some((b, folder)) = in_memory() else { return };
+    let x = folder.path().join("x").display().to_string();
+    b.good(&format!("pmem create --emulate 64m {x}"));
+    b.good(&format!("mkfs {x}"));
+    b.good(&format!("mount {x} m"));
+    fs::create_dir(b.at().join("d")).unwrap();
+    fs::write(b.at().join("f"), [1; 5000]).unwrap();
+    let [set, get] = [0x401c_5820, 0x801c_581f];
+    let extended = |path: &str| b.ioctl(path, get, "'a28', ''").unwrap()[..8].to_owned();
+    assert_eq!(extended("m/f"), "00000000");
+    b.ioctl("m/f", set, "'L4a12', 0x8000, 0, 0, 0, ''").unwrap();
+    assert_eq!(extended("m/f"), "00800000");
+    let chattr = b.command("chattr", &["+x", "m/d"]);
+    assert!(chattr.status.success(), "{chattr:?}");
+    assert_eq!(extended("m/d"), "00800000");
+    fs::write(b.at().join("d/inherits"), [2; 5000]).unwrap();
+    for path in ["m/f", "m/d/inherits"] {
+        let listed = b.command("lsattr", &[path]).stdout;
+        let listed = String::from_utf8_lossy(&listed).into_owned();
+        assert!(listed.split(' ').next().unwrap().contains('x'), "{listed}");
+        assert_eq!(fs::read(b.path(path)).unwrap().len(), 5000);
+        let none = rustix::fs::StatxFlags::empty();
+        let at = rustix::fs::AtFlags::empty();
+        let stated = rustix::fs::statx(rustix::fs::CWD, b.path(path), at, none).unwrap();
+        assert_eq!(stated.stx_attributes.bits() & 0x20_0000, 0, "STATX_ATTR_DAX");
+    }
+    // Taken away by its extended name; other flags stay.
+    b.command("chattr", &["+d", "m/f"]);
+    b.ioctl("m/f", set, "'L4a12', 0x80, 0, 0, 0, ''").unwrap();
+    assert_eq!(extended("m/f"), "80000000");
+    b.good("umount m");
+    b.good(&format!("check {x}"));
+}
+
 #[test]
 fn what_is_no_range_is_refused_and_stays() {
     let Some((b, folder)) = in_memory() else { return };

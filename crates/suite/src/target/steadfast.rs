@@ -10,12 +10,13 @@ use crate::{Error, Result};
 
 /// The running program and what it says.
 #[derive(Debug)]
-pub(super) struct Daemon {
+pub(crate) struct Daemon {
     child: Child,
     log: PathBuf,
 }
 
-pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<Daemon> {
+/// Mounts; what the program says is added to the file `log`.
+pub(crate) fn mount(binary: &Path, paths: &Paths<'_>, options: &str, log: &Path) -> Result<Daemon> {
     // As the kernel's own mounts are: FUSE would open no device and honour no set-id bit.
     let mut all = "allow_other,dev,suid".to_owned();
     if !options.is_empty() {
@@ -24,15 +25,14 @@ pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<D
     if let Some(journal) = paths.journal {
         all = format!("{all},journal={}", journal.display());
     }
-    let log = paths.image.with_extension("log");
     let told = |source| Error::Program { program: binary.display().to_string(), source };
-    let out = File::options().create(true).append(true).open(&log).map_err(told)?;
+    let out = File::options().create(true).append(true).open(log).map_err(told)?;
     let mut command = Command::new(binary);
     command.arg("mount").arg(paths.image).arg(paths.mountpoint);
     command.args(["--foreground", "-o", &all]);
     command.stdin(Stdio::null()).stdout(out.try_clone().map_err(told)?).stderr(out);
     let child = command.spawn().map_err(told)?;
-    let mut daemon = Daemon { child, log };
+    let mut daemon = Daemon { child, log: log.to_owned() };
     let begun = Instant::now();
     while !is_mounted(paths.mountpoint) {
         if let Some(status) = daemon.child.try_wait().map_err(told)? {
@@ -47,7 +47,7 @@ pub(super) fn mount(binary: &Path, paths: &Paths<'_>, options: &str) -> Result<D
 }
 
 impl Daemon {
-    pub(super) fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
@@ -61,7 +61,7 @@ impl Daemon {
     }
 
     /// Unmounts and waits for the program's end: it writes on after umount has returned.
-    pub(super) fn unmount(mut self, mountpoint: &Path) -> Result<()> {
+    pub(crate) fn unmount(mut self, mountpoint: &Path) -> Result<()> {
         umount(mountpoint)?;
         let begun = Instant::now();
         loop {

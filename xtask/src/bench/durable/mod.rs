@@ -1,5 +1,6 @@
-//! `cargo xtask bench durable`: small durable calls of our ext4 in one process, on memory and on a
-//! disk with its journal on memory, beside the kernel's ext4 in the set-ups that suit it best.
+//! `cargo xtask bench durable`: small durable calls of our ext4, in one process and through a
+//! mount, on memory and on a disk with its journal on memory, beside the kernel's ext4 in the
+//! set-ups that suit it best.
 //!
 //! Every side is made anew for every turn, so that its log is empty, and the sides take turns.
 //! `--bounds` tells what our calls in memory spend their time with.
@@ -13,7 +14,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
+use steadfast_suite::Kind;
 use steadfast_suite::kernel_ext4::KernelExt4;
+use steadfast_suite::mounted::Mounted;
 
 use self::sides::{Part, Side, What};
 use super::{load, machine};
@@ -48,11 +51,15 @@ struct Measured {
 pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let (mut rounds, mut folder, mut json) = (5u32, root.join("target/bench"), false);
     let (mut only, mut quick, mut wide) = (None, false, false);
+    let mut program = "steadfast".to_owned();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--rounds" => rounds = value("--rounds", &mut args)?.parse()?,
             "--folder" => folder = PathBuf::from(value("--folder", &mut args)?),
+            "--steadfast" => {
+                program = format!("steadfast:{}", value("--steadfast", &mut args)?);
+            }
             "--part" => only = Some(value("--part", &mut args)?.to_owned()),
             "--quick" => quick = true,
             "--wide" => wide = true,
@@ -69,11 +76,19 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     if !packages::install(&[])? {
         return Ok(false);
     }
+    let parts: Vec<Part> =
+        Part::ALL.into_iter().filter(|p| only.as_ref().is_none_or(|o| p.is_meant(o))).collect();
     let example = example(root)?;
-    let files = sides::Files::make(&folder)?;
+    let mounts = parts.iter().any(|part| [Part::Mount, Part::MountDisk].contains(part));
+    let steadfast = match mounts.then(|| conformance::kind(root, &program)).transpose()? {
+        Some(Kind::Steadfast(binary)) => binary,
+        // Nothing is mounted.
+        _ => PathBuf::new(),
+    };
+    let files = sides::Files::make(&folder, steadfast)?;
     let before = load();
     let mut all = Vec::new();
-    for part in Part::ALL.into_iter().filter(|p| only.as_ref().is_none_or(|o| p.name() == o)) {
+    for part in parts {
         for tasks in TASKS {
             all.push((part, tasks, measure(&example, &files, part, tasks, rounds, quick)?));
         }
@@ -140,17 +155,25 @@ fn turn(
     quick: bool,
 ) -> anyhow::Result<Vec<Row>> {
     let mut command = Command::new(example);
-    let mount = match &side.what {
+    let (mut kernel, mut mounted) = (None, None);
+    match &side.what {
         What::Ours(words) => {
             command.args(words);
-            None
         }
-        What::Kernel(kernel) => {
-            let mount = KernelExt4::new(kernel).context(side.name)?;
+        What::Mounted(how) => {
+            let mount = Mounted::new(how).context(side.name)?;
             command.arg("host").arg(mount.mountpoint());
-            Some(mount)
+            if let Some(pid) = mount.pid() {
+                command.args(["--daemon", &pid.to_string()]);
+            }
+            mounted = Some(mount);
         }
-    };
+        What::Kernel(how) => {
+            let mount = KernelExt4::new(how).context(side.name)?;
+            command.arg("host").arg(mount.mountpoint());
+            kernel = Some(mount);
+        }
+    }
     let (calls, overwrites) = part.amounts(quick);
     command.args(["--tasks", &tasks.to_string(), "--calls", &calls.to_string()]);
     command.args(["--before", &overwrites.to_string()]);
@@ -158,9 +181,8 @@ fn turn(
         command.args(["--only", call]);
     }
     let out = command.stderr(Stdio::inherit()).output()?;
-    if let Some(mount) = mount {
-        mount.unmount()?;
-    }
+    kernel.map_or(Ok(()), KernelExt4::unmount)?;
+    mounted.map_or(Ok(()), Mounted::unmount)?;
     anyhow::ensure!(out.status.success(), "{}: the example 'durable' failed", side.name);
     serde_json::from_slice(&out.stdout).context("what the example 'durable' printed")
 }

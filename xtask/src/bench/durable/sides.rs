@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use steadfast_suite::kernel_ext4::{Kernel, On};
+use steadfast_suite::mounted::{Mounting, Place};
 
 const MIB: u64 = 1 << 20;
 /// Bytes of a file system.
@@ -26,6 +27,10 @@ pub(super) enum Part {
     Outside,
     /// The same, after the log has been full for a while.
     Full,
+    /// Ours in memory through FUSE, by the system calls that the kernel's gets.
+    Mount,
+    /// The same on a disk, our journal on memory; the kernel's on the same disk.
+    MountDisk,
 }
 
 /// Who is timed.
@@ -39,12 +44,14 @@ pub(super) struct Side {
 pub(super) enum What {
     /// Ours: the words for the example.
     Ours(Vec<String>),
+    /// Ours: `steadfast mount`.
+    Mounted(Mounting),
     Kernel(Kernel),
 }
 
 impl Side {
     pub fn is_ours(&self) -> bool {
-        matches!(self.what, What::Ours(_))
+        !matches!(self.what, What::Kernel(_))
     }
 }
 
@@ -58,10 +65,12 @@ pub(super) struct Files {
     memory: PathBuf,
     journal: PathBuf,
     tmpfs: PathBuf,
+    /// The program that mounts ours.
+    steadfast: PathBuf,
 }
 
 impl Files {
-    pub fn make(folder: &Path) -> anyhow::Result<Files> {
+    pub fn make(folder: &Path, steadfast: PathBuf) -> anyhow::Result<Files> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         let here = |name: &str| folder.join(format!("durable-{}-{name}", std::process::id()));
         let there = |name: &str| {
@@ -73,6 +82,7 @@ impl Files {
             memory: there("memory"),
             journal: there("journal"),
             tmpfs: there("tmpfs"),
+            steadfast,
         };
         eprintln!("    writing two files of {} MiB in {}", SIZE / MIB, folder.display());
         // Blocks that the host has to find first would be timed with ours.
@@ -114,8 +124,27 @@ fn kernel(name: &'static str, on: On, fast_commit: bool) -> Side {
     Side { name, what: What::Kernel(kernel) }
 }
 
+/// Ours through a mount: on memory with files in place, or on the disk with its journal on memory.
+fn mounted(name: &'static str, files: &Files, place: Place, fast_commit: bool) -> Side {
+    let on_disk = matches!(place, Place::Disk(_));
+    let how = Mounting {
+        binary: files.steadfast.clone(),
+        place,
+        journal: on_disk.then(|| (files.journal.clone(), ROOMY)),
+        fast_commit,
+        options: if on_disk { "data=journal" } else { "" }.to_owned(),
+    };
+    Side { name, what: What::Mounted(how) }
+}
+
 impl Part {
-    pub const ALL: [Part; 4] = [Part::Memory, Part::Inside, Part::Outside, Part::Full];
+    pub const ALL: [Part; 6] =
+        [Part::Memory, Part::Inside, Part::Outside, Part::Full, Part::Mount, Part::MountDisk];
+
+    /// Whether `--part` means this one: `mount` both that are mounted.
+    pub fn is_meant(self, given: &str) -> bool {
+        self.name() == given || given == "mount" && self == Part::MountDisk
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -123,6 +152,8 @@ impl Part {
             Part::Inside => "disk",
             Part::Outside => "external",
             Part::Full => "full",
+            Part::Mount => "mount",
+            Part::MountDisk => "mount-disk",
         }
     }
 
@@ -133,6 +164,8 @@ impl Part {
             Part::Inside => "On a disk: our journal on memory (data=journal), the kernel's inside",
             Part::Outside => "On a disk: both journals on memory, data=journal (kernel's: zram)",
             Part::Full => "The same with a log of 32 MiB that has been full for a while",
+            Part::Mount => "Mounted (FUSE), in memory: ours with dax=always, the kernel's as above",
+            Part::MountDisk => "Mounted (FUSE), on a disk: our journal on memory (data=journal)",
         }
     }
 
@@ -153,16 +186,35 @@ impl Part {
         let tmpfs = || On::Loop(files.tmpfs.clone());
         let direct = || On::DirectLoop(files.kernels.clone());
         match self {
-            Part::Memory => vec![
-                ours("fast commits", &["memory", &memory, "--fast"], None),
-                ours("plain", &["memory", &memory], None),
-                kernel("zram", On::Zram(SIZE), false),
-                kernel("zram fc", On::Zram(SIZE), true),
-                kernel("loop", tmpfs(), false),
-                kernel("loop fc", tmpfs(), true),
-            ],
-            Part::Inside => {
-                vec![with(ROOMY), kernel("plain", direct(), false), kernel("fc", direct(), true)]
+            Part::Memory | Part::Mount => {
+                let range = || Place::Memory(files.memory.clone(), SIZE);
+                let [fast, plain] = match self {
+                    Part::Mount => [
+                        mounted("fast commits", files, range(), true),
+                        mounted("plain", files, range(), false),
+                    ],
+                    _ => [
+                        ours("fast commits", &["memory", &memory, "--fast"], None),
+                        ours("plain", &["memory", &memory], None),
+                    ],
+                };
+                vec![
+                    fast,
+                    plain,
+                    kernel("zram", On::Zram(SIZE), false),
+                    kernel("zram fc", On::Zram(SIZE), true),
+                    kernel("loop", tmpfs(), false),
+                    kernel("loop fc", tmpfs(), true),
+                ]
+            }
+            Part::Inside | Part::MountDisk => {
+                let first = match self {
+                    Part::MountDisk => {
+                        mounted("ours", files, Place::Disk(files.ours.clone()), false)
+                    }
+                    _ => with(ROOMY),
+                };
+                vec![first, kernel("plain", direct(), false), kernel("fc", direct(), true)]
             }
             Part::Outside => vec![with(ROOMY), external(ROOMY)],
             Part::Full => vec![with(SMALL), external(SMALL)],
@@ -176,7 +228,8 @@ impl Part {
         match self {
             _ if quick => (40, 0),
             Part::Memory => (8000, 0),
-            Part::Inside | Part::Outside => (2000, 0),
+            Part::Inside | Part::Outside | Part::MountDisk => (2000, 0),
+            Part::Mount => (4000, 0),
             Part::Full => (4000, 2 * SMALL / 4096),
         }
     }
@@ -187,14 +240,31 @@ impl Part {
     }
 
     /// How often as fast as the kernel's best a call is to be, and how many times its 99th
-    /// percentile is to fit into the kernel's.
+    /// percentile is to fit into the kernel's. Of a mount nothing is wanted: a call's trips to the
+    /// daemon and back take longer than the kernel's call.
     pub fn goals(self, call: &str) -> (Option<f64>, Option<f64>) {
         match (self, call) {
             (Part::Memory, "overwrite") => (Some(5.0), None),
             (Part::Memory, "append" | "create" | "create-written") => (Some(3.0), None),
-            (Part::Memory, _) => (None, None),
+            (Part::Memory | Part::Mount | Part::MountDisk, _) => (None, None),
             (Part::Inside, _) => (Some(10.0), Some(50.0)),
             (Part::Outside | Part::Full, _) => (Some(3.0), None),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_means_both_that_are_mounted() {
+        let meant = |given: &str| -> Vec<&str> {
+            Part::ALL.into_iter().filter(|p| p.is_meant(given)).map(Part::name).collect()
+        };
+        assert_eq!(meant("mount"), ["mount", "mount-disk"]);
+        assert_eq!(meant("mount-disk"), ["mount-disk"]);
+        assert_eq!(meant("disk"), ["disk"]);
+        assert!(meant("m").is_empty());
     }
 }

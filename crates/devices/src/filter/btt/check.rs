@@ -4,7 +4,7 @@ use steadfast_block::BlockDevice;
 
 use super::error::{BttError, Result};
 use super::find::{Found, Info, find, read, summary};
-use super::info::PAGE;
+use super::info::{PAGE, Version};
 use super::map::{BLOCKS_MAX, ENTRY_BYTES, Entry, State};
 use super::recover::{flog, pending};
 
@@ -70,8 +70,16 @@ impl Report {
 /// [`None`](BttError::None) if there is no sector namespace, [`Io`](BttError::Io). What is wrong
 /// with it is in the report.
 pub fn check(device: &dyn BlockDevice) -> Result<Report> {
+    check_as(device, None)
+}
+
+/// As [`check`], of a namespace whose label says of which version it is.
+///
+/// # Errors
+/// Those of [`check`].
+pub fn check_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Report> {
     let mut report = Report::default();
-    let arenas = match find(device) {
+    let arenas = match find(device, version) {
         Ok(Some(arenas)) => arenas,
         Ok(None) => return Err(BttError::None { device: device.info().name }),
         Err(error @ BttError::Corrupt { .. }) => {

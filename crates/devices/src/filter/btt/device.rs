@@ -10,6 +10,7 @@ use steadfast_block::{
 use super::arena::Arena;
 use super::error::{BttError, Result};
 use super::find::{Info, find, summary};
+use super::info::Version;
 use super::planted::Planted;
 use super::recover;
 
@@ -37,22 +38,34 @@ pub struct Btt {
 /// [`probe`](super::probe). [`Refused`](BttError::Refused) if something has to be finished and the
 /// device is read only.
 pub fn open(device: &Arc<dyn BlockDevice>) -> Result<Btt> {
-    Btt::open(device, Planted::default())
+    Btt::open(device, None, Planted::default())
+}
+
+/// As [`open`], of a namespace whose label says of which version it is.
+///
+/// # Errors
+/// Those of [`open`].
+pub fn open_as(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<Btt> {
+    Btt::open(device, version, Planted::default())
 }
 
 impl Btt {
     /// As [`open`], with a bug.
     #[cfg(feature = "planted-bugs")]
     pub fn open_planted(device: &Arc<dyn BlockDevice>, planted: Planted) -> Result<Btt> {
-        Btt::open(device, planted)
+        Btt::open(device, None, planted)
     }
 
-    fn open(device: &Arc<dyn BlockDevice>, planted: Planted) -> Result<Btt> {
+    fn open(
+        device: &Arc<dyn BlockDevice>,
+        version: Option<Version>,
+        planted: Planted,
+    ) -> Result<Btt> {
         let below = device.info();
         let Some(memory) = device.direct_memory() else {
             return Err(BttError::NotMemory { device: below.name });
         };
-        let Some(found) = find(&**device)? else {
+        let Some(found) = find(&**device, version)? else {
             return Err(BttError::None { device: below.name });
         };
         let info = summary(&found);

@@ -1,5 +1,12 @@
 //! Finding the info blocks of a device.
 //!
+//! Where the first arena begins says the label of the namespace, if there is one that is known:
+//! Linux looks at that place alone (`nd_btt_version`, drivers/nvdimm/btt_devs.c). Without a label
+//! it looks for version 1.1 only; here 2.0 is looked for too, after it, because firmware makes it
+//! and its label may be out of sight. Where both are there, or one and something that cannot be
+//! believed, that one counts whose copy is at the arena's end: the blocks of a namespace of version
+//! 2.0 may hold anything, an info block of 1.1 too, and its users cannot write to its copy.
+//!
 //! Where the first one is damaged, the copy at the arena's end counts. But a copy alone is nothing:
 //! a namespace that was destroyed, or made into one of another kind, has lost its first info block
 //! only. So something of the first one must still be there: it cannot be read, or it has the
@@ -68,7 +75,15 @@ pub(super) struct Found {
 /// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be believed;
 /// [`Unsupported`](BttError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
-    Ok(find(device)?.map(|arenas| summary(&arenas)))
+    probe_as(device, None)
+}
+
+/// As [`probe`], for a namespace whose label says of which version it is.
+///
+/// # Errors
+/// Those of [`probe`].
+pub fn probe_as(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<Info>> {
+    Ok(find(device, version)?.map(|arenas| summary(&arenas)))
 }
 
 pub(super) fn summary(arenas: &[Found]) -> Info {
@@ -106,40 +121,62 @@ fn page(device: &dyn BlockDevice, at: u64) -> block::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// All arenas, in order; `None` if there are none.
-pub(super) fn find(device: &dyn BlockDevice) -> Result<Option<Vec<Found>>> {
+/// All arenas, in order; `None` if there are none. `label`: the version that the label says.
+pub(super) fn find(device: &dyn BlockDevice, label: Option<Version>) -> Result<Option<Vec<Found>>> {
     let info = device.info();
-    let size = info.size;
-    let mut firsts = Vec::new();
-    for version in [Version::V1_1, Version::V2_0] {
-        firsts.extend(first(device, &info.name, size, version, false)?);
-    }
-    let first = match firsts.len() {
-        0 => return Ok(None),
-        1 => firsts.remove(0),
-        _ => {
-            // The blocks of a namespace of version 2.0 may hold anything, an old info block of 1.1
-            // too; and one of 1.1 leaves alone what was before it. Who wrote last wrote a copy.
-            firsts.retain(|found| copy_is_same(device, found));
-            if firsts.len() != 1 {
-                let what = "info blocks of version 1.1 and of 2.0, both or none with a copy";
-                return Err(BttError::corrupt(&info.name, 0, what));
+    let first = |version| first(device, &info.name, info.size, version, false);
+    let found = match label {
+        Some(Version::V1_1) => first(Version::V1_1)?,
+        Some(Version::V2_0) => match first(Version::V2_0)? {
+            Some(found) => Some(found),
+            // Labels of ours said 2.0 once of what is 1.1. A user of the blocks could have written
+            // an info block there, but not its copy.
+            None => first(Version::V1_1)?.filter(|found| copy_is_same(device, found)),
+        },
+        None => match (first(Version::V1_1), first(Version::V2_0)) {
+            (Ok(Some(one)), Ok(Some(other))) => {
+                // Who wrote last wrote a copy.
+                let mut both = vec![one, other];
+                both.retain(|found| copy_is_same(device, found));
+                if both.len() != 1 {
+                    let what = "info blocks of version 1.1 and of 2.0, both or none with a copy";
+                    return Err(BttError::corrupt(&info.name, 0, what));
+                }
+                both.pop()
             }
-            firsts.remove(0)
-        }
+            (Ok(one), Ok(other)) => one.or(other),
+            (Ok(found), Err(error)) | (Err(error), Ok(found)) => {
+                let believed = found.filter(|found| copy_is_same(device, found));
+                Some(believed.ok_or(error)?)
+            }
+            (Err(error), Err(_)) => return Err(error),
+        },
     };
-    follow(device, &info.name, size, first).map(Some)
+    found.map(|found| follow(device, &info.name, info.size, found)).transpose()
 }
 
 /// The first arena by its copy alone, whatever is where the info block must be.
-pub(super) fn by_copy(device: &dyn BlockDevice) -> Result<Option<Vec<Found>>> {
+pub(super) fn by_copy(
+    device: &dyn BlockDevice,
+    label: Option<Version>,
+) -> Result<Option<Vec<Found>>> {
     let info = device.info();
-    for version in [Version::V1_1, Version::V2_0] {
+    let versions = [Version::V1_1, Version::V2_0];
+    for version in versions.into_iter().filter(|v| label.is_none_or(|label| label == *v)) {
         if let Some(found) = first(device, &info.name, info.size, version, true)? {
             return follow(device, &info.name, info.size, found).map(Some);
         }
     }
     Ok(None)
+}
+
+/// Looks for a sector namespace whose info block is lost: by its copy alone, which may also be of
+/// one that was destroyed. [`restore`](super::restore) writes the info block anew.
+///
+/// # Errors
+/// Those of [`probe`].
+pub fn probe_copy(device: &dyn BlockDevice, version: Option<Version>) -> Result<Option<Info>> {
+    Ok(by_copy(device, version)?.map(|arenas| summary(&arenas)))
 }
 
 fn copy_is_same(device: &dyn BlockDevice, found: &Found) -> bool {

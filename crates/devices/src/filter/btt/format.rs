@@ -128,7 +128,7 @@ fn plan(name: &str, size: u64, options: Options, arena_max: u64) -> Result<Vec<F
 
 /// Takes away what could be taken for the info blocks of a namespace, first ones before copies.
 fn invalidate(device: &dyn BlockDevice, memory: &dyn DirectMemory, new: &[Found]) -> Result<()> {
-    let old = find(device).ok().flatten().unwrap_or_default();
+    let old = find(device, None).ok().flatten().unwrap_or_default();
     let firsts = [Version::V1_1.start(), Version::V2_0.start()];
     let others = old.iter().chain(new).map(|found| found.at);
     let copies = old.iter().chain(new).map(|found| found.at + found.info.layout.copy);
@@ -172,17 +172,25 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 /// Writes info blocks anew from their copies, and copies from the info blocks, where one of the two
 /// is damaged; how many were written. The copy at a device's end is believed even where nothing is
 /// left of the info block: only for a device that is known to have been a sector namespace.
+/// `version`: the one that its label says.
+///
+/// A cut leaves each block damaged or whole, and the other one of the two whole: it can be done
+/// again.
 ///
 /// # Errors
-/// [`None`](BttError::None) if there is no copy either; all of [`probe`](super::probe).
-pub fn restore(device: &Arc<dyn BlockDevice>) -> Result<usize> {
+/// [`None`](BttError::None) if there is no copy either; [`Refused`](BttError::Refused) if the
+/// device cannot be written; all of [`probe`](super::probe).
+pub fn restore(device: &Arc<dyn BlockDevice>, version: Option<Version>) -> Result<usize> {
     let below = device.info();
     let Some(memory) = device.direct_memory() else {
         return Err(BttError::NotMemory { device: below.name });
     };
-    let found = match find(&**device)? {
+    if below.read_only {
+        return Err(BttError::refused(&below.name, "is read only"));
+    }
+    let found = match find(&**device, version)? {
         Some(found) => found,
-        None => by_copy(&**device)?.ok_or(BttError::None { device: below.name })?,
+        None => by_copy(&**device, version)?.ok_or(BttError::None { device: below.name })?,
     };
     let mut written = 0;
     for Found { at, info, .. } in found.iter().rev() {

@@ -49,9 +49,9 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
-pub use check::{Problem, Report, check};
-pub use device::{Btt, open};
+pub use check::{Problem, Report, check, check_as};
+pub use device::{Btt, open, open_as};
 pub use error::{BttError, Result};
-pub use find::{ArenaInfo, Info, probe};
+pub use find::{ArenaInfo, Info, probe, probe_as, probe_copy};
 pub use format::{Options, format, restore};
 pub use info::Version;

@@ -14,6 +14,8 @@ use uuid::{Uuid, uuid};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::filter::btt::Version;
+
 /// Bytes of the label area, at the end of the file.
 pub const LABEL_BYTES: u64 = 128 << 10;
 
@@ -28,8 +30,12 @@ const LABEL_SUM: usize = 248;
 
 /// Byte-addressable persistent memory.
 const PERSISTENT_MEMORY: Uuid = uuid!("66f0d379-b4f3-4074-ac43-0d3318b78cdc");
-/// A block translation table.
-const BTT: Uuid = uuid!("18633bfc-1735-4217-8ac9-17239282d3f8");
+/// A block translation table of version 1.1 (kernel: `NVDIMM_BTT_GUID`), and of 2.0
+/// (`NVDIMM_BTT2_GUID`).
+const BTT: [(Version, Uuid); 2] = [
+    (Version::V1_1, uuid!("8aed63a2-29a2-4c66-8b12-f05d15d3922a")),
+    (Version::V2_0, uuid!("18633bfc-1735-4217-8ac9-17239282d3f8")),
+];
 
 /// What a namespace on a range is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,8 +43,9 @@ pub enum Mode {
     /// The range as it is.
     #[default]
     Raw,
-    /// A block translation table: sectors do not tear.
-    Sector,
+    /// A block translation table, of which version: sectors do not tear. Its version says where
+    /// its info block is.
+    Sector(Version),
 }
 
 impl Mode {
@@ -46,7 +53,15 @@ impl Mode {
     pub fn name(self) -> &'static str {
         match self {
             Mode::Raw => "raw",
-            Mode::Sector => "sector",
+            Mode::Sector(_) => "sector",
+        }
+    }
+
+    /// Of a sector namespace, the version.
+    pub fn version(self) -> Option<Version> {
+        match self {
+            Mode::Raw => None,
+            Mode::Sector(version) => Some(version),
         }
     }
 }
@@ -190,10 +205,10 @@ impl Label {
             align: 0,
             reserved: [0; 3],
             kind: of_guid(PERSISTENT_MEMORY),
-            within: match self.mode {
-                Mode::Raw => [0; 16],
-                Mode::Sector => of_guid(BTT),
-            },
+            within: BTT
+                .into_iter()
+                .find(|(version, _)| self.mode.version() == Some(*version))
+                .map_or([0; 16], |(_, guid)| of_guid(guid)),
             reserved_too: [0; 88],
             checksum: 0.into(),
         };
@@ -203,10 +218,11 @@ impl Label {
 
     fn of_disk(bytes: &[u8], room: u64) -> Option<Label> {
         let disk = OnDisk::read_from_bytes(bytes).ok()?;
-        let mode = match disk.within {
-            none if none == [0; 16] => Mode::Raw,
-            btt if btt == of_guid(BTT) => Mode::Sector,
-            _ => return None,
+        let btt = BTT.into_iter().find(|(_, guid)| disk.within == of_guid(*guid));
+        let mode = match btt {
+            Some((version, _)) => Mode::Sector(version),
+            None if disk.within == [0; 16] => Mode::Raw,
+            None => return None,
         };
         let whole = disk.checksum.get() == fletcher64(bytes, LABEL_SUM)
             && disk.kind == of_guid(PERSISTENT_MEMORY)
@@ -276,7 +292,12 @@ mod tests {
 
     fn label() -> Label {
         let uuid = uuid!("00112233-4455-6677-8899-aabbccddeeff");
-        Label { uuid, name: "scratch".into(), mode: Mode::Sector, bytes: SIZE - LABEL_BYTES }
+        Label {
+            uuid,
+            name: "scratch".into(),
+            mode: Mode::Sector(Version::V1_1),
+            bytes: SIZE - LABEL_BYTES,
+        }
     }
 
     fn file() -> std::fs::File {
@@ -306,6 +327,11 @@ mod tests {
         assert_eq!((bytes[19], bytes[20], bytes[56], bytes[60], bytes[62]), (1, 2, 254, 1, 2));
         let disk = label().to_disk();
         assert_eq!(&disk.as_bytes()[16..23], b"scratch");
+        for (version, first) in [(Version::V1_1, 0xa2), (Version::V2_0, 0xfc)] {
+            let of = Label { mode: Mode::Sector(version), ..label() };
+            assert_eq!(of.to_disk().within[0], first);
+            assert_eq!(Label::of_disk(of.to_disk().as_bytes(), SIZE).unwrap().mode, of.mode);
+        }
         assert_eq!(disk.as_bytes()[128..132], [0x79, 0xd3, 0xf0, 0x66]);
         // low: 1, 3, 6; high: 1 + 3 + 6.
         let words = [1u32, 2, 3].map(u32::to_le_bytes).concat();

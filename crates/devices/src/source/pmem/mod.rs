@@ -14,6 +14,7 @@
 //!    asked for. A write of whole sectors by a request goes through the kernel then, which clears
 //!    it.
 
+mod dax;
 mod instructions;
 mod label;
 mod mapping;

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, major, minor};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
 use super::super::file::{Direct, FileDevice, FileOptions, OpenError};
 use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
-use super::{Pmem, Promise, promise};
+use super::{Pmem, Promise, dax, promise};
 
 /// A power cut leaves words of so many bytes whole.
 const WORD: u32 = 8;
@@ -25,6 +25,8 @@ pub struct PmemOptions {
     pub read_only: bool,
     /// Name for messages; the path if there is none.
     pub name: Option<String>,
+    /// Map all of a file, whatever label is at its end.
+    pub whole: bool,
 }
 
 /// Why a range was not opened or made.
@@ -84,9 +86,11 @@ impl Pmem {
         let file = FileDevice::open(path, &through)?;
         let whole = steadfast_block::BlockDevice::info(&file).size;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let label = if is_file { Label::read(file.as_file(), whole) } else { None };
+        let label =
+            if is_file && !options.whole { Label::read(file.as_file(), whole) } else { None };
         let size = label.as_ref().map_or(whole, |label| label.bytes);
-        let mut pmem = Pmem::map(path, file.as_file(), size, options)?;
+        let promise = |synchronous| promise::of(&stat, synchronous);
+        let mut pmem = Pmem::map(path, file.as_file(), size, options, promise)?;
         (pmem.file, pmem.label) = (Some(file), label);
         Ok(pmem)
     }
@@ -107,9 +111,7 @@ impl Pmem {
         let file = rustix::fs::open(path, how | OFlags::CLOEXEC, Mode::empty())
             .map_err(|e| system(path, "open it", e))?;
         let stat = rustix::fs::fstat(&file).map_err(|e| system(path, "examine it", e))?;
-        let sys = format!("/sys/dev/char/{}:{}/size", major(stat.st_rdev), minor(stat.st_rdev));
-        let size = std::fs::read_to_string(&sys).ok().and_then(|text| text.trim().parse().ok());
-        let Some(size) = size else {
+        let Some(device) = dax::of_device(stat.st_rdev) else {
             let what = "a character device without a size, so no DAX device";
             return Err(OpenError::NotADisk { path: path.into(), what }.into());
         };
@@ -121,7 +123,8 @@ impl Pmem {
             let reason = "another program has locked it".into();
             return Err(OpenError::Busy { path: path.into(), reason }.into());
         }
-        let mut pmem = Pmem::map(path, &file, size, options)?;
+        let promise = |synchronous| promise::of_dax_device(&device.folder, synchronous);
+        let mut pmem = Pmem::map(path, &file, device.mappable(), options, promise)?;
         pmem.dax_device = Some(file);
         Ok(pmem)
     }
@@ -131,11 +134,11 @@ impl Pmem {
         file: &OwnedFd,
         size: u64,
         options: &PmemOptions,
+        promise: impl FnOnce(bool) -> Promise,
     ) -> Result<Pmem, PmemError> {
         let size = size / PAGE * PAGE;
         let len = usize::try_from(size).ok().filter(|len| *len > 0);
         let Some(len) = len else { return Err(PmemError::TooSmall { path: path.into(), size }) };
-        let stat = rustix::fs::fstat(file).map_err(|e| system(path, "examine it", e))?;
         let mapped = |synchronous| Mapping::new(file, len, !options.read_only, synchronous);
         let (mapping, synchronous) = match mapped(true) {
             Ok(mapping) => (mapping, true),
@@ -145,7 +148,7 @@ impl Pmem {
             }
             Err(e) => return Err(system(path, "map it", e)),
         };
-        let promise = promise::of(&stat, synchronous);
+        let promise = promise(synchronous);
         let name = options.name.clone().unwrap_or_else(|| path.display().to_string());
         let model = match promise {
             Promise::Not { .. } => "memory, not persistent",

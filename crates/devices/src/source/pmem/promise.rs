@@ -1,4 +1,4 @@
-//! What a range of memory promises of what was stored.
+//! What a range of memory promises of what was stored, by what the kernel says of its region.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,10 +66,24 @@ pub(super) fn of(stat: &Stat, synchronous: bool) -> Promise {
     }
     let device = match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => folder("block", stat.st_rdev),
-        FileType::CharacterDevice => folder("char", stat.st_rdev),
         _ => folder("block", stat.st_dev),
     };
     of_region(device.as_deref())
+}
+
+/// What is promised of a DAX device, by its folder of /sys. Those of memory that is none of an
+/// NVDIMM (`hmem`, CXL without persistence) belong to no region.
+pub(super) fn of_dax_device(device: &Path, synchronous: bool) -> Promise {
+    let not = |reason: &str| Promise::Not { reason: reason.into() };
+    match (region_of(device), synchronous) {
+        (None, _) => not("the DAX device belongs to no region of NVDIMMs: it is ordinary memory"),
+        (Some(_), false) => not("the kernel refuses MAP_SYNC for the DAX device"),
+        (Some(_), true) => of_region(Some(device)),
+    }
+}
+
+fn region_of(device: &Path) -> Option<&Path> {
+    device.ancestors().find(|folder| folder.join("mappings").exists())
 }
 
 /// Why a block device is memory that keeps nothing, if its region says so.
@@ -87,9 +101,7 @@ fn folder(kind: &str, dev: Dev) -> Option<PathBuf> {
 /// What the kernel says of the NVDIMM region that a device belongs to: `persistence_domain` of
 /// the region, which is not there if it does not know (drivers/nvdimm/region_devs.c).
 fn of_region(device: Option<&Path>) -> Promise {
-    let region = device
-        .and_then(|device| device.ancestors().find(|folder| folder.join("mappings").exists()));
-    let Some(region) = region else { return Promise::AfterWriteBack };
+    let Some(region) = device.and_then(region_of) else { return Promise::AfterWriteBack };
     let line = |name: &str| fs::read_to_string(region.join(name)).unwrap_or_default();
     match line("persistence_domain").trim() {
         "cpu_cache" => Promise::Persistent,
@@ -126,5 +138,23 @@ mod tests {
         fs::remove_file(folder.path().join("region0/persistence_domain")).unwrap();
         assert!(matches!(of_region(Some(&device)), Promise::Not { .. }));
         assert_eq!(of_region(None), Promise::AfterWriteBack);
+    }
+
+    #[test]
+    fn a_dax_device_promises_what_its_region_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let region = folder.path().join("ndbus0/region0");
+        let device = region.join("dax0.0/dax0.0");
+        fs::create_dir_all(&device).unwrap();
+        // Of a region, or of none: it has no mappings.
+        assert!(matches!(of_dax_device(&device, true), Promise::Not { .. }));
+        fs::write(region.join("mappings"), "1\n").unwrap();
+        let of = |domain: &str| {
+            fs::write(region.join("persistence_domain"), domain).unwrap();
+            of_dax_device(&device, true)
+        };
+        assert_eq!(of("cpu_cache\n"), Promise::Persistent);
+        assert_eq!(of("memory_controller\n"), Promise::AfterWriteBack);
+        assert!(matches!(of_dax_device(&device, false), Promise::Not { .. }));
     }
 }

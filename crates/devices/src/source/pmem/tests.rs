@@ -85,7 +85,8 @@ fn what_was_stored_is_there_when_it_is_opened_again_and_in_the_file() {
     pmem.store(3, &data).unwrap();
     drop(pmem);
     assert_eq!(std::fs::read(&path).unwrap()[3..5003], data[..]);
-    let again = Pmem::open(&path, &PmemOptions { read_only: true, name: None }).unwrap();
+    let again =
+        Pmem::open(&path, &PmemOptions { read_only: true, ..PmemOptions::default() }).unwrap();
     let mut got = vec![0; 5000];
     again.load(3, &mut got).unwrap();
     assert_eq!(got, data);

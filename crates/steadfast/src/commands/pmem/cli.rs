@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
+use steadfast_devices::filter::btt::Version;
 use steadfast_devices::source::pmem::Mode;
 
 /// What to do with ranges of memory.
@@ -69,13 +70,29 @@ msync (the kernel's page cache is mapped, not the memory); not persistent.")]
         /// A file, /dev/pmemN or /dev/daxN.M
         path: PathBuf,
     },
-    /// Check the block translation table of a sector namespace; changes nothing
+    /// Check the block translation table of a sector namespace; changes nothing without --repair
     #[command(after_help = "\
-Example:
+Examples:
   steadfast pmem check /dev/shm/y
+  steadfast pmem check --repair /dev/shm/y
 
-Exit status: 0 good, 1 a problem was found.")]
+--repair writes an info block that is damaged or lost anew from its copy, and a
+copy from its info block: as ndctl check-namespace --repair does. Nothing else
+is changed; what a flog or map names wrongly has to come from a backup.
+
+A copy whose info block is lost altogether may also be of a namespace that was
+destroyed. Where a file system or something else is in its place it is refused,
+unless --force says that the namespace is wanted and that is not.
+
+Exit status: 0 good, or all was repaired; 1 a problem was found, or is left;
+2 used wrongly; 3 not supported.")]
     Check {
+        /// Write damaged or lost info blocks anew from their copies
+        #[arg(short = 'R', long)]
+        repair: bool,
+        /// With --repair: also where something else is by now, which is lost
+        #[arg(short, long, requires = "repair")]
+        force: bool,
         /// A file, or /dev/pmemN in raw mode
         path: PathBuf,
     },
@@ -108,7 +125,8 @@ impl From<ModeName> for Mode {
     fn from(mode: ModeName) -> Mode {
         match mode {
             ModeName::Raw => Mode::Raw,
-            ModeName::Sector => Mode::Sector,
+            // The layout that Linux makes where it sees no label.
+            ModeName::Sector => Mode::Sector(Version::V1_1),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `steadfast pmem`: ranges of memory as devices.
 
+mod check;
 pub mod cli;
 pub mod open;
 mod show;
@@ -29,7 +30,9 @@ pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
             let (mode, sector) = (Mode::from(*mode), *sector);
             create(&New { size, name, mode, sector, path }, out)?;
         }
-        PmemCommand::Check { path } => return check(path, out),
+        PmemCommand::Check { repair, force, path } => {
+            return check::run(path, repair.then_some(*force), out);
+        }
         PmemCommand::List { json, folders } => show::list(folders, *json, out)?,
         PmemCommand::Info { json, path } => show::info(path, *json, out)?,
         PmemCommand::Destroy { force, path } => destroy(path, *force, out)?,
@@ -58,7 +61,7 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         let what = format!("--name: {} bytes, a label has room for {NAME_MAX}", name.len());
         return Err(Usage(what).into());
     }
-    if mode == Mode::Sector && ![512, 4096].contains(&sector) {
+    if mode.version().is_some() && ![512, 4096].contains(&sector) {
         return Err(Usage(format!("--sector {sector}: 512 or 4096 bytes")).into());
     }
     let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0 };
@@ -71,10 +74,10 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     })?;
     let pmem = open::map(path, false)?;
     open::tell_promise(&pmem);
-    if mode == Mode::Sector {
+    if let Some(version) = mode.version() {
         let device: Arc<dyn BlockDevice> = Arc::new(pmem);
         // Of any namespace: a kernel that gets the range as memory sees it without its label.
-        let options = btt::Options { sector, ..btt::Options::default() };
+        let options = btt::Options { sector, version, ..btt::Options::default() };
         if let Err(e) = btt::format(&device, options) {
             // A range that is no namespace is of no use; the first error says what is wrong.
             let _ = std::fs::remove_file(path);
@@ -85,35 +88,12 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {
         terminal::note(&format!(
-            "note: {shown} is on a disk: the host writes it there now and then. In /dev/shm it is \
-             in memory only"
+            "note: {shown} is on a disk: the host writes it there now and then, and other commands \
+             are to be told {}. In /dev/shm it is in memory only, and known for what it is",
+            open::named(path).display()
         ));
     }
     Ok(())
-}
-
-/// Looks at a block translation table.
-fn check(path: &Path, out: &mut dyn Write) -> Result<Outcome> {
-    let path = open::file(path);
-    let pmem = open::map(path, true)?;
-    let report = btt::check(&pmem)?;
-    let shown = path.display();
-    let Some(info) = &report.info else {
-        let first = report.problems.first().map_or("none is there", |p| p.what.as_str());
-        writeln!(out, "{shown}: no block translation table can be read: {first}")?;
-        return Ok(Outcome::Problem);
-    };
-    writeln!(out, "{shown}: {} sectors of {} bytes, {}", info.sectors, info.sector, info.uuid)?;
-    for problem in &report.problems {
-        let text = format!("byte {}: {}", problem.at, terminal::harmless(&problem.what));
-        out.write_all(terminal::hanging("  ", &text).as_bytes())?;
-    }
-    if report.is_good() {
-        writeln!(out, "clean")?;
-        return Ok(Outcome::Good);
-    }
-    writeln!(out, "{} problems", report.problem_count)?;
-    Ok(Outcome::Problem)
 }
 
 fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
@@ -126,8 +106,15 @@ fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         );
         return Err(Usage(what).into());
     }
+    if force {
+        // Whatever it holds, or whatever is left of it; but not while it is in use.
+        drop(open::map(path, true)?);
+        std::fs::remove_file(path)?;
+        writeln!(out, "{shown}: removed")?;
+        return Ok(());
+    }
     let device = open::open(path, true)?;
-    if let (Ok(info), false) = (steadfast_ext4::check::info(&device), force) {
+    if let Ok(info) = steadfast_ext4::check::info(&device) {
         let what = format!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",
             info.uuid

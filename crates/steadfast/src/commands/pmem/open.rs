@@ -1,57 +1,136 @@
 //! Ranges of memory in place of an image.
 
+use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
+use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt;
-use steadfast_devices::source::pmem::Mode;
-use steadfast_devices::source::{Pmem, PmemError, PmemOptions, Promise};
+use steadfast_devices::source::pmem::{Label, Mode};
+use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemError, PmemOptions, Promise};
+use steadfast_volume::member::read_label;
 
 use crate::{Usage, terminal};
 
-/// What stands before a path that is to be mapped whatever it is.
-const PREFIX: &str = "pmem:";
+/// What stands before a path that is to be mapped, whatever it is: a label in it counts.
+const MEMORY: &str = "pmem:";
+/// What stands before a path that is to be used as it is: no label and no table counts.
+const RAW: &str = "raw:";
 
-/// The path without the prefix.
-pub fn file(path: &Path) -> &Path {
-    let without = path.to_str().and_then(|path| path.strip_prefix(PREFIX));
-    without.map_or(path, Path::new)
+fn without<'p>(path: &'p Path, prefix: &str) -> Option<&'p Path> {
+    path.to_str()?.strip_prefix(prefix).map(Path::new)
 }
 
-/// Whether a path is to be mapped: it is said to (`pmem:PATH`), it is an emulated range by its
-/// label, or it is a DAX device.
-pub fn is_memory(path: &Path) -> bool {
-    file(path) != path
-        || path.metadata().is_ok_and(|meta| meta.file_type().is_char_device())
-        || Pmem::label_of(path).is_some()
+/// The path without what stands before it.
+pub fn file(path: &Path) -> &Path {
+    without(path, MEMORY).or_else(|| without(path, RAW)).unwrap_or(path)
+}
+
+/// As a command is told that a file is to be mapped.
+pub fn named(file: &Path) -> PathBuf {
+    let mut named = OsString::from(MEMORY);
+    named.push(file);
+    named.into()
+}
+
+/// Whether a path is to be mapped: it is said to (`pmem:PATH`), it is a DAX device, or it is an
+/// emulated range by its label.
+///
+/// # Errors
+/// A label at the end of a file that is on a disk: an image may end with anything.
+pub fn is_memory(path: &Path) -> Result<bool> {
+    if without(path, MEMORY).is_some() {
+        return Ok(true);
+    }
+    if without(path, RAW).is_some() {
+        return Ok(false);
+    }
+    if path.metadata().is_ok_and(|meta| meta.file_type().is_char_device()) {
+        return Ok(true);
+    }
+    let Some(label) = Pmem::label_of(path) else { return Ok(false) };
+    if is_contents(path, &label)? {
+        return Ok(false);
+    }
+    if is_in_memory(path) || is_in_place(path) {
+        return Ok(true);
+    }
+    let shown = path.display();
+    Err(Usage(format!(
+        "{shown}: is a file on a disk, and its last 128 KiB are the label of a range of memory, \
+         which any image may hold: say {MEMORY}{shown} if it is one that pmem create has made, \
+         {RAW}{shown} if it is an image, all of which is used then"
+    ))
+    .into())
+}
+
+/// Whether a label is in a file system, or in a member of a volume, that is in all of the file: a
+/// user of it may have written one. A label that counts ends what is before it.
+fn is_contents(path: &Path, label: &Label) -> Result<bool> {
+    let options = FileOptions { read_only: true, ..FileOptions::default() };
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
+    let reaches_in = steadfast_ext4::check::info(&device)
+        .is_ok_and(|info| info.blocks.saturating_mul(info.block_size.into()) > label.bytes);
+    // A table that is there is not the file system's, which begins before it and reaches over it;
+    // whose superblock is a remainder is for `open` to say.
+    let is_table = || btt::probe_as(&*device, label.mode.version()).ok().flatten().is_some();
+    let is_member = || matches!(read_label(&device), Ok(Some(_)));
+    Ok(reaches_in && !(label.mode.version().is_some() && is_table()) || is_member())
 }
 
 /// Maps a range, and says what it does not promise.
 pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
+    let as_it_is = without(path, RAW).is_some();
+    // Of a file that is no range a label is but contents.
+    let whole = !is_memory(path)?;
     let path = file(path);
-    let pmem = map(path, read_only)?;
+    let pmem = map_as(path, PmemOptions { read_only, name: None, whole })?;
     if !read_only {
         tell_promise(&pmem);
     }
+    let version = pmem.label().and_then(|label| label.mode.version());
     let is_sectors = match pmem.label() {
-        Some(label) => label.mode == Mode::Sector,
+        _ if as_it_is => false,
+        Some(label) => label.mode != Mode::Raw,
         // Of a range without a label only the table itself says so; to write past it destroys it.
         None => btt::probe(&pmem)?.is_some(),
     };
-    if !is_sectors {
-        return Ok(Arc::new(pmem));
-    }
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);
-    Ok(Arc::new(btt::open(&below)?))
+    if !is_sectors {
+        return Ok(below);
+    }
+    refuse_both(&below, path)?;
+    Ok(Arc::new(btt::open_as(&below, version)?))
+}
+
+/// Refuses a range that holds a file system of its own beside a sector namespace: one of the two is
+/// what is left of another time, and to write to it destroys the other one.
+fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
+    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
+    if !info.checksum_ok {
+        return Ok(());
+    }
+    let shown = path.display();
+    Err(Usage(format!(
+        "{shown}: holds a file system (UUID {}) at its start, and the info block of a sector \
+         namespace (BTT), one of which is left from another time. For the file system say \
+         {RAW}{shown}; for the namespace overwrite the first 4096 bytes, which are no part of it: \
+         dd if=/dev/zero of={shown} bs=4096 count=1 conv=notrunc",
+        info.uuid
+    ))
+    .into())
 }
 
 /// Maps a range. What is no range, or in use, is the caller's error.
 pub fn map(path: &Path, read_only: bool) -> Result<Pmem> {
-    let mapped = Pmem::open(path, &PmemOptions { read_only, name: None });
-    mapped.map_err(|e| match e {
+    map_as(path, PmemOptions { read_only, ..PmemOptions::default() })
+}
+
+fn map_as(path: &Path, options: PmemOptions) -> Result<Pmem> {
+    Pmem::open(path, &options).map_err(|e| match e {
         PmemError::Open(e) => e.into(),
         e => Usage(e.to_string()).into(),
     })
@@ -79,6 +158,14 @@ pub fn offers_dax(path: &Path) -> bool {
     let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
     let says = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/queue/dax"));
     meta.file_type().is_block_device() && says.is_ok_and(|text| text.trim() == "1")
+}
+
+/// Whether the kernel has a file in place: its file system is on an NVDIMM, and mounted with DAX.
+fn is_in_place(path: &Path) -> bool {
+    /// `STATX_ATTR_DAX`
+    const DAX: u64 = 0x0020_0000;
+    let stated = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::empty());
+    stated.is_ok_and(|found| found.stx_attributes.bits() & DAX != 0)
 }
 
 /// Whether a file is in a file system that is memory (tmpfs, ramfs; linux/magic.h).

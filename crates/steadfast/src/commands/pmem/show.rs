@@ -22,7 +22,7 @@ struct Range {
     why: String,
 }
 
-const READING: PmemOptions = PmemOptions { read_only: true, name: None };
+const READING: PmemOptions = PmemOptions { read_only: true, name: None, whole: false };
 
 fn looked_at(path: PathBuf, label: Option<Label>) -> Range {
     match Pmem::open(&path, &READING) {

@@ -33,7 +33,7 @@ fn the_copy_of_an_info_block_counts_if_it_is_damaged() {
         assert!(btt.namespace().arenas[0].from_copy);
         assert_eq!(btt.read(0, 3 * 4096).unwrap(), pattern::bytes(1, 0, 3 * 4096));
         assert!(reported(&memory).starts_with("the info block is damaged, its copy is good"));
-        assert_eq!(restore(&memory), Ok(1));
+        assert_eq!(restore(&memory, None), Ok(1));
         assert!(check(&*memory).unwrap().is_good());
     }
 }
@@ -44,7 +44,7 @@ fn a_copy_alone_is_no_namespace_until_somebody_says_so() {
     patch(&memory, found.at, &[0; PAGE as usize]);
     assert_eq!(probe(&*memory), Ok(None));
     assert_eq!(check(&*memory).err(), Some(BttError::None { device: "pmem0".into() }));
-    assert_eq!(restore(&memory), Ok(1));
+    assert_eq!(restore(&memory, None), Ok(1));
     let btt = open(&memory).unwrap();
     assert_eq!(btt.read(0, 3 * 4096).unwrap(), pattern::bytes(1, 0, 3 * 4096));
 }
@@ -55,8 +55,8 @@ fn a_damaged_copy_is_told_and_restored() {
     patch(&memory, found.at + found.info.layout.copy + 60, &[1, 2, 3]);
     assert!(open(&memory).is_ok());
     assert_eq!(reported(&memory), "the copy of the info block is damaged: restore it");
-    assert_eq!(restore(&memory), Ok(1));
-    assert_eq!(restore(&memory), Ok(0));
+    assert_eq!(restore(&memory, None), Ok(1));
+    assert_eq!(restore(&memory, None), Ok(0));
     patch(&memory, found.at + found.info.layout.copy + 60, &[1, 2, 3]);
     patch(&memory, found.at + 60, &[1, 2, 3]);
     let wanted =
@@ -77,6 +77,60 @@ fn an_info_block_of_the_other_version_in_the_data_is_not_believed() {
     let info = format(&memory, Options::default()).unwrap();
     assert_eq!(probe(&*memory), Ok(Some(info)));
     assert_eq!(load::<16>(&memory, 0), [0; 16]);
+}
+
+/// Both are there: the label decides as with Linux, and without one the copy.
+#[test]
+fn of_both_versions_the_label_says_which() {
+    let memory = memory();
+    let old = format(&memory, Options::default()).unwrap();
+    let first: [u8; PAGE as usize] = load(&memory, 4096);
+    let copy_at = arena(&memory).info.layout.copy + 4096;
+    let copy: [u8; PAGE as usize] = load(&memory, copy_at);
+    let new = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
+    let as_told = |version| probe_as(&*memory, Some(version));
+    // The first block of the namespace of 2.0 holds an info block of 1.1, as its user may write.
+    patch(&memory, 4096, &first);
+    assert_eq!(as_told(Version::V2_0), Ok(Some(new.clone())));
+    assert_eq!(as_told(Version::V1_1), Ok(Some(old.clone())));
+    assert_eq!(probe(&*memory), Ok(Some(new.clone())));
+    // One that is damaged, or that cannot be: without a label it was refused once.
+    let mut damages = vec![(300, vec![0xff]), (16, vec![9; 48])];
+    let mut metadata = find::find(&*memory, Some(Version::V1_1)).unwrap().unwrap().remove(0).info;
+    metadata.layout.sector = 520;
+    damages.push((0, metadata.bytes()));
+    for (at, damage) in damages {
+        patch(&memory, 4096, &first);
+        patch(&memory, 4096 + at, &damage);
+        assert_eq!(as_told(Version::V2_0), Ok(Some(new.clone())));
+        assert_eq!(probe(&*memory), Ok(Some(new.clone())));
+        assert!(as_told(Version::V1_1).is_err());
+    }
+    // The info block of 2.0 is gone. What its user wrote is not believed for all that, ...
+    patch(&memory, 0, &[0; PAGE as usize]);
+    patch(&memory, 4096, &first);
+    assert_eq!(as_told(Version::V2_0), Ok(None));
+    // ... but one whose copy is there: labels of ours said 2.0 of it.
+    patch(&memory, copy_at, &copy);
+    assert_eq!(as_told(Version::V2_0), Ok(Some(old.clone())));
+    // A label of 1.1 is of nothing else, as with Linux.
+    format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
+    assert_eq!(as_told(Version::V1_1), Ok(None));
+}
+
+/// A lost info block is written anew from the copy of the version that the label says.
+#[test]
+fn what_the_label_says_is_restored() {
+    let memory = memory();
+    let made = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
+    patch(&memory, 0, &[0; PAGE as usize]);
+    assert_eq!(probe_copy(&*memory, Some(Version::V1_1)), Ok(None));
+    let lost = BttError::None { device: "pmem0".into() };
+    assert_eq!(restore(&memory, Some(Version::V1_1)), Err(lost));
+    let copy = probe_copy(&*memory, Some(Version::V2_0)).unwrap().unwrap();
+    assert_eq!((copy.uuid, copy.bytes()), (made.uuid, made.bytes()));
+    assert_eq!(restore(&memory, Some(Version::V2_0)), Ok(1));
+    assert_eq!(probe(&*memory), Ok(Some(made)));
 }
 
 #[test]

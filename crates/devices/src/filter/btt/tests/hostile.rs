@@ -33,7 +33,7 @@ fn use_it(memory: &Device) {
         }
         drop(btt.read(0, info.size));
     }
-    drop(restore(memory));
+    drop(restore(memory, None));
     drop(check(&**memory));
 }
 

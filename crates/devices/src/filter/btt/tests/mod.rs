@@ -31,7 +31,7 @@ fn load<const N: usize>(memory: &Device, at: u64) -> [u8; N] {
 
 /// The first arena, as it is found.
 fn arena(memory: &Device) -> find::Found {
-    find::find(&**memory).unwrap().unwrap().remove(0)
+    find::find(&**memory, None).unwrap().unwrap().remove(0)
 }
 
 fn made(options: Options) -> (Device, Btt) {
@@ -128,7 +128,7 @@ fn several_arenas_are_one_device() {
     // The last one has its copy where it is looked for.
     patch(&memory, second.at + 100, &[9]);
     assert!(open(&memory).unwrap().namespace().arenas[1].from_copy);
-    assert_eq!(restore(&memory), Ok(1));
+    assert_eq!(restore(&memory, None), Ok(1));
     assert_eq!(probe(&*memory), Ok(Some(info)));
 }
 

@@ -1,0 +1,96 @@
+//! `steadfast pmem check`: the block translation table of a sector namespace.
+
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::btt::{self, BttError, Version};
+
+use super::open;
+use crate::commands::contents;
+use crate::{Outcome, Usage, terminal};
+
+/// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
+/// something else is.
+pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Outcome> {
+    let path = open::file(path);
+    let pmem = open::map(path, repair.is_none())?;
+    let version = pmem.label().and_then(|label| label.mode.version());
+    let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+    if let Some(force) = repair {
+        mend(&device, version, path, force, out)?;
+    }
+    let shown = path.display();
+    let report = match btt::check_as(&*device, version) {
+        Ok(report) => report,
+        Err(none @ BttError::None { .. }) => {
+            // Lost, not absent: the label says so, or the copy is there.
+            let copy = btt::probe_copy(&*device, version)?;
+            let what = match (&copy, version) {
+                (Some(copy), _) => format!(
+                    "no info block, and at the end the copy of one: {} sectors of {} bytes, {}. \
+                     If it is not of a namespace that was destroyed: steadfast pmem check --repair \
+                     {shown}",
+                    copy.sectors, copy.sector, copy.uuid
+                ),
+                (None, Some(_)) => "its label says that it is a sector namespace, and neither its \
+                                    info block nor the copy is there: restore it from a backup"
+                    .to_owned(),
+                (None, None) => return Err(none.into()),
+            };
+            let line = terminal::harmless(&format!("{shown}: {what}"));
+            out.write_all(terminal::hanging("", &line).as_bytes())?;
+            return Ok(Outcome::Problem);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let Some(info) = &report.info else {
+        let first = report.problems.first().map_or("none is there", |p| p.what.as_str());
+        let first = terminal::harmless(first);
+        writeln!(out, "{shown}: no block translation table can be read: {first}")?;
+        return Ok(Outcome::Problem);
+    };
+    writeln!(out, "{shown}: {} sectors of {} bytes, {}", info.sectors, info.sector, info.uuid)?;
+    for problem in &report.problems {
+        let text = format!("byte {}: {}", problem.at, terminal::harmless(&problem.what));
+        out.write_all(terminal::hanging("  ", &text).as_bytes())?;
+    }
+    if report.is_good() {
+        writeln!(out, "clean")?;
+        return Ok(Outcome::Good);
+    }
+    writeln!(out, "{} problems", report.problem_count)?;
+    Ok(Outcome::Problem)
+}
+
+/// Writes info blocks and copies anew. What is damaged otherwise is for the check to tell.
+fn mend(
+    device: &Arc<dyn BlockDevice>,
+    version: Option<Version>,
+    path: &Path,
+    force: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let shown = path.display();
+    let is_lost = matches!(btt::probe_as(&**device, version), Ok(None));
+    if is_lost
+        && !force
+        && let Some(occupant) = contents::occupant(device)
+    {
+        let what = format!(
+            "{shown}: holds {occupant}, and no info block of a sector namespace: the copy at its \
+             end may be of one that was destroyed. --force writes the info block over it"
+        );
+        return Err(Usage(what).into());
+    }
+    match btt::restore(device, version) {
+        Ok(0) => Ok(()),
+        Ok(1) => Ok(writeln!(out, "{shown}: 1 block written anew")?),
+        Ok(written) => Ok(writeln!(out, "{shown}: {written} blocks written anew")?),
+        // There is nothing to do it with: the check says what is wrong.
+        Err(BttError::None { .. } | BttError::Corrupt { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -2,9 +2,8 @@
 //!
 //! The targets are those of `cargo fuzz`, but neither it nor a nightly compiler is needed: the
 //! coverage that guides libFuzzer comes from a stable compiler's code-generation options, and
-//! the sanitizers that need a nightly one find little where unsafe code is in few files, which no target
-//! reaches with bytes of its own. A C++
-//! compiler builds libFuzzer itself.
+//! the sanitizers that need a nightly one find little where unsafe code is in few files, which no
+//! target reaches with bytes of its own. A C++ compiler builds libFuzzer itself.
 //!
 //! Besides panics, an input that takes longer than ten seconds or more than 2 GiB is a failure.
 //! The failing input stays in `fuzz/artifacts/TARGET`; to run it again, give its path to the

@@ -2,8 +2,8 @@
 //! `cargo run --release -p steadfast-crash --example schedules -- MODE JOURNAL LIST [N [POINTS]]`.
 //! MODE is writeback, ordered, journal or transact; JOURNAL is internal or external. LIST is fsync
 //! (up to two operations beside a write and its fsync), locks (one operation, and each lock is a
-//! point) or two (all pairs of two operations: days). N is the number of one pair, POINTS the points
-//! of one schedule, such as 1,4; findings tell both.
+//! point) or two (all pairs of two operations: days). N is the number of one pair, POINTS the
+//! points of one schedule, such as 1,4; findings tell both.
 
 // It is for people.
 #![allow(clippy::print_stdout)]

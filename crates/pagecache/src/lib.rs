@@ -36,8 +36,8 @@
 //!   [`invalidate`](PageCache::invalidate), then the device, then `invalidate` again (a read-ahead
 //!   may have come between). Read: `flush_range`, then the device.
 //! * **fsync** is [`flush_range`](PageCache::flush_range), then
-//!   [`error_since`](PageCache::error_since), so that each write-back error is reported once to each
-//!   handle; [`PageCache::fsync`] does both. The journal's part is the file system's own.
+//!   [`error_since`](PageCache::error_since), so that each write-back error is reported once to
+//!   each handle; [`PageCache::fsync`] does both. The journal's part is the file system's own.
 //!
 //! # After a failed write-back
 //!

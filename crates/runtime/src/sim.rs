@@ -182,8 +182,8 @@ impl Sim {
         self
     }
 
-    /// Lets [`date`](crate::date) move in steps of this: runs that differ only in how long something
-    /// took then write the same times down.
+    /// Lets [`date`](crate::date) move in steps of this: runs that differ only in how long
+    /// something took then write the same times down.
     pub fn date_step(mut self, step: Duration) -> Self {
         self.date_step = step;
         self

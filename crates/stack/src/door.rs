@@ -1,7 +1,7 @@
 //! The door of a process that answers over a socket: who is let in, how many, for how long.
 //!
-//! The socket's file may be used by the process's own user alone (mode 0600), and root; who connects
-//! is looked at all the same. A request and its answer are a line each. The host's
+//! The socket's file may be used by the process's own user alone (mode 0600), and root; who
+//! connects is looked at all the same. A request and its answer are a line each. The host's
 //! [`Server`](crate::server::Server) and the control socket of a mount are behind one each.
 
 use std::collections::BTreeMap;

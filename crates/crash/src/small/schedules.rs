@@ -83,9 +83,9 @@ impl std::fmt::Display for Scheduled {
     }
 }
 
-/// Explores pairs of sequences, each pair carried out by two tasks at once. `progress` is told after
-/// each pair what there is so far. Findings name the pair and the points: example `schedules` makes
-/// them again.
+/// Explores pairs of sequences, each pair carried out by two tasks at once. `progress` is told
+/// after each pair what there is so far. Findings name the pair and the points: example
+/// `schedules` makes them again.
 ///
 /// # Errors
 /// If a run could not be recorded, in words: with the schedule that shows it.

@@ -87,8 +87,8 @@ impl Sequence {
         found
     }
 
-    /// A write to a new file, or over one that is there, and its fsync: what commits whatever others
-    /// have begun.
+    /// A write to a new file, or over one that is there, and its fsync: what commits whatever
+    /// others have begun.
     pub fn written_and_synced(start: Start) -> Sequence {
         let create = Operation::Create { name: "a".into() };
         let fsync = Operation::Fsync { name: "a".into(), data_only: false };

@@ -1,8 +1,8 @@
 //! The control socket of a mount: one request and one answer a connection, each a line of JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
-//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it asks
-//! first. Who is let in, how many and for how long is [`steadfast_stack::door`]'s.
+//! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it
+//! asks first. Who is let in, how many and for how long is [`steadfast_stack::door`]'s.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -224,7 +224,8 @@ fn rule_an_old_record_of_a_leg_that_is_back_disproves_nothing() {
         b.settle();
         b.cut(0);
         b.assemble(&[0, 1], &plain()).unwrap();
-        // Nobody has looked at the record yet: that of leg 0 cannot be read while the region is copied.
+        // Nobody has looked at the record yet: that of leg 0 cannot be read while the region is
+        // copied.
         let label = read_label(&b.device(0)).unwrap().unwrap().label;
         let (at, len) = record_at(label.map_blocks, REGION, 1);
         let bad = Rule::new(Ops::READ, Effect::Fail("a bad sector".into())).within(at..at + len);

@@ -24,6 +24,7 @@ struct Copied {
     bytes: u64,
 }
 
+/// See above.
 pub fn main() -> io::Result<()> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     if let [folder, image] = &arguments[..]

@@ -11,6 +11,7 @@ use std::io::Write;
 
 use steadfast::{DataMode, Error, Image, Journal};
 
+/// See above.
 pub fn main() -> std::io::Result<()> {
     let folder = tempfile::tempdir()?;
     let (disk, card) = (folder.path().join("disk.img"), folder.path().join("card.img"));

@@ -72,6 +72,7 @@ fn test(data: DataMode, syncs: bool) -> Result<Report, Failure> {
     PowerCut::new().data(data).cuts(50).states(8).run(program).judge(judge)
 }
 
+/// See above.
 pub fn main() -> Result<(), Box<dyn Error>> {
     for data in [DataMode::Ordered, DataMode::Journal] {
         let Report { cuts, states, .. } = test(data, true)?;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use steadfast::devices::source::Ram;
 use steadfast::{DataMode, FileSystem, Image, TransactPolicy};
 
+/// See above.
 pub fn main() -> io::Result<()> {
     let disk = Ram::new("disk", 32 << 20);
     let image = Image::create(Arc::new(disk.clone())).zeroed(true).data(DataMode::Transact);

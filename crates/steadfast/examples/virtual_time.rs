@@ -21,6 +21,7 @@ use steadfast::{DataMode, Image, Journal};
 
 const CALLS: u32 = 100;
 
+/// See above.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let rows = [
         ("journal on the disk", false, DataMode::Ordered),

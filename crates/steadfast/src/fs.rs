@@ -73,8 +73,9 @@ impl Mounted {
     /// Whether its files can be used and let go here and now. A simulation that has ended has
     /// nobody left to write, and one that is torn down by a panic must not be waited in.
     pub fn usable(&self) -> bool {
-        let elsewhere = self.simulated != is_simulated();
-        !elsewhere && !(self.simulated && std::thread::panicking())
+        let here = self.simulated == is_simulated();
+        let torn_down = self.simulated && std::thread::panicking();
+        here && !torn_down
     }
 
     fn end(&self) -> Result<()> {

@@ -17,6 +17,9 @@ use crate::error::{Error, Result};
 /// What mke2fs makes small external journals of, in blocks: the least is 1024.
 const JOURNAL_BLOCKS_MIN: u32 = 2048;
 
+/// A change of the options that have no method of their own.
+type Change = dyn Fn(&mut Options) + Send + Sync;
+
 /// What is to be made.
 #[derive(Clone, Default)]
 pub(super) struct Wanted {
@@ -28,7 +31,7 @@ pub(super) struct Wanted {
     pub label: String,
     pub zeroed: bool,
     pub journal_size: Option<u64>,
-    pub change: Option<Arc<dyn Fn(&mut Options) + Send + Sync>>,
+    pub change: Option<Arc<Change>>,
 }
 
 /// The making of it.

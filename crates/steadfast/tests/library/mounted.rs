@@ -6,7 +6,11 @@ use steadfast::Image;
 
 /// FUSE is there, and this user may use it.
 fn has_fuse() -> bool {
-    Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root()
+    let has = Path::new("/dev/fuse").exists() && rustix::process::geteuid().is_root();
+    if !has {
+        println!("SKIPPED: needs root and /dev/fuse");
+    }
+    has
 }
 
 #[test]

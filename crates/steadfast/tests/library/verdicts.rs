@@ -88,6 +88,7 @@ fn what_fails_leaves_no_image_behind() {
 #[test]
 fn the_kernel_reads_it_and_writes_it() {
     if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: needs root");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

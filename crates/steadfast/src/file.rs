@@ -190,14 +190,19 @@ impl File {
         Ok(())
     }
 
+    /// What is at a place, a part of it; nothing at the end.
+    pub(crate) fn part(&self, operation: &'static str, offset: u64) -> Result<Bytes> {
+        let part = self.fh(OpenFlags::READ);
+        let part = part.and_then(|fh| self.mounted.fs.read(fh, offset, CHUNK));
+        part.map_err(self.failed(operation))
+    }
+
     /// All of it from the start.
     pub(crate) fn all(&self, operation: &'static str) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         loop {
             let from = all.len();
-            let part = self.fh(OpenFlags::READ);
-            let part = part.and_then(|fh| self.mounted.fs.read(fh, from as u64, CHUNK));
-            let part = part.map_err(self.failed(operation))?;
+            let part = self.part(operation, from as u64)?;
             if part.is_empty() {
                 return Ok(all);
             }

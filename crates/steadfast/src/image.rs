@@ -113,7 +113,8 @@ impl Image {
         Image::new(source.into(), Step::Create(make::Wanted::default()))
     }
 
-    /// A file system that is there.
+    /// A file system that is there. An image file or a block device that is in use is refused; a
+    /// device of this program is not known to be, and must not be mounted twice.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;

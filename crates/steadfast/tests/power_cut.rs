@@ -89,10 +89,11 @@ fn a_panic_of_the_judge_is_its_verdict() {
 
 #[test]
 fn what_cannot_be_run_is_no_finding() {
-    fn not_run<E: Display>(cut: PowerCut, work: fn(&Running) -> Result<(), E>, why: &str)
-    where
-        E: 'static,
-    {
+    fn not_run<E: Display + 'static>(
+        cut: PowerCut,
+        work: fn(&Running) -> Result<(), E>,
+        why: &str,
+    ) {
         let failure = cut.run(work).check().unwrap_err();
         assert!(!failure.is_finding() && failure.to_string().contains(why), "{failure}");
     }

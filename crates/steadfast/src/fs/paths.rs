@@ -132,6 +132,49 @@ impl FileSystem {
         file.put("write", contents.as_ref(), 0)
     }
 
+    /// Copies contents and permissions of a file to another, which is made or replaced; returns the
+    /// bytes.
+    ///
+    /// ```
+    /// let fs = steadfast::Image::in_memory(16 << 20).mount()?;
+    /// fs.write("/file", "text")?;
+    /// assert_eq!(fs.copy("/file", "/copy")?, 4);
+    /// assert_eq!(fs.read_to_string("/copy")?, "text");
+    /// # fs.unmount()?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Invalid: both are the same file. As [`open`](Self::open), [`create`](Self::create), read(2)
+    /// and write(2).
+    pub fn copy(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<u64> {
+        let (from, to) = (from.as_ref(), to.as_ref());
+        let source = OpenOptions::new().read(true).open_as("copy", self, from)?;
+        let about = source.metadata()?;
+        if !about.is_file() {
+            return Err(Error::between("copy", from, to)(FsError::IsDirectory));
+        }
+        // Before it would be cut to nothing.
+        if self.metadata(to).is_ok_and(|there| there.ino() == about.ino()) {
+            let what = "both are the same file";
+            return Err(Error::between("copy", from, to)(FsError::Invalid { what }));
+        }
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(about.mode());
+        let target = options.open_as("copy", self, to)?;
+        let mut at = 0;
+        loop {
+            let part = source.part("copy", at)?;
+            if part.is_empty() {
+                break;
+            }
+            target.put("copy", &part, at)?;
+            at += part.len() as u64;
+        }
+        self.set_permissions(to, about.permissions())?;
+        Ok(at)
+    }
+
     /// Makes a folder, whose parent must be there.
     ///
     /// ```

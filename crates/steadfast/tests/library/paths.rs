@@ -76,6 +76,10 @@ fn each_wrong_use_has_its_error() {
     assert_eq!(errno(fs.rename("/folder", "/folder/itself")), libc::EINVAL);
     assert_eq!(errno(fs.hard_link("/folder", "/other")), libc::EPERM);
     assert_eq!(errno(fs.transaction_point()), libc::EOPNOTSUPP);
+    fs.hard_link("/file", "/same").unwrap();
+    assert_eq!(errno(fs.copy("/file", "/same")), libc::EINVAL);
+    assert_eq!(errno(fs.copy("/folder", "/other")), libc::EISDIR);
+    assert_eq!(fs.read_to_string("/file").unwrap(), "12345");
     let error = fs.rename("/none", "/other").unwrap_err();
     assert_eq!(error.to_string(), "rename /none -> /other: no such file or directory");
     let error = Image::open("/no/such/image").mount().unwrap_err();
@@ -85,6 +89,22 @@ fn each_wrong_use_has_its_error() {
     assert!(Image::open("/etc/passwd").size(1 << 20).mount().is_err());
     let none = Image::in_memory(1000).mount();
     assert!(none.is_err());
+    fs.unmount().unwrap();
+}
+
+#[test]
+fn an_image_is_mounted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk.img");
+    let fs = Image::create(&path).size(16 << 20).mount().unwrap();
+    assert_eq!(errno(Image::open(&path).mount()), libc::EBUSY);
+    // A file that is open keeps the mount; the last of its users ends it.
+    let file = fs.create("/file").unwrap();
+    assert_eq!(errno(fs.unmount()), libc::EBUSY);
+    file.write_all_at(b"late", 0).unwrap();
+    drop(file);
+    let fs = Image::open(&path).mount().unwrap();
+    assert_eq!(fs.read_to_string("/file").unwrap(), "late");
     fs.unmount().unwrap();
 }
 

@@ -8,7 +8,7 @@
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
 //!   program in this process); without one the [`rules`] do, which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
-//!   state of each takes; [`shrink`] finds the writes that make a state wrong; [`story`] tells of it.
+//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] tells it.
 //!
 //! What mounts and starts programs is above this crate.
 

@@ -54,9 +54,10 @@ impl Recorded {
         Recorded { run, options, choice }
     }
 
-    /// Cuts, recovers, and asks the judge what each cut has left: `Err`, or a panic (of an `assert!`),
-    /// says what is wrong. Several threads ask at once; of equal trees after equal acknowledgements
-    /// only the first is judged. Whether the file system's structure is sound is checked as well.
+    /// Cuts, recovers, and asks the judge what each cut has left: `Err`, or a panic (of an
+    /// `assert!`), says what is wrong. Several threads ask at once; of equal trees after equal
+    /// acknowledgements only the first is judged. Whether the file system's structure is sound is
+    /// checked as well.
     ///
     /// ```
     /// use steadfast::crash::PowerCut;

@@ -30,6 +30,10 @@ pub fn run(root: &Path) -> anyhow::Result<bool> {
         let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
         step::run(&mut step::cargo(root, &args))
     });
+    check("the library without the command line", &|| {
+        let args = ["clippy", "--package", "steadfast", "--lib", "--no-default-features"];
+        step::run(step::cargo(root, &args).args(["--quiet", "--", "-D", "warnings"]))
+    });
     check("cargo doc", &|| {
         let args = ["doc", "--workspace", "--no-deps", "--quiet"];
         step::run(step::cargo(root, &args).env("RUSTDOCFLAGS", "-Dwarnings"))

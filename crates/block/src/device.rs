@@ -9,6 +9,31 @@ use crate::{BlockError, Completion, DeviceInfo, DirectMemory, Payload, Request, 
 /// A block device: a source of blocks or a filter over another.
 ///
 /// See the crate's text for what every device promises.
+///
+/// ```
+/// use bytes::Bytes;
+/// use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request, check};
+///
+/// /// A megabyte of zeros, whatever is written.
+/// struct Zeros;
+///
+/// impl BlockDevice for Zeros {
+///     fn info(&self) -> DeviceInfo {
+///         DeviceInfo::new("zeros", "a megabyte of zeros", 1 << 20)
+///     }
+///
+///     fn submit(&self, request: Request) -> Completion {
+///         Completion::ready(check(&self.info(), &request).map(|()| match request {
+///             Request::Read { len, .. } => Bytes::from(vec![0; len as usize]),
+///             _ => Bytes::new(),
+///         }))
+///     }
+/// }
+///
+/// assert_eq!(Zeros.read(0, 512)?, [0; 512].as_slice());
+/// assert!(Zeros.read(1, 512).is_err());
+/// # Ok::<(), steadfast_block::BlockError>(())
+/// ```
 pub trait BlockDevice: Send + Sync {
     /// What the device is and promises. Health (persistence, initialised) is as of this call.
     fn info(&self) -> DeviceInfo;

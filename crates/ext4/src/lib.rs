@@ -9,6 +9,23 @@
 //! * [`mod@file`]: the data of files, through the page cache and past it;
 //! * `fastcommit`: what the journal holds in words of the file system's own;
 //! * [`fs`]: the mounted whole; [`mount`]: how it comes and goes; [`tune`]: another journal.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use steadfast_block::BlockDevice;
+//! use steadfast_devices::source::Ram;
+//! use steadfast_ext4::mkfs::{self, Options};
+//! use steadfast_ext4::{Ext4, MountOptions, check};
+//! use steadfast_vfs::{FileSystem, NewNode};
+//!
+//! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
+//! mkfs::make(&disk, &Options::random(1_700_000_000))?;
+//! let fs = Ext4::mount(Arc::clone(&disk), MountOptions::default())?;
+//! fs.mkdir(fs.root(), b"folder", NewNode { mode: 0o755, ..NewNode::default() })?;
+//! fs.unmount()?;
+//! assert!(check::check(&disk, None)?.findings.is_empty());
+//! # Ok::<(), steadfast_ext4::Ext4Error>(())
+//! ```
 
 pub mod alloc;
 pub mod check;

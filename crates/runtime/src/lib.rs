@@ -18,6 +18,21 @@
 //! 4. Objects made in one simulation are used only in that simulation (or, once it has ended,
 //!    by plain code that no longer waits on them).
 //!
+//! A minute that takes no time:
+//!
+//! ```
+//! use std::time::Duration;
+//! use steadfast_runtime::{Sim, now, sleep, spawn};
+//!
+//! let waited = Sim::new(1).run(|| {
+//!     let start = now();
+//!     let task = spawn("sleeper", || sleep(Duration::from_secs(60)));
+//!     task.join().unwrap();
+//!     now() - start
+//! });
+//! assert_eq!(waited.unwrap(), Duration::from_secs(60));
+//! ```
+//!
 //! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
 //! would appear in every signature from the disk model to the benchmark and never vary.
 

@@ -1,4 +1,5 @@
-//! steadfast: the command line. Glue only; the work is done in the crates below.
+//! steadfast: the command line, over the library of the same name. Glue only; the work is done in
+//! the crates below.
 //!
 //! Exit status: 0 good, 1 a problem was found, 2 used wrongly, 3 not supported by Steadfast.
 
@@ -16,9 +17,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::FromArgMatches;
+use steadfast::FileSystem;
 use steadfast_devices::filter::btt::BttError;
 use steadfast_devices::source::OpenError;
-use steadfast_vfs::FileSystem;
 use steadfast_volume::VolumeError;
 
 use cli::{Cli, Command, Lab};
@@ -135,6 +136,7 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()
         || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
+        || matches!(e.downcast_ref(), Some(steadfast::Error::Refused { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(is_wrong_file)
         || matches!(
@@ -175,14 +177,16 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Hdparm(args) => return hdparm::run(args, out),
         Command::Mkfs(args) => mkfs::run(&args, out)?,
         Command::Ls { recursive, image, path } => {
-            return image::reading(&image, |fs| tree::ls(fs, path.as_bytes(), recursive, out));
+            return image::reading(&image, |fs| {
+                tree::ls(&**fs.vfs(), path.as_bytes(), recursive, out)
+            });
         }
         Command::Cat { image, path } => {
-            image::reading(&image, |fs| tree::cat(fs, path.as_bytes(), out))?;
+            image::reading(&image, |fs| tree::cat(&**fs.vfs(), path.as_bytes(), out))?;
         }
         Command::Get { recursive, strict, image, path, host_path } => {
             let way = Way { recursive, strict, image: &image.image.files() };
-            let get = |fs: &dyn FileSystem| tree::get(fs, path.as_bytes(), &host_path, &way);
+            let get = |fs: &FileSystem| tree::get(&**fs.vfs(), path.as_bytes(), &host_path, &way);
             return image::reading(&image, get);
         }
         Command::Put { recursive, strict, image, host_path, path } => {
@@ -190,21 +194,21 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
                 return Err(Usage(format!("{}: no such file", host_path.display())).into());
             }
             let way = Way { recursive, strict, image: &image.files() };
-            let put = |fs: &dyn FileSystem| tree::put(fs, &host_path, path.as_bytes(), &way);
+            let put = |fs: &FileSystem| tree::put(&**fs.vfs(), &host_path, path.as_bytes(), &way);
             return image::changing(&image, put);
         }
         Command::Rm { recursive, image, path } => {
-            return image::changing(&image, |fs| tree::rm(fs, path.as_bytes(), recursive));
+            return image::changing(&image, |fs| tree::rm(&**fs.vfs(), path.as_bytes(), recursive));
         }
         Command::Mkdir { image, path } => {
-            image::changing(&image, |fs| tree::mkdir(fs, path.as_bytes()))?;
+            image::changing(&image, |fs| fs.create_dir(&path).map_err(image::told))?;
         }
         Command::Replay { image } => image::replay(&image, out)?,
         Command::Journal(command) => return journal::run(&command, out),
         Command::Check { image, json } => return image::check(&image, json, out),
         Command::Info { image, json } => image::info(&image, json, out)?,
         Command::Extents { image, path, json } => {
-            let list = |fs: &dyn FileSystem| extents::extents(fs, path.as_bytes(), json, out);
+            let list = |fs: &FileSystem| extents::extents(&**fs.vfs(), path.as_bytes(), json, out);
             image::reading(&image, list)?;
         }
         Command::Volume(command) => return volume::run(&command, out),

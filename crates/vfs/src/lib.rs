@@ -5,6 +5,20 @@
 //! our devices and [`HostFs`] implements it over the running machine's file systems, so that one
 //! benchmark measures both.
 //!
+//! ```
+//! use steadfast_vfs::path::{place, resolve};
+//! use steadfast_vfs::{FileSystem, HostFs, NewNode, OpenFlags};
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let fs = HostFs::open(folder.path())?;
+//! let (file, fh) = fs.create(fs.root(), b"file", NewNode::default(), OpenFlags::WRITE)?;
+//! fs.write(fh, 0, "text".into())?;
+//! fs.release(fh)?;
+//! assert_eq!(resolve(&fs, b"/../file", true)?.ino, file.ino);
+//! assert_eq!(place(&fs, b"./new", true)?.path(), b"/new");
+//! # Ok::<(), steadfast_vfs::FsError>(())
+//! ```
+//!
 //! Names are bytes, as on disk; the interface checks nothing that the file system must check.
 
 mod error;

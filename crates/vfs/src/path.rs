@@ -1,43 +1,118 @@
-//! Operations by path, built on [`FileSystem`]: for the image commands, the benches and tests.
+//! Operations by path, built on [`FileSystem`]: for whoever uses a file system in process.
+
+use std::collections::HashSet;
+use std::fmt::Write;
 
 use crate::{Attr, DirEntry, FileSystem, FileType, FsError, Ino, Result};
 
 /// Symbolic links followed in one resolution before [`FsError::Loop`] (as Linux).
 const LINKS_MAX: u32 = 40;
 
-/// Finds the inode at `path`, following symbolic links; the last one only if `follow_last`.
-/// A leading '/' is the file system's root; so is the start of a relative path.
-pub fn resolve(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Attr> {
-    resolve_from(fs, fs.root(), path, follow_last, &mut 0)
+/// Deepest folder that [`remove_tree`] goes down to: far beyond what paths can name.
+const DEPTH_MAX: usize = 4096;
+
+/// Where a path leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The folder that the last name is in.
+    pub dir: Ino,
+    /// The last name, links followed; empty for the root.
+    pub name: Vec<u8>,
+    /// What has this name; `None`: nothing.
+    pub attr: Option<Attr>,
+    /// The folders from the root down to `dir`, by name.
+    pub folders: Vec<Vec<u8>>,
+    /// The path ends in '/', so it means a folder.
+    pub means_folder: bool,
 }
 
-fn resolve_from(
-    fs: &dyn FileSystem,
-    start: Ino,
-    path: &[u8],
-    follow_last: bool,
-    links: &mut u32,
-) -> Result<Attr> {
-    let mut at = fs.getattr(if path.first() == Some(&b'/') { fs.root() } else { start })?;
-    let mut names = path.split(|b| *b == b'/').filter(|n| !n.is_empty()).peekable();
-    while let Some(name) = names.next() {
-        if at.kind != FileType::Directory {
+impl Place {
+    /// The same path without links, "." and "..", from the root on.
+    pub fn path(&self) -> Vec<u8> {
+        let names = self.folders.iter().chain((!self.name.is_empty()).then_some(&self.name));
+        let mut path: Vec<u8> = names.flat_map(|name| [b"/", &name[..]].concat()).collect();
+        if path.is_empty() {
+            path.push(b'/');
+        }
+        path
+    }
+}
+
+/// Finds where `path` leads, following symbolic links; the last one only if `follow_last` or if a
+/// '/' follows it. A leading '/' is the file system's root; so is the start of a relative path.
+/// ".." leads back along the way that was gone, so no path leaves the file system, whatever the
+/// folders on the disk say is above them.
+///
+/// # Errors
+/// NotFound: a folder on the way; that only the last name is missing is no error. NotDirectory,
+/// Loop (more than 40 links), Invalid (NUL in the path).
+pub fn place(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Place> {
+    if path.contains(&0) {
+        return Err(FsError::Invalid { what: "NUL in the path" });
+    }
+    let root = fs.getattr(fs.root())?;
+    let mut way: Vec<(Vec<u8>, Attr)> = Vec::new();
+    let mut ahead: Vec<Vec<u8>> = names_from_last(path);
+    let mut means_folder = ends_as_folder(path);
+    let mut links = 0;
+    while let Some(name) = ahead.pop() {
+        let here = way.last().map_or(root, |(_, attr)| *attr);
+        if here.kind != FileType::Directory {
             return Err(FsError::NotDirectory);
         }
-        let found = fs.lookup(at.ino, name)?;
-        let last = names.peek().is_none();
-        at = if found.kind == FileType::Symlink && (!last || follow_last) {
-            *links += 1;
-            if *links > LINKS_MAX {
-                return Err(FsError::Loop);
+        if name == b".." {
+            way.pop();
+            continue;
+        }
+        let last = ahead.is_empty();
+        let attr = match fs.lookup(here.ino, &name) {
+            Ok(attr) => attr,
+            Err(FsError::NotFound) if last => {
+                let folders = way.into_iter().map(|(name, _)| name).collect();
+                return Ok(Place { dir: here.ino, name, attr: None, folders, means_folder });
             }
-            let target = fs.readlink(found.ino)?;
-            resolve_from(fs, at.ino, &target, true, links)?
-        } else {
-            found
+            Err(e) => return Err(e),
         };
+        if attr.kind != FileType::Symlink || (last && !follow_last && !means_folder) {
+            way.push((name, attr));
+            continue;
+        }
+        links += 1;
+        if links > LINKS_MAX {
+            return Err(FsError::Loop);
+        }
+        let target = fs.readlink(attr.ino)?;
+        match target.first() {
+            None => return Err(FsError::NotFound),
+            Some(b'/') => way.clear(),
+            Some(_) => {}
+        }
+        means_folder |= last && ends_as_folder(&target);
+        ahead.extend(names_from_last(&target));
     }
-    Ok(at)
+    let (name, attr) = way.pop().unwrap_or((Vec::new(), root));
+    if means_folder && attr.kind != FileType::Directory {
+        return Err(FsError::NotDirectory);
+    }
+    let dir = way.last().map_or(root.ino, |(_, attr)| attr.ino);
+    let folders = way.into_iter().map(|(name, _)| name).collect();
+    Ok(Place { dir, name, attr: Some(attr), folders, means_folder })
+}
+
+/// The names of a path without ".", the last one first.
+fn names_from_last(path: &[u8]) -> Vec<Vec<u8>> {
+    let names = path.split(|b| *b == b'/').filter(|n| !n.is_empty() && *n != b".");
+    names.rev().map(<[u8]>::to_vec).collect()
+}
+
+/// Whether a path can only mean a folder.
+fn ends_as_folder(path: &[u8]) -> bool {
+    path.ends_with(b"/") || path.ends_with(b"/.")
+}
+
+/// Finds the inode at `path`, as [`place`] does.
+pub fn resolve(fs: &dyn FileSystem, path: &[u8], follow_last: bool) -> Result<Attr> {
+    place(fs, path, follow_last)?.attr.ok_or(FsError::NotFound)
 }
 
 /// Splits a path into its parent directory (resolved) and its last name.
@@ -69,3 +144,109 @@ pub fn list(fs: &dyn FileSystem, dir: Ino) -> Result<Vec<DirEntry>> {
         all.extend(part.into_iter().filter(|e| e.name != b"." && e.name != b".."));
     }
 }
+
+/// For messages and listings: a name or path as text. Control characters, which a terminal would
+/// obey, and bytes that are no UTF-8 are shown in octal, as `ls -b` does.
+pub fn shown(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for part in path.utf8_chunks() {
+        for c in part.valid().chars() {
+            if c.is_control() {
+                let mut bytes = [0; 4];
+                octal(&mut text, c.encode_utf8(&mut bytes).as_bytes());
+            } else {
+                text.push(c);
+            }
+        }
+        octal(&mut text, part.invalid());
+    }
+    text
+}
+
+fn octal(text: &mut String, bytes: &[u8]) {
+    for b in bytes {
+        // OK to ignore: a String takes everything.
+        let _ = write!(text, "\\{b:03o}");
+    }
+}
+
+/// Why these bytes are no name of one object in its folder, if they are none.
+pub fn why_refused(name: &[u8]) -> Option<&'static str> {
+    /// Longest name in bytes.
+    const NAME_MAX: usize = 255;
+    match name {
+        b"" => Some("an empty name: refused"),
+        b"." | b".." => Some("one more entry of this name: refused"),
+        _ if name.contains(&b'/') => Some("a name with '/' in it: refused"),
+        _ if name.contains(&0) => Some("a name with NUL in it: refused"),
+        _ if name.len() > NAME_MAX => Some("a name of more than 255 bytes: refused"),
+        _ => None,
+    }
+}
+
+/// A folder that [`remove_tree`] empties.
+struct Emptied {
+    above: Ino,
+    name: Vec<u8>,
+    ino: Ino,
+    todo: Vec<DirEntry>,
+}
+
+/// Removes the folder that has `name` in `dir`, with all it holds. What cannot be removed ends it;
+/// what was removed before stays removed. Links are removed, not followed.
+///
+/// # Errors
+/// Corrupt: a folder of the tree belongs elsewhere, or is inside itself. As for
+/// [`FileSystem::unlink`] and [`FileSystem::rmdir`].
+pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
+    let top = fs.lookup(dir, name)?;
+    if top.kind != FileType::Directory {
+        return Err(FsError::NotDirectory);
+    }
+    let mut been = HashSet::new();
+    let mut folders = vec![emptied(fs, dir, name, top.ino, &mut been)?];
+    while let Some(folder) = folders.last_mut() {
+        if folder.todo.is_empty() {
+            // Names that are gone move those that follow, so each part is read from the start.
+            let part = fs.readdir(folder.ino, 0)?;
+            folder.todo = part.into_iter().filter(|e| e.name != b"." && e.name != b"..").collect();
+            if folder.todo.is_empty() {
+                folder.todo = list(fs, folder.ino)?;
+            }
+        }
+        let (ino, next) = (folder.ino, folder.todo.pop());
+        let Some(entry) = next else {
+            fs.rmdir(folder.above, &folder.name)?;
+            folders.pop();
+            continue;
+        };
+        if fs.lookup(ino, &entry.name)?.kind != FileType::Directory {
+            fs.unlink(ino, &entry.name)?;
+            continue;
+        }
+        if folders.len() >= DEPTH_MAX {
+            return Err(FsError::Invalid { what: "more than 4096 folders deep" });
+        }
+        folders.push(emptied(fs, ino, &entry.name, entry.ino, &mut been)?);
+    }
+    Ok(())
+}
+
+/// A folder that is about to be emptied, if its name is its own: one that belongs elsewhere, or
+/// that was met before, is somebody else's.
+fn emptied(
+    fs: &dyn FileSystem,
+    above: Ino,
+    name: &[u8],
+    ino: Ino,
+    been: &mut HashSet<Ino>,
+) -> Result<Emptied> {
+    if fs.lookup(ino, b"..")?.ino != above || !been.insert(ino) {
+        let what = "a second name of a folder that belongs elsewhere".into();
+        return Err(FsError::Corrupt { what, place: format!("inode {}", ino.0) });
+    }
+    Ok(Emptied { above, name: name.to_vec(), ino, todo: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
+use super::judge::{Judges, Left};
 use super::rules;
-use super::{Command, Recovers, Run, Tree};
+use super::{Recovers, Run, Tree};
 use crate::cuts::{Choice, Cuts, State};
 use crate::opinion::Opinion;
 
@@ -103,7 +104,7 @@ pub struct Exploration<'a> {
     /// Who recovers.
     pub recovers: &'a dyn Recovers,
     /// Who judges; without, the rules do.
-    pub judge: Option<&'a Command>,
+    pub judge: Option<&'a dyn Judges>,
     /// The cuts and states.
     pub choice: Choice,
     /// Equal contents are another state when more lines had been printed; else, when more calls had
@@ -258,18 +259,25 @@ impl<'a> Exploration<'a> {
             return Ok(Found::Known(known));
         }
         let structure = wrong.is_empty();
-        let mut verdict = self.verdict(&tree, base, cut)?;
+        let mut verdict = self.verdict(&tree, recovered.contents.as_deref(), base, cut)?;
         wrong.append(&mut verdict.wrong);
         verdict.wrong = wrong;
         // What the structure check found is this state's own, not the tree's.
         Ok(Found::Fresh(structure.then_some(key), verdict))
     }
 
-    /// What the judge, or without one the rules, say of a tree.
+    /// What the judge, or without one the rules, say of a tree, and of the contents of the devices
+    /// where they are known.
     ///
     /// # Errors
     /// The judge could not be asked.
-    pub fn verdict(&self, tree: &Tree, base: &Tree, cut: Moment) -> Result<Verdict, String> {
+    pub fn verdict(
+        &self,
+        tree: &Tree,
+        contents: Option<&[Store]>,
+        base: &Tree,
+        cut: Moment,
+    ) -> Result<Verdict, String> {
         let Some(judge) = self.judge else {
             let said = rules::judge(&self.run.calls, base, tree, cut.tick);
             let wrong = said
@@ -280,7 +288,7 @@ impl<'a> Exploration<'a> {
             return Ok(Verdict { wrong, unmeasured: said.unmeasured });
         };
         let said = judge
-            .judge(tree, &self.run.printed_text(cut.tick))
+            .judge(&Left { tree, contents }, &self.run.printed_text(cut.tick))
             .map_err(|e| format!("the judge could not be asked: {e}"))?;
         let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
         Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })

@@ -1,4 +1,4 @@
-//! A user's own judge: any command that looks at a recovered tree.
+//! A user's own judge: any command that looks at a recovered tree, or code of this process.
 
 use std::fs::{File, Permissions};
 use std::io::{self, Read};
@@ -9,11 +9,30 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use steadfast_devices::store::Store;
 
 use super::Tree;
 
 /// Bytes of the command's output that are kept.
 const OUTPUT_KEPT: u64 = 64 << 10;
+
+/// What a recovery has left.
+#[derive(Clone, Copy)]
+pub struct Left<'a> {
+    /// The files.
+    pub tree: &'a Tree,
+    /// The contents of the devices, where they are known.
+    pub contents: Option<&'a [Store]>,
+}
+
+/// Whoever judges what a recovery has left. Asked by several threads at once.
+pub trait Judges: Send + Sync {
+    /// Judges it; `printed` are the lines that the program had printed before the cut.
+    ///
+    /// # Errors
+    /// The judge could not be asked: this says nothing of what was left.
+    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> io::Result<Judgement>;
+}
 
 /// A command that judges a recovered tree: `sh -c` runs it in the tree. It finds the tree's path
 /// in `STEADFAST_TREE`, and in `STEADFAST_PRINTED` that of a file with the lines that the program
@@ -35,6 +54,12 @@ pub struct Judgement {
     pub bad: Option<String>,
     /// What it printed, both outputs; shortened.
     pub output: String,
+}
+
+impl Judges for Command {
+    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> io::Result<Judgement> {
+        Command::judge(self, left.tree, printed)
+    }
 }
 
 /// Where trees are put for judges: in memory where there is a place for that.

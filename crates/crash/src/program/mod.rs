@@ -5,9 +5,10 @@
 //!   [`Record`](steadfast_devices::filter::record::Record); what the program prints are its
 //!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
 //! * A [`Recovers`] turns what a cut left into the [`Tree`] that the next boot finds.
-//! * A [`Command`] judges that tree; without one the [`rules`] do, which hold for all programs.
+//! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
+//!   program in this process); without one the [`rules`] do, which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
-//!   state of each takes; [`shrink`] finds the writes that make a state wrong.
+//!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] tells it.
 //!
 //! What mounts and starts programs is above this crate.
 
@@ -17,12 +18,14 @@ mod codec;
 pub mod explore;
 pub mod exposure;
 pub mod file;
+pub mod inside;
 mod judge;
 mod names;
 pub mod own;
 mod places;
 pub mod rules;
 pub mod shrink;
+pub mod story;
 mod tree;
 mod watched;
 
@@ -34,7 +37,7 @@ use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
 
 pub use calls::{Call, Kind, Origin};
-pub use judge::{Command, Judgement};
+pub use judge::{Command, Judgement, Judges, Left};
 pub use names::Names;
 pub use own::Own;
 pub use tree::{Contents, Node, Tree, first_difference, shown};

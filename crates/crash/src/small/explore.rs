@@ -159,6 +159,19 @@ pub fn explore(
     Ok(explorer.figures)
 }
 
+/// Starts and acknowledgements before a cut in their order: of which task, and which of the two.
+fn order_before(progress: &[Vec<(u64, u64)>], cut: u64) -> Vec<(usize, bool)> {
+    let mut order = Vec::new();
+    for (task, operations) in progress.iter().enumerate() {
+        for (started, acknowledged) in operations {
+            order.extend([(*started, task, false), (*acknowledged, task, true)]);
+        }
+    }
+    order.retain(|(tick, ..)| *tick < cut);
+    order.sort_unstable();
+    order.into_iter().map(|(_, task, end)| (task, end)).collect()
+}
+
 pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
@@ -208,6 +221,10 @@ impl Explorer {
                 // More has started than there are operations: the unmount, which belongs to all.
                 let begun = &sequence.operations[..(*started).min(sequence.len())];
                 (sequence.start, begun, started, acknowledged).hash(&mut hasher);
+            }
+            if sequences.len() > 1 {
+                // Transaction points are judged by what came before what, over all tasks.
+                order_before(&progress, cut).hash(&mut hasher);
             }
             let context = hasher.finish();
             let choices = doubts.choices(self.plan.bound, self.plan.seed ^ context);

@@ -20,6 +20,18 @@ use crate::store::Store;
 pub use params::RamParams;
 
 /// A RAM disk. Clones are the same device.
+///
+/// ```
+/// use steadfast_block::BlockDevice;
+/// use steadfast_devices::source::Ram;
+///
+/// let disk = Ram::new("disk", 1 << 20);
+/// disk.write(4096, vec![7; 512].into())?;
+/// let copy = Ram::from_store("copy", disk.store());
+/// disk.write(4096, vec![8; 512].into())?;
+/// assert_eq!(copy.read(4096, 512)?, [7; 512].as_slice());
+/// # Ok::<(), steadfast_block::BlockError>(())
+/// ```
 #[derive(Clone)]
 pub struct Ram {
     info: DeviceInfo,

@@ -4,8 +4,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use serde_json::{Map, Value, json};
+use steadfast::FileSystem;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::check;
@@ -15,7 +16,7 @@ use steadfast_ext4::mount::{
     AccessTimes, MountOptions, delete_orphans, replay as replay_journal, replayed_blocks,
 };
 use steadfast_journal::{JournalError, RecoveryReport};
-use steadfast_vfs::FileSystem;
+use steadfast_vfs::path::shown;
 
 use super::journal_device::of_image;
 use super::{pmem, volume};
@@ -92,9 +93,22 @@ fn reading_options(reading: &Reading) -> Result<MountOptions> {
     mount_options(&reading.image, true)
 }
 
-fn mount(image: &Image, options: MountOptions) -> Result<Arc<Ext4>> {
+fn mount(image: &Image, options: MountOptions) -> Result<FileSystem> {
     let device = open(&image.image, options.read_only)?;
-    Ext4::mount(device, options).with_context(|| image.image.display().to_string())
+    // What is made belongs to root, as in an image that is mounted.
+    let image_of = steadfast::Image::open(device).owner(0, 0).mount_options(|o| *o = options);
+    image_of.mount().map_err(|e| told(e).context(image.image.display().to_string()))
+}
+
+/// An error of the library in the command line's form: what it is about, then what is wrong.
+pub fn told(e: steadfast::Error) -> Error {
+    match e {
+        steadfast::Error::Path { path, source, .. } => {
+            Error::new(source).context(shown(path.as_os_str().as_encoded_bytes()))
+        }
+        steadfast::Error::FileSystem { source, .. } => source.into(),
+        e => e.into(),
+    }
 }
 
 /// Mounts it for somebody who unmounts it; reads then leave times alone if `noatime` is set.
@@ -103,20 +117,22 @@ pub fn mounted(image: &Image, read_only: bool, noatime: bool) -> Result<Arc<Ext4
     if noatime {
         options.access_times = AccessTimes::Never;
     }
-    mount(image, options)
+    let device = open(&image.image, read_only)?;
+    Ext4::mount(device, options).with_context(|| image.image.display().to_string())
 }
 
 /// Mounts read-only (nothing is written, a journal is replayed in memory) and does `work`.
-pub fn reading<T>(image: &Reading, work: impl FnOnce(&dyn FileSystem) -> Result<T>) -> Result<T> {
+pub fn reading<T>(image: &Reading, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
     let fs = mount(&image.image, reading_options(image)?)?;
-    work(&*fs)
+    work(&fs)
 }
 
 /// Mounts, does `work`, and unmounts, also when the work failed.
-pub fn changing<T>(image: &Image, work: impl FnOnce(&dyn FileSystem) -> Result<T>) -> Result<T> {
+pub fn changing<T>(image: &Image, work: impl FnOnce(&FileSystem) -> Result<T>) -> Result<T> {
     let fs = mount(image, mount_options(image, false)?)?;
-    let done = work(&*fs);
-    let unmounted = fs.unmount().with_context(|| format!("unmounting {}", image.image.display()));
+    let done = work(&fs);
+    let unmounted = fs.unmount().map_err(told);
+    let unmounted = unmounted.with_context(|| format!("unmounting {}", image.image.display()));
     let done = done?;
     unmounted.map(|()| done)
 }

@@ -1,229 +1,29 @@
 //! Journal devices of this machine: opened by path, or found by UUID.
-//!
-//! The kernel finds a file system's journal by the device number that the superblock remembers,
-//! and fails when devices were renumbered. The UUID says which it is, whatever its number.
 
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use steadfast::{device_number, find_journal};
 use steadfast_ext4::tune::JournalDevice;
-use uuid::Uuid;
 
 use super::image::open;
 use super::pmem;
-use crate::{Usage, terminal};
-
-/// The parts of an ext superblock that say which journal goes with which file system, read
-/// without opening anything for use.
-struct Names {
-    uuid: Uuid,
-    /// What this is itself is a journal.
-    is_journal: bool,
-    /// The journal that the file system has elsewhere, and the device number it remembers.
-    journal: Option<(Uuid, u32)>,
-}
-
-impl Names {
-    /// `None` of anything that has no such superblock, or that cannot be read.
-    fn of(path: &Path) -> Option<Names> {
-        /// `EXT4_FEATURE_COMPAT_HAS_JOURNAL`
-        const HAS_JOURNAL: u32 = 4;
-        /// `EXT4_FEATURE_INCOMPAT_JOURNAL_DEV`
-        const JOURNAL_DEV: u32 = 8;
-        let path = pmem::open::file(path);
-        // Opening a FIFO would wait.
-        let kind = std::fs::metadata(path).ok()?.file_type();
-        if !kind.is_file() && !kind.is_block_device() {
-            return None;
-        }
-        let file = std::fs::File::open(path).ok()?;
-        let mut sb = [0; 1024];
-        file.read_exact_at(&mut sb, 1024).ok()?;
-        let word = |at: usize| Some(u32::from_le_bytes(sb.get(at..at + 4)?.try_into().ok()?));
-        let uuid = |at: usize| Uuid::from_slice(sb.get(at..at + 16)?).ok();
-        if sb[0x38..0x3a] != [0x53, 0xef] {
-            return None;
-        }
-        let is_journal = word(0x60)? & JOURNAL_DEV != 0;
-        let external = !is_journal && word(0x5c)? & HAS_JOURNAL != 0 && word(0xe0)? == 0;
-        let journal = if external { Some((uuid(0xd0)?, word(0xe4)?)) } else { None };
-        Some(Names { uuid: uuid(0x68)?, is_journal, journal })
-    }
-}
+use crate::terminal;
 
 /// Opens a journal device.
 pub fn open_journal(path: &Path, read_only: bool, accept_volatile: bool) -> Result<JournalDevice> {
-    Ok(JournalDevice { device: open(path, read_only)?, number: number_of(path), accept_volatile })
+    let number = device_number(pmem::open::file(path));
+    let device = open(path, read_only)?;
+    Ok(JournalDevice { device, number, accept_volatile })
 }
 
-/// The journal of the file system at `image`. `given` are the paths that were named for it, each
-/// a journal device or a folder to look in: the only device is taken as it is (who opens the
-/// journal says what is wrong with it), of several the one that has the UUID. With none given
-/// the machine's block devices are looked through. `None`: the journal is inside, or not found.
-///
-/// # Errors
-/// Nothing among what was given has the UUID; or two devices have it, and which is meant is for
-/// a person to say.
+/// The journal of the file system at `image`, as [`find_journal`] finds it, opened. What nobody
+/// has named is told.
 pub fn of_image(image: &Path, given: &[PathBuf], read_only: bool) -> Result<Option<JournalDevice>> {
-    let open_it = |path: &Path| open_journal(path, read_only, true).map(Some);
-    if let [only] = given
-        && !only.is_dir()
-    {
-        return open_it(only);
-    }
-    let wanted = Names::of(image).and_then(|names| names.journal);
-    let Some((uuid, number)) = wanted else {
-        return match given.first() {
-            None => Ok(None),
-            Some(_) => {
-                let what = format!(
-                    "{}: has no journal on another device: do not give one",
-                    image.display()
-                );
-                Err(Usage(what).into())
-            }
-        };
-    };
-    let found = if given.is_empty() { find(uuid, number)? } else { Some(among(uuid, given)?) };
-    let Some(path) = found else { return Ok(None) };
+    // One that is given may be said to be mapped, and is opened as it is said.
+    let Some(path) = find_journal(pmem::open::file(image), given)? else { return Ok(None) };
     if given.iter().all(|g| *g != path) {
-        terminal::note(&format!("note: the journal {uuid} is {}", path.display()));
+        terminal::note(&format!("note: the journal is {}", path.display()));
     }
-    open_it(&path)
-}
-
-/// The device number as ext4 keeps it (`new_encode_dev`); 0 for an image file.
-pub fn number_of(path: &Path) -> u32 {
-    let Ok(meta) = std::fs::metadata(pmem::open::file(path)) else { return 0 };
-    if !meta.file_type().is_block_device() {
-        return 0;
-    }
-    let (major, minor) = (rustix::fs::major(meta.rdev()), rustix::fs::minor(meta.rdev()));
-    (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
-}
-
-/// The one with this UUID among devices and folders of them.
-fn among(uuid: Uuid, given: &[PathBuf]) -> Result<PathBuf> {
-    let mut candidates = Vec::new();
-    for path in given {
-        if !path.is_dir() {
-            candidates.push(path.clone());
-            continue;
-        }
-        let entries = path.read_dir().with_context(|| path.display().to_string())?;
-        let mut inside = entries
-            .map(|entry| entry.map(|e| e.path()))
-            .collect::<std::io::Result<Vec<_>>>()
-            .with_context(|| path.display().to_string())?;
-        inside.sort();
-        candidates.extend(inside);
-    }
-    let Some(path) = the_only(uuid, candidates)? else {
-        let places: Vec<String> = given.iter().map(|p| p.display().to_string()).collect();
-        let what = format!("no journal with the UUID {uuid} that is needed: {}", places.join(", "));
-        return Err(Usage(what).into());
-    };
-    Ok(path)
-}
-
-/// The block device that holds the journal with this UUID: first where the file system
-/// remembers it, then by the name that udev gave it, then any.
-fn find(uuid: Uuid, number: u32) -> Result<Option<PathBuf>> {
-    let major = (number & 0xf_ff00) >> 8;
-    let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);
-    let remembered = (number != 0).then(|| by_number(major, minor)).flatten();
-    let named = PathBuf::from(format!("/dev/disk/by-uuid/{uuid}"));
-    match remembered.into_iter().chain([named]).find(|path| is_journal(path, uuid)) {
-        Some(path) => Ok(Some(path)),
-        None => the_only(uuid, block_devices()),
-    }
-}
-
-/// The only one that has the UUID. Two are a journal and its copy, and replaying an old copy
-/// destroys data.
-fn the_only(uuid: Uuid, candidates: Vec<PathBuf>) -> Result<Option<PathBuf>> {
-    let mut found: Vec<PathBuf> = Vec::new();
-    let mut files = Vec::new();
-    for path in candidates.into_iter().filter(|path| is_journal(path, uuid)) {
-        let file = std::fs::metadata(&path).ok().map(|m| (m.dev(), m.ino(), m.rdev()));
-        if !files.contains(&file) {
-            files.push(file);
-            found.push(path);
-        }
-    }
-    if found.len() > 1 {
-        let paths: Vec<String> = found.iter().map(|p| p.display().to_string()).collect();
-        let what = format!(
-            "the journal {uuid} is there more than once: {}; one may be an old copy: say which \
-             it is with --journal (a mount: -o journal=)",
-            paths.join(", ")
-        );
-        return Err(Usage(what).into());
-    }
-    Ok(found.pop())
-}
-
-/// The node of a device number.
-fn by_number(major: u32, minor: u32) -> Option<PathBuf> {
-    let text = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/uevent")).ok()?;
-    let name = text.lines().find_map(|l| l.strip_prefix("DEVNAME="))?;
-    Some(Path::new("/dev").join(name))
-}
-
-fn block_devices() -> Vec<PathBuf> {
-    let text = std::fs::read_to_string("/proc/partitions").unwrap_or_default();
-    let names = text.lines().skip(2).filter_map(|l| l.split_whitespace().nth(3));
-    names.map(|n| Path::new("/dev").join(n.replace('!', "/"))).collect()
-}
-
-fn is_journal(path: &Path, uuid: Uuid) -> bool {
-    Names::of(path).is_some_and(|names| names.is_journal && names.uuid == uuid)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A journal device, as far as its superblock tells.
-    fn journal_in(folder: &Path, name: &str, uuid: Uuid) -> PathBuf {
-        let path = folder.join(name);
-        let mut bytes = vec![0; 4096];
-        bytes[1024 + 0x38..][..2].copy_from_slice(&[0x53, 0xef]);
-        bytes[1024 + 0x60] = 8;
-        bytes[1024 + 0x68..][..16].copy_from_slice(uuid.as_bytes());
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    #[test]
-    fn journals_are_told_by_their_superblock() {
-        let folder = tempfile::tempdir().unwrap();
-        let uuid = Uuid::from_bytes([7; 16]);
-        let path = journal_in(folder.path(), "journal", uuid);
-        assert!(is_journal(&path, uuid));
-        assert!(!is_journal(&path, Uuid::from_bytes([8; 16])));
-        assert_eq!(number_of(&path), 0);
-        let mut bytes = std::fs::read(&path).unwrap();
-        bytes[1024 + 0x60] = 0;
-        std::fs::write(&path, bytes).unwrap();
-        assert!(!is_journal(&path, uuid));
-    }
-
-    #[test]
-    fn a_folder_is_looked_through_and_copies_are_not_chosen_between() {
-        let folder = tempfile::tempdir().unwrap();
-        let (uuid, other) = (Uuid::from_bytes([7; 16]), Uuid::from_bytes([8; 16]));
-        let path = journal_in(folder.path(), "b", uuid);
-        journal_in(folder.path(), "c", other);
-        std::fs::write(folder.path().join("a"), "a note").unwrap();
-        let given = [folder.path().to_path_buf()];
-        assert_eq!(among(uuid, &given).unwrap(), path);
-        // The same file twice is one.
-        assert_eq!(among(uuid, &[path.clone(), given[0].clone()]).unwrap(), path);
-        assert!(among(Uuid::nil(), &given).unwrap_err().to_string().contains("no journal"));
-        journal_in(folder.path(), "d", uuid);
-        let error = among(uuid, &given).unwrap_err().to_string();
-        assert!(error.contains("more than once") && error.contains("/d"), "{error}");
-    }
+    open_journal(&path, read_only, true).map(Some)
 }

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
+use steadfast_devices::foreign;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::tune;
 use steadfast_volume::member::{read_label, wipe_label};
 
-use super::contents;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::{Usage, terminal};
@@ -208,13 +208,13 @@ fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
         Ok(Some(_)) | Err(Newer { .. } | Features { .. } | Corrupt { .. }) => wipe_label(device)?,
         Ok(None) | Err(_) => {}
     }
-    contents::forget(device)
+    Ok(foreign::forget(device)?)
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
     let Ok(info) = steadfast_ext4::check::info(device) else {
-        return match contents::known(device) {
+        return match foreign::known(device) {
             Some(what) => {
                 let path = path.display();
                 let what =

@@ -1,6 +1,5 @@
 //! One command, or one family of commands, a file.
 
-pub mod contents;
 pub mod crash;
 pub mod dd;
 pub mod extents;

@@ -164,8 +164,9 @@ impl Core {
     /// See [`super::Mirror::tick`].
     pub(super) fn tick(self: &Arc<Self>) -> Result<()> {
         {
-            let mut state = self.state.lock();
-            state.legs.sweep();
+            let dead = self.state.lock().legs.sweep();
+            drop(dead);
+            let state = self.state.lock();
             if state.pending.is_some() || state.info.read_only {
                 // Nothing was written yet.
                 return state.stopped().map_or(Ok(()), Err);

@@ -440,6 +440,8 @@ impl Mirror {
         }
         let (volatile, found) = self.recognised(slot, device)?;
         let info = found.device.info();
+        // What was read without the lock is counted before the counters go on.
+        drop(self.0.state.lock().legs.sweep());
         let (mut state, back) = self.0.checked(|state| {
             let now = state.member(slot)?;
             let label = &found.label;

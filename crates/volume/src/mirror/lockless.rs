@@ -91,8 +91,8 @@ impl Tally {
 struct Lane {
     /// Nobody waits for it: who finds it taken goes another way.
     view: SpinMutex<Option<Arc<View>>>,
-    /// Version of the view that the tallies are of.
-    version: AtomicU64,
+    /// The legs that the tallies are of, by their UUIDs, as far as a number can tell.
+    counted_of: [AtomicU64; LEGS_MAX],
     tallies: [Tally; LEGS_MAX],
     reader: Reader,
     /// Reads that count, of which the heats were not told yet.
@@ -109,6 +109,12 @@ impl Default for Lockless {
     fn default() -> Lockless {
         Lockless { version: AtomicU64::new(1), lanes: Default::default() }
     }
+}
+
+/// Of a leg, as good as its UUID.
+fn number_of(leg: Uuid) -> u64 {
+    let (high, low) = leg.as_u64_pair();
+    high ^ low
 }
 
 /// The lane of this thread: threads get them by turns.
@@ -153,32 +159,42 @@ impl Lane {
 
 impl Lockless {
     /// What views tell of is about to change: none is used any more, and devices are given back.
-    /// The lock is held, and the legs are as they were.
+    /// The lock is held, and the legs are as they were: they have the devices too, so that none is
+    /// the last to have one. A lane in which somebody reads is emptied by him.
     pub fn outdate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Release);
-        self.sweep(legs);
-    }
-
-    /// Gives back the devices of views that nobody can use, and what lanes have counted. A lane in
-    /// which somebody reads is left as it is, until the next time.
-    pub fn sweep(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
-        let version = self.version.load(Ordering::Relaxed);
         for lane in &self.lanes {
             let Some(mut kept) = lane.view.try_lock() else { continue };
-            let Some(view) = &*kept else { continue };
-            lane.settle(view, legs);
-            if view.version != version {
-                *kept = None;
+            if let Some(view) = kept.take_if(|view| view.version == version) {
+                lane.settle(&view, legs);
             }
         }
     }
 
-    /// Adds what lanes have counted of a leg, as far as it is known to be of this one.
-    pub fn count(&self, slot: usize, counters: &mut Counters) {
+    /// Brings counters up to date, and takes views out that nobody can use: to be dropped without
+    /// the lock, for theirs may be the last hold on a device.
+    #[must_use = "to be dropped without the lock"]
+    pub fn sweep(&self, legs: &mut [Option<Leg>; LEGS_MAX]) -> Vec<Arc<View>> {
         let version = self.version.load(Ordering::Relaxed);
-        let of_now = |lane: &&Lane| lane.version.load(Ordering::Relaxed) == version;
-        self.lanes.iter().filter(of_now).for_each(|lane| lane.tallies[slot].add_to(counters));
+        let mut dead = Vec::new();
+        for lane in &self.lanes {
+            let Some(mut kept) = lane.view.try_lock() else { continue };
+            if let Some(view) = &*kept {
+                lane.settle(view, legs);
+                dead.extend(kept.take_if(|view| view.version != version));
+            }
+        }
+        dead
+    }
+
+    /// Adds what lanes have counted of a leg.
+    pub fn count(&self, slot: usize, leg: Uuid, counters: &mut Counters) {
+        for lane in &self.lanes {
+            if lane.counted_of[slot].load(Ordering::Relaxed) == number_of(leg) {
+                lane.tallies[slot].add_to(counters);
+            }
+        }
     }
 
     /// Version that a view of now has.
@@ -212,30 +228,49 @@ impl Core {
         // OK to truncate: the region has holders, so it exists.
         lane.warm(&view.heats, region as u32);
         lane.tallies[slot].add(len);
-        match leg.device.read(leg.data_start + offset, len) {
+        let answer = leg.device.read(leg.data_start + offset, len);
+        let (version, epoch) = (view.version, leg.epoch);
+        drop(kept);
+        if self.lockless.version.load(Ordering::Relaxed) != version {
+            self.leave_lane(lane);
+        }
+        match answer {
             Ok(bytes) => Some(Ok(bytes)),
-            Err(error) => {
-                let epoch = leg.epoch;
-                drop(kept);
-                Some(self.read_failed(offset, len, Failed { slot, epoch, error }))
-            }
+            Err(error) => Some(self.read_failed(offset, len, Failed { slot, epoch, error })),
+        }
+    }
+
+    /// Gives the view back that this task has read by, if it has ended meanwhile.
+    #[cold]
+    fn leave_lane(&self, lane: &Lane) {
+        let version = self.lockless.version.load(Ordering::Relaxed);
+        let Some(mut kept) = lane.view.try_lock() else { return };
+        if let Some(view) = kept.take_if(|view| view.version != version) {
+            self.state.lock().legs.settle(|legs| lane.settle(&view, legs));
+            drop(kept);
+            drop(view);
         }
     }
 
     /// Has the next reads of this task's lane go without the lock, if they can. The lane of who
-    /// reads at this moment is left to it.
-    pub(super) fn open_lane(&self, state: &mut State) {
-        let Some(view) = state.view(&self.lockless) else { return };
+    /// reads at this moment is left to it. The view that was there is to be dropped without the
+    /// lock.
+    #[must_use = "to be dropped without the lock"]
+    pub(super) fn open_lane(&self, state: &mut State) -> Option<Arc<View>> {
+        let view = state.view(&self.lockless)?;
         let lane = &self.lockless.lanes[lane_of_thread()];
-        let Some(mut kept) = lane.view.try_lock() else { return };
+        let mut kept = lane.view.try_lock()?;
         if kept.as_ref().is_some_and(|kept| kept.version == view.version) {
-            return;
+            return None;
         }
         if let Some(before) = &*kept {
             state.legs.settle(|legs| lane.settle(before, legs));
         }
-        lane.version.store(view.version, Ordering::Relaxed);
-        *kept = Some(view);
+        for (counted_of, leg) in lane.counted_of.iter().zip(&view.legs) {
+            let number = leg.as_ref().map_or(0, |leg| number_of(leg.uuid));
+            counted_of.store(number, Ordering::Relaxed);
+        }
+        kept.replace(view)
     }
 
     /// A leg could not answer.
@@ -253,7 +288,7 @@ impl State {
         // These need what all reads share: who was last, or how long each leg takes.
         let shared = matches!(read, ReadPolicy::RoundRobin | ReadPolicy::Adaptive);
         // There a leg may lack what was acknowledged.
-        let behind = write == WritePolicy::WriteBehind || self.ranges.behind_count() > 0;
+        let behind = write == WritePolicy::WriteBehind || self.ranges.any_may_be_behind();
         let usual = self.closed.is_none() && self.pending.is_none() && self.checksums.is_none();
         let active = self.legs.whole();
         if shared || behind || !usual || active == 0 {

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, Payload, Request};
 
 use super::policy::{BEHIND_MAX, WritePolicy};
+use super::ranges::Ticket;
 use super::regions::Regions;
 use super::state::{State, bit, slots};
 use crate::ondisk::BLOCK;
@@ -72,6 +73,22 @@ pub(super) fn plan(
         known.set(offset, sums);
     }
     Plan { pieces, regions, range: (offset, len), awaited, durable }
+}
+
+/// The same of a write whose range is held by itself: it may be acknowledged before all legs have
+/// it.
+pub(super) fn plan_held(
+    state: &mut State,
+    ticket: Ticket,
+    (offset, data): (u64, &Payload),
+    fua: bool,
+    sums: Option<&[u32]>,
+) -> Plan {
+    let plan = plan(state, offset, data, fua, sums);
+    if plan.awaited != u8::MAX {
+        state.ranges.plan_behind(ticket);
+    }
+    plan
 }
 
 /// The parts of a range in regions for which `held` is true.

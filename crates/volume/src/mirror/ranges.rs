@@ -17,6 +17,8 @@ struct Held {
     end: u64,
     /// Legs that an acknowledged write has not reached yet: not to be read here.
     behind: u8,
+    /// It may be acknowledged before all legs have it.
+    may_be_behind: bool,
 }
 
 struct Waiting {
@@ -33,6 +35,7 @@ pub struct Ranges {
     held: Vec<Held>,
     waiting: VecDeque<Waiting>,
     behind: usize,
+    may_be_behind: usize,
 }
 
 /// Those whose turn it is, to be told without the lock.
@@ -68,7 +71,7 @@ impl Ranges {
             return None;
         }
         let ticket = self.ticket();
-        self.held.push(Held { ticket, start, end, behind: 0 });
+        self.held.push(Held { ticket, start, end, behind: 0, may_be_behind: false });
         Some(ticket)
     }
 
@@ -100,7 +103,8 @@ impl Ranges {
                 at += 1;
                 earlier.push((from, to));
             } else if let Some(w) = self.waiting.remove(at) {
-                self.held.push(Held { ticket: w.ticket, start: from, end: to, behind: 0 });
+                let (ticket, behind, may_be_behind) = (w.ticket, 0, false);
+                self.held.push(Held { ticket, start: from, end: to, behind, may_be_behind });
                 turns.0.push(w.turn);
             }
             // Nobody else can get any of it.
@@ -109,6 +113,19 @@ impl Ranges {
             }
         }
         turns
+    }
+
+    /// Says that a write may be acknowledged before all legs have it.
+    pub fn plan_behind(&mut self, ticket: Ticket) {
+        if let Some(held) = self.held.iter_mut().find(|h| h.ticket == ticket) {
+            self.may_be_behind += usize::from(!held.may_be_behind);
+            held.may_be_behind = true;
+        }
+    }
+
+    /// Whether a leg may lack what is acknowledged, now or once a write under way has answered.
+    pub fn any_may_be_behind(&self) -> bool {
+        self.may_be_behind > 0
     }
 
     /// Says that a write is acknowledged while these legs do not have it yet.
@@ -126,6 +143,7 @@ impl Ranges {
         };
         let held = self.held.swap_remove(at);
         self.behind -= usize::from(held.behind != 0);
+        self.may_be_behind -= usize::from(held.may_be_behind);
         if self.waiting.is_empty() {
             return Turns::default();
         }

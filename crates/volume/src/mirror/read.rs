@@ -89,8 +89,9 @@ impl Core {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;
             if let Some((slot, epoch, device, at)) = quick_way(&mut state, offset, len) {
-                self.open_lane(&mut state);
+                let before = self.open_lane(&mut state);
                 drop(state);
+                drop(before);
                 return device.read(at, len).or_else(|error| {
                     self.answered((slot, epoch), None, false);
                     self.read_again(offset, len, Failed { slot, epoch, error })

@@ -154,7 +154,7 @@ impl Mirror {
         let legs = legs.filter_map(|(slot, leg)| {
             let leg = leg.as_ref()?;
             let mut counters = leg.counters;
-            self.0.lockless.count(slot, &mut counters);
+            self.0.lockless.count(slot, leg.uuid, &mut counters);
             let lacking = state.regions.lacking_bytes(bit(slot));
             let lacking_bytes = if leg.partial { 0 } else { lacking };
             let of = match leg.state {

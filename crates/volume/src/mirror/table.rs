@@ -51,9 +51,11 @@ impl Legs {
         }
     }
 
-    /// Counters are brought up to date, and devices given back that no view can use any more.
-    pub fn sweep(&mut self) {
-        self.lockless.sweep(&mut self.legs);
+    /// Counters are brought up to date, and views taken out that nobody can use: to be dropped
+    /// without the lock.
+    #[must_use = "to be dropped without the lock"]
+    pub(super) fn sweep(&mut self) -> Vec<Arc<View>> {
+        self.lockless.sweep(&mut self.legs)
     }
 
     /// Changes counters only.

@@ -18,7 +18,7 @@ use steadfast_block::{
 use steadfast_runtime::{Mutex, MutexGuard, spawn};
 
 use super::Core;
-use super::plan::{Piece, Plan, filled_up, plan, sums_of};
+use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
 use super::proof::whole;
 use super::ranges::Ticket;
@@ -111,7 +111,7 @@ impl Core {
             return None;
         }
         let ticket = state.ranges.try_take(offset, offset + len)?;
-        Some((ticket, plan(state, offset, data, fua, sums)))
+        Some((ticket, plan_held(state, ticket, (offset, data), fua, sums)))
     }
 
     /// The checksums of a write of whole blocks, where they are wanted.
@@ -300,7 +300,7 @@ impl Core {
             let (ticket, turn) = state.ranges.queue(offset, end);
             drop(state);
             drop(turn.wait());
-            if let Some(plan) = self.plan_held(offset, data, fua, sums.as_deref()) {
+            if let Some(plan) = self.plan_if_ready(ticket, (offset, data), fua, sums.as_deref()) {
                 return self.send(ticket, plan, true).wait().map(drop);
             }
             // Cleaned, discarded, or a leg has gone meanwhile.
@@ -309,10 +309,10 @@ impl Core {
     }
 
     /// A plan for a range that is held, if it may be carried out now.
-    fn plan_held(
+    fn plan_if_ready(
         &self,
-        offset: u64,
-        data: &Payload,
+        ticket: Ticket,
+        (offset, data): (u64, &Payload),
         fua: bool,
         sums: Option<&[u32]>,
     ) -> Option<Plan> {
@@ -323,7 +323,7 @@ impl Core {
             && !self.needs_whole(&state, &regions, fua)
             && self.refuse_orphans(&state, &regions).is_ok()
             && regions.all(|r| state.is_ready(r));
-        ready.then(|| plan(&mut state, offset, data, fua, sums))
+        ready.then(|| plan_held(&mut state, ticket, (offset, data), fua, sums))
     }
 
     /// Whether a write must hold its regions whole: it is the first of one, must make the first one

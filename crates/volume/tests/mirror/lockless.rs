@@ -289,3 +289,31 @@ fn what_is_in_doubt_is_decided_before_it_is_read() {
         }
     });
 }
+
+/// The same with a write that was begun with write-behind, after the policy has changed.
+#[test]
+fn a_leg_that_is_behind_of_another_policy_is_not_read() {
+    simulated(|| {
+        let b = bench(&[false, true]);
+        prefers(&b.mirror, 1);
+        warmed(&b, 20);
+        let (read, write) = (ReadPolicy::Preferred(1), WritePolicy::WriteBehind);
+        b.mirror.set_policies(Policies { read, write, ..Policies::default() }).unwrap();
+        let to_data = |request: &Request| match request {
+            Request::Write { offset, .. } => (DATA..DATA + (1 << 20)).contains(offset),
+            _ => false,
+        };
+        b.gates[0].shut(to_data);
+        b.gates[1].shut(to_data);
+        let data = bytes_of(2, 20).into();
+        let written = b.mirror.submit(Request::Write { offset: 20 * BLOCK, data, fua: false });
+        b.gates[0].wait();
+        b.gates[1].wait();
+        prefers(&b.mirror, 1);
+        (0..3).for_each(|_| assert!(b.is(20, 1)));
+        b.gates[0].open();
+        written.wait().unwrap();
+        (0..3).for_each(|_| assert!(b.is(20, 2)));
+        b.gates[1].open();
+    });
+}

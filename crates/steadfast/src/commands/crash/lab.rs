@@ -8,12 +8,12 @@ use steadfast_crash::cuts::contents_where;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
+use steadfast_crash::program::story::{since, tell_calls, tell_tree, tell_writes};
 use steadfast_lab::run::{Control, cut_again};
 use steadfast_lab::{LabError, RunOptions, stack};
 
 use super::cli::CrashShow;
-use super::report::since;
-use super::story::{tell_calls, tell_tree, tell_writes, write_image};
+use super::story::{write_image, write_tree};
 use crate::{Outcome, Usage};
 
 /// Makes the cut again and tells of it.
@@ -51,7 +51,10 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
     names.add(Names::of(end, &mount));
     tell_writes(&run, &names, &state, out)?;
     match (&after, &before) {
-        (Ok(after), Ok(before)) => tell_tree(after, before, args.tree.as_deref(), out)?,
+        (Ok(after), Ok(before)) => {
+            tell_tree(after, before, out)?;
+            write_tree(after, args.tree.as_deref())?;
+        }
         (Err(why), _) | (_, Err(why)) => writeln!(out, "\nThere is no tree to be seen: {why}")?,
     }
     verdict(&cut, out)

@@ -1,12 +1,11 @@
 //! A run on Steadfast's own file system, mounted by FUSE in a private folder.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
+use steadfast::MountPoint;
 use steadfast_block::BlockDevice;
 use steadfast_crash::program::{Run, Tree, Watched};
 use steadfast_devices::filter::record::{Record, RecordLog};
@@ -16,7 +15,7 @@ use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_fuse::{Mounted, Unmounter};
+use steadfast_fuse::MountError;
 use steadfast_vfs::FileSystem;
 use tempfile::TempDir;
 
@@ -24,9 +23,6 @@ use super::devices::JournalPlace;
 use super::program::{self, Acknowledged, Ended, Watch};
 use super::setup::Setup;
 use crate::cli::FsKind;
-
-/// How long a mount that is in use is waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A recorded run with what it left.
 pub struct Left {
@@ -156,9 +152,7 @@ pub fn run_setup(command: &str, folder: &Path) -> Result<()> {
 
 /// A mount in a folder of its own, taken away when dropped.
 struct Served {
-    unmounter: Unmounter,
-    thread: Option<JoinHandle<()>>,
-    path: PathBuf,
+    at: MountPoint,
     // Removed last, when nothing is mounted on it.
     _folder: TempDir,
 }
@@ -171,55 +165,23 @@ impl Served {
             // Servers run under users of their own; the file system's permissions hold for them.
             options.allow_other = true;
         }
-        let mounted = Mounted::new(fs, folder.path(), &options)?;
-        let (unmounter, path) = (mounted.unmounter(), mounted.mountpoint().to_path_buf());
-        let thread = std::thread::Builder::new().name("fuse".into());
-        // OK to ignore how serving ends: whoever uses the mount sees its errors.
-        let spawned = thread.spawn(move || drop(mounted.serve()));
-        let thread = match spawned {
-            Ok(thread) => thread,
-            Err(e) => {
-                let _ = unmounter.unmount_lazily();
-                return Err(e).context("a thread that serves the mount");
-            }
-        };
-        Ok(Served { unmounter, thread: Some(thread), path, _folder: folder })
+        let fs = steadfast::FileSystem::over(fs, "the recorded file system");
+        Ok(Served { at: fs.mount_at_with(folder.path(), &options)?, _folder: folder })
     }
 
     fn path(&self) -> &Path {
-        &self.path
+        self.at.path()
     }
 
-    fn end(mut self) -> Result<()> {
-        self.take_away()
-    }
-
-    fn take_away(&mut self) -> Result<()> {
-        let Some(thread) = self.thread.take() else { return Ok(()) };
-        let end = Instant::now() + PATIENCE;
-        loop {
-            match self.unmounter.unmount() {
-                Ok(()) => break,
-                Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(20)),
-                Err(_) => {
-                    crate::terminal::note(
-                        "note: something that the program has started still uses the mount",
-                    );
-                    self.unmounter.unmount_lazily()?;
-                    // It is served as long as they live; nothing waits for that.
-                    return Ok(());
-                }
+    fn end(self) -> Result<()> {
+        match self.at.unmount() {
+            Err(steadfast::Error::Mount(MountError::Busy { .. })) => {
+                let what = "note: something that the program has started still uses the mount";
+                crate::terminal::note(what);
+                // It is served as long as they live; nothing waits for that.
+                Ok(())
             }
+            ended => Ok(ended.map(drop)?),
         }
-        // OK to ignore: a panic there was the server's, and is reported there.
-        let _ = thread.join();
-        Ok(())
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        // Nobody is left to be told.
-        let _ = self.take_away();
     }
 }

@@ -9,8 +9,8 @@ use serde_json::json;
 use steadfast_crash::program::explore::{Outcome, Wrong, grouped};
 use steadfast_crash::program::exposure::{Exposed, quantile};
 use steadfast_crash::program::shrink::Decisive;
+use steadfast_crash::program::story::{bytes, counted, since};
 use steadfast_crash::program::{Command, Run};
-use steadfast_runtime::Nanos;
 
 use super::program::Ended;
 use super::setup::{Fs, Setup};
@@ -82,21 +82,6 @@ pub fn show_command(recording: &Path, state: u64, judge: Option<&Command>) -> St
     line
 }
 
-/// A moment of the run, from its beginning, in seconds.
-pub fn since(run: &Run, at: Nanos) -> f64 {
-    let recording = &run.recording;
-    (at - recording.time_of(recording.first_cut())).as_secs_f64()
-}
-
-/// A number of bytes.
-pub fn bytes(n: u64) -> String {
-    match n {
-        0..10_240 => format!("{n} bytes"),
-        10_240..10_485_760 => format!("{} KiB", n >> 10),
-        _ => format!("{} MiB", n >> 20),
-    }
-}
-
 impl Ended {
     fn in_words(&self) -> String {
         match self {
@@ -107,12 +92,6 @@ impl Ended {
             Ended::Interrupted => "was stopped".into(),
         }
     }
-}
-
-/// One thing, or several.
-pub fn counted(n: u64, what: &str) -> String {
-    let plural = if n == 1 { "" } else { "s" };
-    format!("{n} {what}{plural}")
 }
 
 /// A recording in one line.

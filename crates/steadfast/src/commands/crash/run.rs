@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_crash::program::explore::{Exploration, Outcome};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{Command, Recovers, Run, file, shrink};
+use steadfast_crash::program::{Judges, Recovers, Run, file, shrink};
 
 use super::cli::CrashRun;
 use super::kernel;
@@ -60,7 +60,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let exploration = Exploration {
         run: &run,
         recovers: &*recovers,
-        judge: judge.as_ref(),
+        judge: judge.as_ref().map(|judge| judge as &dyn Judges),
         choice,
         by_lines,
         second_opinion_every: E2FSCK_EVERY,
@@ -168,7 +168,7 @@ fn stops_on_signals() -> Result<Arc<AtomicUsize>> {
 pub fn exploration<'a>(
     run: &'a Run,
     recovers: &'a dyn Recovers,
-    judge: Option<&'a Command>,
+    judge: Option<&'a dyn Judges>,
 ) -> Result<Exploration<'a>, String> {
     let (choice, by_lines) = setup::choice_from(&run.about)?;
     Ok(Exploration { run, recovers, judge, choice, by_lines, second_opinion_every: 0, workers: 1 })

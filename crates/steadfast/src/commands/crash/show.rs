@@ -7,16 +7,16 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
-use steadfast_crash::program::shrink::{self, Decisive};
-use steadfast_crash::program::{Names, Run, Tree, file, first_difference, shown};
-use steadfast_devices::filter::record::Event;
+use steadfast_crash::program::shrink;
+use steadfast_crash::program::story::{self, TOLD, since};
+use steadfast_crash::program::{Judges, Names, Run, Tree, file, first_difference, shown};
 
 use super::cli::CrashShow;
-use super::report::{counted, in_numbers, since};
+use super::lab;
+use super::report::in_numbers;
 use super::run::{SHRINK_RECOVERIES, exploration};
 use super::setup::{self, Setup};
-use super::story::{TOLD, on_behalf, purpose, request, tell_calls, tell_writes, write_image};
-use super::{lab, story};
+use super::story::{write_image, write_tree};
 use crate::{Outcome, Usage};
 
 /// Makes a state again and tells of it; without a state, tells of the recording.
@@ -31,16 +31,18 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
     let recovers = setup.recovers(false)?;
-    let exploration = exploration(&run, &*recovers, judge.as_ref()).map_err(bad)?;
+    let exploration =
+        exploration(&run, &*recovers, judge.as_ref().map(|judge| judge as &dyn Judges))
+            .map_err(bad)?;
     let state = exploration.state(number);
     let state = state.ok_or_else(|| bad(format!("it has no state {number}")))?;
     if let Some(image) = &args.image {
         write_image(&state, image)?;
     }
     tell_cut(&setup, &run, &state, out)?;
-    tell_calls(&run, &state, args.calls, out)?;
+    story::tell_calls(&run, &state, args.calls, out)?;
     let names = names(&setup, &run, &state);
-    tell_writes(&run, &names, &state, out)?;
+    story::tell_writes(&run, &names, &state, out)?;
     let (verdict, tree) = tell_recovery(&exploration, &state, args.tree.as_deref(), out)?;
     if let Some(tree) = tree {
         tell_differences(&exploration, &names, &tree, out)?;
@@ -53,7 +55,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     if args.shrink && !wrong.is_empty() {
         let base = exploration.base().map_err(|e| anyhow!(e))?;
         let decisive = shrink::shrink(&exploration, &state, &base, SHRINK_RECOVERIES);
-        tell_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
+        story::tell_decisive(&run, &names, &decisive.map_err(|e| anyhow!(e))?, out)?;
     }
     Ok(if wrong.is_empty() { Outcome::Good } else { Outcome::Problem })
 }
@@ -109,8 +111,11 @@ fn tell_recovery(
             None
         }
         Ok(tree) => {
-            story::tell_tree(&tree, &base, copy, out)?;
-            let verdict = exploration.verdict(&tree, &base, state.cut).map_err(|e| anyhow!(e))?;
+            story::tell_tree(&tree, &base, out)?;
+            write_tree(&tree, copy)?;
+            let contents = recovered.contents.as_deref();
+            let verdict = exploration.verdict(&tree, contents, &base, state.cut);
+            let verdict = verdict.map_err(|e| anyhow!(e))?;
             wrong.extend(verdict.wrong);
             unmeasured = verdict.unmeasured;
             Some(tree)
@@ -167,28 +172,6 @@ fn tell_wrong(wrong: &[Wrong], out: &mut dyn Write) -> Result<()> {
     }
     if wrong.is_empty() {
         writeln!(out, "Nothing is wrong with it.")?;
-    }
-    Ok(())
-}
-
-/// The writes that matter, and the first block of them.
-fn tell_decisive(run: &Run, names: &Names, decisive: &Decisive, out: &mut dyn Write) -> Result<()> {
-    writeln!(out, "\nShrunk: {decisive}")?;
-    for ((device, tick), offsets) in decisive.writes().into_iter().take(TOLD) {
-        let named = |e: &&Event| e.submitted.tick == tick && e.device.0 == device;
-        let Some(event) = run.recording.events().iter().find(named) else { continue };
-        let (first, info) = (offsets[0], &run.recording.devices()[device as usize].info);
-        let fate = if decisive.lost { "lost " } else { "there" };
-        writeln!(
-            out,
-            "  {:>11.6} s  {fate}  {}: {} from byte {first} on, of {}{}{}",
-            since(run, event.submitted.at),
-            info.name,
-            counted(offsets.len() as u64, "sector"),
-            request(event),
-            purpose(names, event),
-            on_behalf(run, event),
-        )?;
     }
     Ok(())
 }

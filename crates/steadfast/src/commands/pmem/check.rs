@@ -9,8 +9,8 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, BttError, Version};
 
 use super::open;
-use crate::commands::contents;
 use crate::{Outcome, Usage, terminal};
+use steadfast::occupant;
 
 /// Looks at it; with `repair` writes info blocks anew first, and if that says so also where
 /// something else is.
@@ -77,7 +77,7 @@ fn mend(
     let is_lost = matches!(btt::probe_as(&**device, version), Ok(None));
     if is_lost
         && !force
-        && let Some(occupant) = contents::occupant(device)
+        && let Some(occupant) = occupant(device)
     {
         let what = format!(
             "{shown}: holds {occupant}, and no info block of a sector namespace: the copy at its \

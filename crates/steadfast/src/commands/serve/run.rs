@@ -10,6 +10,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
+use steadfast_devices::foreign;
 use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
 use steadfast_stack::metrics::Metrics;
 use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
@@ -17,7 +18,6 @@ use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
 use super::cli::Serve;
 use super::mounts::Ext4Mounts;
 use super::said;
-use crate::commands::contents;
 use crate::mount::{background, log, place};
 use crate::{Outcome, Usage};
 
@@ -51,9 +51,8 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let socket = given(&args.socket, &config.socket, super::default_socket())?;
     let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
     let mounter = Ext4Mounts { folder, log: log_file.clone() };
-    let forget =
-        |device: &Arc<dyn BlockDevice>| contents::forget(device).map_err(|e| format!("{e:#}"));
-    let occupant = contents::occupant;
+    let forget = |device: &Arc<dyn BlockDevice>| foreign::forget(device).map_err(|e| e.to_string());
+    let occupant = steadfast::occupant;
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;
     let served = serve_host(args, &config, &host, (&socket, &tree), |()| {

@@ -8,10 +8,10 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
+use steadfast_vfs::path::why_refused;
 use steadfast_vfs::{Attr, DirEntry, FileSystem, FsError, Ino};
 
 use super::bound::{BEYOND, Bound};
-use super::names;
 
 /// Refused names of one folder that are told one by one.
 const REFUSED_MAX: u64 = 100;
@@ -91,7 +91,7 @@ impl Listing {
                     continue;
                 }
                 let twice = "the folder has this name twice: only the first is taken";
-                match names::why_refused(&e.name).or((!first).then_some(twice)) {
+                match why_refused(&e.name).or((!first).then_some(twice)) {
                     None => return Some(Next::Entry(e)),
                     Some(_) if self.refused.1 >= REFUSED_MAX => self.refused.0 += 1,
                     Some(why) => {

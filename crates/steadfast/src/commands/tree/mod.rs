@@ -1,4 +1,5 @@
-//! Trees of files: `ls`, `cat`, `put`, `get`, `rm`, `mkdir`, over any [`FileSystem`].
+//! Trees of files: `ls`, `cat`, `put`, `get`, `rm`, over any
+//! [`FileSystem`](steadfast_vfs::FileSystem).
 //!
 //! An image may be damaged, or made to do harm. So
 //!
@@ -23,7 +24,6 @@ mod put;
 mod rm;
 mod walk;
 
-use anyhow::{Context, Result};
 pub use bound::{BEYOND, Bound};
 pub use cat::cat;
 pub use get::{Way, get};
@@ -31,14 +31,4 @@ pub use ls::ls;
 pub use names::shown;
 pub use put::put;
 pub use rm::rm;
-use steadfast_vfs::path::parent_and_name;
-use steadfast_vfs::{FileSystem, NewNode};
 pub use walk::Side;
-
-/// Makes a directory; its parent must exist.
-pub fn mkdir(fs: &dyn FileSystem, path: &[u8]) -> Result<()> {
-    let (dir, name) = parent_and_name(fs, path).with_context(|| shown(path))?;
-    let node = NewNode { mode: 0o755, ..NewNode::default() };
-    fs.mkdir(dir, name, node).with_context(|| shown(path))?;
-    Ok(())
-}

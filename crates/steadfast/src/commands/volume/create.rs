@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
+use steadfast_devices::foreign;
 use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
 
 use super::cli::{Create, Members, VolumeKind};
 use super::open::{named, open, open_all, refuse_twice};
 use super::{bytes, bytes_in_32_bits, given, refuse_nobody};
 use crate::Usage;
-use crate::commands::contents;
 use crate::commands::image::open_file;
 
 /// Bytes at the start of a member that are nobody's: a superblock that is left there would be taken
@@ -85,7 +85,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     if steadfast_volume::member::read_label(device).is_ok_and(|found| found.is_some()) {
         return Ok(());
     }
-    let Some(held) = contents::occupant(device) else { return Ok(()) };
+    let Some(held) = steadfast::occupant(device) else { return Ok(()) };
     let name = device.info().name;
     let what =
         format!("{name}: holds {held}; --force makes it a member, and what it holds is lost");
@@ -95,7 +95,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
 /// Takes a superblock away that is before the label of a new member, and the signatures of what is
 /// not ours.
 pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
-    contents::forget(device)?;
+    foreign::forget(device)?;
     if steadfast_ext4::check::info(device).is_ok() {
         let name = device.info().name;
         device.write_fua(0, vec![0; START].into()).with_context(|| name)?;

@@ -5,8 +5,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use steadfast_block::BlockDevice;
+use steadfast_block::{BlockDevice, Result};
 
 /// Bytes at a place of the device that say what is there.
 struct Signature {
@@ -70,32 +69,22 @@ const GPT: &[u8] = b"EFI PART";
 /// Where the four entries of a DOS partition table begin, and how long each is.
 const DOS_ENTRIES: (usize, usize) = (446, 16);
 
-/// What a device without a label of ours holds that nobody wants to lose, in words with their
-/// article.
-pub fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
-    match steadfast_ext4::check::info(device) {
-        Ok(info) => {
-            let kind = if info.is_journal_device { "a journal" } else { "a file system" };
-            Some(format!("{kind} (UUID {})", info.uuid))
-        }
-        Err(_) => known(device).map(str::to_owned),
-    }
-}
-
 /// What is there that is not ours, in words with their article.
 pub fn known(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
     places(device).first().map(|(what, _, _)| *what)
 }
 
 /// Overwrites the signatures with zeros: what is made there instead would be taken for what was.
+///
+/// # Errors
+/// The device's.
 pub fn forget(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let block = u64::from(device.info().logical_block);
     for (_, at, len) in places(device) {
         let (from, to) = (at / block * block, (at + len).next_multiple_of(block));
-        let name = || device.info().name;
-        let mut bytes = device.read(from, to - from).with_context(name)?.to_vec();
+        let mut bytes = device.read(from, to - from)?.to_vec();
         bytes[(at - from) as usize..][..len as usize].fill(0);
-        device.write_fua(from, bytes.into()).with_context(name)?;
+        device.write_fua(from, bytes.into())?;
     }
     Ok(())
 }
@@ -161,7 +150,7 @@ fn read(device: &Arc<dyn BlockDevice>, at: u64, len: usize) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use steadfast_devices::source::Ram;
+    use crate::source::Ram;
 
     use super::*;
 

@@ -1,0 +1,213 @@
+//! Programs in this process: a closure over a file system on modelled devices, in virtual time.
+//!
+//! What it is judged by is a closure too ([`InProcess`]): it sees the recovered file system mounted
+//! once more, and may change it, as the program's own recovery does.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::model::ModelParams;
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_runtime::{Sim, sleep};
+use steadfast_vfs::FileSystem;
+
+use super::judge::{Judgement, Judges, Left};
+use super::{LINE, Line, Run, Watched};
+
+/// What a drive that ignores flushes keeps in its cache, and how long: more than a test writes in
+/// the moments that matter.
+const LYING: Durability =
+    Durability::Lying { cache_bytes: 1 << 20, drains_within: Duration::from_secs(10) };
+
+/// The devices of a run, and the file system on them.
+#[derive(Debug, Clone)]
+pub struct Inside {
+    /// How to mount; the journal's device is put in.
+    pub options: MountOptions,
+    /// The disk.
+    pub disk: ModelParams,
+    /// The journal's own device, if it has one.
+    pub journal: Option<ModelParams>,
+    /// The disk ignores flushes.
+    pub lying: bool,
+    /// Of the simulation.
+    pub seed: u64,
+    /// How long time goes on after the program's end.
+    pub linger: Duration,
+}
+
+/// What a program has acknowledged to whoever relies on it.
+#[derive(Clone)]
+pub struct Acknowledged {
+    log: RecordLog,
+    lines: Arc<Mutex<Vec<Line>>>,
+}
+
+impl Acknowledged {
+    /// Acknowledges something: what it says must hold from now on.
+    pub fn say(&self, text: &[u8]) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let printed = self.log.note(LINE, [lines.len() as u64, 0, 0]);
+        lines.push(Line { printed, text: text.to_vec() });
+    }
+}
+
+/// A program: what it says of a failure ends the test.
+pub type Program =
+    Box<dyn FnOnce(Arc<dyn FileSystem>, &Acknowledged) -> Result<(), String> + 'static>;
+
+/// A judge: the recovered file system, and the lines that were acknowledged before the cut.
+pub type Judge =
+    Arc<dyn Fn(Arc<dyn FileSystem>, Vec<Vec<u8>>) -> Result<(), String> + Send + Sync + 'static>;
+
+impl Inside {
+    /// Runs `prepare` on a new file system, then records `program`.
+    ///
+    /// # Errors
+    /// What cannot be made or mounted, in words; what `prepare` or `program` says.
+    pub fn record(&self, prepare: Program, program: Program) -> Result<Run, String> {
+        let inside = self.clone();
+        Sim::new(self.seed)
+            .run(move || inside.recorded(prepare, program))
+            .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")))
+    }
+
+    fn recorded(self, prepare: Program, program: Program) -> Result<Run, String> {
+        let bases = self.prepared(prepare)?;
+        let log = RecordLog::new();
+        let mut blocks: Vec<Arc<dyn BlockDevice>> = Vec::new();
+        let models = [("disk", Some(&self.disk)), ("journal", self.journal.as_ref())];
+        let models = models.into_iter().filter_map(|(name, params)| Some((name, params?)));
+        for ((name, params), base) in models.zip(&bases) {
+            let model = params.build(name).map_err(|e| e.to_string())?;
+            model.set_contents(base.clone()).map_err(|e| e.to_string())?;
+            let lies = self.lying && name == "disk";
+            let device = model as Arc<dyn BlockDevice>;
+            let recorded = match lies {
+                true => Record::with_durability(device, &log, LYING),
+                false => Record::new(device, &log),
+            };
+            blocks.push(Arc::new(recorded));
+        }
+        let fs = self.mount(&blocks)?;
+        let watched = Arc::new(Watched::new(Arc::clone(&fs) as Arc<dyn FileSystem>, &log));
+        let said = Acknowledged { log: log.clone(), lines: Arc::default() };
+        let done = program(Arc::clone(&watched) as Arc<dyn FileSystem>, &said);
+        sleep(self.linger);
+        let (recording, calls) = (log.take(), watched.calls());
+        let lines = said.lines.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // What reaches the devices now is no longer of interest.
+        let _ = fs.unmount();
+        done.map(|()| Run::new(BTreeMap::new(), bases, recording, lines, calls))
+    }
+
+    fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
+        let mut options = self.options.clone();
+        options.journal_device = devices.get(1).cloned();
+        let disk = devices.first().ok_or("there is no device")?;
+        Ext4::mount(Arc::clone(disk), options).map_err(|e| format!("the mount was refused: {e}"))
+    }
+
+    /// What the devices hold before the run.
+    fn prepared(&self, prepare: Program) -> Result<Vec<Store>, String> {
+        let mut rams = vec![Ram::new("disk", self.disk.bytes()).persistent()];
+        rams.extend(self.journal.as_ref().map(|j| Ram::new("journal", j.bytes()).persistent()));
+        let blocks: Vec<Arc<dyn BlockDevice>> =
+            rams.iter().map(|ram| Arc::new(ram.clone()) as Arc<_>).collect();
+        self.make(&blocks).map_err(|e| format!("making the file system: {e}"))?;
+        let fs = self.mount(&blocks)?;
+        let said = Acknowledged { log: RecordLog::new(), lines: Arc::default() };
+        let done = prepare(Arc::clone(&fs) as Arc<dyn FileSystem>, &said);
+        if self.options.data == DataMode::Transact {
+            // Whatever makes points: the run begins with what was prepared.
+            fs.transact().map_err(|e| format!("a transaction point after preparing: {e}"))?;
+        }
+        fs.unmount().map_err(|e| format!("unmounting after preparing: {e}"))?;
+        done?;
+        Ok(rams.iter().map(Ram::store).collect())
+    }
+
+    fn make(&self, devices: &[Arc<dyn BlockDevice>]) -> steadfast_ext4::Result<()> {
+        let epoch = self.options.simulated_epoch;
+        let mut options = Options::random(epoch);
+        options.contents = Contents::Zeros;
+        // As on a larger disk: small ones would get smaller blocks.
+        options.block_size = Some(4096);
+        if let Some(device) = devices.get(1) {
+            let journal = JournalDeviceOptions {
+                block_size: 4096,
+                zeros: true,
+                ..JournalDeviceOptions::random(epoch)
+            };
+            mkfs::make_journal_device(device, &journal)?;
+            options.journal =
+                JournalChoice::External { device: Arc::clone(device), accept_volatile: false };
+        }
+        mkfs::make(&devices[0], &options).map(drop)
+    }
+}
+
+/// A judge in this process.
+pub struct InProcess {
+    /// How to mount what was recovered.
+    pub options: MountOptions,
+    /// The judge. One that panics has judged too.
+    pub judge: Judge,
+}
+
+impl Judges for InProcess {
+    fn judge(&self, left: &Left<'_>, printed: &[u8]) -> std::io::Result<Judgement> {
+        let Some(contents) = left.contents.map(<[Store]>::to_vec) else {
+            return Err(std::io::Error::other("the recovered contents are not known"));
+        };
+        let lines = printed.split_inclusive(|b| *b == b'\n');
+        let lines = lines.map(|l| l.strip_suffix(b"\n").unwrap_or(l).to_vec()).collect();
+        let (options, judge) = (self.options.clone(), Arc::clone(&self.judge));
+        let judged = catch_unwind(AssertUnwindSafe(|| {
+            Sim::new(1).run(move || judged(options, contents, |fs| judge(fs, lines)))
+        }));
+        let said = match judged {
+            Ok(Ok(said)) => said,
+            Ok(Err(stuck)) => Err(format!("stopped: {stuck}")),
+            Err(panic) => Err(panicked(&*panic)),
+        };
+        Ok(match said {
+            Ok(()) => Judgement { bad: None, output: String::new() },
+            Err(why) => Judgement { bad: Some("says".into()), output: why },
+        })
+    }
+}
+
+fn judged(
+    options: MountOptions,
+    contents: Vec<Store>,
+    judge: impl FnOnce(Arc<dyn FileSystem>) -> Result<(), String>,
+) -> Result<(), String> {
+    let devices: Vec<Arc<dyn BlockDevice>> = contents
+        .into_iter()
+        .zip(["disk", "journal"])
+        .map(|(store, name)| Arc::new(Ram::from_store(name, store).persistent()) as Arc<_>)
+        .collect();
+    let Some(disk) = devices.first() else { return Err("there is no device".into()) };
+    let options = MountOptions { journal_device: devices.get(1).cloned(), ..options };
+    let fs = Ext4::mount(Arc::clone(disk), options)
+        .map_err(|e| format!("what was recovered cannot be mounted again: {e}"))?;
+    let said = judge(Arc::clone(&fs) as Arc<dyn FileSystem>);
+    // Its contents are of no further use.
+    let _ = fs.unmount();
+    said
+}
+
+/// The message of a panic.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".into())
+}

@@ -1,0 +1,129 @@
+//! A recorded run: cut, recovered, judged.
+
+use std::fmt::Display;
+use std::num::NonZero;
+use std::sync::Arc;
+
+use steadfast_crash::cuts::Choice;
+use steadfast_crash::program::explore::Exploration;
+use steadfast_crash::program::inside::InProcess;
+use steadfast_crash::program::{Judges, Own, Run};
+use steadfast_ext4::MountOptions;
+
+use super::failure::{Failure, story};
+use super::running::Recovered;
+
+/// A recorded run, which [`judge`](Recorded::judge) or [`check`](Recorded::check) cuts.
+///
+/// ```
+/// use steadfast::crash::PowerCut;
+///
+/// let recorded = PowerCut::new().cuts(20).run(|fs| fs.write("/file", "text"));
+/// recorded.check().unwrap();
+/// ```
+#[must_use = "nothing is cut before `judge` or `check`"]
+pub struct Recorded {
+    run: Result<Run, String>,
+    options: MountOptions,
+    choice: Choice,
+}
+
+/// What was tried, where nothing was found.
+///
+/// ```
+/// let test = steadfast::crash::PowerCut::new().cuts(20);
+/// let report = test.run(|fs| fs.write("/file", "text")).check().unwrap();
+/// assert!(report.cuts <= 20 && report.trees <= report.states);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Instants at which the power was cut.
+    pub cuts: u64,
+    /// States that were recovered.
+    pub states: u64,
+    /// Different trees of files that they gave.
+    pub trees: u64,
+    /// What the program had been promised and could not be judged, with the reason; only of
+    /// [`Recorded::check`].
+    pub unmeasured: Vec<String>,
+}
+
+impl Recorded {
+    pub(super) fn new(run: Result<Run, String>, options: MountOptions, choice: Choice) -> Recorded {
+        Recorded { run, options, choice }
+    }
+
+    /// Cuts, recovers, and asks the judge what each cut has left: `Err`, or a panic (of an
+    /// `assert!`), says what is wrong. Several threads ask at once; of equal trees after equal
+    /// acknowledgements only the first is judged. Whether the file system's structure is sound is
+    /// checked as well.
+    ///
+    /// ```
+    /// use steadfast::crash::PowerCut;
+    ///
+    /// let test = PowerCut::new().cuts(20).run(|fs| fs.write("/file", "text"));
+    /// let failure = test.judge(|left| left.read("/file").map(drop)).unwrap_err();
+    /// assert!(failure.to_string().contains("no such file"), "{failure}");
+    /// ```
+    ///
+    /// # Errors
+    /// The story of the first state that is wrong; that the program could not be run.
+    pub fn judge<E: Display>(
+        self,
+        judge: impl Fn(&Recovered) -> Result<(), E> + Send + Sync + 'static,
+    ) -> Result<Report, Failure> {
+        let options = self.options.clone();
+        let judge =
+            Arc::new(move |fs, lines| judge(&Recovered::new(fs, lines)).map_err(|e| e.to_string()));
+        self.explore(Some(&InProcess { options, judge }))
+    }
+
+    /// Cuts, recovers, and judges by what every program may expect: that what was synced is there,
+    /// that other names stay, that a file which replaced another by a rename is whole.
+    ///
+    /// ```
+    /// use steadfast::crash::PowerCut;
+    ///
+    /// // Renamed over another file without having been synced.
+    /// let test = PowerCut::new()
+    ///     .mount_options(|o| o.auto_da_alloc = false)
+    ///     .prepare(|fs| fs.write("/config", "old"))
+    ///     .run(|fs| {
+    ///         fs.write("/config.new", "new")?;
+    ///         fs.rename("/config.new", "/config")
+    ///     });
+    /// test.check().unwrap_err();
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`judge`](Self::judge).
+    pub fn check(self) -> Result<Report, Failure> {
+        self.explore(None)
+    }
+
+    fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
+        let Recorded { run, options, choice } = self;
+        let run = run.map_err(Failure::not_run)?;
+        let recovers = Own { options: options.clone(), e2fsck: None, at_boot: None };
+        let exploration = Exploration {
+            run: &run,
+            recovers: &recovers,
+            judge,
+            choice,
+            by_lines: judge.is_some(),
+            second_opinion_every: 0,
+            workers: std::thread::available_parallelism().map_or(1, NonZero::get),
+        };
+        let outcome = exploration.explore(&|_, _, _| true).map_err(Failure::not_run)?;
+        if let Some(finding) = outcome.findings.first() {
+            return Err(story(&exploration, &options, &outcome, finding));
+        }
+        if let Some(trouble) = outcome.troubles.first() {
+            return Err(Failure::not_run(trouble.clone()));
+        }
+        let unmeasured = outcome.unmeasured.into_iter().collect();
+        let (cuts, states, trees) = (outcome.cuts, outcome.states, outcome.trees);
+        Ok(Report { cuts, states, trees, unmeasured })
+    }
+}

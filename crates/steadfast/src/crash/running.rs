@@ -1,0 +1,129 @@
+//! The file system as the program sees it, and as the judge finds it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use steadfast_crash::program::inside::Acknowledged;
+use steadfast_vfs::FileSystem as Vfs;
+
+use crate::fs::{FileSystem, Mounted};
+
+/// The file system that a program runs on: a [`FileSystem`], and somebody to acknowledge to.
+///
+/// ```
+/// use steadfast::crash::{PowerCut, Running};
+///
+/// fn program(fs: &Running) -> steadfast::Result<()> {
+///     let file = fs.create("/log")?;
+///     for n in 0..3 {
+///         file.write_all_at(b"x", n)?;
+///         file.sync_all()?;
+///         fs.acknowledge(format!("{n}"));
+///     }
+///     Ok(())
+/// }
+/// let recorded = PowerCut::new().cuts(10).run(program);
+/// ```
+pub struct Running {
+    fs: FileSystem,
+    said: Acknowledged,
+}
+
+impl Running {
+    pub(super) fn new(fs: Arc<dyn Vfs>, said: Acknowledged) -> Running {
+        Running { fs: FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0))), said }
+    }
+
+    /// Tells whoever relies on the program that something is done, as a server answers its client.
+    /// A judge hears of it if the power went later.
+    ///
+    /// ```
+    /// use steadfast::crash::{PowerCut, Recovered};
+    ///
+    /// let program = |fs: &steadfast::crash::Running| {
+    ///     fs.write("/file", "text")?;
+    ///     fs.sync()?;
+    ///     fs.acknowledge("stored");
+    ///     steadfast::Result::Ok(())
+    /// };
+    /// let judge = |left: &Recovered| match left.acknowledged("stored") {
+    ///     true => left.read("/file").map(drop),
+    ///     false => Ok(()),
+    /// };
+    /// PowerCut::new().cuts(20).run(program).judge(judge).unwrap();
+    /// ```
+    pub fn acknowledge(&self, text: impl AsRef<str>) {
+        self.said.say(text.as_ref().as_bytes());
+    }
+}
+
+impl Deref for Running {
+    type Target = FileSystem;
+
+    fn deref(&self) -> &FileSystem {
+        &self.fs
+    }
+}
+
+/// What the next boot finds: a [`FileSystem`], which may be changed, as a program's own recovery
+/// does, and what had been acknowledged before the cut.
+///
+/// ```
+/// use steadfast::crash::{PowerCut, Recovered};
+///
+/// let judge = |left: &Recovered| match left.exists("/folder") {
+///     Ok(true) => left.write("/folder/file", "it is usable"),
+///     found => found.map(drop),
+/// };
+/// PowerCut::new().cuts(20).run(|fs| fs.create_dir("/folder")).judge(judge).unwrap();
+/// ```
+pub struct Recovered {
+    fs: FileSystem,
+    lines: Vec<String>,
+}
+
+impl Recovered {
+    pub(super) fn new(fs: Arc<dyn Vfs>, lines: Vec<Vec<u8>>) -> Recovered {
+        let fs = FileSystem::of(Mounted::new(fs, None, "disk".into(), (0, 0)));
+        let lines = lines.iter().map(|line| String::from_utf8_lossy(line).into_owned()).collect();
+        Recovered { fs, lines }
+    }
+
+    /// Whether this had been acknowledged before the cut.
+    ///
+    /// ```
+    /// use steadfast::crash::{PowerCut, Recovered};
+    ///
+    /// let judge = |left: &Recovered| match left.acknowledged("never said") {
+    ///     true => Err("who said that?"),
+    ///     false => Ok(()),
+    /// };
+    /// PowerCut::new().cuts(5).run(|fs| fs.sync()).judge(judge).unwrap();
+    /// ```
+    pub fn acknowledged(&self, text: &str) -> bool {
+        self.lines.iter().any(|line| line == text)
+    }
+
+    /// Everything that had been acknowledged before the cut, in order.
+    ///
+    /// ```
+    /// use steadfast::crash::{PowerCut, Recovered};
+    ///
+    /// let judge = |left: &Recovered| match left.acknowledgements().len() {
+    ///     0 => Ok(()),
+    ///     n => Err(format!("{n} acknowledgements of nothing")),
+    /// };
+    /// PowerCut::new().cuts(5).run(|fs| fs.sync()).judge(judge).unwrap();
+    /// ```
+    pub fn acknowledgements(&self) -> &[String] {
+        &self.lines
+    }
+}
+
+impl Deref for Recovered {
+    type Target = FileSystem;
+
+    fn deref(&self) -> &FileSystem {
+        &self.fs
+    }
+}

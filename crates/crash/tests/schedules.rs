@@ -4,8 +4,8 @@
 //!
 //! Always: one operation beside a write and its fsync, preempted once, at every point; and up to
 //! two operations beside them, preempted up to twice, where transactions begin and commits are
-//! asked for. With `STEADFAST_SOAK`: of all pairs of two operations each one in some, preempted up to
-//! twice. Figures are printed with `--nocapture`.
+//! asked for. With `STEADFAST_SOAK`: of all pairs of two operations each one in some, preempted up
+//! to twice. Figures are printed with `--nocapture`.
 
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::Mode;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 
 use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// silent for longest.
 const CALLERS_MAX: usize = 64;
 
+/// Callers that wait to be let in; of more, connecting takes longer.
+const WAITING_MAX: i32 = 128;
 /// What a stranger is told.
 const STRANGER: &str = "this process answers the user who started it, and root";
 
@@ -101,17 +104,16 @@ impl Drop for Door {
 /// # Errors
 /// As the system says.
 pub fn listen_alone(path: &Path) -> std::io::Result<UnixListener> {
-    // Nobody may connect before the mode is what it is to be: under a name that nobody knows.
-    let new = path.with_extension(format!("{}.new", std::process::id()));
-    let _ = std::fs::remove_file(&new);
-    let listener = UnixListener::bind(&new)?;
-    let placed = std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o600))
-        .and_then(|()| std::fs::rename(&new, path));
-    if let Err(error) = placed {
-        let _ = std::fs::remove_file(&new);
-        return Err(error);
-    }
-    Ok(listener)
+    // OK to ignore: nothing need be there, and what cannot be removed is told below.
+    let _ = std::fs::remove_file(path);
+    let kind = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
+    // The file gets the socket's mode: nobody may connect before it is what it is to be. It is
+    // bound under its own name, by which `/proc/net/unix` has it.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, WAITING_MAX)?;
+    Ok(UnixListener::from(socket))
 }
 
 /// Listens to a caller, and answers him, in a thread of its own.
@@ -194,6 +196,7 @@ fn is_allowed(connection: &UnixStream) -> bool {
 mod tests {
     use super::*;
     use std::io::BufRead;
+    use std::os::unix::fs::PermissionsExt;
 
     fn ask(path: &Path) -> String {
         let mut connection = UnixStream::connect(path).unwrap();

@@ -49,7 +49,7 @@ fn git(folder: &Path, workspace: &Path) -> Result<()> {
     if !changes.is_empty() {
         return Err(wrong(format!("git sees changes in a fresh clone:\n{changes}")));
     }
-    git(&["checkout", "--quiet", "-b", "work"])?;
+    git(&["checkout", "--quiet", "-B", "work"])?;
     for i in 0..5 {
         let file = clone.join(format!("file{i}"));
         fs::write(&file, format!("content {i}\n").repeat(1000)).map_err(Error::host(&file))?;

@@ -88,9 +88,8 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {
         terminal::note(&format!(
-            "note: {shown} is on a disk: the host writes it there now and then, and other commands \
-             are to be told {}. In /dev/shm it is in memory only, and known for what it is",
-            open::named(path).display()
+            "note: {shown} is on a disk: the host writes it there now and then. In /dev/shm it is \
+             in memory only"
         ));
     }
     Ok(())

@@ -1,8 +1,7 @@
 //! Ranges of memory in place of an image.
 
-use std::ffi::OsString;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -29,18 +28,11 @@ pub fn file(path: &Path) -> &Path {
     without(path, MEMORY).or_else(|| without(path, RAW)).unwrap_or(path)
 }
 
-/// As a command is told that a file is to be mapped.
-pub fn named(file: &Path) -> PathBuf {
-    let mut named = OsString::from(MEMORY);
-    named.push(file);
-    named.into()
-}
-
 /// Whether a path is to be mapped: it is said to (`pmem:PATH`), it is a DAX device, or it is an
 /// emulated range by its label.
 ///
 /// # Errors
-/// A label at the end of a file that is on a disk: an image may end with anything.
+/// A label at the end of a block device that is no memory: an image on it may end with anything.
 pub fn is_memory(path: &Path) -> Result<bool> {
     if without(path, MEMORY).is_some() {
         return Ok(true);
@@ -55,14 +47,16 @@ pub fn is_memory(path: &Path) -> Result<bool> {
     if is_contents(path, &label)? {
         return Ok(false);
     }
-    if is_in_memory(path) || is_in_place(path) {
+    // A file that ends with a label and holds nothing that reaches over it is what it says.
+    let is_file = path.metadata().is_ok_and(|meta| meta.is_file());
+    if is_file || is_in_memory(path) || is_in_place(path) {
         return Ok(true);
     }
     let shown = path.display();
     Err(Usage(format!(
-        "{shown}: is a file on a disk, and its last 128 KiB are the label of a range of memory, \
-         which any image may hold: say {MEMORY}{shown} if it is one that pmem create has made, \
-         {RAW}{shown} if it is an image, all of which is used then"
+        "{shown}: is a block device, and its last 128 KiB are the label of a range of memory, \
+         which an image may hold: say {MEMORY}{shown} if it is to be used as one, {RAW}{shown} if \
+         all of it is to be used"
     ))
     .into())
 }

@@ -379,8 +379,11 @@ fn compared(cases: &[Case], rounds: u64) -> Result<(), Failure> {
         let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(o, t)| t / o).collect();
         let [ours, theirs] = [ours, theirs].map(spread);
         let ratio = spread(ratios);
-        println!("{:<38} {:>14.1} {:>14.1} {:>10.2}", case.what, ours[1], theirs[1], ratio[1]);
-        let of = |s: [f64; 3]| format!("{:.1}..{:.1}", s[0], s[2]);
+        let digits = if theirs[1] < 10.0 { 2 } else { 1 };
+        let of = |value: f64| format!("{value:.digits$}");
+        let (what, [ours1, theirs1]) = (case.what, [ours[1], theirs[1]].map(of));
+        println!("{what:<38} {ours1:>14} {theirs1:>14} {:>10.2}", ratio[1]);
+        let of = |s: [f64; 3]| format!("{}..{}", of(s[0]), of(s[2]));
         let ratio = format!("{:.2}..{:.2}", ratio[0], ratio[2]);
         println!("{:<38} {:>14} {:>14} {ratio:>10}", "", of(ours), of(theirs));
     }

@@ -114,6 +114,10 @@ pub(super) fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         }
     }
     println!("\n{}; load {before} before, {} after.", machine(), load());
+    if all.iter().all(|(part, ..)| matches!(part, Part::Mount | Part::MountDisk)) {
+        println!("\nNo goals are set for calls through a mount.");
+        return Ok(true);
+    }
     println!("\n{}", super::goals::sentence(&behind));
     behind.iter().for_each(|line| println!("* {line}"));
     Ok(true)

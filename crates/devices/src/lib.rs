@@ -7,6 +7,7 @@
 //! * [`foreign`]: what a device holds that is not ours.
 //! * [`store`]: the sparse, cheaply copied contents that models and RAM devices keep.
 
+mod checksum;
 pub mod filter;
 pub mod foreign;
 pub mod model;

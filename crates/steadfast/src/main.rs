@@ -19,6 +19,7 @@ use anyhow::Result;
 use clap::FromArgMatches;
 use steadfast::FileSystem;
 use steadfast_devices::filter::btt::BttError;
+use steadfast_devices::filter::fsdax::FsdaxError;
 use steadfast_devices::source::OpenError;
 use steadfast_volume::VolumeError;
 
@@ -119,6 +120,7 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
         |e: &VolumeError| matches!(e, VolumeError::Newer { .. } | VolumeError::Features { .. });
     e.is::<Unsupported>()
         || matches!(e.downcast_ref(), Some(BttError::Unsupported { .. }))
+        || matches!(e.downcast_ref(), Some(FsdaxError::Unsupported { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(by_fs)
         || match e.downcast_ref::<Ext4Error>() {
@@ -136,6 +138,7 @@ fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()
         || matches!(e.downcast_ref(), Some(BttError::None { .. } | BttError::Refused { .. }))
+        || matches!(e.downcast_ref(), Some(FsdaxError::None { .. } | FsdaxError::Refused { .. }))
         || matches!(e.downcast_ref(), Some(steadfast::Error::Refused { .. }))
         || e.downcast_ref().is_some_and(by_volume)
         || e.downcast_ref().is_some_and(is_wrong_file)

@@ -1,11 +1,13 @@
 //! Filters: devices over a device. Each takes an `Arc<dyn BlockDevice>` and is one.
 //!
 //! A filter does not offer the [direct memory](steadfast_block::DirectMemory) of the device below:
-//! what goes that way would pass it by. Only [`Record`] does, and records it.
+//! what goes that way would pass it by. Only [`Record`] does, which records it, and
+//! [`fsdax`], whose memory is that of the device below at another place.
 
 pub mod btt;
 pub mod cache;
 pub mod fault;
+pub mod fsdax;
 pub mod read_only;
 pub mod record;
 pub mod schedule;

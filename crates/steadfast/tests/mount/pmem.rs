@@ -103,6 +103,48 @@ fn a_sector_namespace_holds_a_file_system_and_is_checked() {
 /// A label at the end of an image, which a user of the image may have written, and at the end of a
 /// file that holds nothing else.
 #[test]
+fn an_fsdax_namespace_holds_files_in_place_and_is_checked() {
+    let Some((b, folder)) = in_memory() else { return };
+    let x = folder.path().join("x").display().to_string();
+    b.good(&format!("pmem create --emulate 96m --mode fsdax {x}"));
+    let listed = b.good(&format!("pmem list {}", folder.path().display()));
+    assert!(listed.contains("fsdax"), "{listed}");
+    let info = b.good(&format!("pmem info {x}"));
+    assert!(info.contains("from byte 2097152 on"), "{info}");
+    let document = b.good(&format!("pmem info --json {x}"));
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    // It ends with a whole 2 MiB, at 94, and begins at one, behind 64 bytes for each page.
+    assert_eq!(document["fsdax"]["bytes"], 92 << 20);
+    assert!(b.good(&format!("pmem check {x}")).contains("clean"));
+    b.good(&format!("mkfs {x}"));
+    b.good(&format!("mount -o dax=always {x} m"));
+    fs::write(b.at().join("f"), vec![7; 300_000]).unwrap();
+    b.good("umount m");
+    assert_eq!(b.good(&format!("cat {x} /f")), "\u{7}".repeat(300_000));
+    // What another kernel or e2fsck would see: the data, by itself.
+    let range = fs::read(&x).unwrap();
+    let data = folder.path().join("data");
+    fs::write(&data, &range[2 << 20..94 << 20]).unwrap();
+    let checked = std::process::Command::new("e2fsck").arg("-fn").arg(&data).output().unwrap();
+    assert!(checked.status.success(), "{checked:?}");
+    // Its info block damaged: refused by everything that would write, and nothing to repair with.
+    let file = fs::OpenOptions::new().write(true).open(&x).unwrap();
+    file.write_all_at(&[9], 4096 + 1000).unwrap();
+    for line in ["cat X /f", "mkfs -F X", "mount X m", "pmem check X"] {
+        let told = b.bad(&line.replace('X', &x), 1);
+        assert!(told.contains("checksum is wrong"), "{line}: {told}");
+    }
+    assert!(b.bad(&format!("pmem check --repair {x}"), 2).contains("no copy"));
+    assert_eq!(fs::read(&x).unwrap()[2 << 20..], range[2 << 20..], "what is refused stays");
+    b.good(&format!("pmem destroy --force {x}"));
+    for (options, why) in [("--align 8k", "pages of 8192"), ("--align 1g", "left for data")] {
+        let told = b.bad(&format!("pmem create --emulate 96m --mode fsdax {options} {x}"), 2);
+        assert!(told.contains(why), "{told}");
+        assert!(!folder.path().join("x").exists());
+    }
+}
+
+#[test]
 fn a_label_is_believed_where_nothing_reaches_over_it() {
     let Some((b, folder)) = in_memory() else { return };
     let (x, image) = (folder.path().join("x"), folder.path().join("image"));

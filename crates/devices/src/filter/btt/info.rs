@@ -4,6 +4,8 @@ use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use crate::checksum::fletcher64;
+
 use super::flog::GROUP_BYTES;
 use super::layout::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Layout};
 use super::map::{BLOCKS_MAX, ENTRY_BYTES};
@@ -272,15 +274,4 @@ fn checksum(raw: &Raw) -> u64 {
 #[cfg(test)]
 pub(super) fn checksum_of(bytes: &[u8]) -> u64 {
     Raw::ref_from_bytes(bytes).map(checksum).unwrap()
-}
-
-/// Fletcher's checksum of little-endian words of 32 bits (kernel: `nd_fletcher64`).
-fn fletcher64(bytes: &[u8]) -> u64 {
-    let (mut low, mut high) = (0u32, 0u32);
-    for word in bytes.chunks_exact(4) {
-        // OK to unwrap: a chunk has four bytes.
-        low = low.wrapping_add(u32::from_le_bytes(word.try_into().unwrap()));
-        high = high.wrapping_add(low);
-    }
-    u64::from(high) << 32 | u64::from(low)
 }

@@ -14,6 +14,7 @@ use uuid::{Uuid, uuid};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::checksum::fletcher64_without;
 use crate::filter::btt::Version;
 
 /// Bytes of the label area, at the end of the file.
@@ -37,6 +38,9 @@ const BTT: [(Version, Uuid); 2] = [
     (Version::V2_0, uuid!("18633bfc-1735-4217-8ac9-17239282d3f8")),
 ];
 
+/// Structures of its pages for Linux, then data (kernel: `NVDIMM_PFN_GUID`).
+const FSDAX: Uuid = uuid!("266400ba-fb9f-4677-bcb0-968f11d0d225");
+
 /// What a namespace on a range is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
@@ -46,6 +50,8 @@ pub enum Mode {
     /// A block translation table, of which version: sectors do not tear. Its version says where
     /// its info block is.
     Sector(Version),
+    /// The range after an info block, and after Linux' structures of its pages.
+    Fsdax,
 }
 
 impl Mode {
@@ -54,16 +60,33 @@ impl Mode {
         match self {
             Mode::Raw => "raw",
             Mode::Sector(_) => "sector",
+            Mode::Fsdax => "fsdax",
         }
     }
 
     /// Of a sector namespace, the version.
     pub fn version(self) -> Option<Version> {
         match self {
-            Mode::Raw => None,
+            Mode::Raw | Mode::Fsdax => None,
             Mode::Sector(version) => Some(version),
         }
     }
+
+    /// The GUID by which a label says what is made of the range; zeros for nothing.
+    fn abstraction(self) -> [u8; 16] {
+        let of_version = |version| BTT.iter().find(|(of, _)| *of == version);
+        match self {
+            Mode::Raw => [0; 16],
+            Mode::Sector(version) => {
+                of_version(version).map_or([0; 16], |(_, guid)| of_guid(*guid))
+            }
+            Mode::Fsdax => of_guid(FSDAX),
+        }
+    }
+
+    /// All that a label can say.
+    const ALL: [Mode; 4] =
+        [Mode::Raw, Mode::Sector(Version::V1_1), Mode::Sector(Version::V2_0), Mode::Fsdax];
 }
 
 /// The label of a range.
@@ -77,6 +100,8 @@ pub struct Label {
     pub mode: Mode,
     /// Bytes of the namespace, from the start of the range.
     pub bytes: u64,
+    /// Of the DIMMs behind it (interleave set cookie); 0: none, it is an emulated range of ours.
+    pub cookie: u64,
 }
 
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -122,20 +147,6 @@ struct OnDisk {
 
 const _: () = assert!(size_of::<Index>() == UNIT && size_of::<OnDisk>() == UNIT);
 
-/// Fletcher's checksum of 64 bits over little-endian words of 32 (`nd_fletcher64`); the eight bytes
-/// at `skip`, where it is kept, count as zeros.
-pub(crate) fn fletcher64(bytes: &[u8], skip: usize) -> u64 {
-    let mut low = 0u32;
-    let mut high = 0u64;
-    for (at, word) in bytes.chunks_exact(4).enumerate() {
-        let kept = (skip..skip + 8).contains(&(at * 4));
-        let word = if kept { 0 } else { u32::from_le_bytes([word[0], word[1], word[2], word[3]]) };
-        low = low.wrapping_add(word);
-        high += u64::from(low);
-    }
-    high << 32 | u64::from(low)
-}
-
 fn of_guid(guid: Uuid) -> [u8; 16] {
     // GUIDs have their first three fields in the order of bytes of the processor.
     guid.to_bytes_le()
@@ -161,7 +172,7 @@ impl Index {
             checksum: 0.into(),
             free,
         };
-        index.checksum = fletcher64(index.as_bytes(), INDEX_SUM).into();
+        index.checksum = fletcher64_without(index.as_bytes(), INDEX_SUM).into();
         index
     }
 
@@ -170,7 +181,7 @@ impl Index {
         let index = Index::read_from_bytes(bytes).ok()?;
         let unit = UNIT as u64;
         let whole = index.signature == SIGNATURE
-            && index.checksum.get() == fletcher64(bytes, INDEX_SUM)
+            && index.checksum.get() == fletcher64_without(bytes, INDEX_SUM)
             && (1..=3).contains(&index.sequence.get())
             && index.own_offset.get() == copy * unit
             && index.own_bytes.get() == unit
@@ -197,7 +208,7 @@ impl Label {
             flags: 0.into(),
             labels: 1.into(),
             position: 0.into(),
-            cookie: 0.into(),
+            cookie: self.cookie.into(),
             sector: 0.into(),
             address: 0.into(),
             bytes: self.bytes.into(),
@@ -205,26 +216,18 @@ impl Label {
             align: 0,
             reserved: [0; 3],
             kind: of_guid(PERSISTENT_MEMORY),
-            within: BTT
-                .into_iter()
-                .find(|(version, _)| self.mode.version() == Some(*version))
-                .map_or([0; 16], |(_, guid)| of_guid(guid)),
+            within: self.mode.abstraction(),
             reserved_too: [0; 88],
             checksum: 0.into(),
         };
-        disk.checksum = fletcher64(disk.as_bytes(), LABEL_SUM).into();
+        disk.checksum = fletcher64_without(disk.as_bytes(), LABEL_SUM).into();
         disk
     }
 
     fn of_disk(bytes: &[u8], room: u64) -> Option<Label> {
         let disk = OnDisk::read_from_bytes(bytes).ok()?;
-        let btt = BTT.into_iter().find(|(_, guid)| disk.within == of_guid(*guid));
-        let mode = match btt {
-            Some((version, _)) => Mode::Sector(version),
-            None if disk.within == [0; 16] => Mode::Raw,
-            None => return None,
-        };
-        let whole = disk.checksum.get() == fletcher64(bytes, LABEL_SUM)
+        let mode = Mode::ALL.into_iter().find(|mode| mode.abstraction() == disk.within)?;
+        let whole = disk.checksum.get() == fletcher64_without(bytes, LABEL_SUM)
             && disk.kind == of_guid(PERSISTENT_MEMORY)
             && disk.labels.get() == 1
             && disk.address.get() == 0
@@ -235,7 +238,14 @@ impl Label {
             name: String::from_utf8_lossy(name).into_owned(),
             mode,
             bytes: disk.bytes.get(),
+            cookie: disk.cookie.get(),
         })
+    }
+
+    /// Bytes behind the namespace that a kernel which gets the range as memory takes for a part: it
+    /// does not take a label without DIMMs for one.
+    pub fn behind(&self) -> u64 {
+        if self.cookie == 0 { LABEL_BYTES } else { 0 }
     }
 
     /// Writes the label of a new range: the label first, then both index blocks.
@@ -297,6 +307,7 @@ mod tests {
             name: "scratch".into(),
             mode: Mode::Sector(Version::V1_1),
             bytes: SIZE - LABEL_BYTES,
+            cookie: 0,
         }
     }
 
@@ -327,15 +338,12 @@ mod tests {
         assert_eq!((bytes[19], bytes[20], bytes[56], bytes[60], bytes[62]), (1, 2, 254, 1, 2));
         let disk = label().to_disk();
         assert_eq!(&disk.as_bytes()[16..23], b"scratch");
-        for (version, first) in [(Version::V1_1, 0xa2), (Version::V2_0, 0xfc)] {
-            let of = Label { mode: Mode::Sector(version), ..label() };
+        for (mode, first) in Mode::ALL.into_iter().zip([0, 0xa2, 0xfc, 0xba]) {
+            let of = Label { mode, ..label() };
             assert_eq!(of.to_disk().within[0], first);
             assert_eq!(Label::of_disk(of.to_disk().as_bytes(), SIZE).unwrap().mode, of.mode);
         }
         assert_eq!(disk.as_bytes()[128..132], [0x79, 0xd3, 0xf0, 0x66]);
-        // low: 1, 3, 6; high: 1 + 3 + 6.
-        let words = [1u32, 2, 3].map(u32::to_le_bytes).concat();
-        assert_eq!(fletcher64(&words, usize::MAX - 8), 10 << 32 | 6);
     }
 
     proptest! {

@@ -1,4 +1,5 @@
-//! `steadfast pmem check`: the block translation table of a sector namespace.
+//! `steadfast pmem check`: the block translation table of a sector namespace, and the info block of
+//! an fsdax one.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,6 +8,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt::{self, BttError, Version};
+use steadfast_devices::filter::fsdax::{self, FsdaxError};
+use steadfast_devices::source::pmem::{Label, Mode};
 
 use super::open;
 use crate::{Outcome, Usage, terminal};
@@ -18,7 +21,16 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
     let path = open::file(path);
     let pmem = open::map(path, repair.is_none())?;
     let version = pmem.label().and_then(|label| label.mode.version());
+    let behind = pmem.label().map_or(0, Label::behind);
+    let is_fsdax = match pmem.label() {
+        Some(label) => label.mode == Mode::Fsdax,
+        // A table, or what is left of one, comes first, as for the kernel.
+        None => matches!(btt::probe(&pmem), Ok(None)) && !matches!(fsdax::probe(&pmem), Ok(None)),
+    };
     let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+    if is_fsdax {
+        return of_fsdax(&device, behind, path, repair.is_some(), out);
+    }
     if let Some(force) = repair {
         mend(&device, version, path, force, out)?;
     }
@@ -63,6 +75,35 @@ pub fn run(path: &Path, repair: Option<bool>, out: &mut dyn Write) -> Result<Out
     }
     writeln!(out, "{} problems", report.problem_count)?;
     Ok(Outcome::Problem)
+}
+
+/// Of an fsdax namespace: all that there is is its info block.
+fn of_fsdax(
+    device: &Arc<dyn BlockDevice>,
+    behind: u64,
+    path: &Path,
+    repair: bool,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let shown = path.display();
+    match fsdax::probe_as(&**device, behind) {
+        Ok(Some(info)) => {
+            let (bytes, start, uuid) = (info.bytes, info.start, info.uuid);
+            writeln!(out, "{shown}: {bytes} bytes from byte {start} on, {uuid}\nclean")?;
+            Ok(Outcome::Good)
+        }
+        Ok(None) => {
+            let what = "its label says that it is an fsdax namespace, and no info block is there";
+            let line = terminal::harmless(&format!("{shown}: {what}"));
+            out.write_all(terminal::hanging("", &line).as_bytes())?;
+            Ok(Outcome::Problem)
+        }
+        Err(FsdaxError::Corrupt { .. }) if repair => Err(Usage(format!(
+            "{shown}: the info block of an fsdax namespace has no copy to repair it from"
+        ))
+        .into()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Writes info blocks and copies anew. What is damaged otherwise is for the check to tell.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Subcommand, ValueEnum};
 use steadfast_devices::filter::btt::Version;
+use steadfast_devices::filter::fsdax::Map;
 use steadfast_devices::source::pmem::Mode;
 
 /// What to do with ranges of memory.
@@ -16,6 +17,7 @@ Examples:
   steadfast mkfs /dev/shm/x
   steadfast mount -o dax=always /dev/shm/x /mnt/x
   steadfast pmem create --emulate 1g --mode sector /dev/shm/y
+  steadfast pmem create --emulate 1g --mode fsdax --align 4k /dev/shm/z
 
 The range is not persistent: it outlives the programs that use it, not the
 machine. Its last 128 KiB are its label, by which other commands know it for
@@ -23,7 +25,10 @@ what it is. A file system that is on a disk makes it slower, and no safer.
 
 Modes: raw, the range as it is, of which a power cut keeps words of 8 bytes
 whole, and files can be used in place (dax); sector, a block translation table
-(BTT): sectors never tear, and nothing can be used in place.")]
+(BTT): sectors never tear, and nothing can be used in place; fsdax, what a
+kernel needs for files in place: its data begins after an info block, and with
+--map dev after room for the kernel's structures of its pages, which takes 64
+bytes for each 4096.")]
     Create {
         /// Bytes, with k, m, g, t
         #[arg(long, value_name = "SIZE", required = true)]
@@ -34,6 +39,12 @@ whole, and files can be used in place (dax); sector, a block translation table
         /// Bytes of a sector, 512 or 4096, with --mode sector
         #[arg(long, value_name = "BYTES", default_value_t = 4096)]
         sector: u32,
+        /// Bytes of the pages it is to be mapped with: 4k, 2m or 1g, with --mode fsdax
+        #[arg(long, value_name = "SIZE", default_value = "2m")]
+        align: String,
+        /// Where a kernel is to have its structures of the pages, with --mode fsdax
+        #[arg(long, value_enum, default_value_t = MapName::Dev)]
+        map: MapName,
         /// A name for the label, up to 63 bytes
         #[arg(long, default_value = "")]
         name: String,
@@ -70,11 +81,14 @@ msync (the kernel's page cache is mapped, not the memory); not persistent.")]
         /// A file, /dev/pmemN or /dev/daxN.M
         path: PathBuf,
     },
-    /// Check the block translation table of a sector namespace; changes nothing without --repair
+    /// Check the tables of a sector or fsdax namespace; changes nothing without --repair
     #[command(after_help = "\
 Examples:
   steadfast pmem check /dev/shm/y
   steadfast pmem check --repair /dev/shm/y
+
+Of a sector namespace the block translation table, all of it; of an fsdax
+namespace its info block, of which there is no copy.
 
 --repair writes an info block that is damaged or lost anew from its copy, and a
 copy from its info block: as ndctl check-namespace --repair does. Nothing else
@@ -119,6 +133,26 @@ pub enum ModeName {
     Raw,
     /// Sectors that never tear
     Sector,
+    /// Files in place also for a kernel
+    Fsdax,
+}
+
+/// Where a kernel's structures of pages are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MapName {
+    /// In the range itself
+    Dev,
+    /// In ordinary memory
+    Mem,
+}
+
+impl From<MapName> for Map {
+    fn from(map: MapName) -> Map {
+        match map {
+            MapName::Dev => Map::Device,
+            MapName::Mem => Map::Memory,
+        }
+    }
 }
 
 impl From<ModeName> for Mode {
@@ -127,6 +161,7 @@ impl From<ModeName> for Mode {
             ModeName::Raw => Mode::Raw,
             // The layout that Linux makes where it sees no label.
             ModeName::Sector => Mode::Sector(Version::V1_1),
+            ModeName::Fsdax => Mode::Fsdax,
         }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::btt;
+use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::{LABEL_BYTES, Label, Mode};
 use steadfast_devices::source::{Pmem, PmemError};
 
@@ -26,9 +27,9 @@ const PAGE: u64 = 4096;
 /// Runs it.
 pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
     match command {
-        PmemCommand::Create { emulate: size, mode, sector, name, path } => {
-            let (mode, sector) = (Mode::from(*mode), *sector);
-            create(&New { size, name, mode, sector, path }, out)?;
+        PmemCommand::Create { emulate: size, mode, sector, align, map, name, path } => {
+            let (mode, sector, map) = (Mode::from(*mode), *sector, Map::from(*map));
+            create(&New { size, name, mode, sector, align, map, path }, out)?;
         }
         PmemCommand::Check { repair, force, path } => {
             return check::run(path, repair.then_some(*force), out);
@@ -46,11 +47,13 @@ struct New<'a> {
     name: &'a str,
     mode: Mode,
     sector: u32,
+    align: &'a str,
+    map: Map,
     path: &'a Path,
 }
 
 fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
-    let New { size, name, mode, sector, path } = *new;
+    let New { size, name, mode, sector, align, map, path } = *new;
     let path = open::file(path);
     let wrong = |why: String| Usage(format!("--emulate {size}: {why}"));
     let bytes = steadfast_lab::size::parse(size).map_err(wrong)? / PAGE * PAGE;
@@ -64,7 +67,9 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     if mode.version().is_some() && ![512, 4096].contains(&sector) {
         return Err(Usage(format!("--sector {sector}: 512 or 4096 bytes")).into());
     }
-    let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0 };
+    let align = steadfast_lab::size::parse(align)
+        .map_err(|why| Usage(format!("--align {align}: {why}")))?;
+    let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0, cookie: 0 };
     let label = Pmem::create_labelled(path, bytes, label).map_err(|e| match e {
         // Also a file that is there already.
         e @ (PmemError::System { .. } | PmemError::BadSize { .. }) => {
@@ -74,16 +79,26 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     })?;
     let pmem = open::map(path, false)?;
     open::tell_promise(&pmem);
-    if let Some(version) = mode.version() {
-        let device: Arc<dyn BlockDevice> = Arc::new(pmem);
-        // Of any namespace: a kernel that gets the range as memory sees it without its label.
-        let options = btt::Options { sector, version, ..btt::Options::default() };
-        if let Err(e) = btt::format(&device, options) {
-            // A range that is no namespace is of no use; the first error says what is wrong.
-            let _ = std::fs::remove_file(path);
-            return Err(e.into());
+    let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+    // Of any namespace: a kernel that gets the range as memory sees it without its label.
+    let made = match mode {
+        Mode::Raw => Ok(()),
+        Mode::Sector(version) => {
+            let options = btt::Options { sector, version, ..btt::Options::default() };
+            btt::format(&device, options).map(drop).map_err(anyhow::Error::from)
         }
+        Mode::Fsdax => {
+            let options =
+                fsdax::Options { align, map, behind: label.behind(), ..Default::default() };
+            fsdax::format(&device, options).map(drop).map_err(anyhow::Error::from)
+        }
+    };
+    if made.is_err() {
+        // A range that is no namespace is of no use. OK to ignore: the first error says what is
+        // wrong.
+        let _ = std::fs::remove_file(path);
     }
+    made?;
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {

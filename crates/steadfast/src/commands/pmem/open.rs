@@ -7,7 +7,8 @@ use std::sync::Arc;
 use anyhow::Result;
 use rustix::fs::{AtFlags, CWD, StatxFlags};
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::btt;
+use steadfast_devices::filter::btt::{self, Version};
+use steadfast_devices::filter::fsdax::{self, FsdaxError};
 use steadfast_devices::source::pmem::{Label, Mode};
 use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemError, PmemOptions, Promise};
 use steadfast_volume::member::read_label;
@@ -68,11 +69,15 @@ fn is_contents(path: &Path, label: &Label) -> Result<bool> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
     let reaches_in = steadfast_ext4::check::info(&device)
         .is_ok_and(|info| info.blocks.saturating_mul(info.block_size.into()) > label.bytes);
-    // A table that is there is not the file system's, which begins before it and reaches over it;
-    // whose superblock is a remainder is for `open` to say.
-    let is_table = || btt::probe_as(&*device, label.mode.version()).ok().flatten().is_some();
+    // A namespace that is there is not the file system's, which begins before it and reaches over
+    // it; whose superblock is a remainder is for `open` to say.
+    let is_namespace = || match label.mode {
+        Mode::Raw => false,
+        Mode::Sector(version) => btt::probe_as(&*device, Some(version)).is_ok_and(|b| b.is_some()),
+        Mode::Fsdax => fsdax::probe_as(&*device, label.behind()).is_ok_and(|found| found.is_some()),
+    };
     let is_member = || matches!(read_label(&device), Ok(Some(_)));
-    Ok(reaches_in && !(label.mode.version().is_some() && is_table()) || is_member())
+    Ok(reaches_in && !is_namespace() || is_member())
 }
 
 /// Maps a range, and says what it does not promise.
@@ -85,32 +90,63 @@ pub fn open(path: &Path, read_only: bool) -> Result<Arc<dyn BlockDevice>> {
     if !read_only {
         tell_promise(&pmem);
     }
-    let version = pmem.label().and_then(|label| label.mode.version());
-    let is_sectors = match pmem.label() {
-        _ if as_it_is => false,
-        Some(label) => label.mode != Mode::Raw,
-        // Of a range without a label only the table itself says so; to write past it destroys it.
-        None => btt::probe(&pmem)?.is_some(),
-    };
+    let made = if as_it_is { Made::Raw } else { made(&pmem)? };
     let below: Arc<dyn BlockDevice> = Arc::new(pmem);
-    if !is_sectors {
-        return Ok(below);
-    }
-    refuse_both(&below, path)?;
-    Ok(Arc::new(btt::open_as(&below, version)?))
+    Ok(match made {
+        Made::Raw => below,
+        Made::Sector(version) => {
+            refuse_both(&below, path, "a sector namespace (BTT)")?;
+            Arc::new(btt::open_as(&below, version)?)
+        }
+        Made::Fsdax { behind } => {
+            refuse_both(&below, path, "an fsdax namespace")?;
+            Arc::new(fsdax::open(&below, behind)?)
+        }
+    })
 }
 
-/// Refuses a range that holds a file system of its own beside a sector namespace: one of the two is
-/// what is left of another time, and to write to it destroys the other one.
-fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
+/// What is made of a range.
+pub(super) enum Made {
+    /// It is used as it is.
+    Raw,
+    /// A block translation table, of which version if the label says so.
+    Sector(Option<Version>),
+    /// Data after an info block; so many bytes behind the device count as part of the range.
+    Fsdax { behind: u64 },
+}
+
+/// What is made of a range: what its label says. Of one without a label only the info blocks say
+/// so, and to write past them destroys what they stand for; the order is the kernel's.
+pub(super) fn made(pmem: &Pmem) -> Result<Made> {
+    Ok(match pmem.label().map(|label| (label.mode, label.behind())) {
+        Some((Mode::Raw, _)) => Made::Raw,
+        Some((Mode::Sector(version), _)) => Made::Sector(Some(version)),
+        Some((Mode::Fsdax, behind)) => Made::Fsdax { behind },
+        None if btt::probe(pmem)?.is_some() => Made::Sector(None),
+        None => match fsdax::probe(pmem) {
+            Ok(None) => Made::Raw,
+            Ok(Some(_)) => Made::Fsdax { behind: 0 },
+            Err(error @ FsdaxError::Corrupt { .. }) => {
+                let name = pmem.info().name;
+                let what = format!("{RAW}{name} uses the range as it is");
+                return Err(anyhow::Error::from(error).context(what));
+            }
+            Err(error) => return Err(error.into()),
+        },
+    })
+}
+
+/// Refuses a range that holds a file system of its own beside a namespace: one of the two is what
+/// is left of another time, and to write to it destroys the other one.
+fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path, namespace: &str) -> Result<()> {
     let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
     if !info.checksum_ok {
         return Ok(());
     }
     let shown = path.display();
     Err(Usage(format!(
-        "{shown}: holds a file system (UUID {}) at its start, and the info block of a sector \
-         namespace (BTT), one of which is left from another time. For the file system say \
+        "{shown}: holds a file system (UUID {}) at its start, and the info block of {namespace}, \
+         one of which is left from another time. For the file system say \
          {RAW}{shown}; for the namespace overwrite the first 4096 bytes, which are no part of it: \
          dd if=/dev/zero of={shown} bs=4096 count=1 conv=notrunc",
         info.uuid

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde_json::{Value, json};
 use steadfast_block::BlockDevice;
+use steadfast_devices::filter::fsdax::{self, Map};
 use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 
@@ -127,6 +128,7 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
     let path = file(path);
     let pmem = map(path, true)?;
     let info = pmem.info();
+    let behind = pmem.label().map_or(0, Label::behind);
     if json {
         let range = Range {
             path: path.into(),
@@ -139,6 +141,16 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
         document["format"] = json!("steadfast-pmem-range");
         document["version"] = json!(1);
         document["write_back"] = json!(pmem.writes_back());
+        document["fsdax"] =
+            fsdax::probe_as(&pmem, behind).ok().flatten().map_or(Value::Null, |info| {
+                json!({
+                    "uuid": info.uuid.to_string(),
+                    "start": info.start,
+                    "bytes": info.bytes,
+                    "align": info.align,
+                    "map": info.map.name(),
+                })
+            });
         writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
         return Ok(());
     }
@@ -153,6 +165,24 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
             writeln!(out, "  namespace:   {}{called}, {}", label.mode.name(), label.uuid)?;
         }
         None => writeln!(out, "  namespace:   no label")?,
+    }
+    match fsdax::probe_as(&pmem, behind) {
+        Ok(Some(info)) => writeln!(
+            out,
+            "  data:        {} bytes from byte {} on, pages of {}, structures in {}",
+            info.bytes,
+            info.start,
+            steadfast_lab::size::shown(info.align),
+            match info.map {
+                Map::Device => "the range",
+                Map::Memory => "memory",
+            },
+        )?,
+        Ok(None) => {}
+        Err(error) => {
+            let told = terminal::harmless(&error.to_string());
+            out.write_all(terminal::hanging("  data:        ", &told).as_bytes())?;
+        }
     }
     writeln!(out, "  promise:     {}", pmem.promise().in_words())?;
     if let Promise::Not { reason } = pmem.promise() {

@@ -1,0 +1,279 @@
+//! Fsdax namespaces: a range of memory whose data begins after an info block, and after Linux'
+//! structures of its pages, if these are kept there.
+//!
+//! Linux needs them for files in place (DAX): its `/dev/pmemN` of such a namespace is the data. The
+//! info block is at 4096 bytes (kernel: drivers/nvdimm/pfn_devs.c, version 1.4); the structures are
+//! made anew at each boot, so nothing is written for them here.
+//!
+//! # Invariants
+//!
+//! 1. The device is the data: neither requests nor stores reach what is before or after it.
+//! 2. Its memory is that of the device below at another place: what that promises, this does.
+//! 3. The info block counts when its checksum is right, and it is written in one piece with the
+//!    rest of the range untouched: a cut leaves a namespace or none.
+
+mod info;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use steadfast_block::{
+    self as block, BlockDevice, BlockError, Completion, DeviceInfo, DirectMemory, Payload, Request,
+};
+use steadfast_runtime::random_u64;
+use uuid::{Builder, Uuid};
+
+use super::Window;
+use info::{ALIGNS, BLOCK, Fault};
+pub use info::{Info, Map};
+
+/// Result of an operation on an fsdax namespace.
+pub type Result<T> = std::result::Result<T, FsdaxError>;
+
+/// Why an operation on an fsdax namespace was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FsdaxError {
+    /// The device failed.
+    #[error(transparent)]
+    Io(#[from] BlockError),
+    /// The processor cannot load and store what the device holds.
+    #[error("{device}: is not memory, which an fsdax namespace needs")]
+    NotMemory {
+        /// The device's name.
+        device: String,
+    },
+    /// No info block is where one must be.
+    #[error("{device}: holds no fsdax namespace; one has to be made first")]
+    None {
+        /// The device's name.
+        device: String,
+    },
+    /// What the info block says cannot be, or its checksum is wrong.
+    #[error(
+        "{device}: byte 4096: info block of an fsdax namespace: {what}; what it stood for cannot \
+         be told without it (the data begins at a whole 2 MiB mostly)"
+    )]
+    Corrupt {
+        /// The device's name.
+        device: String,
+        /// What is wrong, in words.
+        what: String,
+    },
+    /// It is whole, but of a kind that is not supported here.
+    #[error("{device}: {what}")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// What is not supported, in words.
+        what: String,
+    },
+    /// The request cannot be met; nothing was changed.
+    #[error("{device}: {what}")]
+    Refused {
+        /// The device's name.
+        device: String,
+        /// Why, in words.
+        what: String,
+    },
+}
+
+/// How an fsdax namespace is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Its UUID; random if there is none.
+    pub uuid: Option<Uuid>,
+    /// That of its label; nil if it has none. The kernel believes the info block only if it is the
+    /// label's.
+    pub parent_uuid: Uuid,
+    /// Bytes of the pages it is to be mapped with: 4 KiB, 2 MiB or 1 GiB.
+    pub align: u64,
+    /// Where Linux is to have its structures of the pages.
+    pub map: Map,
+    /// Bytes behind the device that whoever gets the range as memory sees as part of it: the label
+    /// of an emulated range. No data is there.
+    pub behind: u64,
+}
+
+impl Default for Options {
+    /// What `ndctl create-namespace` makes: 2 MiB, structures in the range; of no label.
+    fn default() -> Self {
+        Options {
+            uuid: None,
+            parent_uuid: Uuid::nil(),
+            align: 2 << 20,
+            map: Map::Device,
+            behind: 0,
+        }
+    }
+}
+
+/// Makes an fsdax namespace of all of a device; only the info block is written.
+///
+/// # Errors
+/// [`NotMemory`](FsdaxError::NotMemory), [`Refused`](FsdaxError::Refused) if the device is too
+/// small or cannot be written, [`Io`](FsdaxError::Io).
+pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
+    let below = device.info();
+    let refused = |what: String| FsdaxError::Refused { device: below.name.clone(), what };
+    let Some(memory) = device.direct_memory() else {
+        return Err(FsdaxError::NotMemory { device: below.name });
+    };
+    let Options { uuid, parent_uuid, align, map, behind } = options;
+    if !ALIGNS.contains(&align) {
+        return Err(refused(format!(
+            "pages of {align} bytes: there are some of 4096, 2097152 and 1073741824"
+        )));
+    }
+    if below.read_only {
+        return Err(refused("is read only".into()));
+    }
+    let uuid = uuid.unwrap_or_else(|| {
+        let halves = [random_u64(), random_u64()];
+        Builder::from_random_bytes(Uuid::from_u64_pair(halves[0], halves[1]).into_bytes())
+            .into_uuid()
+    });
+    let Some(info) = Info::of(below.size, uuid, parent_uuid, align, map) else {
+        return Err(refused(format!(
+            "has {} bytes; with pages of {align} nothing would be left for data",
+            below.size
+        )));
+    };
+    memory.store_through(BLOCK, &info.block(below.size + behind))?;
+    memory.fence()?;
+    Ok(info)
+}
+
+/// Looks for an fsdax namespace and says what it is; `None` if there is none. Nothing is written,
+/// and the device need not be memory.
+///
+/// # Errors
+/// [`Io`](FsdaxError::Io); [`Corrupt`](FsdaxError::Corrupt) if there is one that cannot be
+/// believed; [`Unsupported`](FsdaxError::Unsupported).
+pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
+    probe_as(device, 0)
+}
+
+/// As [`probe`], where so many bytes [behind](Options::behind) the device count as part of it.
+///
+/// # Errors
+/// Those of [`probe`].
+pub fn probe_as(device: &dyn BlockDevice, behind: u64) -> Result<Option<Info>> {
+    let below = device.info();
+    if below.size < 2 * BLOCK {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; BLOCK as usize];
+    match device.direct_memory() {
+        Some(memory) => memory.load(BLOCK, &mut bytes)?,
+        None => bytes.copy_from_slice(&device.read(BLOCK, BLOCK)?),
+    }
+    let corrupt = |what: String| FsdaxError::Corrupt { device: below.name.clone(), what };
+    match Info::parse(&bytes, below.size.saturating_add(behind), behind) {
+        Ok(info) => Ok(Some(info)),
+        Err(Fault::Absent) => Ok(None),
+        Err(Fault::Damaged) => Err(corrupt("the checksum is wrong".into())),
+        Err(Fault::Impossible(what)) => Err(corrupt(what)),
+        Err(Fault::Unsupported(what)) => Err(FsdaxError::Unsupported { device: below.name, what }),
+    }
+}
+
+/// Opens the fsdax namespace of a device, where so many bytes [behind](Options::behind) it count as
+/// part of it: its data, as a device.
+///
+/// # Errors
+/// Those of [`probe`]; [`None`](FsdaxError::None).
+pub fn open(device: &Arc<dyn BlockDevice>, behind: u64) -> Result<Fsdax> {
+    let Some(info) = probe_as(&**device, behind)? else {
+        return Err(FsdaxError::None { device: device.info().name });
+    };
+    let name = device.info().name;
+    let window = Window::new(name, device.clone(), info.start, info.bytes)?;
+    Ok(Fsdax { window, below: device.clone(), info })
+}
+
+/// The data of an fsdax namespace.
+pub struct Fsdax {
+    window: Window,
+    below: Arc<dyn BlockDevice>,
+    info: Info,
+}
+
+impl Fsdax {
+    /// What it is.
+    pub fn namespace(&self) -> Info {
+        self.info
+    }
+
+    /// The memory below, and a place of ours in it.
+    fn at(
+        &self,
+        op: &'static str,
+        offset: u64,
+        len: u64,
+    ) -> block::Result<(&dyn DirectMemory, u64)> {
+        let device = || self.below.info().name;
+        if offset.checked_add(len).is_none_or(|end| end > self.info.bytes) {
+            let size = self.info.bytes;
+            return Err(BlockError::OutOfRange { device: device(), op, offset, len, size });
+        }
+        match self.below.direct_memory() {
+            Some(memory) => Ok((memory, self.info.start + offset)),
+            None => {
+                let reason = "is no longer memory".into();
+                Err(BlockError::Gone { device: device(), reason })
+            }
+        }
+    }
+}
+
+impl BlockDevice for Fsdax {
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { size: self.info.bytes, ..self.below.info() }
+    }
+
+    fn submit(&self, request: Request) -> Completion {
+        self.window.submit(request)
+    }
+
+    fn direct_memory(&self) -> Option<&dyn DirectMemory> {
+        self.below.direct_memory().is_some().then_some(self as &dyn DirectMemory)
+    }
+
+    fn read(&self, offset: u64, len: u64) -> block::Result<Bytes> {
+        self.window.read(offset, len)
+    }
+
+    fn write(&self, offset: u64, data: Payload) -> block::Result<()> {
+        self.window.write(offset, data)
+    }
+}
+
+impl DirectMemory for Fsdax {
+    fn load(&self, offset: u64, out: &mut [u8]) -> block::Result<()> {
+        let (memory, at) = self.at("load", offset, out.len() as u64)?;
+        memory.load(at, out)
+    }
+
+    fn store(&self, offset: u64, data: &[u8]) -> block::Result<()> {
+        let (memory, at) = self.at("store", offset, data.len() as u64)?;
+        memory.store(at, data)
+    }
+
+    fn persist(&self, offset: u64, len: u64) -> block::Result<()> {
+        let (memory, at) = self.at("persist", offset, len)?;
+        memory.persist(at, len)
+    }
+
+    fn store_through(&self, offset: u64, data: &[u8]) -> block::Result<()> {
+        let (memory, at) = self.at("store", offset, data.len() as u64)?;
+        memory.store_through(at, data)
+    }
+
+    fn fence(&self) -> block::Result<()> {
+        let (memory, _) = self.at("fence", 0, 0)?;
+        memory.fence()
+    }
+}
+
+#[cfg(test)]
+mod tests;

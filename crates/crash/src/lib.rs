@@ -1,6 +1,7 @@
 //! Record a run, cut the power, recover, judge.
 
 pub mod again;
+pub mod corpus;
 pub mod cuts;
 pub mod e2fsck;
 pub mod explore;

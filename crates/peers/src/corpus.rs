@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_crash::corpus::{Found, Recorded, Subject, Workload, play, set_up};
+use steadfast_crash::corpus::{Found, Recorded, Subject, Workload, play, set_up, use_it};
 use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -68,17 +68,15 @@ impl Subject for InCorpus {
             Ok(fs) => found = Found::look(&fs),
             Err(e) => found = Found::refused(format!("the mounted folder: {e}")),
         };
-        let mut user = Found::refused(String::new());
         let mut then = |mounted: &Path| match HostFs::open(mounted) {
-            Ok(fs) => user.use_it(&fs),
+            Ok(fs) => used = use_it(&fs),
             Err(e) => used = Err(format!("the folder, mounted again: {e}")),
         };
         let recovery = self
             .peer
             .recover_and_use(contents, &mut look, Some(&mut then))
             .map_err(|e| format!("the host could not recover this state: {e}"))?;
-        used?;
-        found.used_as(&user);
+        found.usable = used;
         found.damage.extend(recovery.damage);
         if let Some(why) = recovery.refused {
             found = Found::refused(format!("the kernel's mount was refused: {why}"));

@@ -25,8 +25,9 @@ pub struct Recorded {
 pub struct Found {
     /// The names; `Err`: the mount was refused, or they cannot be read.
     names: Result<Names, String>,
-    /// Whether it can be used.
-    usable: Result<(), String>,
+    /// Whether it can be used: what [`use_it`](super::use_it) says once its structure has been
+    /// checked.
+    pub usable: Result<(), String>,
     /// What is wrong with its structure.
     pub damage: Vec<String>,
 }
@@ -40,11 +41,6 @@ impl Found {
     /// Looks at a file system that has just been recovered.
     pub fn look(fs: &dyn FileSystem) -> Found {
         Found { names: seen::look(fs), usable: Ok(()), damage: Vec::new() }
-    }
-
-    /// Uses it, once its structure has been checked: afterwards it is empty.
-    pub fn use_it(&mut self, fs: &dyn FileSystem) {
-        self.usable = seen::use_it(fs);
     }
 
     /// What is wrong, in words.

@@ -21,4 +21,5 @@ pub use explore::{Found, Outcome, Plan, Recorded, Subject, try_out};
 pub use known::{KNOWN, Known};
 pub use own::{Own, OwnKind};
 pub use run::{Story, play, set_up};
+pub use seen::use_it;
 pub use step::{How, Op, Path, Persists, Range, Workload};

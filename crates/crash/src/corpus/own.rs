@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use super::explore::{Found, Recorded, Subject};
 use super::run::{play, set_up};
+use super::seen::use_it;
 use super::step::Workload;
 use crate::e2fsck::E2fsck;
 
@@ -139,7 +140,7 @@ fn recovered(options: &MountOptions, contents: Store) -> Found {
     }
     match mounted(options, &disk) {
         Ok(fs) => {
-            found.use_it(&*fs);
+            found.usable = use_it(&*fs);
             // What it leaves is of no interest.
             let _ = fs.unmount();
         }

@@ -98,7 +98,7 @@ pub(super) fn inconsistent(names: &Names) -> Option<String> {
 ///
 /// # Errors
 /// What cannot be done, in words.
-pub(super) fn use_it(fs: &dyn FileSystem) -> std::result::Result<(), String> {
+pub fn use_it(fs: &dyn FileSystem) -> std::result::Result<(), String> {
     let mut folders = vec![(Vec::new(), fs.root())];
     let mut at = 0;
     while let Some((path, folder)) = folders.get(at).cloned() {

@@ -10,6 +10,7 @@ pub mod judge;
 pub mod kernel;
 pub mod ledger;
 pub mod losses;
+pub mod media;
 pub mod mixed;
 pub mod opinion;
 pub mod points;

@@ -30,17 +30,19 @@ pub struct Found {
     pub usable: Result<(), String>,
     /// What is wrong with its structure.
     pub damage: Vec<String>,
+    /// The repairs that need nobody were not enough.
+    pub by_hand: bool,
 }
 
 impl Found {
     /// The mount was refused.
     pub fn refused(why: String) -> Found {
-        Found { names: Err(why), usable: Ok(()), damage: Vec::new() }
+        Found { names: Err(why), usable: Ok(()), damage: Vec::new(), by_hand: false }
     }
 
     /// Looks at a file system that has just been recovered.
     pub fn look(fs: &dyn FileSystem) -> Found {
-        Found { names: seen::look(fs), usable: Ok(()), damage: Vec::new() }
+        Found { names: seen::look(fs), usable: Ok(()), damage: Vec::new(), by_hand: false }
     }
 
     /// What is wrong, in words.
@@ -91,6 +93,10 @@ pub struct Outcome {
     pub states: u64,
     /// Those that are wrong.
     pub wrong: u64,
+    /// Of those, the mount was refused, or they need a person.
+    pub refused_mounts: u64,
+    /// Of the others, they are damaged.
+    pub damaged: u64,
     /// Of the first of them its number, and what is wrong.
     pub first: Option<(u64, Vec<String>)>,
     /// Operations that were refused, and count as not made.
@@ -107,10 +113,16 @@ pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: Plan) -> Result
     let mut outcome = Outcome { refused: story.refused() as u64, ..Outcome::default() };
     let mut cuts = Cuts::new(bases, recording, plan).with_age(|tick| story.age(tick));
     for State { number, cut, contents, .. } in cuts.by_ref() {
-        let wrong = subject.recover(contents)?.wrong(story, cut.tick);
+        let found = subject.recover(contents)?;
+        let wrong = found.wrong(story, cut.tick);
         outcome.states += 1;
         if !wrong.is_empty() {
             outcome.wrong += 1;
+            if found.by_hand || found.names.is_err() {
+                outcome.refused_mounts += 1;
+            } else if !found.damage.is_empty() {
+                outcome.damaged += 1;
+            }
             outcome.first.get_or_insert((number, wrong));
         }
     }

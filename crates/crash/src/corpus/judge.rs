@@ -12,8 +12,9 @@
 //! * *always*: what was durable and never removed is under at least one of its names; each file
 //!   has as many names as it says.
 //!
-//! Bytes that are written, truncated or allocated after they were made durable are judged no more:
-//! a write is not atomic. Blocks that were allocated beyond a file's end are durable with it.
+//! Of a file whose bytes are written, truncated or allocated after they were made durable, each 512
+//! bytes are as in one of the states that may have been reached, or zeros: a write is not atomic,
+//! a sector is. Blocks that were allocated beyond a file's end are durable with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -171,6 +172,12 @@ impl Judge<'_> {
             return Some(format!("is a {:?}, not a {:?}", found.kind, wanted.kind));
         }
         let link = wanted.kind == FileType::Symlink;
+        if wanted.kind == FileType::Regular && level != Level::Name
+            && self.bytes_change(file, state)
+            && let Some(piece) = self.foreign(found, file, state)
+        {
+            return Some(format!("holds at {} what was never there", piece * 512));
+        }
         let compared = link || wanted.kind == FileType::Regular && level != Level::Name;
         if compared && (link || !self.bytes_change(file, state)) {
             if wanted.contents.size != found.contents.size {
@@ -192,6 +199,16 @@ impl Judge<'_> {
             return Some(format!("has {} links, not {}", found.nlink, wanted.nlink));
         }
         (wanted.xattrs != found.xattrs).then(|| "has other extended attributes".into())
+    }
+
+    /// The first 512 bytes that are as in no state.
+    fn foreign(&self, found: &Seen, file: u64, state: usize) -> Option<usize> {
+        let states: Vec<&Seen> =
+            (state..=self.last).filter_map(|at| self.of_file(file, at)).collect();
+        let known = |(n, piece): (usize, &u32)| {
+            *piece == 0 || states.iter().any(|seen| seen.pieces.get(n) == Some(piece))
+        };
+        found.pieces.iter().enumerate().position(|piece| !known(piece))
     }
 
     /// Whether the bytes of a file may have been changed after a state.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{Durability, Record, RecordLog};
+use steadfast_devices::filter::record::{DeviceId, Durability, Media, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::mkfs::{self, JournalChoice, Options};
+use steadfast_ext4::ondisk::RoCompat;
 use steadfast_ext4::{AccessTimes, Ext4, MountOptions};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
@@ -33,8 +34,10 @@ const LYING: Durability =
 /// Which of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OwnKind {
-    /// With a journal.
+    /// With a journal, and checksums in it and in the metadata.
     Ext4,
+    /// With a journal, without checksums.
+    Ext4NoChecksums,
     /// Without one: `e2fsck -p` repairs it at each boot.
     Ext2,
 }
@@ -46,6 +49,7 @@ pub struct Own {
     formatted: Store,
     at_boot: Option<E2fsck>,
     lying: bool,
+    media: Media,
     linger: Duration,
 }
 
@@ -67,19 +71,30 @@ impl Own {
         let mut make = Options::new(id(1), id(2), EPOCH);
         make.block_size = Some(4096);
         make.journal = JournalChoice::InternalOf(LOG_BLOCKS);
-        if kind == OwnKind::Ext2 {
-            make.features = Options::ext2_features();
-            make.journal = JournalChoice::None;
+        match kind {
+            OwnKind::Ext4 => {}
+            OwnKind::Ext4NoChecksums => make.features.ro_compat -= RoCompat::METADATA_CSUM,
+            OwnKind::Ext2 => {
+                make.features = Options::ext2_features();
+                make.journal = JournalChoice::None;
+            }
         }
         mkfs::make(&device, &make).map_err(|e| format!("making {name}: {e}"))?;
         let at_boot = match kind {
-            OwnKind::Ext4 => None,
+            OwnKind::Ext4 | OwnKind::Ext4NoChecksums => None,
             OwnKind::Ext2 => Some(E2fsck::find().ok_or("e2fsck is not installed")?),
         };
         let access_times = AccessTimes::Never;
         let options = MountOptions { simulated_epoch: EPOCH, access_times, ..options };
         let (name, formatted) = (name.to_owned(), ram.store());
-        Ok(Own { name, options, formatted, at_boot, lying: false, linger })
+        Ok(Own { name, options, formatted, at_boot, lying: false, media: Media::default(), linger })
+    }
+
+    /// On a disk of another medium.
+    #[must_use]
+    pub fn on(mut self, media: Media) -> Own {
+        self.media = media;
+        self
     }
 
     /// On a disk that ignores flushes: the control.
@@ -161,7 +176,9 @@ impl Subject for Own {
         let ran = Sim::new(1)
             .run(move || recorded(&options, &ram, durability, linger, &workload))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")));
-        ran.map_err(|why| format!("{}: {why}", self.name))
+        let recorded = ran.map_err(|why| format!("{}: {why}", self.name))?;
+        let recording = recorded.recording.with_media(DeviceId(0), self.media);
+        Ok(Recorded { recording, ..recorded })
     }
 
     fn recover(&self, mut contents: Vec<Store>) -> Result<Found, String> {
@@ -175,6 +192,7 @@ impl Subject for Own {
             .run(move || recovered(&options, disk))
             .unwrap_or_else(|stuck| Found::refused(format!("recovery stopped: {stuck}")));
         let needed = |said: String| format!("manual repair is needed: {said}");
+        found.by_hand = by_hand.is_some();
         found.damage.extend(by_hand.map(needed));
         Ok(found)
     }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use steadfast_vfs::path::list;
 use steadfast_vfs::{FileSystem, FileType, Ino, NewNode, OpenFlags, Result};
 
-use crate::program::{Contents, Tree};
+use crate::program::{Contents, Node, Tree};
 
 /// What mke2fs puts into the root; a recovery may fill it.
 const LOST_AND_FOUND: &[u8] = b"lost+found";
+const SECTOR: usize = 512;
 /// The name that no workload uses.
 const NEW_FILE: &[u8] = b"new file of the judge";
 
@@ -25,6 +26,8 @@ pub(super) struct Seen {
     pub stored: u64,
     /// A regular file's contents, a symbolic link's target.
     pub contents: Contents,
+    /// Of a regular file, a number for each 512 bytes: 0 for zeros.
+    pub pieces: Vec<u32>,
     /// Extended attributes of users.
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
@@ -64,11 +67,29 @@ pub(super) fn look(fs: &dyn FileSystem) -> std::result::Result<Names, String> {
             nlink: attr.nlink,
             stored: attr.blocks_512 * 512,
             contents,
+            pieces: pieces(node),
             xattrs,
         };
         names.insert(path.to_vec(), seen);
     }
     Ok(names)
+}
+
+/// A number for each sector of what a file holds.
+fn pieces(node: &Node) -> Vec<u32> {
+    if node.attr.kind != FileType::Regular {
+        return Vec::new();
+    }
+    let bytes = node.bytes(0, node.contents.size);
+    let piece = |piece: &[u8]| match piece.iter().all(|byte| *byte == 0) {
+        true => 0,
+        // Of a part the rest is zeros.
+        false => {
+            let sum = crc32c::crc32c(piece);
+            crc32c::crc32c_append(sum, &vec![0; SECTOR - piece.len()]) | 1
+        }
+    };
+    bytes.chunks(SECTOR).map(piece).collect()
 }
 
 fn xattrs(fs: &dyn FileSystem, ino: Ino) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {

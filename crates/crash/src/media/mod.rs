@@ -31,6 +31,11 @@ pub fn contract(media: Media) -> &'static str {
     }
 }
 
+/// Whether a medium keeps what file systems rely on.
+pub fn in_contract(media: Media) -> bool {
+    matches!(media, Media::Sectors | Media::Whole | Media::Fifo)
+}
+
 const fn write(at: u64, len: u64, how: How) -> Op {
     Op::Write("foo", Range { at, len }, how)
 }

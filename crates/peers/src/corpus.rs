@@ -82,7 +82,9 @@ impl Subject for InCorpus {
             found = Found::refused(format!("the kernel's mount was refused: {why}"));
         } else if recovery.manual_repair {
             found.by_hand = true;
-            found.damage.push("manual repair is needed: the repairs at boot were not enough".into());
+            found
+                .damage
+                .push("manual repair is needed: the repairs at boot were not enough".into());
         }
         Ok(found)
     }

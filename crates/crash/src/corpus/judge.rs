@@ -172,7 +172,8 @@ impl Judge<'_> {
             return Some(format!("is a {:?}, not a {:?}", found.kind, wanted.kind));
         }
         let link = wanted.kind == FileType::Symlink;
-        if wanted.kind == FileType::Regular && level != Level::Name
+        if wanted.kind == FileType::Regular
+            && level != Level::Name
             && self.bytes_change(file, state)
             && let Some(piece) = self.foreign(found, file, state)
         {
@@ -292,8 +293,9 @@ impl Judge<'_> {
                 names.insert(path, self.story.seen[at][path].kind);
             }
         }
-        let there =
-            |(path, kind): (&&[u8], &FileType)| self.found.get(*path).is_some_and(|f| f.kind == *kind);
+        let there = |(path, kind): (&&[u8], &FileType)| {
+            self.found.get(*path).is_some_and(|f| f.kind == *kind)
+        };
         if !names.iter().any(there) {
             let first = names.keys().next().map(|path| text(path)).unwrap_or_default();
             let named = self.named(state);

@@ -27,11 +27,7 @@ pub struct Known {
 impl Known {
     /// As a workload.
     pub fn workload(&self) -> Workload {
-        Workload {
-            name: self.name.into(),
-            setup: self.setup.to_vec(),
-            ops: self.ops.to_vec(),
-        }
+        Workload { name: self.name.into(), setup: self.setup.to_vec(), ops: self.ops.to_vec() }
     }
 }
 
@@ -143,11 +139,7 @@ pub const KNOWN: [Known; 26] = [
         was_on: "btrfs 4.4",
         what: "two holes, one over the other: the old bytes are there again",
         setup: &[Op::Creat("foo"), write("foo", 0, 32 * KIB)],
-        ops: &[
-            punch("foo", 24 * KIB, 8 * KIB),
-            punch("foo", 4 * KIB, 60 * KIB),
-            Op::Fsync("foo"),
-        ],
+        ops: &[punch("foo", 24 * KIB, 8 * KIB), punch("foo", 4 * KIB, 60 * KIB), Op::Fsync("foo")],
     },
     Known {
         name: "generic/321",

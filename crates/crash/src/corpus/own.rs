@@ -107,7 +107,8 @@ impl Own {
 }
 
 fn mounted(options: &MountOptions, disk: &Arc<dyn BlockDevice>) -> Result<Arc<Ext4>, String> {
-    Ext4::mount(Arc::clone(disk), options.clone()).map_err(|e| format!("the mount was refused: {e}"))
+    Ext4::mount(Arc::clone(disk), options.clone())
+        .map_err(|e| format!("the mount was refused: {e}"))
 }
 
 fn recorded(

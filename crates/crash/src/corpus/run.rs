@@ -143,7 +143,8 @@ fn with_open(
     path: Path,
     then: impl FnOnce(steadfast_vfs::Fh) -> Result<()>,
 ) -> Result<()> {
-    let fh = fs.open(resolve(fs, path.as_bytes(), false)?.ino, OpenFlags::READ | OpenFlags::WRITE)?;
+    let fh =
+        fs.open(resolve(fs, path.as_bytes(), false)?.ino, OpenFlags::READ | OpenFlags::WRITE)?;
     let outcome = then(fh);
     fs.release(fh)?;
     outcome
@@ -209,9 +210,7 @@ fn carry_out(fs: &dyn FileSystem, op: &Op, tag: u8) -> Result<()> {
             let ino = resolve(fs, path.as_bytes(), false)?.ino;
             fs.setxattr(ino, XATTR, b"a value", SetXattr::Any)
         }
-        Op::RemoveXattr(path) => {
-            fs.removexattr(resolve(fs, path.as_bytes(), false)?.ino, XATTR)
-        }
+        Op::RemoveXattr(path) => fs.removexattr(resolve(fs, path.as_bytes(), false)?.ino, XATTR),
         Op::Fsync(path) => {
             let attr = resolve(fs, path.as_bytes(), false)?;
             match attr.kind {

@@ -36,6 +36,13 @@ pub fn in_contract(media: Media) -> bool {
     matches!(media, Media::Sectors | Media::Whole | Media::Fifo)
 }
 
+/// The rows of the table: all kinds, and lost pieces of an erase block. The workloads write less
+/// than such a block holds; two pages are what a drive that maps pages may lose of one.
+pub fn kinds() -> Vec<Media> {
+    let all = Media::ALL.into_iter().map(|(_, media)| media);
+    all.chain([Media::EraseBlock { bytes: 8 << 10 }]).collect()
+}
+
 const fn write(at: u64, len: u64, how: How) -> Op {
     Op::Write("foo", Range { at, len }, how)
 }

@@ -23,13 +23,8 @@ pub enum Setups {
 
 impl Setups {
     /// All of them, in the table's order.
-    pub const ALL: [Setups; 5] = [
-        Setups::Ordered,
-        Setups::Journal,
-        Setups::Transact,
-        Setups::NoChecksums,
-        Setups::Ext2,
-    ];
+    pub const ALL: [Setups; 5] =
+        [Setups::Ordered, Setups::Journal, Setups::Transact, Setups::NoChecksums, Setups::Ext2];
 
     /// For the head of the table.
     pub fn name(self) -> &'static str {

@@ -78,8 +78,8 @@ impl Digest {
 
 impl Store {
     /// As [`digest`](Self::digest), of the page of this number ([`PAGE_BYTES`](super::PAGE_BYTES)
-    /// each), its place and its unreadable sectors; 0 for a page of zeros. Those of all pages together are one of the
-    /// contents.
+    /// each), its place and its unreadable sectors; 0 for a page of zeros that can be read. Those
+    /// of all pages together are one of the contents.
     pub fn page_digest(&self, number: u64) -> u128 {
         let unreadable = self.unreadable_in(number);
         let page = self.page(number).filter(|page| !page.is_zero());

@@ -196,8 +196,7 @@ impl<'a> AtCut<'a> {
                 _ => false,
             };
             let durable = |(event, fate)| fate == Fate::Durable && over(event);
-            let covered =
-                (spoiled + 1..left.len()).any(later) || self.changes(from).any(durable);
+            let covered = (spoiled + 1..left.len()).any(later) || self.changes(from).any(durable);
             if !covered {
                 self.spoil(&mut store, offset, len);
             }

@@ -35,9 +35,9 @@ pub enum Media {
     Neighbours,
     /// The cache is written out in the order in which it was filled (eMMC: FIFO flush policy).
     Fifo,
-    /// A flush is answered when the order is fixed, not when the data is durable (eMMC: a barrier in
-    /// place of a flush). What was written before one is durable before what comes after it. The
-    /// last so many bytes are in doubt.
+    /// A flush is answered when the order is fixed, not when the data is durable (eMMC: a barrier
+    /// in place of a flush). What was written before one is durable before what comes after it.
+    /// The last so many bytes are in doubt.
     Barrier {
         /// What the cache holds.
         bytes: u64,
@@ -202,7 +202,8 @@ impl FromStr for Media {
         let (name, size) = text.split_once('=').map_or((text, None), |(n, s)| (n, Some(s)));
         let known = || Media::ALL.map(|(name, _)| name).join(", ");
         let media = Media::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, media)| media);
-        let media = media.ok_or_else(|| format!("no medium is called {text}; known: {}", known()))?;
+        let media =
+            media.ok_or_else(|| format!("no medium is called {text}; known: {}", known()))?;
         let Some(size) = size else { return Ok(media) };
         let kib: Option<u64> = size.parse().ok().filter(|kib| (1..=1 << 20).contains(kib));
         let bytes = kib.ok_or_else(|| format!("{text}: a size in KiB, 1 to 1048576"))? << 10;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::media::{Setups, cell, contract, in_contract, plan};
+use steadfast_crash::media::{Setups, cell, contract, in_contract, kinds, plan};
 use steadfast_devices::filter::record::Media;
 
 use super::cli::CrashMedia;
@@ -23,11 +23,7 @@ pub fn media(args: &CrashMedia, out: &mut dyn Write) -> Result<Exit> {
     let heads: Vec<&str> = Setups::ALL.iter().map(|setup| setup.name()).collect();
     writeln!(out, "| medium | contract | {} |", heads.join(" | "))?;
     writeln!(out, "|---|---|{}", "---|".repeat(heads.len()))?;
-    let kinds = Media::ALL.into_iter().map(|(_, media)| media);
-    let kinds: Vec<Media> = match only {
-        Some(media) => vec![media],
-        None => kinds.collect(),
-    };
+    let kinds = only.map_or_else(kinds, |media| vec![media]);
     let (all, mut done, mut good) = ((kinds.len() * heads.len()) as f64, 0.0, true);
     let progress = Progress::start();
     for media in kinds {

@@ -1,6 +1,7 @@
 //! Record a run, cut the power, recover, judge.
 
 pub mod again;
+pub mod corpus;
 pub mod cuts;
 pub mod e2fsck;
 pub mod explore;
@@ -9,6 +10,7 @@ pub mod judge;
 pub mod kernel;
 pub mod ledger;
 pub mod losses;
+pub mod media;
 pub mod mixed;
 pub mod opinion;
 pub mod points;

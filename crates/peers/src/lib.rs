@@ -18,6 +18,7 @@
 //!    recovered (XFS and btrfs refuse a second mount of one identity).
 //! 3. Only states that a power cut can leave are mounted.
 
+mod corpus;
 mod device_file;
 mod error;
 mod exported;
@@ -28,6 +29,7 @@ mod risk;
 mod served;
 mod tool;
 
+pub use corpus::InCorpus;
 pub use error::PeerError;
 pub use exported::Exported;
 pub use kind::{KernelFs, Verdict};

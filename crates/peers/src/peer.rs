@@ -99,15 +99,44 @@ impl Peer {
     /// # Errors
     /// Something is missing, or a tool refused.
     pub fn start(&self, old: Option<Vec<Store>>) -> Result<Running, PeerError> {
+        self.up(old, true)
+    }
+
+    /// Mounts the file system that these contents hold ([`formatted`](Self::formatted)).
+    ///
+    /// # Errors
+    /// Something is missing, or the mount was refused.
+    pub fn resume(&self, contents: Vec<Store>) -> Result<Running, PeerError> {
+        self.up(Some(contents), false)
+    }
+
+    /// What the devices hold once the file system has been made.
+    ///
+    /// # Errors
+    /// Something is missing, or a tool refused.
+    pub fn formatted(&self) -> Result<Vec<Store>, PeerError> {
         self.available()?;
-        let models = self.devices(old)?;
+        let models = self.devices(None)?;
+        let export = |model: &Arc<dyn Model>| Exported::new(Arc::clone(model) as Arc<_>);
+        let exported = models.iter().map(export).collect::<Result<Vec<_>, _>>()?;
+        self.fs.make(exported[0].path(), exported.get(1).map(Exported::path), &self.mkfs_words)?;
+        exported.into_iter().try_for_each(Exported::take_away)?;
+        Ok(models.iter().map(|model| model.contents()).collect())
+    }
+
+    fn up(&self, contents: Option<Vec<Store>>, make: bool) -> Result<Running, PeerError> {
+        self.available()?;
+        let models = self.devices(contents)?;
         let log = RecordLog::new();
         let recorded = |model: &Arc<dyn Model>| -> Arc<dyn BlockDevice> {
             Arc::new(Record::new(Arc::clone(model) as Arc<dyn BlockDevice>, &log))
         };
         let devices: Vec<_> = models.iter().map(recorded).collect();
         let exported = devices.into_iter().map(Exported::new).collect::<Result<Vec<_>, _>>()?;
-        self.fs.make(exported[0].path(), exported.get(1).map(Exported::path), &self.mkfs_words)?;
+        if make {
+            let journal = exported.get(1).map(Exported::path);
+            self.fs.make(exported[0].path(), journal, &self.mkfs_words)?;
+        }
         let folder = tempfile::tempdir().map_err(|e| PeerError::Folder { why: e.to_string() })?;
         let mount = self.mount(&exported, folder.path(), "")?;
         Ok(Running { mount: Some(mount), exported, models, log, folder })
@@ -123,6 +152,20 @@ impl Peer {
         &self,
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),
+    ) -> Result<Recovery, PeerError> {
+        self.recover_and_use(contents, look, None)
+    }
+
+    /// As [`recover`](Self::recover); after the check it is mounted once more, and `then` may
+    /// change what is there.
+    ///
+    /// # Errors
+    /// The host failed, or refused the second mount.
+    pub fn recover_and_use(
+        &self,
+        contents: Vec<Store>,
+        look: &mut dyn FnMut(&Path),
+        then: Option<&mut dyn FnMut(&Path)>,
     ) -> Result<Recovery, PeerError> {
         let models = self.devices(Some(contents))?;
         let exported = models
@@ -157,6 +200,11 @@ impl Peer {
                 mount.unmount()?;
                 if self.fs.recovers_itself() {
                     check(&mut recovery)?;
+                }
+                if let Some(then) = then {
+                    let mount = self.mount(&exported, folder.path(), self.carefully())?;
+                    then(mount.path());
+                    mount.unmount()?;
                 }
             }
             Err(refusal) => {

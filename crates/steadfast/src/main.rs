@@ -223,6 +223,8 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Host(command) => return serve::host(&command, out),
         Command::Crash(Crash::Run(args)) => return crash::run(&args, out),
         Command::Crash(Crash::Show(args)) => return crash::show(&args, out),
+        Command::Crash(Crash::Corpus(args)) => return crash::corpus(&args, out),
+        Command::Crash(Crash::Media(args)) => return crash::media(&args, out),
         Command::Mount(args) => return mount::mount(&args, out),
         Command::Umount { mountpoint, timeout } => {
             return mount::umount(&mountpoint, timeout.map(std::time::Duration::from_secs));

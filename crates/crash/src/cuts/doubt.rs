@@ -105,7 +105,7 @@ impl Doubt {
             let at = recording.at(DeviceId(device), tick);
             let mut asked = Vec::new();
             // Events are named, not kept, by the closure; they are found again by their tick.
-            let sure = at.contents_where(base, settled, |event, offset| {
+            let sure = at.chosen(base, settled, |event, offset| {
                 asked.push(Unit { device, submitted: event.submitted.tick, offset });
                 false
             });
@@ -114,7 +114,7 @@ impl Doubt {
             let found = asked
                 .into_iter()
                 .filter_map(|unit| events.get(&unit.submitted).map(|event| Asked { unit, event }));
-            let atomic = recording.devices()[device as usize].info.atomic_write;
+            let atomic = recording.devices()[device as usize].unit();
             doubt.add(&sure, &found.collect::<Vec<_>>(), atomic);
         }
         doubt

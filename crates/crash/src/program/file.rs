@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::{DeviceInfo, Persistence};
 use steadfast_devices::filter::record::{
-    Action, DeviceId, Durability, Event, Moment, Note, RecordedDevice, Recording,
+    Action, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice, Recording,
 };
 use steadfast_devices::store::{Packed, Store};
 use steadfast_runtime::Nanos;
@@ -162,7 +162,8 @@ fn read_about(r: &mut Reader) -> Result<BTreeMap<String, String>> {
 fn devices(devices: &[RecordedDevice]) -> Writer {
     let mut w = Writer::default();
     w.number(devices.len() as u64);
-    for RecordedDevice { info, durability } in devices {
+    // The medium is not kept: whoever cuts says it.
+    for RecordedDevice { info, durability, .. } in devices {
         w.bytes(info.name.as_bytes());
         w.bytes(info.model.as_bytes());
         w.number(info.size);
@@ -222,7 +223,7 @@ fn read_devices(r: &mut Reader) -> Result<Vec<RecordedDevice>> {
             3 => Durability::OnStore,
             other => return Err(format!("a promise of kind {other}")),
         };
-        Ok(RecordedDevice { info, durability })
+        Ok(RecordedDevice { info, durability, media: Media::default() })
     };
     (0..count).map(|_| device(r)).collect()
 }

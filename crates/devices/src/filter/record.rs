@@ -14,6 +14,7 @@
 //! fence after that has returned.
 
 mod at_cut;
+mod media;
 mod memory;
 mod recording;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
 pub use at_cut::{AtCut, Fate};
+pub use media::Media;
 pub use recording::Recording;
 
 use crate::store::Packed;
@@ -76,6 +78,15 @@ pub struct RecordedDevice {
     pub info: DeviceInfo,
     /// When its writes are durable.
     pub durability: Durability,
+    /// What a power cut does to them until then.
+    pub media: Media,
+}
+
+impl RecordedDevice {
+    /// Bytes of a write that a cut leaves old or new, never mixed.
+    pub fn unit(&self) -> u32 {
+        self.media.unit(self.info.atomic_write)
+    }
 }
 
 /// What was asked of a device.
@@ -258,7 +269,7 @@ impl RecordLog {
     fn add_device(&self, info: DeviceInfo, durability: Durability) -> DeviceId {
         let mut log = self.0.log.lock();
         let id = DeviceId(log.devices.len() as u32);
-        log.devices.push(RecordedDevice { info, durability });
+        log.devices.push(RecordedDevice { info, durability, media: Media::default() });
         id
     }
 

@@ -202,7 +202,12 @@ impl<P: Physics> Shared<P> {
             // A command is done once: its entry is there.
             let Some((request, completer)) = state.in_flight.remove(&d.id) else { continue };
             trace(|| format!("{}: {} {:?} done", self.name, request.op(), request.range()));
-            let result = match d.fault {
+            let unreadable = match &request {
+                Request::Read { offset, len } => state.store.unreadable(*offset, *len),
+                _ => None,
+            };
+            let unreadable = unreadable.map(|at| format!("the sector at byte {at} is unreadable"));
+            let result = match d.fault.or(unreadable) {
                 None => Ok(state.carry_out(&request)),
                 Some(reason) => self.fault(&request, reason),
             };

@@ -106,7 +106,14 @@ impl Ram {
         check(&self.info, request)?;
         let mut store = self.store.lock();
         match request {
-            Request::Read { offset, len } => return Ok(store.read(*offset, *len)),
+            Request::Read { offset, len } => {
+                if let Some(offset) = store.unreadable(*offset, *len) {
+                    let reason = "the sector is unreadable".into();
+                    let device = self.info.name.clone();
+                    return Err(BlockError::Io { device, op: "read", offset, reason });
+                }
+                return Ok(store.read(*offset, *len));
+            }
             Request::Write { offset, data, .. } => store.write(*offset, data),
             Request::Discard { offset, len } => store.discard(*offset, *len),
             Request::Flush => {}

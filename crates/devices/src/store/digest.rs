@@ -78,12 +78,19 @@ impl Digest {
 
 impl Store {
     /// As [`digest`](Self::digest), of the page of this number ([`PAGE_BYTES`](super::PAGE_BYTES)
-    /// each) and its place; 0 for a page of zeros. Those of all pages together are one of the
-    /// contents.
+    /// each), its place and its unreadable sectors; 0 for a page of zeros that can be read. Those
+    /// of all pages together are one of the contents.
     pub fn page_digest(&self, number: u64) -> u128 {
-        let Some(page) = self.page(number).filter(|page| !page.is_zero()) else { return 0 };
+        let unreadable = self.unreadable_in(number);
+        let page = self.page(number).filter(|page| !page.is_zero());
+        if page.is_none() && unreadable == 0 {
+            return 0;
+        }
         let mut lanes = Digest(number, !number);
-        lanes.page(page);
+        page.into_iter().for_each(|page| lanes.page(page));
+        if unreadable != 0 {
+            lanes.word(unreadable);
+        }
         lanes.end()
     }
 
@@ -95,6 +102,7 @@ impl Store {
             lanes.word(number);
             lanes.page(page);
         }
+        self.unreadable.iter().for_each(|sector| lanes.word(!sector));
         lanes.end()
     }
 }

@@ -22,8 +22,9 @@ mod digest;
 mod file;
 mod packed;
 mod page;
+mod unreadable;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -50,6 +51,8 @@ type Chunk = [Page; PAGES];
 pub struct Store {
     size: u64,
     chunks: Arc<BTreeMap<u64, Arc<Chunk>>>,
+    /// Numbers of the sectors that cannot be read; mostly none.
+    unreadable: Arc<BTreeSet<u64>>,
 }
 
 /// A piece of a request that lies within one page.
@@ -85,7 +88,7 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = Piece> {
 impl Store {
     /// A store of `size` bytes that reads as zeros.
     pub fn new(size: u64) -> Self {
-        Store { size, chunks: Arc::default() }
+        Store { size, chunks: Arc::default(), unreadable: Arc::default() }
     }
 
     /// Size in bytes.
@@ -148,6 +151,7 @@ impl Store {
     /// If the range ends beyond the store.
     pub fn write(&mut self, offset: u64, data: &Payload) {
         self.check(offset, data.len() as u64);
+        self.written(offset, data.len() as u64);
         let mut at = offset;
         for (number, part) in data.parts().iter().enumerate() {
             self.write_part(at, part, data.stamp(number));
@@ -161,6 +165,7 @@ impl Store {
     /// If the range ends beyond the store.
     pub fn write_slice(&mut self, offset: u64, data: &[u8]) {
         self.check(offset, data.len() as u64);
+        self.written(offset, data.len() as u64);
         for p in pieces(offset, data.len()) {
             let bytes = &data[p.at..p.at + p.len];
             let page = if p.is_whole() { Page::of_slice(bytes) } else { self.patched(&p, bytes) };
@@ -182,6 +187,7 @@ impl Store {
     /// If the range ends beyond the store or beyond `data`.
     pub fn write_packed_range(&mut self, offset: u64, data: &Packed, from: usize, len: usize) {
         self.check(offset, len as u64);
+        self.written(offset, len as u64);
         for p in pieces(offset, len) {
             let at = from + p.at;
             let page = match data.segment_over(at, p.len) {
@@ -206,6 +212,7 @@ impl Store {
     /// If the range ends beyond the store.
     pub fn discard(&mut self, offset: u64, len: u64) {
         self.check(offset, len);
+        self.written(offset, len);
         let end = offset + len;
         let mut at = offset;
         while at < end {
@@ -342,7 +349,7 @@ impl Store {
 impl PartialEq for Store {
     /// Whether both hold the same bytes.
     fn eq(&self, other: &Self) -> bool {
-        let same = self.size == other.size;
+        let same = self.size == other.size && self.unreadable == other.unreadable;
         same && (Arc::ptr_eq(&self.chunks, &other.chunks) || self.pages().eq(other.pages()))
     }
 }

@@ -59,7 +59,9 @@ impl<'a> Reader<'a> {
         }
         if !holds(&self.windows[0]) {
             let count = (WINDOW_BYTES / self.log.block_size()).max(1).min(self.log.blocks() - at.0);
-            self.windows[0] = (at.0, self.log.read(at, count)?);
+            // An unreadable block that nobody asks for is no reason to refuse the others.
+            let window = self.log.read(at, count).or_else(|_| self.log.read(at, 1))?;
+            self.windows[0] = (at.0, window);
         }
         let (first, window) = &self.windows[0];
         let from = (at.0 - first) as usize * block_size;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use steadfast_block::rng::Rng;
 use steadfast_runtime::Nanos;
 
+use super::media::{Doubted, Left};
 use super::memory::{Lines, WORD};
 use super::recording::Track;
 use super::{Action, Durability, Event, RecordedDevice};
@@ -35,6 +36,9 @@ pub struct AtCut<'a> {
     time: Nanos,
     /// What completed before this tick is durable.
     covered: u64,
+    /// What completed from this tick on may be lost by the medium, promised or not.
+    in_danger: Option<u64>,
+    track: &'a Track,
     lines: &'a Lines,
 }
 
@@ -53,7 +57,10 @@ impl<'a> AtCut<'a> {
             Durability::OnFlush => track.covered(cut),
             Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
         };
-        AtCut { all, indices, device, cut, time, covered, lines: &track.lines }
+        let danger = device.media.danger();
+        let in_danger = danger.map(|bytes| displaced(all, indices, cut, bytes));
+        let lines = &track.lines;
+        AtCut { all, indices, device, cut, time, covered, in_danger, track, lines }
     }
 
     /// How many requests of the device were submitted before the cut.
@@ -85,6 +92,14 @@ impl<'a> AtCut<'a> {
     /// What the cut may do to an event of this device; `None` for what changes nothing (a flush, a
     /// fence), and for what was not yet submitted.
     pub fn fate(&self, event: &Event) -> Option<Fate> {
+        let fate = self.promised(event)?;
+        let safe = self.in_danger.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
+        let is_memory = matches!(event.action, Action::Store { .. });
+        Some(if safe || is_memory { fate } else { Fate::InDoubt })
+    }
+
+    /// What an honest medium does to it.
+    fn promised(&self, event: &Event) -> Option<Fate> {
         if event.submitted.tick >= self.cut {
             return None;
         }
@@ -145,8 +160,52 @@ impl<'a> AtCut<'a> {
     }
 
     /// As [`contents`](Self::contents); which units in doubt are there `keep` decides, asked for
-    /// each in order with the request and the unit's offset on the device.
+    /// each in order with the request and the unit's offset on the device. What becomes of them
+    /// then the [medium](super::Media) says.
     pub fn contents_where(
+        &self,
+        base: &Store,
+        from: usize,
+        mut keep: impl FnMut(&Event, u64) -> bool,
+    ) -> Store {
+        if self.device.media.is_plain() {
+            return self.chosen(base, from, keep);
+        }
+        let mut units: Vec<Doubted> = Vec::new();
+        let mut ranges: Vec<(u64, u64)> = Vec::new();
+        // The contents are thrown away: this asks.
+        self.chosen(base, from, |event, offset| {
+            let chosen = keep(event, offset);
+            units.push(self.doubted(event, chosen));
+            ranges.push((offset, self.unit_len(event, offset)));
+            chosen
+        });
+        let left = self.device.media.settle(&units, self.track.flushed_at());
+        let mut next = left.iter().map(|left| *left == Left::New);
+        let mut store = self.chosen(base, from, |_, _| next.next().unwrap_or(false));
+        if let Some(spoiled) = left.iter().position(|left| *left == Left::Garbage) {
+            let (offset, len) = ranges[spoiled];
+            // What was written there later is not undone.
+            let later = |n: usize| ranges[n].0 == offset && left[n] == Left::New;
+            let submitted = units[spoiled].submitted;
+            let over = |event: &Event| match &event.action {
+                Action::Write { offset: at, data, .. } => {
+                    event.submitted.tick > submitted
+                        && (*at..at + data.len() as u64).contains(&offset)
+                }
+                _ => false,
+            };
+            let durable = |(event, fate)| fate == Fate::Durable && over(event);
+            let covered = (spoiled + 1..left.len()).any(later) || self.changes(from).any(durable);
+            if !covered {
+                self.spoil(&mut store, offset, len);
+            }
+        }
+        store
+    }
+
+    /// As [`contents_where`](Self::contents_where) of a medium that leaves what is chosen.
+    pub fn chosen(
         &self,
         base: &Store,
         from: usize,
@@ -163,7 +222,7 @@ impl<'a> AtCut<'a> {
                         Action::Store { .. } => {
                             (WORD, event.completed.filter(|_| !lies).map(|done| done.tick))
                         }
-                        _ => (self.device.info.atomic_write, None),
+                        _ => (self.device.unit(), None),
                     };
                     apply_some(&mut store, &event.action, unit, |at| {
                         // Of one store some lines may have been persisted and others not.
@@ -174,6 +233,44 @@ impl<'a> AtCut<'a> {
             }
         }
         store
+    }
+
+    fn doubted(&self, event: &Event, chosen: bool) -> Doubted {
+        let fua = matches!(event.action, Action::Write { fua: true, .. });
+        Doubted {
+            submitted: event.submitted.tick,
+            completed: event.completed.filter(|_| event.done_before(self.cut)).map(|c| c.tick),
+            fua,
+            written_before: self.track.written_before(event.submitted.tick),
+            promised: self.promised(event) == Some(Fate::Durable),
+            chosen,
+        }
+    }
+
+    fn unit_len(&self, event: &Event, offset: u64) -> u64 {
+        let unit = u64::from(self.device.unit());
+        match &event.action {
+            Action::Write { offset: start, data, .. } => {
+                (start + data.len() as u64 - offset).min(unit)
+            }
+            // A discard writes nothing: nothing is spoiled.
+            _ => 0,
+        }
+    }
+
+    /// Random bytes where something was being written; the same for the same cut.
+    fn spoil(&self, store: &mut Store, offset: u64, len: u64) {
+        if len == 0 {
+            return;
+        }
+        let (from, len) = self.device.media.spoiled(offset, len);
+        let len = len.min(store.size() - from);
+        let mut rng = Rng::new(from ^ 0x9e37_79b9_7f4a_7c15);
+        let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
+        store.write_slice(from, &bytes);
+        if self.device.media.is_unreadable() {
+            store.make_unreadable(from, len);
+        }
     }
 
     /// Applies the device's requests `[from, to)` whole: how a shared base moves on to what

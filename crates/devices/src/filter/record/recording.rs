@@ -3,7 +3,7 @@
 use steadfast_runtime::Nanos;
 
 use super::memory::Lines;
-use super::{Action, AtCut, DeviceId, Durability, Event, Moment, Note, RecordedDevice};
+use super::{Action, AtCut, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice};
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,11 @@ pub(super) struct Track {
     pub events: Vec<usize>,
     /// In the order of completion.
     flushes: Vec<Flush>,
+    /// When the flushes that succeeded were submitted, ascending.
+    flushed_at: Vec<u64>,
+    /// Of each request, when it was submitted and how many bytes had been written before.
+    written: Vec<(u64, u64)>,
+    written_in_all: u64,
     /// Of a device that is memory.
     pub lines: Lines,
 }
@@ -31,6 +36,17 @@ impl Track {
     pub fn covered(&self, cut: u64) -> u64 {
         let earlier = self.flushes.partition_point(|flush| flush.completed < cut);
         earlier.checked_sub(1).map_or(0, |last| self.flushes[last].covers)
+    }
+
+    /// When the flushes were submitted.
+    pub fn flushed_at(&self) -> &[u64] {
+        &self.flushed_at
+    }
+
+    /// Bytes that were written before what was submitted at a tick.
+    pub fn written_before(&self, tick: u64) -> u64 {
+        let place = self.written.partition_point(|(submitted, _)| *submitted < tick);
+        self.written.get(place).map_or(0, |(_, before)| *before)
     }
 }
 
@@ -68,11 +84,17 @@ impl Recording {
         for (index, event) in events.iter().enumerate() {
             let track = &mut tracks[event.device.0 as usize];
             track.events.push(index);
+            let written = track.written_in_all;
+            track.written.push((event.submitted.tick, written));
+            if let Action::Write { data, .. } = &event.action {
+                track.written_in_all += data.len() as u64;
+            }
             if let (Action::Flush, Some(completed), false) =
                 (&event.action, event.completed, event.failed)
             {
                 let flush = Flush { completed: completed.tick, covers: event.submitted.tick };
                 track.flushes.push(flush);
+                track.flushed_at.push(event.submitted.tick);
             }
         }
         for track in &mut tracks {
@@ -206,6 +228,16 @@ impl Recording {
     #[must_use]
     pub fn with_durability(mut self, device: DeviceId, durability: Durability) -> Recording {
         self.devices[device.0 as usize].durability = durability;
+        self
+    }
+
+    /// The same requests and answers, on a medium that loses otherwise.
+    ///
+    /// # Panics
+    /// If the device is not one of this recording.
+    #[must_use]
+    pub fn with_media(mut self, device: DeviceId, media: Media) -> Recording {
+        self.devices[device.0 as usize].media = media;
         self
     }
 

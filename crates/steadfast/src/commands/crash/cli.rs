@@ -13,6 +13,10 @@ pub enum Crash {
     Run(Box<CrashRun>),
     /// Make one state of a recording again, and tell its story
     Show(CrashShow),
+    /// Known crash bugs, and ACE's workloads, on our file systems and the kernel's
+    Corpus(CrashCorpus),
+    /// What each kind of medium breaks, for which set-up
+    Media(CrashMedia),
 }
 
 /// How to run and cut.
@@ -61,6 +65,11 @@ pub struct CrashRun {
     /// Size of the disk (k, m, g) [default: 64m; btrfs 128m, XFS 300m; on hdd 1g]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<String>,
+    /// What a power cut does to the disk: sectors, whole, words, garbage, unreadable, neighbours,
+    /// fifo, barrier, erase-block, mapping (see docs/risk.md); of the last three a size in KiB may
+    /// follow, as mapping=64
+    #[arg(long, value_name = "KIND", default_value = "sectors")]
+    pub media: String,
     /// Where to cut: a number of instants, flushes, all, none [default: 200; the kernel's 40]
     #[arg(long, value_name = "N|flushes|all|none")]
     pub cuts: Option<String>,
@@ -96,6 +105,66 @@ pub struct CrashRun {
         value_name = "PROGRAM"
     )]
     pub program: Vec<String>,
+}
+
+/// Which workloads, on what.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast crash corpus                        the 26 known bugs on our ext4
+  steadfast crash corpus --list
+  steadfast crash corpus --fs ext4:data=journal,ext2,kernel-ext4,xfs,btrfs
+  steadfast crash corpus --space seq-2 --every 97
+  steadfast crash corpus --lying                the control: flushes are ignored
+
+The known bugs are those that CrashMonkey's authors collected (OSDI 2018), the
+spaces those of their generator ACE. What is judged is in docs/crash.md.
+
+Exit status: 0 nothing failed, 1 a workload failed, 2 used wrongly,
+3 not supported.")]
+pub struct CrashCorpus {
+    /// File systems, as of crash run; after a colon mount options of Steadfast's own
+    #[arg(long, value_name = "FS,...", default_value = "ext4")]
+    pub fs: String,
+    /// Which workloads: known, seq-1, seq-2
+    #[arg(long, value_name = "SPACE", default_value = "known")]
+    pub space: String,
+    /// Every N-th workload of a space, from the first on
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub every: usize,
+    /// States at each cut, at most [default: 24; the kernel's 4]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub states: Option<u64>,
+    /// Cut after every single thing that happened, not around flushes only
+    #[arg(long)]
+    pub everywhere: bool,
+    /// Seed of every random choice
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+    /// The disk of Steadfast's own ignores flushes: a control, which must fail
+    #[arg(long)]
+    pub lying: bool,
+    /// Print the workloads, and run nothing
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// How many states.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  steadfast crash media                the table of docs/risk.md
+  steadfast crash media --states 100
+
+Exit status: 0, whatever breaks: 1 only if a medium that is in contract breaks
+something on a file system with a journal.")]
+pub struct CrashMedia {
+    /// States at each cut, at most
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    pub states: u64,
+    /// One kind only
+    #[arg(long, value_name = "KIND")]
+    pub media: Option<String>,
 }
 
 /// Who judges a recovered tree.

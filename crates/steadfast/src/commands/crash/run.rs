@@ -50,6 +50,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
         Fs::Own(kind) => own::record(&setup, kind, prepare, &mut watch)?,
         Fs::Kernel(fs) => kernel::record(&setup, fs, prepare, &mut watch)?,
     };
+    run = setup.on_media(run);
     let by_lines = judge.is_some();
     run.about.extend(setup::about_choice(&choice, by_lines));
     run.about.insert("program".into(), args.program.join(" "));

@@ -7,7 +7,8 @@ use std::time::Duration;
 use steadfast_crash::cuts::{Bound, Choice};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
-use steadfast_crash::program::{Command, Names, Own, Recovers};
+use steadfast_crash::program::{Command, Names, Own, Recovers, Run};
+use steadfast_devices::filter::record::{DeviceId, Media};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_lab::size;
@@ -40,6 +41,8 @@ pub struct Setup {
     pub journal: JournalPlace,
     /// The disk.
     pub disk: Disk,
+    /// What a cut does to it.
+    pub media: Media,
     /// The disk's size in bytes.
     pub size: u64,
     /// When the run began, in seconds since 1970: what a recovering machine's clock shows.
@@ -49,7 +52,8 @@ pub struct Setup {
 const OWN: [(&str, FsKind); 3] =
     [("ext2", FsKind::Ext2), ("ext3", FsKind::Ext3), ("ext4", FsKind::Ext4)];
 
-fn known(fs: &str) -> Result<Fs, Usage> {
+/// A file system by its name.
+pub fn known(fs: &str) -> Result<Fs, Usage> {
     if let Some((_, kind)) = OWN.iter().find(|(name, _)| *name == fs) {
         return Ok(Fs::Own(*kind));
     }
@@ -97,6 +101,7 @@ impl Setup {
             options: args.options.join(","),
             journal: args.journal.parse().map_err(Usage)?,
             disk,
+            media: args.media.parse().map_err(|e| Usage(format!("--media: {e}")))?,
             size: size / 4096 * 4096,
             epoch,
         };
@@ -137,6 +142,11 @@ impl Setup {
         wanted.ext4.simulated_epoch = self.epoch;
         wanted.fuse.source = format!("crash-{}", self.fs.name());
         Ok(wanted)
+    }
+
+    /// The recorded disk is of this medium.
+    pub fn on_media(&self, run: Run) -> Run {
+        Run { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
     }
 
     /// Who recovers what a cut leaves.
@@ -190,7 +200,12 @@ impl Setup {
             JournalPlace::Nvram => ", its journal on nvram".into(),
         };
         let mib = self.size as f64 / f64::from(1 << 20);
-        format!("{}{options} on {} of {mib} MiB{journal}", self.fs.name(), self.disk.name())
+        let media = match self.media {
+            Media::Sectors => String::new(),
+            media => format!(", medium {media}"),
+        };
+        let (fs, disk) = (self.fs.name(), self.disk.name());
+        format!("{fs}{options} on {disk} of {mib} MiB{media}{journal}")
     }
 
     /// For the recording.
@@ -200,6 +215,7 @@ impl Setup {
             ("options", self.options.clone()),
             ("journal", self.journal.name().to_owned()),
             ("device", self.disk.name().to_owned()),
+            ("media", self.media.to_string()),
             ("size", self.size.to_string()),
             ("epoch", self.epoch.to_string()),
         ];
@@ -214,6 +230,8 @@ impl Setup {
             options: text("options")?.to_owned(),
             journal: text("journal")?.parse()?,
             disk: text("device")?.parse()?,
+            // Older recordings do not say it.
+            media: about.get("media").map_or(Ok(Media::default()), |media| media.parse())?,
             size: number(about, "size")?,
             epoch: number(about, "epoch")?,
         };

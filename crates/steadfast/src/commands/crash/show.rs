@@ -28,6 +28,7 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let bad = |e: String| Usage(format!("{}: {e}", path.display()));
     let run = file::load(path).map_err(bad)?;
     let setup = Setup::from_about(&run.about).map_err(bad)?;
+    let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
     let recovers = setup.recovers(false)?;

@@ -50,9 +50,45 @@ pub(super) struct Content {
     /// Sizes since all was promised last, with the change that made each; the first is that of
     /// then.
     sizes: Vec<(u32, u64)>,
-    /// Ranges have come out of the file, or gone into it, and that was not promised: the file as it
-    /// was before, the latest first.
-    before: Option<Box<Content>>,
+    /// A range has come out of the file, or gone into it, and that was not promised: the file as it
+    /// was before.
+    before: Option<Box<Before>>,
+}
+
+/// A file before what is behind `to` moved by so many bytes, and what is between `from` and `to`
+/// came out of it.
+#[derive(Debug, Clone)]
+struct Before {
+    content: Content,
+    from: u64,
+    to: u64,
+    by: i64,
+}
+
+impl Before {
+    /// Blocks that are written in place after the move are those of before, too, in another place
+    /// of the file: a move that does not survive is one of places only, as in the kernel's.
+    fn write_in_place(&mut self, what: What) {
+        let (offset, end) = match what {
+            What::Write { offset, end, .. } | What::Zeros { offset, end } => (offset, end),
+            What::Truncate { size } => (size, size.next_multiple_of(BLOCK_MAX)),
+        };
+        let moved = self.to.saturating_add_signed(self.by);
+        let back = |at: u64| at.saturating_add_signed(-self.by);
+        let parts = [(offset, end.min(self.from), 0), (offset.max(moved), end, self.by)];
+        for (offset, end, by) in parts.into_iter().filter(|(offset, end, _)| offset < end) {
+            let (offset, end) = if by == 0 { (offset, end) } else { (back(offset), back(end)) };
+            let end = end.min(self.content.data.len() as u64);
+            if offset < end {
+                self.content.change_in_place(match what {
+                    What::Write { index, moved, .. } => {
+                        What::Write { index, offset, end, moved: moved - by }
+                    }
+                    What::Zeros { .. } | What::Truncate { .. } => What::Zeros { offset, end },
+                });
+            }
+        }
+    }
 }
 
 /// Why data is not what it may be.
@@ -64,6 +100,8 @@ pub(super) enum Fault {
     Stale(String),
 }
 
+/// Bytes of the largest block of a page: within it a new end is followed by zeros.
+const BLOCK_MAX: u64 = 4096;
 /// What a device writes whole: a size that is a multiple of it may be one on the way to another.
 const SECTOR: u64 = 512;
 
@@ -72,9 +110,17 @@ impl Content {
         Content { task, sizes: vec![(0, 0)], ..Content::default() }
     }
 
-    fn change(&mut self, what: What) {
+    /// A change that may be seen, where it is not known what it belongs to.
+    fn change_in_place(&mut self, what: What) {
         self.last += 1;
         self.changes.push(Change { number: self.last, what });
+        if let Some(before) = &mut self.before {
+            before.write_in_place(what);
+        }
+    }
+
+    fn change(&mut self, what: What) {
+        self.change_in_place(what);
         let size = self.data.len() as u64;
         if self.sizes.last().is_none_or(|(_, last)| *last != size) {
             self.sizes.push((self.last, size));
@@ -160,16 +206,16 @@ impl Content {
         promised.extend(tail);
         self.promised = promised;
         let size = self.data.len() as u64;
+        self.last += 1;
         if by > 0 {
-            self.change(What::Zeros { offset: from, end: moved(to) });
-        } else {
-            self.last += 1;
+            let what = What::Zeros { offset: from, end: moved(to) };
+            self.changes.push(Change { number: self.last, what });
         }
         // A shift is made in one transaction, after all that was written before: the file is as it
         // was or has this size.
         (self.size_min, self.size_max) = (size, size);
         self.sizes = vec![(self.last, size)];
-        self.before = Some(Box::new(before));
+        self.before = Some(Box::new(Before { content: before, from, to, by }));
     }
 
     /// All of it was promised: fsync, sync.
@@ -198,7 +244,7 @@ impl Content {
     pub fn judge(&self, found: &[u8], stale_allowed: bool) -> Result<(), Fault> {
         let now = self.judge_as_it_is(found, stale_allowed);
         match &self.before {
-            Some(before) if now.is_err() => before.judge(found, stale_allowed).or(now),
+            Some(before) if now.is_err() => before.content.judge(found, stale_allowed).or(now),
             _ => now,
         }
     }
@@ -395,6 +441,11 @@ mod tests {
         let newer = c.data.clone();
         assert_eq!(c.judge(&newer, false), Ok(()));
         assert_eq!(c.judge(&old, false), Ok(()));
+        // Written in place, and the range has not come out.
+        let in_place = [&old[..1124], &newer[100..200], &old[1224..]].concat();
+        assert_eq!(c.judge(&in_place, false), Ok(()));
+        let elsewhere = [&old[..100], &newer[100..200], &old[200..]].concat();
+        assert!(c.judge(&elsewhere, false).is_err());
         c.promise_all();
         assert!(c.judge(&old, false).is_err() && c.judge(&old[1024..], false).is_err());
         assert_eq!(c.judge(&newer, false), Ok(()));

@@ -41,8 +41,8 @@ const FAST_AREA: u64 = 256 << 10;
 /// The fewest that there may be.
 const JOURNAL_BLOCKS: u32 = 1024;
 const INODES: u32 = 64;
-/// Blocks of the log that are left where it is about to go round: fewer than two transactions take.
-const LOG_LEFT: u64 = 16;
+/// Blocks of the log that are left where it is about to go round: fewer than a transaction takes.
+const LOG_LEFT: u64 = 6;
 /// After its operations a run waits so long: old data is written and committed by then.
 const QUIET: Duration = Duration::from_secs(45);
 
@@ -242,6 +242,9 @@ impl SmallMachine {
     }
 }
 
+/// Most blocks that a transaction takes beside those of data.
+const OVERHEAD: u64 = 16;
+
 /// Writes and commits until so few blocks of the log are left that the next transactions go round.
 fn fill_log(fs: &Ext4) -> Result<(), String> {
     let journal = fs.journal().ok_or("no journal")?;
@@ -256,7 +259,7 @@ fn fill_log(fs: &Ext4) -> Result<(), String> {
             break;
         }
         // A quarter of the log is the most that a transaction takes, with what describes it.
-        let blocks = (left - LOG_LEFT).saturating_sub(LOG_LEFT).clamp(1, capacity / 8);
+        let blocks = (left - LOG_LEFT).saturating_sub(OVERHEAD).clamp(1, capacity / 8);
         let data = vec![left as u8; (blocks * block) as usize];
         fs.write(fh, 0, data.into()).map_err(words)?;
         fs.fsync(fh, false).map_err(words)?;

@@ -118,7 +118,8 @@ fn data(state: &State, block: u64) -> Vec<Operation> {
         found.push(Operation::Truncate { name: name(), size: CUT });
     }
     if size > WITHIN {
-        found.push(range(Fallocate::PunchHole, WITHIN, 2 * block));
+        // To beyond the end, which it takes with it.
+        found.push(range(Fallocate::PunchHole, WITHIN, size.max(2 * block)));
         found.push(range(Fallocate::ZeroRange { keep_size: true }, WITHIN, 2 * block));
     }
     if size > block {

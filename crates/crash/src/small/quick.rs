@@ -36,7 +36,7 @@ const CHECKPOINTS: u8 = 2;
 pub enum Family {
     /// All of up to two operations.
     Two,
-    /// An operation and what makes it durable.
+    /// An operation, and an operation and what makes it durable.
     Durable,
     /// Two operations on data, then fdatasync.
     Data,
@@ -60,7 +60,9 @@ impl Family {
         match self {
             Family::Two => Sequence::all(2),
             Family::Durable => durable(),
-            Family::Data => Sequence::data(Start::Populated, BLOCK),
+            Family::Data => {
+                [Start::Populated, Start::Sparse].map(|start| Sequence::data(start, BLOCK)).concat()
+            }
             Family::DataInSteps => [
                 Sequence::data_in_steps(Start::Sparse, 1, BLOCK),
                 Sequence::data_in_steps(Start::Populated, 2, BLOCK),
@@ -80,12 +82,12 @@ impl Family {
     }
 }
 
-/// Of all sequences of two operations those whose last makes something durable: of an operation
-/// alone nothing is promised but by the unmount.
+/// Of all sequences of up to two operations the single ones, and those that make something durable:
+/// of an operation alone nothing is promised but by the unmount.
 fn durable() -> Vec<Sequence> {
     let is_durable = |s: &Sequence| {
         let told = s.to_string();
-        s.len() == 2 && (told.contains("sync") || told.contains("Sync"))
+        s.len() == 1 || told.contains("sync") || told.contains("Sync")
     };
     Sequence::all(2).into_iter().filter(is_durable).collect()
 }

@@ -33,8 +33,8 @@ pub enum Bug {
     TruncatedTailNotWritten,
     /// A fast commit does not tell the old name of a file that was moved.
     FastCommitWithoutOldName,
-    /// sync(2) does not flush the device of data that no commit has flushed. Linux 06a407f13dae,
-    /// "ext4: fix data integrity for ext4_sync_fs".
+    /// sync(2) does not flush the device of data that no commit has flushed: of the kind of Linux
+    /// cc3e1bea5d87, "ext4, jbd2: Add barriers for file systems with exernal journals".
     SyncWithoutFlush,
     /// fdatasync does not wait for a transaction that has changed only the size. Linux
     /// f3b59291a69d, "ext4: fix fdatasync() for files with only i_size changes".
@@ -42,8 +42,8 @@ pub enum Bug {
     /// fdatasync does not wait for a transaction that has changed only where the data is. Linux
     /// 67a7d5f561f4, "ext4: fix fdatasync(2) after extent manipulation operations".
     FdatasyncWithoutExtents,
-    /// fsync of a file that was moved does not wait for the move: what CrashMonkey found in F2FS
-    /// and btrfs (Mohan et al., OSDI 2018, table of new bugs).
+    /// fsync of a file that was moved does not wait for the move: a kind that CrashMonkey looks for
+    /// and has found in F2FS and btrfs (Mohan et al., OSDI 2018).
     RenameForgetsInode,
     /// Unwritten blocks are marked as written in a transaction that does not wait for their data.
     /// Linux feaf2a80e78f, "ext4: don't set EXT4_GET_BLOCKS_CONVERT when splitting before

@@ -46,7 +46,8 @@ pub enum Bug {
     /// fs/jbd2/revoke.c, `jbd2_journal_cancel_revoke`, is there against this.
     RevokeNotCancelled,
     /// The commit block may still be in a cache when the commit counts as durable. Linux
-    /// 00eacd66cd8a, "ext3: make ext3 mount default to barrier=1": so it was until then.
+    /// 0e3d2a6313d0, "ext4: Fix async commit mode to be safe by using a barrier": so it was there
+    /// until then.
     CommitNotDurable,
     /// Recovery marks the log clean without a flush of what it has written home. Linux
     /// fs/jbd2/recovery.c, `jbd2_journal_recover`: "Make sure all replayed data is on permanent

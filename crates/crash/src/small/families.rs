@@ -9,6 +9,8 @@
 //! * [`there_and_back`](Sequence::there_and_back): an operation, what takes it back, the operation
 //!   again, in one transaction: blocks and numbers that are taken, freed and taken anew.
 
+use std::collections::HashSet;
+
 use steadfast_vfs::Fallocate;
 
 use super::sequence::{APPEND, ATTRIBUTE, FILES, Sequence, Start, State, write};
@@ -47,7 +49,10 @@ impl Sequence {
         let mut found = Vec::new();
         for start in [Start::Empty, Start::Populated] {
             let state = State::new(start);
-            for op in names(&state).into_iter().chain(data(&state, block)) {
+            let mut ops = names(&state);
+            ops.extend(data(&state, block));
+            let mut seen = HashSet::new();
+            for op in ops.into_iter().filter(|op| seen.insert(op.clone())) {
                 let Some(back) = taken_back(&state, &op) else { continue };
                 found.push(Sequence {
                     start,

@@ -17,9 +17,9 @@ use crate::mixed::Setup;
 
 /// How many states of a cut.
 pub const BOUND: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
-/// Of one state in so many the recovery is cut too, and of one in so many everywhere.
+/// Of one state in so many the recovery is cut too.
 const AGAIN_EVERY: u64 = 50;
-/// See [`AGAIN_EVERY`].
+/// And of one in so many everywhere.
 pub const AGAIN_WHOLE_EVERY: u64 = 400;
 /// Bytes of the smallest blocks.
 const BLOCK: u64 = 1024;

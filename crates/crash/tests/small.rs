@@ -1,8 +1,8 @@
 //! The smallest workloads, exhaustively, in every data mode, on internal and external journals:
 //! no promise broken, no damage.
 //!
-//! Always: sequences of up to two operations in two set-ups, of one in the others, with a small
-//! bound. With `STEADFAST_SOAK` (`cargo xtask soak`): of up to three in all set-ups, cuts
+//! Always: the parts of `small::quick`, with a small bound, and the set-ups of memory. With
+//! `STEADFAST_SOAK` (`cargo xtask soak`): sequences of up to three operations in all set-ups, cuts
 //! exhausted up to 256 states each. Figures are printed with `--nocapture`.
 
 // The figures are for people who run a soak.
@@ -13,28 +13,23 @@ use std::io::Write;
 use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
+use steadfast_crash::small::quick::{AGAIN_WHOLE_EVERY, BOUND, EXTERNAL, Family, Part, SMALL};
 use steadfast_crash::small::{Bound, Explored, Plan, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-const QUICK: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
 const WHOLE: Bound = Bound { exhaustive: 256, single_units: true, random: 16 };
-/// Of one state in so many the recovery is cut everywhere.
-const WHOLE_EVERY: u64 = 400;
-/// The smallest blocks that there are.
-const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
-const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 
 /// The test of the tests: they can fail.
 #[test]
 fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
     let plan = Plan {
-        bound: QUICK,
+        bound: BOUND,
         seed: 1,
         e2fsck_every: 0,
         again_every: 0,
-        again_whole_every: WHOLE_EVERY,
+        again_whole_every: AGAIN_WHOLE_EVERY,
         keep_every: 0,
     };
     let sequences = Sequence::all(2);
@@ -56,69 +51,85 @@ fn told(name: &str) -> impl Fn(&Explored) {
     }
 }
 
-/// Explores a set-up: without a soak, sequences of up to `quick` operations.
-fn explored(name: &str, setup: Setup, quick: usize) {
+/// Explores a part; in a soak with the bound of one, and where the part is a set-up with the
+/// shortest sequences, with those of up to three operations.
+fn explored(name: &str) {
+    let part = Part::named(name).unwrap_or_else(|| panic!("{name}: no such part"));
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
-    let (longest, bound) = if soak { (3, WHOLE) } else { (quick, QUICK) };
-    let every = if soak { 500 } else { 1000 };
-    let plan = Plan {
-        bound,
-        seed: 1,
-        e2fsck_every: every,
-        again_every: 50,
-        again_whole_every: WHOLE_EVERY,
-        keep_every: 0,
-    };
+    let mut plan = Part::plan(if soak { 500 } else { 1000 });
+    let mut sequences = part.family.sequences();
+    if soak {
+        plan.bound = WHOLE;
+        if matches!(part.family, Family::Two | Family::Durable) {
+            sequences = Sequence::all(3);
+        }
+    }
     let begun = Instant::now();
-    let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let explored = explore(&machine, &Sequence::all(longest), &plan, &told(name))
-        .unwrap_or_else(|e| panic!("{name}: {e}"));
+    let machine = part.machine().unwrap_or_else(|e| panic!("{name}: {e}"));
+    let explored =
+        explore(&machine, &sequences, &plan, &told(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     println!("FIGURES: {name}: {explored}, {:.1} s", begun.elapsed().as_secs_f64());
     assert_eq!(explored.wrong(), 0, "{name}: {:#?}", explored.findings);
 }
 
-#[test]
-fn small_ordered_internal() {
-    explored("ordered, internal", SMALL, 2);
-}
+/// A test for each part.
+macro_rules! parts {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                explored($name);
+            }
+        )*
 
-#[test]
-fn small_ordered_external() {
-    explored("ordered, external", EXTERNAL, 1);
-}
-
-#[test]
-fn small_writeback_internal() {
-    explored("writeback, internal", Setup { data: DataMode::Writeback, ..SMALL }, 1);
-}
-
-#[test]
-fn small_writeback_external() {
-    explored("writeback, external", Setup { data: DataMode::Writeback, ..EXTERNAL }, 1);
-}
-
-#[test]
-fn small_journal_internal() {
-    explored("journal, internal", Setup { data: DataMode::Journal, ..SMALL }, 1);
-}
-
-#[test]
-fn small_journal_external() {
-    explored("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL }, 2);
-}
-
-/// What is explored without a soak. Of an operation alone nothing is promised but by the unmount,
-/// so where there is time for it these too: an operation and what makes it durable; where there
-/// are fast commits, by one of them.
-fn with_promises(setup: &Setup) -> Vec<Sequence> {
-    let promises = |s: &Sequence| {
-        let told = s.to_string();
-        if setup.fast_commits {
-            return told.contains("Fsync {");
+        /// No part is left out.
+        #[test]
+        fn small_every_part_has_a_test() {
+            let tested = [$($name),*];
+            for part in Part::all() {
+                assert!(tested.contains(&part.name), "{}", part.name);
+            }
         }
-        s.len() == 1 || !setup.dax && (told.contains("sync") || told.contains("Sync"))
     };
-    Sequence::all(2).into_iter().filter(promises).collect()
+}
+
+parts! {
+    small_ordered_external_durable: "ordered, external, durable",
+    small_ordered_external_fast_commits_durable: "ordered, external, fast commits, durable",
+    small_ordered_internal_fast_commits_durable: "ordered, internal, fast commits, durable",
+    small_journal_internal_durable: "journal, internal, durable",
+    small_writeback_internal_durable: "writeback, internal, durable",
+    small_writeback_external_durable: "writeback, external, durable",
+    small_transact_internal_default_points_durable: "transact, internal, default points, durable",
+    small_transact_external_default_points_durable: "transact, external, default points, durable",
+    small_transact_internal_points_when_asked_durable:
+        "transact, internal, points when asked, durable",
+    small_transact_external_points_when_asked_durable:
+        "transact, external, points when asked, durable",
+    small_ordered_internal_there_and_back: "ordered, internal, there and back",
+    small_transact_internal_there_and_back: "transact, internal, there and back",
+    small_journal_internal_going_round: "journal, internal, going round",
+    small_ordered_external_data: "ordered, external, data",
+    small_journal_internal_data_in_steps: "journal, internal, data in steps",
+    small_ordered_external_names_in_steps: "ordered, external, names in steps",
+    small_ordered_external_fast_commits_in_steps: "ordered, external, fast commits, in steps",
+    small_ordered_internal_two_operations: "ordered, internal, two operations",
+    small_journal_external_two_operations: "journal, external, two operations",
+}
+
+/// What is explored without a soak where a cut keeps words and so leaves more states: an operation,
+/// and an operation and what makes it durable. Where fast commits are, only what one can be made
+/// of; where files are used in place, only data and what makes it durable.
+fn on_memory_quick(setup: &Setup) -> Vec<Sequence> {
+    let is_needed = |s: &Sequence| {
+        let told = s.to_string();
+        match (setup.fast_commits, setup.dax) {
+            (true, _) => told.contains("Fsync {"),
+            (false, true) => s.len() == 1 || told.contains(": Write {"),
+            (false, false) => true,
+        }
+    };
+    Family::Durable.sequences().into_iter().filter(is_needed).collect()
 }
 
 /// The journal is on memory, where a cut keeps any words: whole writes and, of words, some drawn.
@@ -126,14 +137,15 @@ fn on_memory(name: &str, setup: Setup) {
     let setup = Setup { memory_journal: setup.external, ..setup };
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (sequences, random) =
-        if soak { (Sequence::all(2), 64) } else { (with_promises(&setup), 8) };
-    let bound = Bound { exhaustive: 64, single_units: false, random };
+        if soak { (Sequence::all(2), 64) } else { (on_memory_quick(&setup), 4) };
+    let exhaustive = if soak { 64 } else { 16 };
+    let bound = Bound { exhaustive, single_units: false, random };
     let plan = Plan {
         bound,
         seed: 1,
         e2fsck_every: 1000,
         again_every: 50,
-        again_whole_every: WHOLE_EVERY,
+        again_whole_every: AGAIN_WHOLE_EVERY,
         keep_every: 0,
     };
     let begun = Instant::now();
@@ -186,43 +198,36 @@ fn small_transact_on_memory_when_asked() {
 /// The disk is memory and files are used in place.
 const IN_PLACE: Setup = Setup { dax: true, block_size: 4096, ..Setup::PLAIN };
 
+/// No data that is used in place waits for a transaction, so data=writeback leaves the same states:
+/// it is explored in a soak only.
+fn in_place(name: &str, setup: Setup) {
+    on_memory(name, setup);
+    if std::env::var_os("STEADFAST_SOAK").is_some() {
+        let setup = Setup { data: DataMode::Writeback, ..setup };
+        on_memory(&format!("{name}, writeback"), setup);
+    }
+}
+
 #[test]
 fn small_in_place_internal() {
-    on_memory("in place, internal", IN_PLACE);
+    in_place("in place, internal", IN_PLACE);
 }
 
 #[test]
 fn small_in_place_external() {
     let setup = Setup { external: true, ..IN_PLACE };
-    on_memory("in place, external on memory", setup);
+    in_place("in place, external on memory", setup);
 }
 
 #[test]
 fn small_in_place_fast_commits() {
-    on_memory("in place, fast commits", Setup { fast_commits: true, ..IN_PLACE });
+    in_place("in place, fast commits", Setup { fast_commits: true, ..IN_PLACE });
 }
 
 #[test]
 fn small_in_place_external_fast_commits() {
     let setup = Setup { external: true, fast_commits: true, ..IN_PLACE };
-    on_memory("in place, external on memory, fast commits", setup);
-}
-
-#[test]
-fn small_in_place_writeback_internal() {
-    on_memory("in place, writeback, internal", Setup { data: DataMode::Writeback, ..IN_PLACE });
-}
-
-#[test]
-fn small_in_place_writeback_external() {
-    let setup = Setup { data: DataMode::Writeback, external: true, ..IN_PLACE };
-    on_memory("in place, writeback, external on memory", setup);
-}
-
-#[test]
-fn small_in_place_writeback_fast_commits() {
-    let setup = Setup { data: DataMode::Writeback, fast_commits: true, ..IN_PLACE };
-    on_memory("in place, writeback, fast commits", setup);
+    in_place("in place, external on memory, fast commits", setup);
 }
 
 /// The disk is memory, and files go through the page cache: their data is in the log.
@@ -259,28 +264,4 @@ fn small_memory_transact_internal_when_asked() {
 
 fn transact(on: Setup, points: TransactMask) -> Setup {
     Setup { data: DataMode::Transact, points: Some(points), ..on }
-}
-
-#[test]
-fn small_transact_internal() {
-    let setup = transact(SMALL, TransactPolicy::default().mask);
-    explored("transact, internal, default points", setup, 1);
-}
-
-#[test]
-fn small_transact_external() {
-    let setup = transact(EXTERNAL, TransactPolicy::default().mask);
-    explored("transact, external, default points", setup, 1);
-}
-
-#[test]
-fn small_transact_internal_when_asked() {
-    let setup = transact(SMALL, TransactMask::FSYNC | TransactMask::SYNC);
-    explored("transact, internal, points by fsync and sync", setup, 1);
-}
-
-#[test]
-fn small_transact_external_when_asked() {
-    let setup = transact(EXTERNAL, TransactMask::FSYNC | TransactMask::SYNC);
-    explored("transact, external, points by fsync and sync", setup, 1);
 }

@@ -138,7 +138,11 @@ fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
         Writer::new(&*shared.fs, config.max_request_bytes, config.checkpoint_in_flight);
     for (block, image) in &batch.images {
         writer.charge(config.cpu_cost(1, 0));
-        writer.push(block.0 * block_size, image.clone());
+        let newer = match config.has(Bug::UncommittedImageGoesHome) {
+            true => shared.state.lock().image(*block),
+            false => None,
+        };
+        writer.push(block.0 * block_size, newer.unwrap_or_else(|| image.clone()));
     }
     writer.finish()?;
     if !shared.config.has(Bug::TailBeforeFlush) {
@@ -166,7 +170,8 @@ fn release(shared: &Shared, batch: &Batch) -> Result<()> {
     }
     shared.note_images(&st);
     let freed = st.drop_finished();
-    let (start, tid) = st.tail();
+    let (start, tid) =
+        if shared.config.has(Bug::TailOneTooFar) { st.tail_after_oldest() } else { st.tail() };
     st.stats.checkpoints += 1;
     drop(st);
     if freed > 0 {

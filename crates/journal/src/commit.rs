@@ -280,7 +280,8 @@ impl<'a> Commit<'a> {
             self.shared.flush_log()?;
         }
         let block = Bytes::from(self.commit_block());
-        self.shared.log.write_block(commit_at, block, true)?;
+        let durable = !self.shared.config.has(Bug::CommitNotDurable);
+        self.shared.log.write_block(commit_at, block, durable)?;
         Ok(Written::Durable)
     }
 
@@ -358,8 +359,9 @@ impl<'a> Commit<'a> {
         let (offset, _) = self.shared.log.place(LogBlock(self.next), 1);
         self.writer.push(offset, block);
         self.next += 1;
+        let late = u32::from(self.shared.config.has(Bug::LogWrapsLate));
         if self.next == self.shared.log_end.0 {
-            self.next = self.shared.log_first.0;
+            self.next = self.shared.log_first.0 + late;
         }
     }
 

@@ -228,7 +228,8 @@ impl Journal {
         let tid = st.running_tid;
         let first = st.running.is_none();
         let started = now();
-        st.running.get_or_insert_with(|| Running::new(started)).join(update);
+        let cancels = !self.shared.config.has(Bug::RevokeNotCancelled);
+        st.running.get_or_insert_with(|| Running::new(started)).join(update, cancels);
         st.stats.updates += 1;
         self.shared.note_images(&st);
         let wanted = st.commit_wanted.is_at_least(tid);

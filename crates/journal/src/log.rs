@@ -35,6 +35,9 @@ pub struct Log {
     external: bool,
     /// A cut keeps less than a sector whole.
     tears_sectors: bool,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) planted: Option<crate::Bug>,
 }
 
 impl std::fmt::Debug for Log {
@@ -78,7 +81,17 @@ impl Log {
         let (extents, superblock_at) = (extents.into(), LogBlock(0));
         let tears_sectors = device.info().atomic_write < SECTOR;
         let external = false;
-        Ok(Log { device, block_size, extents, blocks, superblock_at, external, tears_sectors })
+        Ok(Log {
+            device,
+            block_size,
+            extents,
+            blocks,
+            superblock_at,
+            external,
+            tears_sectors,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        })
     }
 
     /// A log on its own device, with blocks of `block_size` bytes. Says nothing of what is on
@@ -102,7 +115,17 @@ impl Log {
         let extents = Arc::new([extent]);
         let tears_sectors = device.info().atomic_write < SECTOR;
         let external = true;
-        Ok(Log { device, block_size, extents, blocks, superblock_at, external, tears_sectors })
+        Ok(Log {
+            device,
+            block_size,
+            extents,
+            blocks,
+            superblock_at,
+            external,
+            tears_sectors,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        })
     }
 
     /// The device that holds the log; of an internal log, the file system's.

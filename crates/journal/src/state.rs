@@ -205,6 +205,18 @@ impl State {
         }
     }
 
+    /// What [`Bug::TailOneTooFar`](crate::planted::Bug::TailOneTooFar) takes for the tail.
+    pub(crate) fn tail_after_oldest(&self) -> (LogBlock, Tid) {
+        match (self.committed.get(1), self.committed.is_empty()) {
+            (Some(second), _) => (second.log_start, second.tid),
+            (None, false) => match &self.committing {
+                Some(t) => (t.log_start, t.tid),
+                None => (self.head, self.running_tid),
+            },
+            (None, true) => self.tail(),
+        }
+    }
+
     /// The newest image of a block that is not in its home place.
     pub(crate) fn image(&self, block: FsBlock) -> Option<Bytes> {
         if let Some(running) = &self.running {

@@ -77,7 +77,8 @@ impl Running {
     }
 
     /// Joins an update: its revokes first, then its writes.
-    pub(crate) fn join(&mut self, update: Update) {
+    /// `cancels`: what is written anew is not revoked any more.
+    pub(crate) fn join(&mut self, update: Update, cancels: bool) {
         for block in update.revokes {
             self.writes.remove(&block);
             self.revokes.insert(block);
@@ -88,7 +89,9 @@ impl Running {
             self.writes = update.writes.into_iter().collect();
         } else {
             for (block, image) in update.writes {
-                self.revokes.remove(&block);
+                if cancels {
+                    self.revokes.remove(&block);
+                }
                 self.writes.insert(block, image);
             }
         }
@@ -126,13 +129,13 @@ mod tests {
         let (a, b) = (FsBlock(1), FsBlock(2));
         let image = |n: u8| Bytes::from(vec![n; 4]);
         let mut t = Running::new(Nanos::ZERO);
-        t.join(Update { writes: vec![(a, image(1)), (b, image(1))], ..Update::default() });
-        t.join(Update { revokes: vec![a], ..Update::default() });
+        t.join(Update { writes: vec![(a, image(1)), (b, image(1))], ..Update::default() }, true);
+        t.join(Update { revokes: vec![a], ..Update::default() }, true);
         assert_eq!((t.writes.len(), t.revokes.len()), (1, 1));
-        t.join(Update { writes: vec![(a, image(2)), (a, image(3))], ..Update::default() });
+        t.join(Update { writes: vec![(a, image(2)), (a, image(3))], ..Update::default() }, true);
         assert_eq!((t.writes[&a].clone(), t.revokes.len()), (image(3), 0));
         let both = Update { writes: vec![(b, image(9))], revokes: vec![b], ..Update::default() };
-        t.join(both);
+        t.join(both, true);
         assert_eq!((t.writes[&b].clone(), t.revokes.len()), (image(9), 0));
     }
 }

@@ -205,7 +205,7 @@ pub struct StatFs {
 }
 
 /// What fallocate(2) does to a range of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fallocate {
     /// Finds places for what has none; it reads as zeros. `keep_size`: also beyond the end of the
     /// file, which stays where it is.

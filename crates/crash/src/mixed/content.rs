@@ -1,12 +1,35 @@
 //! The model of one file's data: what it is, and what a power cut may leave of it.
 
+use steadfast_vfs::Fallocate;
+
 use super::operation::{Index, byte};
 
-/// A change of the data, with the operation's index.
+/// A change of the data.
 #[derive(Debug, Clone, Copy)]
-enum Change {
-    Write { index: Index, offset: u64, end: u64 },
-    Truncate { size: u64 },
+enum What {
+    /// By the operation with this index; what is there now stood `moved` bytes before this when it
+    /// was written.
+    Write {
+        index: Index,
+        offset: u64,
+        end: u64,
+        moved: i64,
+    },
+    /// Nothing is there.
+    Zeros {
+        offset: u64,
+        end: u64,
+    },
+    Truncate {
+        size: u64,
+    },
+}
+
+/// A change and its number, from 1.
+#[derive(Debug, Clone, Copy)]
+struct Change {
+    number: u32,
+    what: What,
 }
 
 /// A file's data after some operations, with what has been promised of it.
@@ -16,12 +39,56 @@ pub(super) struct Content {
     /// As a reader sees it now.
     pub data: Vec<u8>,
     changes: Vec<Change>,
-    /// For each byte: how many changes there were when it was promised; 0: never.
+    /// The number of the last change.
+    last: u32,
+    /// For each byte: the last change when it was promised; 0: never.
     promised: Vec<u32>,
     /// The file is at least so long.
     size_min: u64,
     /// And at most so long.
     size_max: u64,
+    /// Sizes since all was promised last, with the change that made each; the first is that of
+    /// then.
+    sizes: Vec<(u32, u64)>,
+    /// A range has come out of the file, or gone into it, and that was not promised: the file as it
+    /// was before.
+    before: Option<Box<Before>>,
+}
+
+/// A file before what is behind `to` moved by so many bytes, and what is between `from` and `to`
+/// came out of it.
+#[derive(Debug, Clone)]
+struct Before {
+    content: Content,
+    from: u64,
+    to: u64,
+    by: i64,
+}
+
+impl Before {
+    /// Blocks that are written in place after the move are those of before, too, in another place
+    /// of the file: a move that does not survive is one of places only, as in the kernel's.
+    fn write_in_place(&mut self, what: What) {
+        let (offset, end) = match what {
+            What::Write { offset, end, .. } | What::Zeros { offset, end } => (offset, end),
+            What::Truncate { size } => (size, size.next_multiple_of(BLOCK_MAX)),
+        };
+        let moved = self.to.saturating_add_signed(self.by);
+        let back = |at: u64| at.saturating_add_signed(-self.by);
+        let parts = [(offset, end.min(self.from), 0), (offset.max(moved), end, self.by)];
+        for (offset, end, by) in parts.into_iter().filter(|(offset, end, _)| offset < end) {
+            let (offset, end) = if by == 0 { (offset, end) } else { (back(offset), back(end)) };
+            let end = end.min(self.content.data.len() as u64);
+            if offset < end {
+                self.content.change_in_place(match what {
+                    What::Write { index, moved, .. } => {
+                        What::Write { index, offset, end, moved: moved - by }
+                    }
+                    What::Zeros { .. } | What::Truncate { .. } => What::Zeros { offset, end },
+                });
+            }
+        }
+    }
 }
 
 /// Why data is not what it may be.
@@ -33,9 +100,31 @@ pub(super) enum Fault {
     Stale(String),
 }
 
+/// Bytes of the largest block of a page: within it a new end is followed by zeros.
+const BLOCK_MAX: u64 = 4096;
+/// What a device writes whole: a size that is a multiple of it may be one on the way to another.
+const SECTOR: u64 = 512;
+
 impl Content {
     pub fn new(task: usize) -> Self {
-        Content { task, ..Content::default() }
+        Content { task, sizes: vec![(0, 0)], ..Content::default() }
+    }
+
+    /// A change that may be seen, where it is not known what it belongs to.
+    fn change_in_place(&mut self, what: What) {
+        self.last += 1;
+        self.changes.push(Change { number: self.last, what });
+        if let Some(before) = &mut self.before {
+            before.write_in_place(what);
+        }
+    }
+
+    fn change(&mut self, what: What) {
+        self.change_in_place(what);
+        let size = self.data.len() as u64;
+        if self.sizes.last().is_none_or(|(_, last)| *last != size) {
+            self.sizes.push((self.last, size));
+        }
     }
 
     pub fn write(&mut self, index: Index, offset: u64, len: u64) {
@@ -46,23 +135,97 @@ impl Content {
         for at in offset..end {
             self.data[at as usize] = byte(self.task, index, at);
         }
-        self.changes.push(Change::Write { index, offset, end });
+        self.change(What::Write { index, offset, end, moved: 0 });
         self.size_max = self.size_max.max(end);
     }
 
     pub fn truncate(&mut self, size: u64) {
         self.data.resize(size as usize, 0);
-        self.changes.push(Change::Truncate { size });
+        self.change(What::Truncate { size });
         self.size_min = self.size_min.min(size);
         self.size_max = self.size_max.max(size);
+    }
+
+    /// What fallocate does to the range; allocation does nothing that can be seen.
+    pub fn fallocate(&mut self, what: Fallocate, offset: u64, len: u64) {
+        let end = (offset + len).min(self.data.len() as u64);
+        match what {
+            Fallocate::Allocate { .. } => {}
+            Fallocate::PunchHole | Fallocate::ZeroRange { .. } => {
+                if offset < end {
+                    self.data[offset as usize..end as usize].fill(0);
+                    self.change(What::Zeros { offset, end });
+                }
+            }
+            Fallocate::CollapseRange => self.shift(offset, end, |c| {
+                c.data.drain(offset as usize..end as usize);
+            }),
+            Fallocate::InsertRange => self.shift(offset, offset, |c| {
+                let at = offset as usize;
+                c.data.splice(at..at, std::iter::repeat_n(0, len as usize));
+            }),
+        }
+    }
+
+    /// What is behind `to` moves as `shift` moves it; what is between `from` and `to` goes.
+    fn shift(&mut self, from: u64, to: u64, shift: impl FnOnce(&mut Content)) {
+        let before = self.clone();
+        shift(self);
+        let by = self.data.len() as i64 - before.data.len() as i64;
+        let moved = |at: u64| at.saturating_add_signed(by);
+        let changes = std::mem::take(&mut self.changes);
+        for Change { number, what } in changes {
+            let mut keep = |what| self.changes.push(Change { number, what });
+            match what {
+                What::Write { index, offset, end, moved: before } => {
+                    if offset < from {
+                        keep(What::Write { index, offset, end: end.min(from), moved: before });
+                    }
+                    if end > to {
+                        let (offset, end) = (moved(offset.max(to)), moved(end));
+                        keep(What::Write { index, offset, end, moved: before + by });
+                    }
+                }
+                What::Zeros { offset, end } => {
+                    if offset < from {
+                        keep(What::Zeros { offset, end: end.min(from) });
+                    }
+                    if end > to {
+                        keep(What::Zeros { offset: moved(offset.max(to)), end: moved(end) });
+                    }
+                }
+                What::Truncate { size } if size <= from => keep(what),
+                What::Truncate { size } => keep(What::Truncate { size: moved(size.max(to)) }),
+            }
+        }
+        let mut promised = self.promised.clone();
+        promised.resize(before.data.len().max(promised.len()), 0);
+        let tail = promised.split_off(to as usize);
+        promised.truncate(from as usize);
+        promised.resize(moved(to) as usize, 0);
+        promised.extend(tail);
+        self.promised = promised;
+        let size = self.data.len() as u64;
+        self.last += 1;
+        if by > 0 {
+            let what = What::Zeros { offset: from, end: moved(to) };
+            self.changes.push(Change { number: self.last, what });
+        }
+        // A shift is made in one transaction, after all that was written before: the file is as it
+        // was or has this size.
+        (self.size_min, self.size_max) = (size, size);
+        self.sizes = vec![(self.last, size)];
+        self.before = Some(Box::new(Before { content: before, from, to, by }));
     }
 
     /// All of it was promised: fsync, sync.
     pub fn promise_all(&mut self) {
         self.promised.clear();
-        self.promised.resize(self.data.len(), self.changes.len() as u32);
+        self.promised.resize(self.data.len(), self.last);
         self.size_min = self.data.len() as u64;
         self.size_max = self.size_min;
+        self.sizes = vec![(self.last, self.size_min)];
+        self.before = None;
     }
 
     /// This part was promised: O_SYNC.
@@ -71,61 +234,91 @@ impl Content {
         if self.promised.len() < to {
             self.promised.resize(to, 0);
         }
-        self.promised[from..to].fill(self.changes.len() as u32);
+        self.promised[from..to].fill(self.last);
         self.size_min = self.size_min.max(to as u64);
+        self.before = None;
     }
 
     /// Whether a cut may have left `found`. `stale_allowed`: what was not promised may be
     /// anything.
     pub fn judge(&self, found: &[u8], stale_allowed: bool) -> Result<(), Fault> {
+        let now = self.judge_as_it_is(found, stale_allowed);
+        match &self.before {
+            Some(before) if now.is_err() => before.content.judge(found, stale_allowed).or(now),
+            _ => now,
+        }
+    }
+
+    fn judge_as_it_is(&self, found: &[u8], stale_allowed: bool) -> Result<(), Fault> {
         let size = found.len() as u64;
         if size < self.size_min || size > self.size_max {
             let (min, max) = (self.size_min, self.size_max);
             let what = format!("{size} bytes long, not {min} to {max}");
             return Err(if size < min { Fault::Broken(what) } else { Fault::Stale(what) });
         }
+        let shown = if stale_allowed { 0 } else { self.shown_by(size) };
         for at in 0..found.len().max(self.promised.len()) {
             let value = found.get(at).copied();
             if value.is_some() && value == self.data.get(at).copied() {
                 continue;
             }
-            self.judge_byte(at, value, stale_allowed)?;
+            self.judge_byte(at, value, stale_allowed, shown)?;
         }
         Ok(())
+    }
+
+    /// The last change that must have happened where the file is found so long. Sizes are put down
+    /// in their order, and with a smaller one the zeros behind it; a write that makes the file
+    /// longer may do so step by step, whole sectors each.
+    fn shown_by(&self, size: u64) -> u32 {
+        let may_be_on_the_way = |to: u64| size.is_multiple_of(SECTOR) && size < to;
+        let first = self.sizes.iter().find(|(_, s)| *s == size || may_be_on_the_way(*s));
+        first.map_or(0, |(number, _)| *number)
     }
 
     /// What was done to a place, in words.
     fn story(&self, at: usize) -> String {
         let place = at as u64;
-        let promised = self.promised.get(at).copied().unwrap_or(0) as usize;
-        let told = self.changes.iter().enumerate().filter_map(|(i, change)| {
-            let kept = if i < promised { " (promised)" } else { "" };
-            match *change {
-                Change::Write { index, offset, end } if (offset..end).contains(&place) => {
-                    let value = byte(self.task, index, place);
+        let promised = self.promised.get(at).copied().unwrap_or(0);
+        let told = self.changes.iter().filter_map(|Change { number, what }| {
+            let kept = if *number <= promised { " (promised)" } else { "" };
+            match *what {
+                What::Write { index, offset, end, moved } if (offset..end).contains(&place) => {
+                    let value = byte(self.task, index, place.saturating_add_signed(-moved));
                     Some(format!("operation {index} wrote {value} in {offset}..{end}{kept}"))
                 }
-                Change::Truncate { size } => Some(format!("truncated to {size}{kept}")),
-                Change::Write { .. } => None,
+                What::Zeros { offset, end } if (offset..end).contains(&place) => {
+                    Some(format!("zeros in {offset}..{end}{kept}"))
+                }
+                What::Truncate { size } => Some(format!("truncated to {size}{kept}")),
+                What::Write { .. } | What::Zeros { .. } => None,
             }
         });
         let told: Vec<String> = told.collect();
         if told.is_empty() { "never written".into() } else { told.join(", ") }
     }
 
-    /// `None`: beyond the end of the file.
-    fn judge_byte(&self, at: usize, value: Option<u8>, stale: bool) -> Result<(), Fault> {
-        let promised = self.promised.get(at).copied().unwrap_or(0) as usize;
+    /// `None`: beyond the end of the file. Changes up to `shown` have happened as far as they are
+    /// truncations.
+    fn judge_byte(
+        &self,
+        at: usize,
+        value: Option<u8>,
+        stale: bool,
+        shown: u32,
+    ) -> Result<(), Fault> {
+        let promised = self.promised.get(at).copied().unwrap_or(0);
         let place = at as u64;
         let mut zero_allowed = promised == 0;
         // The newest change of this place that was promised, and all later ones.
         let mut base_seen = promised == 0;
-        for (i, change) in self.changes.iter().enumerate().rev() {
-            let candidate = match *change {
-                Change::Write { index, offset, end } if (offset..end).contains(&place) => {
-                    Some(byte(self.task, index, place))
+        for Change { number, what } in self.changes.iter().rev() {
+            let candidate = match *what {
+                What::Write { index, offset, end, moved } if (offset..end).contains(&place) => {
+                    Some(byte(self.task, index, place.saturating_add_signed(-moved)))
                 }
-                Change::Truncate { size } if size <= place => None,
+                What::Zeros { offset, end } if (offset..end).contains(&place) => None,
+                What::Truncate { size } if size <= place => None,
                 _ => continue,
             };
             match candidate {
@@ -133,7 +326,8 @@ impl Content {
                 Some(_) => {}
                 None => zero_allowed = true,
             }
-            if i < promised {
+            let cut = matches!(what, What::Truncate { .. }) && *number <= shown;
+            if *number <= promised || cut {
                 base_seen = true;
                 break;
             }
@@ -143,7 +337,7 @@ impl Content {
         if zero_allowed && value.unwrap_or(0) == 0 {
             return Ok(());
         }
-        let untouched = self.changes.len() <= promised;
+        let untouched = self.last <= promised;
         let what = format!("byte {at} is {value:?}, {}", self.story(at));
         match (promised > 0, value) {
             (true, None | Some(0)) => Err(Fault::Broken(what)),
@@ -208,5 +402,76 @@ mod tests {
         c.promise_all();
         assert!(c.judge(&old, false).is_err());
         assert_eq!(c.judge(&new, false), Ok(()));
+    }
+
+    /// The size says that the file was cut: what was there before must not be seen.
+    #[test]
+    fn bytes_older_than_a_truncation_whose_size_shows_are_told() {
+        let mut c = written(&[(0, 100)]);
+        c.promise_all();
+        let old = c.data.clone();
+        c.truncate(10);
+        c.truncate(200);
+        let mut found = c.data.clone();
+        assert_eq!(c.judge(&found, false), Ok(()));
+        found[10..100].copy_from_slice(&old[10..]);
+        assert!(c.judge(&found, false).is_err());
+        assert_eq!(c.judge(&found, true), Ok(()));
+        // Not cut, or not yet.
+        assert_eq!(c.judge(&old, false), Ok(()));
+        assert_eq!(c.judge(&old[..10], false), Ok(()));
+        // A size that the file had before says nothing.
+        c.truncate(100);
+        assert_eq!(c.judge(&old, false), Ok(()));
+    }
+
+    #[test]
+    fn a_range_that_comes_out_is_there_whole_or_not_at_all() {
+        let mut c = written(&[(0, 3000)]);
+        c.promise_all();
+        let old = c.data.clone();
+        c.fallocate(Fallocate::CollapseRange, 0, 1024);
+        assert_eq!(c.data, old[1024..]);
+        for good in [&old[..], &old[1024..]] {
+            assert_eq!(c.judge(good, false), Ok(()));
+        }
+        assert!(c.judge(&old[..1976], false).is_err());
+        assert!(c.judge(&old[1..], false).is_err());
+        c.write(1, 100, 100);
+        let newer = c.data.clone();
+        assert_eq!(c.judge(&newer, false), Ok(()));
+        assert_eq!(c.judge(&old, false), Ok(()));
+        // Written in place, and the range has not come out.
+        let in_place = [&old[..1124], &newer[100..200], &old[1224..]].concat();
+        assert_eq!(c.judge(&in_place, false), Ok(()));
+        let elsewhere = [&old[..100], &newer[100..200], &old[200..]].concat();
+        assert!(c.judge(&elsewhere, false).is_err());
+        c.promise_all();
+        assert!(c.judge(&old, false).is_err() && c.judge(&old[1024..], false).is_err());
+        assert_eq!(c.judge(&newer, false), Ok(()));
+    }
+
+    #[test]
+    fn a_hole_that_goes_in_moves_what_is_behind_it() {
+        let mut c = written(&[(0, 3000)]);
+        c.promise_all();
+        let old = c.data.clone();
+        c.fallocate(Fallocate::InsertRange, 1024, 2048);
+        let new = [&old[..1024], &[0; 2048], &old[1024..]].concat();
+        assert_eq!(c.data, new);
+        assert_eq!(c.judge(&new, false), Ok(()));
+        assert_eq!(c.judge(&old, false), Ok(()));
+        let mut wrong = new.clone();
+        wrong[3072] ^= 1;
+        assert!(c.judge(&wrong, false).is_err());
+        c.fallocate(Fallocate::PunchHole, 0, 100);
+        let mut holed = new.clone();
+        holed[..100].fill(0);
+        for good in [&holed, &new, &old] {
+            assert_eq!(c.judge(good, false), Ok(()));
+        }
+        c.promise_all();
+        assert_eq!(c.judge(&holed, false), Ok(()));
+        assert!(c.judge(&new, false).is_err());
     }
 }

@@ -138,6 +138,11 @@ impl Task {
                         p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
                     content.truncate(*size);
                 }
+                Operation::Fallocate { name, what, offset, len } => {
+                    let content =
+                        p.contents.entry(named(name)).or_insert_with(|| Content::new(task));
+                    content.fallocate(*what, *offset, *len);
+                }
                 Operation::Fsync { name, data_only } if kept => {
                     let node = named(name);
                     p.contents.entry(node).or_insert_with(|| Content::new(task)).promise_all();
@@ -256,7 +261,10 @@ pub(crate) fn touched_nodes(names: &Names, index: Index, op: &Operation) -> Vec<
         Operation::Rename { from, to } if of(from) != of(to) => {
             vec![of(from), of(to), of(parent(from)), of(parent(to))]
         }
-        Operation::Chmod { name, .. } => vec![of(name)],
+        Operation::Exchange { one, other } => {
+            vec![of(one), of(other), of(parent(one)), of(parent(other))]
+        }
+        Operation::Chmod { name, .. } | Operation::SetAttribute { name, .. } => vec![of(name)],
         _ => Vec::new(),
     };
     nodes.into_iter().flatten().collect()

@@ -120,7 +120,12 @@ impl Setup {
         options.dax = if self.dax && !logged { Dax::Always } else { Dax::Never };
         options.journal.async_commit = self.async_commit;
         options.journal.fast_commits = self.fast_commits;
-        options.journal.checkpoint_start_fraction = f64::from(self.checkpoint_percent) / 100.0;
+        let checkpoint = f64::from(self.checkpoint_percent) / 100.0;
+        options.journal.checkpoint_start_fraction = checkpoint;
+        if self.checkpoint_percent < Setup::PLAIN.checkpoint_percent {
+            // Some transactions go home, and some stay.
+            options.journal.checkpoint_stop_fraction = checkpoint / 2.0;
+        }
         options.page_cache.memory_bytes = 8 << 20;
         #[cfg(feature = "planted-bugs")]
         if let Some(planted) = self.planted {

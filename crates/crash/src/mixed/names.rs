@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::operation::{Index, Operation};
+use super::operation::{Index, Operation, attribute};
 use super::seen::{Kind, Seen};
 
 /// A node of the model: named by the operation that made it; 0 is the task's folder, others are
@@ -18,6 +18,8 @@ pub(crate) struct NodeInfo {
     pub mode: u16,
     /// A symbolic link's target.
     pub target: String,
+    /// Length of its attribute.
+    pub attribute: usize,
 }
 
 /// Names and what they name.
@@ -34,7 +36,8 @@ pub(crate) fn parent(name: &str) -> &str {
 
 impl Names {
     pub fn new() -> Self {
-        let folder = NodeInfo { kind: Kind::Folder, mode: 0o755, target: String::new() };
+        let (kind, mode) = (Kind::Folder, 0o755);
+        let folder = NodeInfo { kind, mode, target: String::new(), attribute: 0 };
         Names {
             entries: BTreeMap::from([(String::new(), FOLDER)]),
             nodes: BTreeMap::from([(FOLDER, folder)]),
@@ -51,7 +54,8 @@ impl Names {
 
     fn add(&mut self, name: &str, node: Node, kind: Kind, mode: u16, target: &str) {
         self.entries.insert(name.to_owned(), node);
-        self.nodes.insert(node, NodeInfo { kind, mode, target: target.to_owned() });
+        let target = target.to_owned();
+        self.nodes.insert(node, NodeInfo { kind, mode, target, attribute: 0 });
     }
 
     fn remove(&mut self, name: &str) {
@@ -76,6 +80,17 @@ impl Names {
             | Operation::UnlinkOpen { name }
             | Operation::Rmdir { name } => self.remove(name),
             Operation::Rename { from, to } => self.rename(from, to),
+            Operation::Exchange { one, other } => {
+                if let (Some(a), Some(b)) = (self.node(one), self.node(other)) {
+                    self.entries.extend([(one.clone(), b), (other.clone(), a)]);
+                }
+            }
+            Operation::SetAttribute { name, len } => {
+                let node = self.entries[name];
+                if let Some(info) = self.nodes.get_mut(&node) {
+                    info.attribute = *len;
+                }
+            }
             Operation::Chmod { name, mode } => {
                 let node = self.entries[name];
                 if let Some(info) = self.nodes.get_mut(&node) {
@@ -84,6 +99,7 @@ impl Names {
             }
             Operation::Write { .. }
             | Operation::Truncate { .. }
+            | Operation::Fallocate { .. }
             | Operation::Fsync { .. }
             | Operation::FsyncDir { .. }
             | Operation::Sync
@@ -138,6 +154,10 @@ impl Names {
             let links = self.links(node);
             let same = (found.kind, found.mode, found.links) == (info.kind, info.mode, links)
                 && (info.kind != Kind::Symlink || found.target == info.target);
+            if found.attribute != attribute(info.attribute) {
+                let (has, due) = (found.attribute.len(), info.attribute);
+                return Err(format!("'{name}' has an attribute of {has} bytes, not {due}"));
+            }
             if !same {
                 return Err(format!(
                     "'{name}' is {:?} {:o} with {} links, target '{}', not {:?} {:o} with {links}, \

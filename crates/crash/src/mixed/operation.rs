@@ -1,6 +1,6 @@
 //! The operations.
 
-use steadfast_vfs::TransactMask;
+use steadfast_vfs::{Fallocate, TransactMask};
 
 /// How a write is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,6 +13,9 @@ pub enum How {
     DataSync,
     /// With O_DIRECT: offset and length are multiples of 4096.
     Direct,
+    /// As the kernel writes back what was changed through a mapping: pages, cut off where the file
+    /// ends.
+    Mapped,
 }
 
 /// One operation of a task. Names are paths inside the task's folder; "" is the folder itself.
@@ -38,6 +41,13 @@ pub enum Operation {
     Write { name: String, offset: u64, len: u64, how: How },
     /// Makes a file longer or shorter.
     Truncate { name: String, size: u64 },
+    /// Gives a range of a file space, or zeros, or takes it out, or puts a hole in. What is
+    /// allocated does not change the size.
+    Fallocate { name: String, what: Fallocate, offset: u64, len: u64 },
+    /// Sets an attribute of so many bytes, the same ones for every file.
+    SetAttribute { name: String, len: usize },
+    /// Lets two names change places.
+    Exchange { one: String, other: String },
     /// Changes permissions.
     Chmod { name: String, mode: u16 },
     /// fsync or fdatasync of a file.
@@ -60,16 +70,15 @@ impl Operation {
             Operation::Mkdir { .. } => TransactMask::MKDIR,
             Operation::Link { .. } => TransactMask::LINK,
             Operation::Unlink { .. } | Operation::Rmdir { .. } => TransactMask::UNLINK,
-            Operation::Rename { .. } => TransactMask::RENAME,
+            Operation::Rename { .. } | Operation::Exchange { .. } => TransactMask::RENAME,
             Operation::UnlinkOpen { .. } => TransactMask::UNLINK | TransactMask::CLOSE,
-            Operation::Write { how: How::Buffered | How::Direct, .. } => {
-                TransactMask::WRITE | TransactMask::CLOSE
-            }
+            Operation::Write { how: How::Buffered | How::Direct | How::Mapped, .. }
+            | Operation::Fallocate { .. } => TransactMask::WRITE | TransactMask::CLOSE,
             Operation::Write { .. } => {
                 TransactMask::WRITE | TransactMask::CLOSE | TransactMask::FSYNC
             }
             Operation::Truncate { .. } => TransactMask::TRUNCATE,
-            Operation::Chmod { .. } => return false,
+            Operation::Chmod { .. } | Operation::SetAttribute { .. } => return false,
             Operation::Fsync { .. } => TransactMask::FSYNC | TransactMask::CLOSE,
             Operation::FsyncDir { .. } => TransactMask::FSYNC,
             Operation::Sync => TransactMask::SYNC,
@@ -79,12 +88,28 @@ impl Operation {
     }
 }
 
+/// The value that an attribute of so many bytes has.
+pub(crate) fn attribute(len: usize) -> Vec<u8> {
+    (0..len).map(|at| byte(0, len, at as u64)).collect()
+}
+
 /// Names an operation of a task: its place in the order, from 0.
 pub(crate) type Index = usize;
 
+/// What a block of a log of the kernel's kind begins with: a block of data that begins so too
+/// is written to the log in another form.
+const LOG_MAGIC: [u8; 4] = 0xc03b_3998_u32.to_be_bytes();
+/// Blocks begin at multiples of this.
+const BLOCK_MIN: u64 = 1024;
+
 /// The byte that operation `index` of `task` writes at `at`. Never zero: that is what nobody
-/// wrote.
+/// wrote. Blocks of every other operation begin with the number that a log's own begin with.
 pub(crate) fn byte(task: usize, index: Index, at: u64) -> u8 {
+    if index % 2 == 1
+        && let Some(magic) = LOG_MAGIC.get((at % BLOCK_MIN) as usize)
+    {
+        return *magic;
+    }
     let seed = (task as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (index as u64) << 20;
     let mixed = (seed ^ (at / 5)).wrapping_mul(0xa076_1d64_78bd_642f);
     (mixed >> 40) as u8 | 1

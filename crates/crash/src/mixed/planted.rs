@@ -15,7 +15,7 @@ use steadfast_ext4::Bug as Ext4;
 use steadfast_journal::Bug as Journal;
 
 /// All of them, with their names on a command line.
-const NAMES: [(&str, Planted); 18] = [
+const NAMES: [(&str, Planted); 43] = [
     ("commit-without-preflush", Planted::Journal(Journal::CommitWithoutPreflush)),
     ("tail-before-flush", Planted::Journal(Journal::TailBeforeFlush)),
     ("missing-revoke", Planted::Journal(Journal::MissingRevoke)),
@@ -25,6 +25,17 @@ const NAMES: [(&str, Planted); 18] = [
     ("recovery-not-idempotent", Planted::Journal(Journal::RecoveryNotIdempotent)),
     ("log-lines-not-written-back", Planted::Journal(Journal::LogLinesNotWrittenBack)),
     ("commit-block-first", Planted::Journal(Journal::CommitBlockFirst)),
+    ("tail-one-too-far", Planted::Journal(Journal::TailOneTooFar)),
+    ("second-fast-commit-not-waiting", Planted::Journal(Journal::SecondFastCommitNotWaiting)),
+    ("magic-not-restored", Planted::Journal(Journal::MagicNotRestored)),
+    ("revoke-of-any-age", Planted::Journal(Journal::RevokeOfAnyAge)),
+    ("revoke-not-cancelled", Planted::Journal(Journal::RevokeNotCancelled)),
+    ("commit-not-durable", Planted::Journal(Journal::CommitNotDurable)),
+    ("recovery-without-flush", Planted::Journal(Journal::RecoveryWithoutFlush)),
+    ("uncommitted-image-goes-home", Planted::Journal(Journal::UncommittedImageGoesHome)),
+    ("log-wraps-late", Planted::Journal(Journal::LogWrapsLate)),
+    ("fast-commit-without-fs-flush", Planted::Journal(Journal::FastCommitWithoutFsFlush)),
+    ("fast-commits-of-earlier", Planted::Journal(Journal::FastCommitsOfEarlier)),
     ("freed-block-reused", Planted::Ext4(Ext4::FreedBlockReused)),
     ("orphan-not-recorded", Planted::Ext4(Ext4::OrphanNotRecorded)),
     ("entry-before-inode", Planted::Ext4(Ext4::EntryBeforeInode)),
@@ -34,6 +45,20 @@ const NAMES: [(&str, Planted); 18] = [
     ("dax-write-back-omitted", Planted::Ext4(Ext4::DaxWriteBackOmitted)),
     ("dax-data-after-its-transaction", Planted::Ext4(Ext4::DaxDataAfterItsTransaction)),
     ("dax-fsync-without-fence", Planted::Ext4(Ext4::DaxFsyncWithoutFence)),
+    ("truncated-tail-not-written", Planted::Ext4(Ext4::TruncatedTailNotWritten)),
+    ("fast-commit-without-old-name", Planted::Ext4(Ext4::FastCommitWithoutOldName)),
+    ("sync-without-flush", Planted::Ext4(Ext4::SyncWithoutFlush)),
+    ("fdatasync-without-size", Planted::Ext4(Ext4::FdatasyncWithoutSize)),
+    ("fdatasync-without-extents", Planted::Ext4(Ext4::FdatasyncWithoutExtents)),
+    ("rename-forgets-inode", Planted::Ext4(Ext4::RenameForgetsInode)),
+    ("written-before-data", Planted::Ext4(Ext4::WrittenBeforeData)),
+    ("inode-bitmap-not-logged", Planted::Ext4(Ext4::InodeBitmapNotLogged)),
+    ("extent-block-not-logged", Planted::Ext4(Ext4::ExtentBlockNotLogged)),
+    ("index-leaf-not-logged", Planted::Ext4(Ext4::IndexLeafNotLogged)),
+    ("xattr-count-not-logged", Planted::Ext4(Ext4::XattrCountNotLogged)),
+    ("collapse-without-flush", Planted::Ext4(Ext4::CollapseWithoutFlush)),
+    ("punch-forgets-size", Planted::Ext4(Ext4::PunchForgetsSize)),
+    ("fast-ineligible-forgotten", Planted::Ext4(Ext4::FastIneligibleForgotten)),
 ];
 
 impl Planted {

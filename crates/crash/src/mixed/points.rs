@@ -145,6 +145,9 @@ fn apply(contents: &mut BTreeMap<Node, Content>, task: &Task, number: usize, ind
         Operation::Truncate { name, size } => {
             contents.entry(node(name)).or_insert_with(new).truncate(*size);
         }
+        Operation::Fallocate { name, what, offset, len } => {
+            contents.entry(node(name)).or_insert_with(new).fallocate(*what, *offset, *len);
+        }
         _ => {}
     }
 }

@@ -6,11 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_devices::filter::record::{Moment, RecordLog, Recording};
 use steadfast_runtime::{sleep, spawn, yield_now};
-use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr};
+use steadfast_vfs::{
+    FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr, SetXattr,
+};
 
 use super::generate::{Generator, Like};
 use super::judge::{Done, History};
-use super::operation::{How, Index, Operation, byte};
+use super::operation::{How, Index, Operation, attribute, byte};
+use super::seen::ATTRIBUTE;
 
 /// How long a file is kept open that has lost its name.
 const OPEN_WITHOUT_NAME: Duration = Duration::from_millis(3);
@@ -226,16 +229,28 @@ impl Worker {
             }
             Operation::Write { name, offset, len, how } => {
                 let flags = match how {
-                    How::Buffered => rw,
+                    How::Buffered | How::Mapped => rw,
                     How::Sync => rw | OpenFlags::SYNC,
                     How::DataSync => rw | OpenFlags::DSYNC,
                     How::Direct => rw | OpenFlags::DIRECT,
                 };
-                self.write(index, name, (*offset, *len), flags)
+                self.write(index, name, (*offset, *len), (flags, *how))
             }
             Operation::Truncate { name, size } => {
                 let set = SetAttr { size: Some(*size), ..SetAttr::default() };
                 fs.setattr(self.find(name)?, set).map(drop)
+            }
+            Operation::Fallocate { name, what, offset, len } => {
+                let fh = fs.open(self.find(name)?, rw)?;
+                fs.fallocate(fh, *what, *offset, *len)?;
+                fs.release(fh)
+            }
+            Operation::SetAttribute { name, len } => {
+                fs.setxattr(self.find(name)?, ATTRIBUTE, &attribute(*len), SetXattr::Any)
+            }
+            Operation::Exchange { one, other } => {
+                let ((from_dir, from), (to_dir, to)) = (self.at(one)?, self.at(other)?);
+                fs.rename(from_dir, &from, to_dir, &to, RenameFlags::EXCHANGE)
             }
             Operation::Chmod { name, mode } => {
                 let set = SetAttr { mode: Some(*mode), ..SetAttr::default() };
@@ -257,11 +272,14 @@ impl Worker {
         index: Index,
         name: &str,
         (offset, len): (u64, u64),
-        flags: OpenFlags,
+        (flags, how): (OpenFlags, How),
     ) -> Result<()> {
         let fh = self.fs.open(self.find(name)?, flags)?;
         let data: Bytes = (offset..offset + len).map(|at| byte(self.task, index, at)).collect();
-        let written = self.fs.write(fh, offset, data)?;
+        let written = match how {
+            How::Mapped => self.fs.write_as(fh, offset, data, OpenFlags::WRITTEN_BACK)?,
+            _ => self.fs.write(fh, offset, data)?,
+        };
         self.fs.release(fh)?;
         if written as u64 != len {
             return Err(FsError::Io { what: format!("{written} of {len} bytes written") });

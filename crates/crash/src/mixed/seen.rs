@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use steadfast_vfs::{FileSystem, FileType, FsError, Ino, OpenFlags, path};
 
+/// The attribute that is looked at.
+pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
+
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -20,6 +23,8 @@ pub(crate) struct Seen {
     pub mode: u16,
     pub links: u32,
     pub target: String,
+    /// The value of [`ATTRIBUTE`]; nothing if it has none.
+    pub attribute: Vec<u8>,
     pub data: Vec<u8>,
 }
 
@@ -58,6 +63,7 @@ fn look(fs: &dyn FileSystem, ino: Ino) -> Result<(Seen, Vec<(String, Ino)>), FsE
         mode: attr.mode,
         links: attr.nlink,
         target: String::new(),
+        attribute: attribute(fs, ino)?,
         data: Vec::new(),
     };
     let mut inside = Vec::new();
@@ -77,6 +83,13 @@ fn look(fs: &dyn FileSystem, ino: Ino) -> Result<(Seen, Vec<(String, Ino)>), FsE
         _ => seen.data = contents(fs, ino, attr.size)?,
     }
     Ok((seen, inside))
+}
+
+fn attribute(fs: &dyn FileSystem, ino: Ino) -> Result<Vec<u8>, FsError> {
+    match fs.getxattr(ino, ATTRIBUTE) {
+        Err(FsError::NoData | FsError::Unsupported { .. }) => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 fn contents(fs: &dyn FileSystem, ino: Ino, size: u64) -> Result<Vec<u8>, FsError> {

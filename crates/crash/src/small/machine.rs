@@ -19,7 +19,7 @@ use steadfast_ext4::mkfs::{
 };
 use steadfast_ext4::ondisk::Compat;
 use steadfast_runtime::{Preemption, Sim, sleep, spawn};
-use steadfast_vfs::{FileSystem, NewNode, TransactMask};
+use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::explore::{Booted, Machine, Recorded};
@@ -41,6 +41,8 @@ const FAST_AREA: u64 = 256 << 10;
 /// The fewest that there may be.
 const JOURNAL_BLOCKS: u32 = 1024;
 const INODES: u32 = 64;
+/// Blocks of the log that are left where it is about to go round: fewer than a transaction takes.
+const LOG_LEFT: u64 = 6;
 /// After its operations a run waits so long: old data is written and committed by then.
 const QUIET: Duration = Duration::from_secs(45);
 
@@ -53,6 +55,8 @@ pub struct SmallMachine {
     /// What is on it. Its block size should be 1024, the smallest.
     pub setup: Setup,
     formatted: Vec<Store>,
+    /// The log is about to go round when a run begins.
+    log_near_end: bool,
 }
 
 /// A run of a sequence.
@@ -104,7 +108,15 @@ impl SmallMachine {
         }
         let device: Arc<dyn BlockDevice> = Arc::new(rams[0].clone());
         make(&device, &options).map_err(words)?;
-        Ok(SmallMachine { setup, formatted: rams.iter().map(Ram::store).collect() })
+        let formatted = rams.iter().map(Ram::store).collect();
+        Ok(SmallMachine { setup, formatted, log_near_end: false })
+    }
+
+    /// The same machine, but that the log goes round in each run: what is to be recorded begins a
+    /// few blocks before its end. For data=journal, which can fill a log.
+    #[must_use]
+    pub fn with_log_near_end(self) -> Self {
+        SmallMachine { log_near_end: true, ..self }
     }
 
     fn is_memory(&self, device: usize) -> bool {
@@ -162,6 +174,9 @@ impl SmallMachine {
         };
         tasks.iter_mut().try_for_each(|task| task.carry_out(&durable))?;
         let before: Vec<usize> = tasks.iter().map(|task| task.done.len()).collect();
+        if self.log_near_end {
+            fill_log(&fs)?;
+        }
         if preemption.is_some() {
             // What follows is of another date.
             sleep(DATE_STEP);
@@ -225,6 +240,34 @@ impl SmallMachine {
         }
         Ok((models, devices))
     }
+}
+
+/// Most blocks that a transaction takes beside those of data.
+const OVERHEAD: u64 = 16;
+
+/// Writes and commits until so few blocks of the log are left that the next transactions go round.
+fn fill_log(fs: &Ext4) -> Result<(), String> {
+    let journal = fs.journal().ok_or("no journal")?;
+    let node = NewNode { mode: 0o644, ..NewNode::default() };
+    let rw = OpenFlags::READ | OpenFlags::WRITE;
+    let (_, fh) = fs.create(fs.root(), b"filler", node, rw).map_err(words)?;
+    let block = u64::from(journal.log().block_size());
+    loop {
+        let capacity = u64::from(journal.usage().1);
+        let left = capacity - journal.stats().logged_blocks % capacity;
+        if left <= LOG_LEFT {
+            break;
+        }
+        // A quarter of the log is the most that a transaction takes, with what describes it.
+        let blocks = (left - LOG_LEFT).saturating_sub(OVERHEAD).clamp(1, capacity / 8);
+        let data = vec![left as u8; (blocks * block) as usize];
+        fs.write(fh, 0, data.into()).map_err(words)?;
+        fs.fsync(fh, false).map_err(words)?;
+    }
+    fs.release(fh).map_err(words)?;
+    // What is checkpointed comes to rest.
+    sleep(Duration::from_secs(1));
+    Ok(())
 }
 
 /// Sequences in words.

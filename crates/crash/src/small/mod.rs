@@ -15,8 +15,10 @@
 //! promises: sequences share most of what precedes their last operation.
 
 pub mod explore;
+mod families;
 mod machine;
 mod peer;
+pub mod quick;
 mod schedules;
 mod sequence;
 mod states;

@@ -8,19 +8,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steadfast_vfs::Fallocate;
+
 use crate::mixed::judge::touched_nodes;
 use crate::mixed::names::{FOLDER, Names, Node, parent};
 use crate::mixed::operation::{How, Index, Operation};
 use crate::mixed::seen::Kind;
 
-const FILES: [&str; 3] = ["a", "b", "d/a"];
-const DIR: &str = "d";
+pub(super) const FILES: [&str; 3] = ["a", "b", "d/a"];
+pub(super) const DIR: &str = "d";
 /// Files that exist at a time.
 const FILES_MAX: usize = 2;
 /// A write from the start of a file: more than a block, less than two, of 1 KiB.
 const WRITE: u64 = 1500;
 /// What is appended: into the block begun by [`WRITE`] and beyond it.
-const APPEND: u64 = 1000;
+pub(super) const APPEND: u64 = 1000;
 
 /// What is there when a sequence begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,11 +31,21 @@ pub enum Start {
     Empty,
     /// A folder `d` and a file `a` of 1500 bytes.
     Populated,
+    /// A file `a` whose blocks of 1 KiB lie in four places: as many as its inode can name.
+    Sparse,
+    /// A folder `d` of one block of 1 KiB, which is full, and files `a` and `b` with the same
+    /// attribute, in a block.
+    Crowded,
 }
 
+/// Lengths of names that fill a folder of one block of 1 KiB, but for 8 bytes.
+const FILLING: [usize; 4] = [240, 240, 240, 228];
+/// Bytes of an attribute that does not fit into an inode.
+pub(super) const ATTRIBUTE: usize = 300;
+
 impl Start {
-    /// Both.
-    pub const ALL: [Start; 2] = [Start::Empty, Start::Populated];
+    /// What [`Sequence::all`] begins with.
+    const USUAL: [Start; 2] = [Start::Empty, Start::Populated];
 
     /// The operations that make it; what comes then must be made durable.
     pub(super) fn operations(self) -> Vec<Operation> {
@@ -44,6 +56,29 @@ impl Start {
                 Operation::Create { name: "a".into() },
                 write("a", 0, WRITE),
             ],
+            Start::Sparse => vec![
+                Operation::Create { name: "a".into() },
+                write("a", 0, 3000),
+                write("a", 4 << 10, 1000),
+                write("a", 6 << 10, 1000),
+                write("a", 8 << 10, 500),
+            ],
+            Start::Crowded => {
+                let attribute =
+                    |name: &str| Operation::SetAttribute { name: name.into(), len: ATTRIBUTE };
+                let mut made = vec![
+                    Operation::Mkdir { name: DIR.into() },
+                    Operation::Create { name: "a".into() },
+                    Operation::Create { name: "b".into() },
+                    attribute("a"),
+                    attribute("b"),
+                ];
+                made.extend(FILLING.iter().zip('m'..).map(|(len, letter)| Operation::Link {
+                    from: "a".into(),
+                    to: format!("{DIR}/{}", letter.to_string().repeat(*len)),
+                }));
+                made
+            }
         }
     }
 }
@@ -67,7 +102,7 @@ impl Sequence {
     /// All sequences of 1 to `longest` operations, shorter ones first.
     pub fn all(longest: usize) -> Vec<Sequence> {
         let mut found = Vec::new();
-        for start in Start::ALL {
+        for start in Start::USUAL {
             let mut begun = vec![(State::new(start), Vec::new())];
             for _ in 0..longest {
                 let mut longer = Vec::new();
@@ -94,7 +129,7 @@ impl Sequence {
         let fsync = Operation::Fsync { name: "a".into(), data_only: false };
         let operations = match start {
             Start::Empty => vec![create, fsync],
-            Start::Populated => vec![write("a", 0, WRITE), fsync],
+            _ => vec![write("a", 0, WRITE), fsync],
         };
         Sequence { start, operations }
     }
@@ -106,14 +141,14 @@ impl Sequence {
     }
 }
 
-fn write(name: &str, offset: u64, len: u64) -> Operation {
+pub(super) fn write(name: &str, offset: u64, len: u64) -> Operation {
     Operation::Write { name: name.into(), offset, len, how: How::Buffered }
 }
 
 /// What some operations have made.
 #[derive(Clone)]
-struct State {
-    names: Names,
+pub(super) struct State {
+    pub names: Names,
     sizes: BTreeMap<Node, u64>,
     /// Changed since they were last made durable by name.
     dirty: BTreeSet<Node>,
@@ -123,7 +158,7 @@ struct State {
 }
 
 impl State {
-    fn new(start: Start) -> State {
+    pub fn new(start: Start) -> State {
         let mut state = State {
             names: Names::new(),
             sizes: BTreeMap::new(),
@@ -136,7 +171,7 @@ impl State {
         state
     }
 
-    fn apply(&mut self, op: &Operation) {
+    pub fn apply(&mut self, op: &Operation) {
         self.dirty.extend(touched_nodes(&self.names, self.next, op));
         let node = |name: &str| self.names.node(name).unwrap_or(FOLDER);
         match op {
@@ -145,6 +180,19 @@ impl State {
                 let size = self.sizes.entry(node).or_default();
                 *size = (*size).max(offset + len);
                 self.dirty.insert(node);
+            }
+            Operation::Truncate { name, size } => {
+                self.sizes.insert(node(name), *size);
+                self.dirty.insert(node(name));
+            }
+            Operation::Fallocate { name, what, len, .. } => {
+                let size = self.sizes.entry(node(name)).or_default();
+                match what {
+                    Fallocate::CollapseRange => *size -= len,
+                    Fallocate::InsertRange => *size += len,
+                    _ => {}
+                }
+                self.dirty.insert(node(name));
             }
             Operation::Fsync { name, .. } | Operation::FsyncDir { name } => {
                 self.dirty.remove(&node(name));
@@ -172,9 +220,19 @@ impl State {
         folder && (name != "b" || self.a_known)
     }
 
-    fn possible(&self) -> Vec<Operation> {
+    /// Bytes of the file.
+    pub fn size(&self, name: &str) -> u64 {
+        self.names.node(name).and_then(|node| self.sizes.get(&node)).copied().unwrap_or(0)
+    }
+
+    /// Whether the file or folder has changed since it was made durable.
+    pub fn is_dirty(&self, name: &str) -> bool {
+        self.names.node(name).is_some_and(|node| self.dirty.contains(&node))
+    }
+
+    /// What can be done now.
+    pub fn possible(&self) -> Vec<Operation> {
         let files = self.files();
-        let is_dirty = |name: &str| self.names.node(name).is_some_and(|n| self.dirty.contains(&n));
         let mut found = Vec::new();
         for name in FILES {
             if self.names.node(name).is_some() {
@@ -202,7 +260,7 @@ impl State {
             if size > 0 {
                 found.push(write(name, size, APPEND));
             }
-            if is_dirty(name) {
+            if self.is_dirty(name) {
                 found.push(Operation::Fsync { name: (*name).into(), data_only: false });
             }
         }
@@ -210,7 +268,7 @@ impl State {
             found.push(Operation::Mkdir { name: DIR.into() });
         }
         for name in ["", DIR] {
-            if is_dirty(name) {
+            if self.is_dirty(name) {
                 found.push(Operation::FsyncDir { name: name.into() });
             }
         }

@@ -12,6 +12,7 @@ use crate::extents::Lookup;
 use crate::inode::INLINE_MIN;
 use crate::meta::Txn;
 use crate::ondisk::{Incompat, InodeFlags, InodeNo};
+use crate::planted::Bug;
 
 /// Most blocks that are read with one that was asked for, if they lie behind it.
 const READ_AHEAD: u32 = 15;
@@ -177,7 +178,10 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
             self.move_out()?;
             self.write(0, first)?;
         }
-        let (block, _) = self.txn.borrow_mut().append_block(self.no)?;
+        let (block, place) = self.txn.borrow_mut().append_block(self.no)?;
+        if self.count == 1 {
+            self.txn.borrow_mut().leave_out(place, Bug::IndexLeafNotLogged);
+        }
         self.count = block + 1;
         Ok(block)
     }

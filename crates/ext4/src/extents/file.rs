@@ -14,6 +14,7 @@ use crate::inode::MapChange;
 use crate::meta::Txn;
 use crate::ondisk::csum::InodeSeed;
 use crate::ondisk::{Extent, GroupNo, InodeNo, RawInode};
+use crate::planted::Bug;
 
 /// Flexible groups of at least this many groups keep their first group for directories
 /// (`EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).
@@ -109,6 +110,7 @@ impl NodeStore for Writer<'_, '_> {
         let purpose = Purpose::Metadata;
         let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
         let (block, taken) = self.txn.allocate_blocks(request)?;
+        self.txn.leave_out(block, Bug::ExtentBlockNotLogged);
         self.txn.add_blocks(self.no, taken.into())?;
         Ok(block)
     }
@@ -160,9 +162,10 @@ impl<'v> Txn<'v> {
         let mut tree = Tree::open(raw.block(), Writer { txn: self, no, seed })?;
         let result = change(&mut tree)?;
         let root = tree.root();
+        let noticed = !self.volume.has(Bug::FdatasyncWithoutExtents);
         let edit = self.edit_inode(no)?;
         edit.raw.block_mut().copy_from_slice(&root);
-        edit.data_changed = true;
+        edit.data_changed |= noticed;
         Ok(result)
     }
 

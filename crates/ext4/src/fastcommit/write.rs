@@ -12,6 +12,7 @@ use crate::extents::Lookup;
 use crate::fs::Ext4;
 use crate::meta::{Tid, Txn};
 use crate::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
+use crate::planted::Bug;
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
@@ -70,6 +71,7 @@ fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
                 CREATE
             }
             NameChange::Linked => LINK,
+            NameChange::Unlinked if txn.volume().has(Bug::FastCommitWithoutOldName) => continue,
             NameChange::Unlinked => UNLINK,
         };
         let mut value = [named.dir.0.to_le_bytes(), named.no.0.to_le_bytes()].concat();

@@ -13,6 +13,7 @@ use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
 use crate::meta::{MetaLog, Tid};
+use crate::planted::Bug;
 
 /// Simulated processor time from the end of a commit until who waited for it runs again: the
 /// commit task wakes it, the scheduler switches to it. The commit task itself goes on at once.
@@ -118,7 +119,9 @@ impl Ext4 {
         let written = self.pages.flush_all();
         // Without a journal the commit writes everything to its place, and flushes.
         self.volume.log.commit(self.volume.log.running_tid())?;
-        if let MetaLog::Journal(journal) = &self.volume.log {
+        if let MetaLog::Journal(journal) = &self.volume.log
+            && !self.volume.has(Bug::SyncWithoutFlush)
+        {
             self.flush_outside(journal, self.volume.outside.load(Ordering::SeqCst))?;
         }
         Ok(written?)

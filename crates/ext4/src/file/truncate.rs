@@ -13,6 +13,7 @@ use crate::inode::Inode;
 use crate::meta::Txn;
 use crate::mount::DataMode;
 use crate::ondisk::{InodeFlags, InodeNo};
+use crate::planted::Bug;
 
 /// Extents unmapped before the size of the transaction is looked at again.
 const EXTENTS_AT_ONCE: usize = 16;
@@ -77,7 +78,8 @@ impl Ext4 {
             let cut = self.pages.set_size(key(inode.no), new_size);
             self.release_clean_page(inode, new_size);
             cut?;
-            if block_end > new_size && self.options.data != DataMode::Writeback {
+            let late = self.volume.has(Bug::TruncatedTailNotWritten);
+            if block_end > new_size && self.options.data != DataMode::Writeback && !late {
                 // The zeros are down before the new size is.
                 self.pages.flush_range(key(inode.no), new_size - 1..new_size)?;
             }

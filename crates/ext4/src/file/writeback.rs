@@ -19,6 +19,7 @@ use crate::inode::Inode;
 use crate::meta::{Trouble, Txn};
 use crate::mount::DataMode;
 use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
+use crate::planted::Bug;
 
 /// Files below this size get no window: they are written whole, at once.
 const STREAM_MIN: u64 = 64 << 10;
@@ -178,7 +179,8 @@ impl Ext4 {
             txn.modify_inode(inode.no, |raw| raw.set_size(disk_size))?;
         }
         let ordered = self.options.data != DataMode::Writeback && (longer || !homeless.is_empty());
-        let promise = (ordered || unwritten).then(|| {
+        let early = unwritten && self.volume.has(Bug::WrittenBeforeData);
+        let promise = ((ordered || unwritten) && !early).then(|| {
             let (completer, completion) = Completion::pending();
             txn.wait_for(completion);
             completer

@@ -45,7 +45,8 @@ impl InodeEdit {
     }
 
     /// Makes the transaction's copy the one that all see.
-    pub fn publish(self, cache: &InodeCache, tid: Tid) {
+    /// `size_is_data`: fdatasync waits for a new size.
+    pub fn publish(self, cache: &InodeCache, tid: Tid, size_is_data: bool) {
         match self.life {
             Life::Begins => cache.insert(Arc::clone(&self.inode)),
             Life::GoesOn => {}
@@ -53,7 +54,7 @@ impl InodeEdit {
         }
         let mut state = self.inode.state();
         state.sync_tid = tid;
-        if self.data_changed || self.raw.size() != state.raw.size() {
+        if self.data_changed || size_is_data && self.raw.size() != state.raw.size() {
             state.datasync_tid = tid;
         }
         if self.raw.file_type() != Some(FileType::Regular)

@@ -54,6 +54,8 @@ pub struct Txn<'v> {
     pub(crate) untold: bool,
     /// A block that is not in memory ends the transaction.
     yields: bool,
+    /// Blocks that planted bugs keep in memory only.
+    left_out: BTreeSet<u64>,
 }
 
 impl<'v> Txn<'v> {
@@ -80,6 +82,7 @@ impl<'v> Txn<'v> {
             told: None,
             untold: false,
             yields: false,
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -246,13 +249,17 @@ impl<'v> Txn<'v> {
         let told = self.take_told(!update.revokes.is_empty());
         let images: Vec<(u64, Bytes)> =
             update.writes.iter().map(|(block, image)| (*block, image.clone())).collect();
+        self.unlogged().iter().for_each(|block| drop(update.writes.remove(block)));
         let revoked = update.revokes.clone();
         let tid = self.volume.log.submit(update).inspect_err(|_| {
             // Sets the reason if the log is no more.
             let _ = self.volume.check_writable();
         })?;
         if let Some(track) = &self.volume.fast {
-            track.note(tid, told);
+            let forgotten = told.is_none() && self.volume.has(Bug::FastIneligibleForgotten);
+            if !forgotten {
+                track.note(tid, told);
+            }
         }
         self.count_space(&resting);
         self.publish(images, &revoked, tid);
@@ -267,6 +274,23 @@ impl<'v> Txn<'v> {
         self.volume.log.submit(Update { writes, ..Update::default() })?;
         steadfast_runtime::sleep(Duration::from_micros(100));
         Ok(())
+    }
+
+    /// What a planted bug leaves out of the transaction, and has in memory only.
+    fn unlogged(&self) -> BTreeSet<u64> {
+        let mut left_out = self.left_out.clone();
+        if self.volume.has(Bug::InodeBitmapNotLogged) {
+            let changed = self.groups.edited.values().filter(|edit| edit.inodes_changed);
+            left_out.extend(changed.map(|edit| edit.desc.inode_bitmap()));
+        }
+        left_out
+    }
+
+    /// This block is left out of the transaction, if the bug is planted.
+    pub(crate) fn leave_out(&mut self, block: u64, bug: Bug) {
+        if self.volume.has(bug) {
+            self.left_out.insert(block);
+        }
     }
 
     /// The blocks that the transaction has changed so far.
@@ -342,9 +366,10 @@ impl<'v> Txn<'v> {
         }
         self.meta.xattr_blocks.apply(std::mem::take(&mut self.xattr_notes));
         self.volume.names.change(std::mem::take(&mut self.names));
+        let size_is_data = !self.volume.has(Bug::FdatasyncWithoutSize);
         for (_, edit) in std::mem::take(&mut self.inodes) {
             self.volume.quotas.owner_changes(&edit, &self.volume.layout);
-            edit.publish(&self.volume.inodes, tid);
+            edit.publish(&self.volume.inodes, tid, size_is_data);
         }
     }
 

@@ -56,7 +56,8 @@ impl Found {
         options: &MountOptions,
     ) -> Result<RecoveryReport> {
         let bootstrap = superblock::settle(&**device)?;
-        let mut recovery = planted(Recovery::read(&self.log, &**device)?, options);
+        let log = planted_log(&self.log, options);
+        let mut recovery = planted(Recovery::read(&log, &**device)?, options);
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         if bootstrap.whole && !self.log.is_external() {
             let home = &bootstrap.superblock;
@@ -69,7 +70,7 @@ impl Found {
         // A superblock that is torn is made whole first, from the log.
         let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };
         let owner = home.as_ref().map(|home| home as &dyn BeforeHome);
-        Ok(recovery.finish(&self.log, &**device, &changes, owner)?)
+        Ok(recovery.finish(&log, &**device, &changes, owner)?)
     }
 
     /// The home mark, if the log is external.
@@ -94,6 +95,18 @@ impl Found {
         overlay.extend(changes);
         Ok((recovery.report, overlay))
     }
+}
+
+/// With the bug that the mount asks for.
+#[cfg(feature = "planted-bugs")]
+fn planted_log(log: &Log, options: &MountOptions) -> Log {
+    log.clone().with_planted(options.journal.planted)
+}
+
+/// No bugs are built in.
+#[cfg(not(feature = "planted-bugs"))]
+fn planted_log(log: &Log, _: &MountOptions) -> Log {
+    log.clone()
 }
 
 /// With the bug that the mount asks for.

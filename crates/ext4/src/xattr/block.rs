@@ -8,6 +8,7 @@ use crate::alloc::{BlockRequest, Purpose};
 use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
 use crate::ondisk::{Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash};
+use crate::planted::Bug;
 
 /// Most inodes that share a block (`EXT4_XATTR_REFCOUNT_MAX`).
 const USERS_MAX: u32 = 1024;
@@ -171,6 +172,7 @@ impl Txn<'_> {
             Change::InPlace
         } else {
             self.count_xattr_users(block.number, block.users - 1)?;
+            self.leave_out(block.number, Bug::XattrCountNotLogged);
             Change::Copied
         };
         self.modify_inode(no, |raw| raw.set_file_acl(0))?;

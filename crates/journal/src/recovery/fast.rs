@@ -14,6 +14,7 @@ use super::read::Reader;
 use crate::checksum::crc32c;
 use crate::ondisk::fast_commit::{HEAD, PAD, RawTag, TAG_HEAD_BYTES, TAIL, tag_at, words};
 use crate::ondisk::superblock::Superblock;
+use crate::planted::Bug;
 use crate::{JournalError, LogBlock, Result, Tid};
 
 /// Bytes of fast commits that are taken at most. The kernel's area has 1 MiB, unless asked.
@@ -40,6 +41,8 @@ pub struct FastCommits {
 /// What is known while the tags are walked.
 struct Walk {
     tid: Tid,
+    /// A planted bug: fast commits of any transaction will do.
+    any_tid: bool,
     sum: u32,
     current: Vec<FastTag>,
     done: Vec<Vec<FastTag>>,
@@ -56,7 +59,9 @@ pub(super) fn find(
     tid: Tid,
 ) -> Result<Option<FastCommits>> {
     let begun = false;
-    let mut walk = Walk { tid, sum: 0, current: Vec::new(), done: Vec::new(), bytes: 0, begun };
+    let any_tid = reader.has(Bug::FastCommitsOfEarlier);
+    let (current, done) = (Vec::new(), Vec::new());
+    let mut walk = Walk { tid, any_tid, sum: 0, current, done, bytes: 0, begun };
     for at in sb.fast_blocks() {
         let block = reader.block(LogBlock(at))?;
         if !walk.block(&block)? {
@@ -90,7 +95,7 @@ impl Walk {
         match tag.tag {
             HEAD => {
                 let (features, tid) = words(value);
-                if Tid(tid) != self.tid {
+                if Tid(tid) != self.tid && !self.any_tid {
                     return Ok(false);
                 }
                 if features != 0 {
@@ -104,7 +109,8 @@ impl Walk {
                 let (tid, sum) = words(value);
                 // The checksum covers the tail up to itself.
                 let covered = crc32c(self.sum, &block[tag.at..tag.value_at() + 4]);
-                if Tid(tid) != self.tid || sum != covered {
+                let due = Tid(tid) == self.tid || self.any_tid;
+                if !due || sum != covered {
                     return Ok(false);
                 }
                 self.sum = 0;

@@ -263,7 +263,8 @@ fn examine(log: &Log, fs: &dyn BlockDevice) -> Result<Recovery> {
     if reader.layout.async_commit {
         replay::drop_unwritten_end(&mut reader, &mut scanned)?;
     }
-    let revoked = revoke::table(&scanned.transactions);
+    let by_age = !log.has(Bug::RevokeOfAnyAge);
+    let revoked = revoke::table(&scanned.transactions, by_age);
     let blocks = fs.info().size / u64::from(log.block_size());
     let overlay = replay::images(&mut reader, &scanned, &revoked, blocks, &mut report)?;
     report.was_clean = false;
@@ -299,7 +300,7 @@ fn write_home(
         writer.push(block.0 * block_size, image);
     }
     writer.finish()?;
-    if fs.info().volatile_cache {
+    if fs.info().volatile_cache && !log.has(Bug::RecoveryWithoutFlush) {
         fs.flush()?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
+use crate::planted::Bug;
 use crate::{Log, LogBlock, Result};
 
 /// Bytes read at once.
@@ -35,6 +36,11 @@ impl<'a> Reader<'a> {
     /// it wrong: with asynchronous commit, or on a medium that tears sectors.
     pub(super) fn may_end_torn(&self) -> bool {
         self.layout.async_commit || self.log.device().info().atomic_write < 512
+    }
+
+    /// Whether this bug is switched on.
+    pub(super) fn has(&self, bug: Bug) -> bool {
+        self.log.has(bug)
     }
 
     /// Blocks that transactions can use.

@@ -8,6 +8,7 @@ use super::scan::{Scanned, Transaction};
 use super::{Finding, Overlay, RecoveryReport};
 use crate::ondisk::MAGIC;
 use crate::ondisk::tag::{ESCAPE, Tag};
+use crate::planted::Bug;
 use crate::{JournalError, LogBlock, Result};
 
 /// Brings the images together; every one that counts is checked before anything is written.
@@ -20,6 +21,7 @@ pub(super) fn images(
     report: &mut RecoveryReport,
 ) -> Result<Overlay> {
     let mut overlay = Overlay::new();
+    let magic = !reader.has(Bug::MagicNotRestored);
     for t in &scanned.transactions {
         report.images += t.images.len() as u64;
         for (at, tag) in &t.images {
@@ -37,7 +39,8 @@ pub(super) fn images(
                 let what = format!("the checksum of block {}'s image does not match", tag.block);
                 return Err(JournalError::corrupt(what, place()));
             }
-            overlay.insert(tag.block, unescaped(tag, image));
+            let image = if magic { unescaped(tag, image) } else { image };
+            overlay.insert(tag.block, image);
         }
     }
     Ok(overlay)

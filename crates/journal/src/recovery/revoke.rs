@@ -6,18 +6,22 @@ use super::scan::Transaction;
 use crate::{FsBlock, Tid};
 
 /// Blocks to the youngest transaction that revoked them.
-pub(super) struct Revoked(BTreeMap<FsBlock, Tid>);
+pub(super) struct Revoked {
+    youngest: BTreeMap<FsBlock, Tid>,
+    /// Whether only images that are not younger than the revoke are meant.
+    by_age: bool,
+}
 
 /// Collects the revokes of all transactions.
-pub(super) fn table(transactions: &[Transaction]) -> Revoked {
+pub(super) fn table(transactions: &[Transaction], by_age: bool) -> Revoked {
     let entries = transactions.iter().flat_map(|t| t.revokes.iter().map(|block| (*block, t.tid)));
     // Oldest first, so the youngest is what remains.
-    Revoked(entries.collect())
+    Revoked { youngest: entries.collect(), by_age }
 }
 
 impl Revoked {
     /// Whether an image that transaction `tid` logged was revoked, by itself or later.
     pub(super) fn covers(&self, block: FsBlock, tid: Tid) -> bool {
-        self.0.get(&block).is_some_and(|by| by.is_at_least(tid))
+        self.youngest.get(&block).is_some_and(|by| !self.by_age || by.is_at_least(tid))
     }
 }

@@ -24,6 +24,7 @@ use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 use crate::ondisk::InodeFlags;
+use crate::planted::Bug;
 
 impl Ext4 {
     /// Does what fallocate(2) does to `[offset, offset + len)` bytes of a file.
@@ -79,7 +80,9 @@ impl Ext4 {
     /// what it holds will stand elsewhere in the file. Refused while some of that is lost: nobody
     /// would know any more that it is, and where.
     fn flush_and_drop(&self, inode: &Inode, from: u64) -> Result<()> {
-        self.pages.flush(key(inode.no))?;
+        if !self.volume.has(Bug::CollapseWithoutFlush) {
+            self.pages.flush(key(inode.no))?;
+        }
         self.pages.check_lost(key(inode.no), &(from..u64::MAX))?;
         self.pages.invalidate(key(inode.no), from..u64::MAX);
         // All data has its place now. No reservation may be left for what will stand there.

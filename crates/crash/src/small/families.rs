@@ -1,0 +1,225 @@
+//! Sequences beyond those of two operations: families by rule, each for a kind of fault that needs
+//! more than two operations to show, and of those only what the kind needs.
+//!
+//! * [`data`](Sequence::data): two operations on what a file holds and where, then fdatasync: both
+//!   in one transaction.
+//! * [`data_in_steps`](Sequence::data_in_steps), [`names_in_steps`](Sequence::names_in_steps): one
+//!   or two operations, each made durable by itself: transactions after each other, fast commits
+//!   after each other, a log with several transactions that is checkpointed in parts.
+//! * [`there_and_back`](Sequence::there_and_back): an operation, what takes it back, the operation
+//!   again, in one transaction: blocks and numbers that are taken, freed and taken anew.
+
+use std::collections::HashSet;
+
+use steadfast_vfs::Fallocate;
+
+use super::sequence::{APPEND, ATTRIBUTE, FILES, Sequence, Start, State, write};
+use crate::mixed::names::parent;
+use crate::mixed::operation::{How, Operation};
+use crate::mixed::seen::Kind;
+
+/// The file whose data changes.
+const FILE: &str = "a";
+/// Within a first block of 1 KiB or more: where files are cut, and where a range begins.
+const CUT: u64 = 700;
+const WITHIN: u64 = 500;
+/// By so much a file is made longer than it is: no sector ends there.
+const LONGER: u64 = 1501;
+/// What the kernel writes back at a time, of a mapping.
+const PAGE: u64 = 4096;
+
+impl Sequence {
+    /// Two operations on the data of one file, then fdatasync, for blocks of so many bytes.
+    pub fn data(start: Start, block: u64) -> Vec<Sequence> {
+        grown(start, 2, &|state| data(state, block), &|_, _| None, true)
+    }
+
+    /// Up to so many operations on the data of one file, each with an fdatasync.
+    pub fn data_in_steps(start: Start, longest: usize, block: u64) -> Vec<Sequence> {
+        grown(start, longest, &|state| data(state, block), &durable, false)
+    }
+
+    /// Up to so many operations on names, each with an fsync of what it concerns.
+    pub fn names_in_steps(start: Start, longest: usize) -> Vec<Sequence> {
+        grown(start, longest, &names, &durable, false)
+    }
+
+    /// Each operation that can be taken back: done, taken back, done again; then a sync.
+    pub fn there_and_back(block: u64) -> Vec<Sequence> {
+        let mut found = Vec::new();
+        for start in [Start::Empty, Start::Populated] {
+            let state = State::new(start);
+            let mut ops = names(&state);
+            ops.extend(data(&state, block));
+            let mut seen = HashSet::new();
+            for op in ops.into_iter().filter(|op| seen.insert(op.clone())) {
+                let Some(back) = taken_back(&state, &op) else { continue };
+                found.push(Sequence {
+                    start,
+                    operations: vec![op.clone(), back, op, Operation::Sync],
+                });
+            }
+        }
+        found
+    }
+}
+
+/// Sequences of up to `longest` operations out of `possible`, each followed by what `after` says,
+/// and all, if `synced`, by fdatasync. Only the longest, and those that cannot be longer: the
+/// others are their beginnings.
+fn grown(
+    start: Start,
+    longest: usize,
+    possible: &dyn Fn(&State) -> Vec<Operation>,
+    after: &dyn Fn(&State, &Operation) -> Option<Operation>,
+    synced: bool,
+) -> Vec<Sequence> {
+    let mut begun = vec![(State::new(start), Vec::new())];
+    for _ in 0..longest {
+        let mut longer = Vec::new();
+        for (state, operations) in begun {
+            let ops = possible(&state);
+            if ops.is_empty() {
+                longer.push((state, operations));
+                continue;
+            }
+            for op in ops {
+                let (mut state, mut operations) = (state.clone(), operations.clone());
+                state.apply(&op);
+                let durable = after(&state, &op);
+                durable.iter().for_each(|durable| state.apply(durable));
+                operations.push(op);
+                operations.extend(durable);
+                longer.push((state, operations));
+            }
+        }
+        begun = longer;
+    }
+    let fdatasync = Operation::Fsync { name: FILE.into(), data_only: true };
+    let end = |(_, mut operations): (State, Vec<Operation>)| {
+        operations.extend(synced.then(|| fdatasync.clone()));
+        Sequence { start, operations }
+    };
+    begun.into_iter().map(end).collect()
+}
+
+/// What can be done to the data of the file.
+fn data(state: &State, block: u64) -> Vec<Operation> {
+    let size = state.size(FILE);
+    if state.names.kind(FILE) != Some(Kind::File) || size == 0 {
+        return Vec::new();
+    }
+    let name = || FILE.to_owned();
+    let range = |what, offset, len| Operation::Fallocate { name: name(), what, offset, len };
+    let mapped =
+        Operation::Write { name: name(), offset: 0, len: size.min(PAGE), how: How::Mapped };
+    let mut found = vec![
+        mapped,
+        write(FILE, size, APPEND),
+        Operation::Truncate { name: name(), size: size + LONGER },
+        range(Fallocate::Allocate { keep_size: true }, size.next_multiple_of(block), 2 * block),
+    ];
+    if size > CUT {
+        found.push(Operation::Truncate { name: name(), size: CUT });
+    }
+    if size > WITHIN {
+        // To beyond the end, which it takes with it.
+        found.push(range(Fallocate::PunchHole, WITHIN, size.max(2 * block)));
+        found.push(range(Fallocate::ZeroRange { keep_size: true }, WITHIN, 2 * block));
+    }
+    if size > block {
+        found.push(range(Fallocate::CollapseRange, 0, block));
+        found.push(range(Fallocate::InsertRange, block, block));
+    }
+    found
+}
+
+/// What can be done to names, and an append.
+fn names(state: &State) -> Vec<Operation> {
+    let is_first_write = |op: &Operation| matches!(op, Operation::Write { offset: 0, .. });
+    let is_sync = |op: &Operation| {
+        matches!(op, Operation::Fsync { .. } | Operation::FsyncDir { .. } | Operation::Sync)
+    };
+    let mut found = state.possible();
+    found.retain(|op| !is_first_write(op) && !is_sync(op));
+    let files: Vec<&str> =
+        FILES.into_iter().filter(|name| state.names.kind(name) == Some(Kind::File)).collect();
+    for name in &files {
+        let node = state.names.node(name);
+        if node.is_some_and(|node| state.names.nodes[&node].attribute == 0) {
+            found.push(Operation::SetAttribute { name: (*name).into(), len: ATTRIBUTE });
+        }
+        for other in files.iter().filter(|other| *other > name) {
+            if state.names.node(other) != node {
+                found.push(Operation::Exchange { one: (*name).into(), other: (*other).into() });
+            }
+        }
+    }
+    found
+}
+
+/// What makes the operation, which was just done, durable: of a file what concerns its data, fsync
+/// of what has a name still, of a folder what has come or gone in it.
+fn durable(state: &State, op: &Operation) -> Option<Operation> {
+    let file = |name: &str, data_only| Operation::Fsync { name: name.to_owned(), data_only };
+    let durable = match op {
+        Operation::Write { name, .. }
+        | Operation::Truncate { name, .. }
+        | Operation::Fallocate { name, .. } => file(name, true),
+        Operation::Create { name }
+        | Operation::SetAttribute { name, .. }
+        | Operation::Link { to: name, .. }
+        | Operation::Rename { to: name, .. }
+        | Operation::Exchange { one: name, .. } => file(name, false),
+        Operation::Unlink { name } | Operation::Mkdir { name } | Operation::Rmdir { name } => {
+            Operation::FsyncDir { name: parent(name).to_owned() }
+        }
+        _ => return None,
+    };
+    match &durable {
+        Operation::Fsync { name, .. } | Operation::FsyncDir { name } => {
+            state.is_dirty(name).then_some(durable)
+        }
+        _ => None,
+    }
+}
+
+/// What takes an operation back that is about to be done.
+fn taken_back(state: &State, op: &Operation) -> Option<Operation> {
+    Some(match op {
+        Operation::Create { name } | Operation::Link { to: name, .. } => {
+            Operation::Unlink { name: name.clone() }
+        }
+        Operation::Mkdir { name } => Operation::Rmdir { name: name.clone() },
+        Operation::Rename { from, to } if state.names.node(to).is_none() => {
+            Operation::Rename { from: to.clone(), to: from.clone() }
+        }
+        Operation::Exchange { .. } => op.clone(),
+        Operation::Write { name, offset, .. } if *offset == state.size(name) => {
+            Operation::Truncate { name: name.clone(), size: *offset }
+        }
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_families_are_what_they_say() {
+        let data = Sequence::data(Start::Populated, 1024);
+        assert!(data.iter().all(|s| s.len() == 3), "{data:#?}");
+        let steps = Sequence::names_in_steps(Start::Populated, 2);
+        let back = Sequence::there_and_back(1024);
+        for family in [&data, &steps, &back] {
+            let different: BTreeSet<String> = family.iter().map(ToString::to_string).collect();
+            assert_eq!(different.len(), family.len());
+        }
+        let told: Vec<String> = back.iter().map(ToString::to_string).collect();
+        assert!(told.iter().any(|s| s.contains("Rmdir")), "{told:#?}");
+        assert!(told.iter().any(|s| s.contains("Truncate")), "{told:#?}");
+    }
+}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use steadfast_vfs::{FileSystem, FileType, FsError, Ino, OpenFlags, path};
 
 /// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     File,
     Folder,
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
 }
 
 /// One name that was found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Seen {
     pub kind: Kind,
     pub ino: u64,

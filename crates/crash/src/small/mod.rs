@@ -17,13 +17,17 @@
 pub mod explore;
 mod machine;
 mod peer;
+mod prune;
 mod schedules;
 mod sequence;
 mod states;
+mod twice;
 
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
+pub use prune::Pruning;
 pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;
+pub use twice::{Twice, explore_twice};

@@ -46,8 +46,8 @@ fn row(name: &str, twice: &Twice) {
         twice.pruned.pruned,
         twice.agreed,
         twice.differing,
-        a_minute(twice.unpruned_cpu),
-        a_minute(twice.pruned_cpu)
+        a_minute(twice.unpruned_time.cpu),
+        a_minute(twice.pruned_time.cpu)
     );
 }
 

@@ -11,6 +11,9 @@
 //! [`explore_schedules`] does the same with two tasks at once, in every schedule with a few
 //! preemptions.
 //!
+//! States that recovery cannot tell apart recover once ([`Pruning`]); [`explore_twice`] compares
+//! with what each by itself shows.
+//!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same
 //! promises: sequences share most of what precedes their last operation.
 
@@ -30,4 +33,4 @@ pub use prune::Pruning;
 pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;
-pub use twice::{Twice, explore_twice};
+pub use twice::{Spent, Twice, explore_twice};

@@ -1,11 +1,20 @@
 //! The same exploration with pruning and without, side by side.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::explore::{Explored, Explorer, Plan};
 use super::machine::SmallMachine;
 use super::prune::Pruning;
 use super::sequence::Sequence;
+
+/// How long something took.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Spent {
+    /// On the clock.
+    pub wall: Duration,
+    /// Of the processor.
+    pub cpu: Duration,
+}
 
 /// What both showed.
 #[derive(Debug, Clone, Default)]
@@ -18,10 +27,10 @@ pub struct Twice {
     pub agreed: u64,
     /// States of which they did not.
     pub differing: u64,
-    /// Processor time with pruning: recording, enumerating, judging, all of it.
-    pub pruned_cpu: Duration,
+    /// Time with pruning: recording, enumerating, judging, all of it.
+    pub pruned_time: Spent,
     /// And without.
-    pub unpruned_cpu: Duration,
+    pub unpruned_time: Spent,
 }
 
 /// Explores each sequence in both ways; who is first changes. `cpu` tells the processor time used so
@@ -56,10 +65,11 @@ pub(super) fn explore_both(
         for is_pruned in [number % 2 == 0, number % 2 != 0] {
             let explorer = if is_pruned { &mut pruned } else { &mut unpruned };
             explorer.told = Some(Vec::new());
-            let begun = cpu();
+            let (begun, before) = (Instant::now(), cpu());
             explorer.sequence(machine, number, sequence)?;
-            let used = cpu().saturating_sub(begun);
-            *(if is_pruned { &mut twice.pruned_cpu } else { &mut twice.unpruned_cpu }) += used;
+            let time = if is_pruned { &mut twice.pruned_time } else { &mut twice.unpruned_time };
+            time.cpu += cpu().saturating_sub(before);
+            time.wall += begun.elapsed();
         }
         let told = |explorer: &mut Explorer| {
             let mut told = explorer.told.take().unwrap_or_default();

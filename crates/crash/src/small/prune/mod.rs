@@ -21,6 +21,8 @@
 //! same ([`Pruning::compare_every`]).
 
 mod sectors;
+#[cfg(test)]
+mod tests;
 mod traced;
 mod trie;
 
@@ -35,7 +37,7 @@ use steadfast_runtime::Sim;
 
 pub(super) use self::sectors::Base;
 use self::sectors::{Numbers, Sectors};
-use self::traced::{Forgotten, Look, Trace};
+use self::traced::{Forgotten, Look, Part, Trace};
 use self::trie::{Answer, Trie};
 use super::machine::SmallMachine;
 use super::states::{Doubts, Units};
@@ -53,7 +55,7 @@ pub struct Pruning {
     pub on: bool,
     /// Every n-th state whose outcome was known recovers all the same, and must show it; 0: none.
     pub compare_every: u64,
-    pub(super) forgotten: Forgotten,
+    forgotten: Forgotten,
 }
 
 impl Pruning {
@@ -187,6 +189,7 @@ impl Pruner {
         let recovered =
             Sim::new(self.seed).run(move || recovered(&machine, contents, &judge, &noted));
         let (seen, left) = recovered.ok()?;
+        trace.begin(Part::Check);
         let left = left.map(|contents| {
             let disk = Ram::from_store("recovered disk", contents[0].snapshot());
             structure_on(&trace.device(0, disk))
@@ -228,8 +231,10 @@ fn recovered(
         Ok(booted) => booted,
         Err(why) => return (Err(format!("the mount was refused: {why}")), Err(String::new())),
     };
+    trace.begin(Part::Judge);
     let seen = judge.look(&*fs);
     drop(fs);
+    trace.begin(Part::Unmount);
     let left = shut_down();
     let why = |e| format!("the recovered file system could not be unmounted: {e}");
     (Ok(seen), left.map_err(why))

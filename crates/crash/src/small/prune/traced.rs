@@ -25,7 +25,7 @@ pub(super) struct Look(u32);
 impl Look {
     const BEGINNING: u32 = 1 << 31;
 
-    fn contents(sector: u32) -> Look {
+    pub(super) fn contents(sector: u32) -> Look {
         Look(sector)
     }
 
@@ -50,6 +50,15 @@ enum Known {
     All,
 }
 
+/// Who looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Mount,
+    Judge,
+    Unmount,
+    Check,
+}
+
 /// What is not noted: for tests, which must notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forgotten {
@@ -57,9 +66,9 @@ pub(super) enum Forgotten {
     /// Reads of this device.
     #[cfg(test)]
     Device(usize),
-    /// Reads of these bytes of the disk.
+    /// What this one looks at.
     #[cfg(test)]
-    Range(u64, u64),
+    Part(Part),
     /// Whether blocks begin with the magic number.
     #[cfg(test)]
     Beginnings,
@@ -67,22 +76,23 @@ pub(super) enum Forgotten {
 
 impl Forgotten {
     #[cfg(test)]
-    fn has(self, device: usize, offset: u64, beginning: bool) -> bool {
+    fn has(self, part: Part, device: usize, beginning: bool) -> bool {
         match self {
             Forgotten::Nothing => false,
             Forgotten::Device(forgotten) => device == forgotten,
-            Forgotten::Range(from, to) => device == 0 && (from..to).contains(&offset),
+            Forgotten::Part(forgotten) => part == forgotten,
             Forgotten::Beginnings => beginning,
         }
     }
 
     #[cfg(not(test))]
-    fn has(self, _: usize, _: u64, _: bool) -> bool {
-        false
+    fn has(self, _: Part, _: usize, _: bool) -> bool {
+        self != Forgotten::Nothing
     }
 }
 
 struct Noted {
+    part: Part,
     looks: Vec<Look>,
     known: Vec<Known>,
 }
@@ -100,7 +110,8 @@ impl Trace {
     /// Of devices whose first sectors these are; the last number is one beyond all sectors.
     pub(super) fn new(first: &[u32], forgotten: Forgotten) -> Trace {
         let sectors = first.last().map_or(0, |end| *end as usize);
-        let noted = Noted { looks: Vec::new(), known: vec![Known::Nothing; sectors] };
+        let known = vec![Known::Nothing; sectors];
+        let noted = Noted { part: Part::Mount, looks: Vec::new(), known };
         Trace { noted: Arc::new(Mutex::new(noted)), first: first.into(), forgotten }
     }
 
@@ -108,6 +119,11 @@ impl Trace {
     pub(super) fn device(&self, number: usize, ram: Ram) -> Arc<dyn BlockDevice> {
         let info = ram.info();
         Arc::new(Traced { ram, info, number, trace: self.clone() })
+    }
+
+    /// Says who looks from now on.
+    pub(super) fn begin(&self, part: Part) {
+        self.lock().part = part;
     }
 
     /// What was looked at so far.
@@ -127,7 +143,7 @@ impl Trace {
     fn looked(&self, device: usize, offset: u64, len: u64) {
         let mut noted = self.lock();
         for at in offset / SECTOR..(offset + len).div_ceil(SECTOR) {
-            if !self.forgotten.has(device, at * SECTOR, false) {
+            if !self.forgotten.has(noted.part, device, false) {
                 noted.look(self.sector(device, at * SECTOR));
             }
         }
@@ -136,8 +152,9 @@ impl Trace {
     fn looked_at_beginning(&self, device: usize, offset: u64) {
         let sector = self.sector(device, offset);
         let mut noted = self.lock();
+        let forgotten = self.forgotten.has(noted.part, device, true);
         let known = &mut noted.known[sector as usize];
-        if *known == Known::Nothing && !self.forgotten.has(device, offset, true) {
+        if *known == Known::Nothing && !forgotten {
             *known = Known::Beginning;
             noted.looks.push(Look::beginning(sector));
         }
@@ -259,5 +276,46 @@ impl DirectMemory for Traced {
 
     fn fence(&self) -> Result<()> {
         self.ram.fence()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_before_is_not_looked_at() {
+        let trace = Trace::new(&[0, 8, 16], Forgotten::Nothing);
+        let ram = || Ram::new("ram", 4096);
+        let (disk, log) = (trace.device(0, ram()), trace.device(1, ram()));
+        disk.write(512, vec![1; 1024].into()).unwrap();
+        disk.read(0, 2048).unwrap();
+        assert!(!log.begins_with(1024, 1024, &MAGIC).unwrap());
+        assert!(!log.begins_with(1024, 1024, &MAGIC).unwrap());
+        log.read(1024, 512).unwrap();
+        assert!(!log.begins_with(1024, 1024, &MAGIC).unwrap());
+        assert!(log.begins_with(2048, 512, &[0]).unwrap());
+        assert!(disk.read(4096, 512).is_err() && disk.read(1, 512).is_err());
+        let contents = [0, 3, 10, 12].map(Look::contents);
+        let mut looks = vec![contents[0], contents[1], Look::beginning(10)];
+        looks.extend([contents[2], contents[3]]);
+        assert_eq!(trace.take(), looks);
+    }
+
+    #[test]
+    fn what_is_stored_in_part_is_looked_at_first() {
+        let trace = Trace::new(&[0, 8], Forgotten::Nothing);
+        let disk = trace.device(0, Ram::new("ram", 4096));
+        let memory = disk.direct_memory().unwrap();
+        memory.store(500, &[1; 600]).unwrap();
+        assert_eq!(trace.take(), [0, 2].map(Look::contents));
+        memory.load(0, &mut [0; 1536]).unwrap();
+        disk.read(0, 1536).unwrap();
+        disk.discard(2048, 512).unwrap();
+        disk.read(2048, 512).unwrap();
+        assert_eq!(trace.take(), []);
+        memory.load(3000, &mut [0; 8]).unwrap();
+        assert_eq!(trace.take(), [Look::contents(5)]);
+        assert!(!disk.gains_by_reading_ahead());
     }
 }

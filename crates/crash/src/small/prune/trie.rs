@@ -135,3 +135,57 @@ impl Trie {
         self.runs[at] = Run { looks: looks[..index].into(), then: Then::Parting(look, ways) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(looks: &[(u32, Answer)]) -> Vec<(Look, Answer)> {
+        looks.iter().map(|(sector, answer)| (Look::contents(*sector), *answer)).collect()
+    }
+
+    /// The outcome of a state: what each sector holds.
+    fn find(trie: &Trie, state: &[Answer]) -> Option<u32> {
+        trie.find(|look| state[look.sector()])
+    }
+
+    #[test]
+    fn a_state_finds_the_outcome_of_one_with_the_same_answers() {
+        let mut trie = Trie::default();
+        assert_eq!(find(&trie, &[0, 0, 0]), None);
+        trie.add(&path(&[(0, 5), (2, 6)]), 1).unwrap();
+        assert_eq!(find(&trie, &[5, 9, 6]), Some(1));
+        assert_eq!(find(&trie, &[5, 8, 6]), Some(1));
+        assert_eq!(find(&trie, &[5, 9, 7]), None);
+        // Another answer: another look after it.
+        trie.add(&path(&[(0, 5), (2, 7), (1, 1)]), 2).unwrap();
+        trie.add(&path(&[(0, 4)]), 1).unwrap();
+        trie.add(&path(&[(0, 3), (1, 1)]), 3).unwrap();
+        trie.add(&path(&[(0, 5), (2, 7), (1, 2)]), 4).unwrap();
+        trie.add(&path(&[(0, 5), (2, 8)]), 5).unwrap();
+        let found = |state: [Answer; 3]| find(&trie, &state);
+        assert_eq!(found([5, 9, 6]), Some(1));
+        assert_eq!(found([5, 1, 7]), Some(2));
+        assert_eq!(found([5, 2, 7]), Some(4));
+        assert_eq!(found([5, 3, 7]), None);
+        assert_eq!(found([4, 3, 7]), Some(1));
+        assert_eq!(found([3, 1, 0]), Some(3));
+        assert_eq!(found([3, 2, 0]), None);
+        assert_eq!(found([5, 2, 8]), Some(5));
+        assert!(trie.held() >= 8);
+    }
+
+    #[test]
+    fn what_contradicts_is_refused() {
+        let mut trie = Trie::default();
+        trie.add(&path(&[(0, 5), (2, 6)]), 1).unwrap();
+        trie.add(&path(&[(0, 5), (2, 6)]), 1).unwrap();
+        for other in [&[(0, 5), (1, 6)][..], &[(0, 5)], &[(0, 5), (2, 6), (3, 1)], &[(1, 5)], &[]] {
+            assert_eq!(trie.add(&path(other), 1), Err(Contradiction), "{other:?}");
+        }
+        assert_eq!(trie.add(&path(&[(0, 5), (2, 6)]), 2), Err(Contradiction));
+        trie.add(&path(&[(0, 5), (2, 7)]), 2).unwrap();
+        assert_eq!(trie.add(&path(&[(0, 5), (1, 7)]), 2), Err(Contradiction));
+        assert_eq!(trie.add(&path(&[(0, 5)]), 2), Err(Contradiction));
+    }
+}

@@ -7,7 +7,7 @@
 //! Sequences of up to LENGTH operations (3), set-up after set-up, until STATES states were compared
 //! (1,000,000). Times are this process's.
 
-#![allow(clippy::print_stdout)]
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::cell::Cell;
 use std::process::ExitCode;

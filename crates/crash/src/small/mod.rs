@@ -18,6 +18,7 @@
 //! promises: sequences share most of what precedes their last operation.
 
 pub mod explore;
+mod explored;
 mod machine;
 mod peer;
 mod prune;

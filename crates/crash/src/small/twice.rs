@@ -33,8 +33,8 @@ pub struct Twice {
     pub unpruned_time: Spent,
 }
 
-/// Explores each sequence in both ways; who is first changes. `cpu` tells the processor time used so
-/// far. `progress` is told after each sequence what there is so far.
+/// Explores each sequence in both ways; who is first changes. `cpu` tells the processor time used
+/// so far. `progress` is told after each sequence what there is so far.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.

@@ -8,14 +8,16 @@
 // For people who look at what was found.
 #![allow(clippy::print_stdout)]
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use steadfast_crash::explore::{Places, Plan};
 use steadfast_crash::figures::Cut;
 use steadfast_crash::mixed::{Case, Planted, Setup};
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::shrink::Effort;
-use steadfast_crash::small::{self, Bound, Pair, Schedules, SmallMachine, explore_schedules};
+use steadfast_crash::small::{
+    self, Bound, Pair, Schedules, Sequence, SmallMachine, explore_schedules, explore_twice,
+};
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
 
@@ -252,4 +254,38 @@ fn a_move_in_two_transactions() {
 fn a_link_in_two_transactions() {
     let bug = Planted::Ext4(Ext4Bug::LinkInTwoTransactions);
     found_by_schedules("a link in two transactions", bug);
+}
+
+/// States that recovery cannot tell apart recover once: what shows a bug is not lost by that.
+#[test]
+fn pruning_hides_no_bug() {
+    let bugs = [
+        Planted::Journal(JournalBug::CommitWithoutPreflush),
+        Planted::Journal(JournalBug::OrderedDataNotWaitedFor),
+        Planted::Journal(JournalBug::FsFlushOmitted),
+        Planted::Ext4(Ext4Bug::EntryBeforeInode),
+        Planted::Ext4(Ext4Bug::OrphanNotRecorded),
+    ];
+    let plan = small::Plan {
+        bound: Bound { exhaustive: 8, single_units: false, random: 1 },
+        seed: 1,
+        e2fsck_every: 0,
+        again_every: 0,
+        again_whole_every: 0,
+        keep_every: 0,
+    };
+    let mut found = 0;
+    for bug in bugs {
+        let setup = Setup { block_size: 1024, planted: Some(bug), ..EXTERNAL };
+        let machine = SmallMachine::new(setup).unwrap();
+        let sequences: Vec<Sequence> = Sequence::all(2).into_iter().step_by(3).collect();
+        let no_clock = || Duration::ZERO;
+        let twice = explore_twice(&machine, &sequences, &plan, &no_clock, &|_| ()).unwrap();
+        let (pruned, unpruned) = (&twice.pruned, &twice.unpruned);
+        println!("FIGURES: {bug:?}, pruned: {pruned}");
+        assert_eq!((twice.differing, twice.agreed), (0, pruned.distinct), "{bug:?}: {pruned}");
+        assert_eq!(pruned.wrong(), unpruned.wrong(), "{bug:?}: {pruned}; {unpruned}");
+        found += u64::from(pruned.wrong() > 0);
+    }
+    assert!(found >= 2, "{found} bugs show here");
 }

@@ -23,7 +23,7 @@ pub struct Explored {
     pub distinct: u64,
     /// Of these, states that did not recover: one that recovery cannot tell apart from them had.
     pub pruned: u64,
-    /// States that were known, or just became so, and recovered all the same, to compare.
+    /// States that recovered by themselves too, to compare.
     pub compared: u64,
     /// Of these, states that showed something else than was known.
     pub differing: u64,

@@ -17,8 +17,8 @@
 //!    date and nothing that another one has left in memory.
 //! 3. Contents are compared by digests of 128 bits.
 //!
-//! Of the states that were not let recover, every n-th is, without any of this, and must show the
-//! same ([`Pruning::compare_every`]).
+//! Every n-th state recovers without any of this too, and must show the same
+//! ([`Pruning::compare_every`]).
 
 mod sectors;
 #[cfg(test)]
@@ -46,14 +46,15 @@ use crate::figures::Cut;
 use crate::mixed::judge::{MixedJudge, Sight};
 
 /// Looks that are kept at the most; then all is forgotten.
-const LOOKS_MAX: usize = 32 << 20;
+const LOOKS_MAX: usize = 16 << 20;
 
 /// Whether states that recovery cannot tell apart are judged once.
 #[derive(Debug, Clone, Copy)]
 pub struct Pruning {
     /// If not, each state recovers.
     pub on: bool,
-    /// Every n-th state whose outcome was known recovers all the same, and must show it; 0: none.
+    /// Every n-th state recovers on devices that are not traced too, and must show the same; 0:
+    /// none.
     pub compare_every: u64,
     forgotten: Forgotten,
 }

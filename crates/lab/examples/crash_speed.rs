@@ -21,7 +21,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use steadfast_bench::iozone::{self, Call, Observer, Parsed, Surroundings};

@@ -71,6 +71,18 @@ pub trait BlockDevice: Send + Sync {
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         self.submit(Request::Discard { offset, len }).wait().map(drop)
     }
+
+    /// Whether the `len` bytes at `offset` begin with `with`: for a reader that wants to know no
+    /// more. A device that can tell without handing the bytes out may do so.
+    fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {
+        Ok(self.read(offset, len)?.starts_with(with))
+    }
+
+    /// Whether one large read is better than several small ones, and than what a reader would not
+    /// have needed. Not where reads take no time, or where it is to be seen what is needed.
+    fn gains_by_reading_ahead(&self) -> bool {
+        true
+    }
 }
 
 impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
@@ -106,6 +118,14 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
 
     fn discard(&self, offset: u64, len: u64) -> Result<()> {
         (**self).discard(offset, len)
+    }
+
+    fn begins_with(&self, offset: u64, len: u64, with: &[u8]) -> Result<bool> {
+        (**self).begins_with(offset, len, with)
+    }
+
+    fn gains_by_reading_ahead(&self) -> bool {
+        (**self).gains_by_reading_ahead()
     }
 }
 
@@ -172,11 +192,20 @@ mod tests {
         fn discard(&self, _: u64, _: u64) -> Result<()> {
             Ok(())
         }
+
+        fn begins_with(&self, _: u64, _: u64, with: &[u8]) -> Result<bool> {
+            Ok(with == [7])
+        }
+
+        fn gains_by_reading_ahead(&self) -> bool {
+            false
+        }
     }
 
     #[test]
     fn a_shared_device_keeps_its_short_ways() {
         let shared: Arc<dyn BlockDevice> = Arc::new(Quick);
+        assert!(shared.begins_with(0, 512, &[7]).unwrap() && !shared.gains_by_reading_ahead());
         assert_eq!(shared.read(0, 2).unwrap(), [1, 1][..]);
         shared.write(0, Payload::new()).unwrap();
         shared.write_fua(0, Payload::new()).unwrap();

@@ -454,7 +454,12 @@ fn read_file(fs: &dyn FileSystem, path: &[u8]) -> Result<Option<Vec<u8>>, FsErro
 /// What the structure check finds on the recovered disk, in words.
 pub(crate) fn structure(disk: &Store) -> Vec<String> {
     let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("recovered disk", disk.snapshot()));
-    match steadfast_ext4::check::check(&device, None) {
+    structure_on(&device)
+}
+
+/// The same on the device that holds it.
+pub(crate) fn structure_on(device: &Arc<dyn BlockDevice>) -> Vec<String> {
+    match steadfast_ext4::check::check(device, None) {
         Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),
         Err(e) => vec![format!("the structure check failed: {e}")],
     }

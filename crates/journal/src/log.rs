@@ -203,6 +203,12 @@ impl Log {
         Ok(all.into_contiguous())
     }
 
+    /// Whether one block begins with these bytes.
+    pub(crate) fn begins_with(&self, block: LogBlock, with: &[u8]) -> Result<bool> {
+        let (offset, _) = self.place(block, 1);
+        Ok(self.device.begins_with(offset, u64::from(self.block_size), with)?)
+    }
+
     /// Starts writing `data`, whole blocks that lie in one piece, at byte `offset`.
     pub(crate) fn submit_write(&self, offset: u64, data: Payload, fua: bool) -> Completion {
         self.device.submit(Request::Write { offset, data, fua })

@@ -2,7 +2,8 @@
 //!
 //! 1. **States.** The smallest workloads (sequences of up to two operations) are explored in this
 //!    process by one task: recording, enumerating, recovering, judging and checking are all in the
-//!    time. Of the same states a sample, spread evenly, is judged outside: one mount by the kernel
+//!    time; sequence by sequence with pruning and without, which must agree on every state. Of the
+//!    same states a sample, spread evenly, is judged outside: one mount by the kernel
 //!    on a loop device, which recovers it, all names and bytes read, unmounted, `e2fsck -fn`. The
 //!    images are in memory; writing them is not counted.
 //! 2. **Recording.** IOzone's engine runs on ext4 on a modelled flash disk, in virtual time, with
@@ -20,13 +21,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use steadfast_bench::iozone::{self, Call, Observer, Parsed, Surroundings};
 use steadfast_block::BlockDevice;
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Peer, Plan, Sequence, SmallMachine, explore};
+use steadfast_crash::small::{Bound, Peer, Plan, Sequence, SmallMachine, explore_twice};
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
@@ -105,11 +106,18 @@ fn cpu() -> (Duration, Duration) {
 struct States {
     setup: &'static str,
     distinct: u64,
+    /// Of these, states that did not recover: one that recovery cannot tell apart had.
+    pruned: u64,
+    /// The same with pruning and without.
+    agreed: u64,
     /// Of a state, in milliseconds.
     wall_ms: f64,
     cpu_ms: f64,
     per_minute_of_wall: f64,
     per_minute_of_cpu: f64,
+    /// The same where each state recovers.
+    unpruned_cpu_ms: f64,
+    unpruned_per_minute_of_cpu: f64,
     /// `None` where the kernel cannot be asked.
     peer: Option<PeerCost>,
     peer_missing: Option<String>,
@@ -130,21 +138,30 @@ fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
     let plan =
         Plan { bound, seed: 1, e2fsck_every: 0, again_every: 0, again_whole_every: 0, keep_every };
     let machine = SmallMachine::new(setup)?;
-    let (begun, before) = (Instant::now(), cpu().0);
-    let explored = explore(&machine, &Sequence::all(2), &plan, &|_| ())?;
-    let (wall, used) = (begun.elapsed().as_secs_f64(), (cpu().0 - before).as_secs_f64());
-    if explored.wrong() > 0 {
-        return Err(format!("{name}: {explored}: {:#?}", explored.findings));
+    let twice = explore_twice(&machine, &Sequence::all(2), &plan, &|| cpu().0, &|_| ())?;
+    for explored in [&twice.pruned, &twice.unpruned] {
+        if explored.wrong() > 0 {
+            return Err(format!("{name}: {explored}: {:#?}", explored.findings));
+        }
     }
-    let distinct = explored.distinct as f64;
-    let peer = peer(&explored.kept);
+    if twice.differing > 0 {
+        return Err(format!("{name}: {} states differ where they are pruned", twice.differing));
+    }
+    let distinct = twice.pruned.distinct as f64;
+    let (wall, used) = (twice.pruned_time.wall.as_secs_f64(), twice.pruned_time.cpu.as_secs_f64());
+    let unpruned = twice.unpruned_time.cpu.as_secs_f64();
+    let peer = peer(&twice.pruned.kept);
     Ok(States {
         setup: name,
-        distinct: explored.distinct,
+        distinct: twice.pruned.distinct,
+        pruned: twice.pruned.pruned,
+        agreed: twice.agreed,
         wall_ms: wall * 1e3 / distinct,
         cpu_ms: used * 1e3 / distinct,
         per_minute_of_wall: distinct / wall * 60.0,
         per_minute_of_cpu: distinct / used * 60.0,
+        unpruned_cpu_ms: unpruned * 1e3 / distinct,
+        unpruned_per_minute_of_cpu: distinct / unpruned * 60.0,
         peer_missing: peer.as_ref().err().cloned(),
         peer: peer.ok(),
     })
@@ -248,10 +265,11 @@ fn print(states: &[States], recording: &[Cost], rounds: usize) {
     println!("Crash states: recorded, recovered, judged and checked in this process by one task;");
     println!("beside it one kernel mount, walk, unmount and e2fsck -fn of a sample of them.\n");
     println!(
-        "| smallest workloads, two operations | distinct states | a minute a core | by wall | \
-         state, CPU | peer's sample | peer, wall (median) | peer, CPU | x wall | x CPU |"
+        "| smallest workloads, two operations | distinct states | pruned | a minute a core, \
+         unpruned | a minute a core | by wall | state, CPU | peer's sample | peer, wall (median) | \
+         peer, CPU | x wall | x CPU |"
     );
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     for s in states {
         let (minute, wall) = (s.per_minute_of_cpu, s.per_minute_of_wall);
         let peer = match &s.peer {
@@ -266,8 +284,8 @@ fn print(states: &[States], recording: &[Cost], rounds: usize) {
             None => format!("none: {} | - | - | - | -", s.peer_missing.as_deref().unwrap_or("")),
         };
         println!(
-            "| {} | {} | {minute:.0} | {wall:.0} | {:.3} ms | {peer} |",
-            s.setup, s.distinct, s.cpu_ms
+            "| {} | {} | {} | {:.0} | {minute:.0} | {wall:.0} | {:.3} ms | {peer} |",
+            s.setup, s.distinct, s.pruned, s.unpruned_per_minute_of_cpu, s.cpu_ms
         );
     }
     println!(

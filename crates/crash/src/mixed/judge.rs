@@ -67,26 +67,54 @@ impl MixedJudge {
 
 impl Judge for MixedJudge {
     fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        self.judge_sight(&self.look(fs), at, cut);
+    }
+}
+
+/// What the judge saw of a recovered file system. No promise is part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Sight {
+    /// What is in the folder of each task.
+    Trees(Vec<BTreeMap<String, Seen>>),
+    /// This task's folder is missing.
+    Missing(usize),
+    /// Why it could not be read.
+    Unreadable(String),
+}
+
+impl MixedJudge {
+    /// Reads all that is judged.
+    pub(crate) fn look(&self, fs: &dyn FileSystem) -> Sight {
         let mut found = Vec::new();
         for task in 0..self.tasks.len() {
             match seen::folder(fs, &folder_name(task)) {
                 Ok(Some(tree)) => found.push(tree),
-                Ok(None) => {
-                    cut.broken_promises += 1;
-                    cut.findings.push(format!("{} is missing", folder_name(task)));
-                    return;
-                }
-                Err(e) => {
-                    cut.damage.push(format!("cannot be read after recovery: {e}"));
-                    return;
-                }
+                Ok(None) => return Sight::Missing(task),
+                Err(e) => return Sight::Unreadable(e),
             }
         }
+        Sight::Trees(found)
+    }
+
+    /// Judges what was seen.
+    pub(crate) fn judge_sight(&self, sight: &Sight, at: Moment, cut: &mut Cut) {
+        let found = match sight {
+            Sight::Trees(found) => found,
+            Sight::Missing(task) => {
+                cut.broken_promises += 1;
+                cut.findings.push(format!("{} is missing", folder_name(*task)));
+                return;
+            }
+            Sight::Unreadable(e) => {
+                cut.damage.push(format!("cannot be read after recovery: {e}"));
+                return;
+            }
+        };
         if let Some(mask) = self.promises.points {
-            points::judge(&self.tasks, mask, at.tick, &found, cut);
+            points::judge(&self.tasks, mask, at.tick, found, cut);
             return;
         }
-        for (number, (task, tree)) in self.tasks.iter().zip(&found).enumerate() {
+        for (number, (task, tree)) in self.tasks.iter().zip(found).enumerate() {
             task.judge(number, at.tick, tree, self.promises.stale_allowed, cut);
         }
     }

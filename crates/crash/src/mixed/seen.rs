@@ -8,7 +8,7 @@ use steadfast_vfs::{FileSystem, FileType, FsError, Ino, OpenFlags, path};
 pub(crate) const ATTRIBUTE: &[u8] = b"user.x";
 
 /// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     File,
     Folder,
@@ -16,7 +16,7 @@ pub(crate) enum Kind {
 }
 
 /// One name that was found.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Seen {
     pub kind: Kind,
     pub ino: u64,

@@ -9,7 +9,10 @@ use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 use steadfast_runtime::Sim;
 
+pub use super::explored::Explored;
+use super::explored::{FINDINGS_KEPT, Verdict};
 use super::machine::{Run, SmallMachine};
+use super::prune::{Base, OutcomeNo, Place, Pruner, Pruning};
 use super::sequence::Sequence;
 use super::states::{Bound, Choice, Doubts, Units};
 use crate::e2fsck::E2fsck;
@@ -18,10 +21,9 @@ use crate::explore::{
 };
 use crate::figures::Cut;
 use crate::judge::Judge;
+use crate::mixed::judge::MixedJudge;
 use crate::opinion::Opinion;
 
-/// Findings kept in words; the counts go on.
-const FINDINGS_KEPT: usize = 12;
 /// States that recover in one simulation, one after the other.
 const BATCH: usize = 64;
 
@@ -44,95 +46,16 @@ pub struct Plan {
     pub keep_every: u64,
 }
 
-/// What was explored, and what it showed.
-#[derive(Debug, Clone, Default)]
-pub struct Explored {
-    /// Sequences recorded.
-    pub sequences: u64,
-    /// Instants at which something else may be left, or something else is promised, than at the
-    /// instant before.
-    pub cuts: u64,
-    /// Of these, cuts all of whose states were looked at.
-    pub exhausted: u64,
-    /// States looked at, over all cuts.
-    pub states: u64,
-    /// Different states, judged each.
-    pub distinct: u64,
-    /// Recoveries cut in their turn, judged too.
-    pub again: u64,
-    /// States that broke a promise.
-    pub broken: u64,
-    /// States with bytes in a file that nobody wrote there.
-    pub stale: u64,
-    /// States with damage, by our check or because they could not be mounted or read.
-    pub damaged: u64,
-    /// States judged by e2fsck.
-    pub e2fsck: u64,
-    /// States in which e2fsck found something.
-    pub e2fsck_refuted: u64,
-    /// States of which e2fsck was asked and could not answer.
-    pub e2fsck_unanswered: u64,
-    /// The first findings in words: sequence, cut, and what survived.
-    pub findings: Vec<String>,
-    /// States as the cuts left them, for other judges: the disk, then the journal's device.
-    pub kept: Vec<Vec<Store>>,
-}
-
-impl Explored {
-    /// How many states are not as they must be, or not known to be.
-    pub fn wrong(&self) -> u64 {
-        self.broken + self.stale + self.damaged + self.e2fsck_refuted + self.e2fsck_unanswered
-    }
-
-    /// Adds another part of the same exploration.
-    pub fn add(&mut self, other: Explored) {
-        self.sequences += other.sequences;
-        self.cuts += other.cuts;
-        self.exhausted += other.exhausted;
-        self.states += other.states;
-        self.distinct += other.distinct;
-        self.again += other.again;
-        self.broken += other.broken;
-        self.stale += other.stale;
-        self.damaged += other.damaged;
-        self.e2fsck += other.e2fsck;
-        self.e2fsck_refuted += other.e2fsck_refuted;
-        self.e2fsck_unanswered += other.e2fsck_unanswered;
-        self.findings.extend(other.findings);
-        self.findings.truncate(FINDINGS_KEPT);
-        self.kept.extend(other.kept);
-    }
-}
-
-impl std::fmt::Display for Explored {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{} sequences, {} cuts ({} exhausted), {} states, {} distinct, {} cut again: {} broken \
-             promises, {} stale, {} damaged, {} of {} refuted by e2fsck, {} without its answer",
-            self.sequences,
-            self.cuts,
-            self.exhausted,
-            self.states,
-            self.distinct,
-            self.again,
-            self.broken,
-            self.stale,
-            self.damaged,
-            self.e2fsck_refuted,
-            self.e2fsck,
-            self.e2fsck_unanswered
-        )
-    }
-}
-
 /// A state to be judged.
 struct State {
+    number: u64,
     contents: Vec<Store>,
     at: Moment,
     /// For people, made when it is needed.
     doubts: Arc<Doubts>,
     choice: Choice,
+    /// What is known of it, if it recovers to compare.
+    known: Option<Arc<Verdict>>,
     again: bool,
     again_whole: bool,
     e2fsck: bool,
@@ -151,9 +74,7 @@ pub fn explore(
 ) -> Result<Explored, String> {
     let mut explorer = Explorer::new(machine, plan);
     for (number, sequence) in sequences.iter().enumerate() {
-        let sequences = std::slice::from_ref(sequence);
-        let run = machine.record(sequences, None)?;
-        explorer.sequences(&format!("sequence {number}, {sequence}"), sequences, run);
+        explorer.sequence(machine, number, sequence)?;
         progress(&explorer.figures);
     }
     Ok(explorer.figures)
@@ -175,34 +96,98 @@ fn order_before(progress: &[Vec<(u64, u64)>], cut: u64) -> Vec<(usize, bool)> {
 pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
+    pruning: Pruning,
     e2fsck: Option<E2fsck>,
     /// States judged: base, what was done and promised, contents.
     seen: HashSet<(u64, u128)>,
     /// What the structure check said of recovered disks: most states recover to few.
     checked: HashMap<u128, Vec<String>>,
+    pruner: Pruner,
+    /// Of the run that is being cut: the verdict on an outcome, by what was done and promised.
+    verdicts: HashMap<(u64, OutcomeNo), Arc<Verdict>>,
+    /// Of each state, by number, its verdict in short, if somebody wants to compare.
+    pub told: Option<Vec<(u64, u64)>>,
     pub figures: Explored,
+}
+
+/// A run that is being cut.
+struct Cutting<'r> {
+    name: &'r str,
+    units: Units,
+    recorded: Arc<dyn Judge>,
+    judge: Arc<MixedJudge>,
+    bases: Vec<Store>,
+    base: Option<Arc<Base>>,
+    tasks: usize,
+    batch: Vec<State>,
+}
+
+/// One of its cuts.
+struct CutAt {
+    context: u64,
+    at: Moment,
+    doubts: Arc<Doubts>,
+    /// What is beyond doubt, once it is needed.
+    sure: Option<Vec<Store>>,
+    place: Option<Place>,
+}
+
+impl CutAt {
+    fn sure(&mut self, run: &Cutting<'_>) -> &[Store] {
+        self.sure.get_or_insert_with(|| run.units.sure(&self.doubts, &run.bases))
+    }
+
+    fn contents(&mut self, run: &Cutting<'_>, choice: &Choice) -> Vec<Store> {
+        let doubts = Arc::clone(&self.doubts);
+        run.units.contents(&doubts, self.sure(run), choice)
+    }
 }
 
 impl Explorer {
     pub fn new(machine: &SmallMachine, plan: &Plan) -> Explorer {
+        Explorer::with(machine, plan, Pruning::ON)
+    }
+
+    pub fn with(machine: &SmallMachine, plan: &Plan, pruning: Pruning) -> Explorer {
         let shared: Arc<dyn Machine> = Arc::new(machine.clone());
         Explorer {
             machine: shared,
             plan: *plan,
+            pruning,
             e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
             seen: HashSet::new(),
             checked: HashMap::new(),
+            pruner: Pruner::new(machine, plan.seed, pruning),
+            verdicts: HashMap::new(),
+            told: None,
             figures: Explored::default(),
         }
+    }
+
+    /// Records a sequence and cuts it everywhere.
+    pub fn sequence(
+        &mut self,
+        machine: &SmallMachine,
+        number: usize,
+        sequence: &Sequence,
+    ) -> Result<(), String> {
+        let sequences = std::slice::from_ref(sequence);
+        let run = machine.record(sequences, None)?;
+        self.sequences(&format!("sequence {number}, {sequence}"), sequences, run);
+        Ok(())
     }
 
     /// Cuts a recorded run everywhere. `sequences` are what its tasks did, `name` is for people.
     pub fn sequences(&mut self, name: &str, sequences: &[Sequence], run: Run) {
         self.figures.sequences += 1;
-        let Run { recorded: Recorded { bases, recording, judge }, begin, progress } = run;
+        self.verdicts.clear();
+        let Run { recorded, judge, begin, progress } = run;
+        let Recorded { bases, recording, judge: recorded } = recorded;
         let units = Units::new(&recording, &bases);
         let start: Vec<u128> = bases.iter().map(Store::digest).collect();
-        let mut batch = Vec::new();
+        let base = self.pruning.on.then(|| self.pruner.base(&start, &bases));
+        let (tasks, batch) = (sequences.len(), Vec::new());
+        let mut run = Cutting { name, units, recorded, judge, bases, base, tasks, batch };
         let mut last = None;
         for cut in begin..=recording.last_cut() {
             let before = |of_task: &Vec<(u64, u64)>| {
@@ -210,7 +195,7 @@ impl Explorer {
                 (started, of_task.iter().filter(|(_, a)| *a < cut).count())
             };
             let counts: Vec<(usize, usize)> = progress.iter().map(before).collect();
-            let doubts = Arc::new(units.at(&recording, cut));
+            let doubts = Arc::new(run.units.at(&recording, cut));
             let now = (counts.clone(), Arc::clone(&doubts));
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
@@ -227,61 +212,151 @@ impl Explorer {
                 order_before(&progress, cut).hash(&mut hasher);
             }
             let context = hasher.finish();
-            let choices = doubts.choices(self.plan.bound, self.plan.seed ^ context);
-            self.figures.cuts += 1;
-            self.figures.exhausted += u64::from(doubts.count() <= self.plan.bound.exhaustive);
             let at = Moment { tick: cut, at: recording.time_of(cut) };
-            let mut sure = None;
-            for choice in choices {
-                self.figures.states += 1;
-                if !self.seen.insert((context, units.digest(&doubts, &choice))) {
-                    continue;
-                }
-                self.figures.distinct += 1;
-                let number = self.figures.distinct;
-                let nth = |every: u64| every > 0 && number.is_multiple_of(every);
-                let sure = sure.get_or_insert_with(|| units.sure(&doubts, &bases));
-                let contents = units.contents(&doubts, sure, &choice);
-                if nth(self.plan.keep_every) {
-                    self.figures.kept.push(contents.clone());
-                }
-                batch.push(State {
-                    contents,
-                    at,
-                    doubts: Arc::clone(&doubts),
-                    choice,
-                    again: nth(self.plan.again_every),
-                    again_whole: nth(self.plan.again_whole_every),
-                    e2fsck: nth(self.plan.e2fsck_every),
-                });
-                if batch.len() == BATCH {
-                    self.judge(name, &units, &judge, std::mem::take(&mut batch));
-                }
-            }
+            self.cut(&mut run, CutAt { context, at, doubts, sure: None, place: None });
         }
-        self.judge(name, &units, &judge, batch);
+        self.judge(&mut run);
+        self.figures.contradictions = self.pruner.contradictions;
     }
 
-    fn judge(&mut self, name: &str, units: &Units, judge: &Arc<dyn Judge>, b: Vec<State>) {
+    /// Judges the states of a cut that are new.
+    fn cut(&mut self, run: &mut Cutting<'_>, mut cut: CutAt) {
+        let doubts = Arc::clone(&cut.doubts);
+        let choices = doubts.choices(self.plan.bound, self.plan.seed ^ cut.context);
+        self.figures.cuts += 1;
+        self.figures.exhausted += u64::from(doubts.count() <= self.plan.bound.exhaustive);
+        for choice in choices {
+            self.figures.states += 1;
+            if !self.seen.insert((cut.context, run.units.digest(&doubts, &choice))) {
+                continue;
+            }
+            self.figures.distinct += 1;
+            let number = self.figures.distinct;
+            let nth = |every: u64| every > 0 && number.is_multiple_of(every);
+            if nth(self.plan.keep_every) {
+                let contents = cut.contents(run, &choice);
+                self.figures.kept.push(contents);
+            }
+            let (again, again_whole) =
+                (nth(self.plan.again_every), nth(self.plan.again_whole_every));
+            let e2fsck = nth(self.plan.e2fsck_every);
+            let known = if self.pruning.on { self.known(run, &mut cut, &choice) } else { None };
+            let compare = again || again_whole || e2fsck || nth(self.pruning.compare_every);
+            if let Some(verdict) = &known {
+                self.count(number, verdict);
+                if !verdict.words.is_empty() {
+                    self.found(run, &cut.doubts, &choice, cut.at, &verdict.words);
+                }
+                if !compare {
+                    continue;
+                }
+            }
+            let contents = cut.contents(run, &choice);
+            let doubts = Arc::clone(&doubts);
+            let at = cut.at;
+            run.batch.push(State {
+                number,
+                contents,
+                at,
+                doubts,
+                choice,
+                known,
+                again,
+                again_whole,
+                e2fsck,
+            });
+            if run.batch.len() == BATCH {
+                self.judge(run);
+            }
+        }
+    }
+
+    /// The verdict on a state, from one that recovery cannot tell apart from it or from its own
+    /// recovery. `None` if that did not end.
+    fn known(
+        &mut self,
+        run: &Cutting<'_>,
+        cut: &mut CutAt,
+        choice: &Choice,
+    ) -> Option<Arc<Verdict>> {
+        let doubts = Arc::clone(&cut.doubts);
+        let mut place = match cut.place.take() {
+            Some(place) => place,
+            None => {
+                let base = run.base.as_ref()?;
+                let sure = cut.sure(run);
+                self.pruner.at(base, (&run.units, &doubts, sure), run.tasks)
+            }
+        };
+        let found = self.pruner.find(&mut place, (&run.units, &doubts), choice);
+        self.figures.pruned += u64::from(found.is_some());
+        let outcome = found.or_else(|| {
+            let state = (cut.contents(run, choice), &run.judge);
+            self.pruner.recover(&mut place, (&run.units, &doubts), choice, state)
+        });
+        cut.place = Some(place);
+        let outcome = outcome?;
+        let verdict = self.verdicts.entry((cut.context, outcome)).or_insert_with(|| {
+            Arc::new(Verdict::of(self.pruner.judge(outcome, &run.judge, cut.at)))
+        });
+        Some(Arc::clone(verdict))
+    }
+
+    /// Lets the states of the batch recover and judges each by itself.
+    fn judge(&mut self, run: &mut Cutting<'_>) {
+        let batch = std::mem::take(&mut run.batch);
         let contents = |s: &State| (s.contents.clone(), s.at);
-        let recovered = self.recover_all(judge, b.iter().map(contents).collect());
-        for (state, recovered) in b.iter().zip(recovered) {
-            let e2fsck = state.e2fsck;
-            let mut words = self.account(recovered, e2fsck);
+        let recovered = self.recover_all(&run.recorded, batch.iter().map(contents).collect());
+        for (state, recovered) in batch.iter().zip(recovered) {
+            let (verdict, mut words) = self.verdict(recovered, state.e2fsck);
+            match &state.known {
+                Some(known) => {
+                    self.figures.compared += 1;
+                    if **known != verdict {
+                        self.figures.differing += 1;
+                        words.push(format!("pruned: {known:?}; by itself: {verdict:?}"));
+                    }
+                }
+                None => {
+                    self.count(state.number, &verdict);
+                    words.extend(verdict.words);
+                }
+            }
             if state.again {
-                words.extend(self.again(judge, state));
+                words.extend(self.again(&run.recorded, state));
             }
             if state.again_whole {
-                words.extend(self.again_whole(judge, state));
+                words.extend(self.again_whole(&run.recorded, state));
             }
-            if !words.is_empty() && self.figures.findings.len() < FINDINGS_KEPT {
-                let story = units.story(&state.doubts, &state.choice);
-                self.figures.findings.push(format!(
-                    "{name}; cut at tick {}, {story}: {}",
-                    state.at.tick,
-                    words.join("; ")
-                ));
+            if !words.is_empty() {
+                self.found(run, &state.doubts, &state.choice, state.at, &words);
             }
+        }
+    }
+
+    fn found(
+        &mut self,
+        run: &Cutting<'_>,
+        doubts: &Doubts,
+        choice: &Choice,
+        at: Moment,
+        words: &[String],
+    ) {
+        if self.figures.findings.len() < FINDINGS_KEPT {
+            let story = run.units.story(doubts, choice);
+            let (name, tick, words) = (run.name, at.tick, words.join("; "));
+            self.figures.findings.push(format!("{name}; cut at tick {tick}, {story}: {words}"));
+        }
+    }
+
+    fn count(&mut self, number: u64, verdict: &Verdict) {
+        self.figures.broken += u64::from(verdict.broken);
+        self.figures.stale += u64::from(verdict.stale);
+        self.figures.damaged += u64::from(verdict.damaged);
+        if let Some(told) = &mut self.told {
+            let mut hasher = DefaultHasher::new();
+            verdict.hash(&mut hasher);
+            told.push((number, hasher.finish()));
         }
     }
 
@@ -292,7 +367,7 @@ impl Explorer {
         match cut_again(&self.machine, state.contents.clone(), &mut choices) {
             Ok(contents) => {
                 let recovered = self.recover_all(judge, vec![(contents, state.at)]);
-                recovered.into_iter().flat_map(|r| self.account(r, false)).collect()
+                recovered.into_iter().flat_map(|r| self.account(r)).collect()
             }
             Err(why) => {
                 self.figures.damaged += 1;
@@ -324,7 +399,7 @@ impl Explorer {
         }
         self.figures.again += left.len() as u64;
         let recovered = self.recover_all(judge, left);
-        recovered.into_iter().flat_map(|r| self.account(r, false)).collect()
+        recovered.into_iter().flat_map(|r| self.account(r)).collect()
     }
 
     /// Lets states recover, all in one simulation. Should it stop, each in one of its own.
@@ -351,9 +426,19 @@ impl Explorer {
         }
     }
 
-    /// Counts what a state has shown; what is wrong with it, in words.
-    fn account(&mut self, recovered: Recovered, sampled: bool) -> Vec<String> {
+    /// What a state that was cut again has shown, counted: what is wrong with it, in words.
+    fn account(&mut self, recovered: Recovered) -> Vec<String> {
+        let (verdict, _) = self.verdict(recovered, false);
+        self.figures.broken += u64::from(verdict.broken);
+        self.figures.stale += u64::from(verdict.stale);
+        self.figures.damaged += u64::from(verdict.damaged);
+        verdict.words
+    }
+
+    /// What a state has shown, and what e2fsck says of it if it is to be asked.
+    fn verdict(&mut self, recovered: Recovered, sampled: bool) -> (Verdict, Vec<String>) {
         let Recovered { mut cut, contents } = recovered;
+        let mut said = Vec::new();
         if let Some(contents) = contents {
             let disk = &contents[self.machine.disk()];
             let found = self.checked.entry(disk.digest()).or_insert_with(|| structure(disk));
@@ -362,21 +447,18 @@ impl Explorer {
                 let journal = self.machine.journal().map(|j| &contents[j]);
                 match e2fsck.judge(disk, journal) {
                     Opinion::Clean => self.figures.e2fsck += 1,
-                    Opinion::Damaged(said) => {
+                    Opinion::Damaged(why) => {
                         self.figures.e2fsck += 1;
                         self.figures.e2fsck_refuted += 1;
-                        cut.findings.push(format!("e2fsck: {said}"));
+                        said.push(format!("e2fsck: {why}"));
                     }
                     Opinion::NotGiven(why) => {
                         self.figures.e2fsck_unanswered += 1;
-                        cut.findings.push(format!("e2fsck gave no answer: {why}"));
+                        said.push(format!("e2fsck gave no answer: {why}"));
                     }
                 }
             }
         }
-        self.figures.broken += u64::from(cut.broken_promises > 0);
-        self.figures.stale += u64::from(cut.stale_bytes > 0);
-        self.figures.damaged += u64::from(!cut.damage.is_empty());
-        cut.findings.into_iter().chain(cut.damage).collect()
+        (Verdict::of(cut), said)
     }
 }

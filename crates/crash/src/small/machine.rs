@@ -23,6 +23,7 @@ use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
 use crate::explore::{Booted, Machine, Recorded};
+use crate::judge::Judge;
 use crate::mixed::Setup;
 use crate::mixed::judge::{Done, History, MixedJudge};
 use crate::mixed::machine::memory;
@@ -62,6 +63,8 @@ pub struct SmallMachine {
 /// A run of a sequence.
 pub(super) struct Run {
     pub recorded: Recorded,
+    /// The same judge as is recorded, which looks first and judges then.
+    pub judge: Arc<MixedJudge>,
     /// The first cut: what is there at the start is durable.
     pub begin: u64,
     /// When each operation of each task was started and acknowledged, the closing unmount's too.
@@ -208,7 +211,9 @@ impl SmallMachine {
         let progress = progress.map(|(done, before)| done[before..].iter().map(ticks).collect());
         let progress = progress.collect();
         let judge = MixedJudge::new(History { tasks: done }, self.setup.promises());
-        Ok(Run { recorded: Recorded { bases, recording, judge: Arc::new(judge) }, begin, progress })
+        let judge = Arc::new(judge);
+        let recorded = Recorded { bases, recording, judge: Arc::clone(&judge) as Arc<dyn Judge> };
+        Ok(Run { recorded, judge, begin, progress })
     }
 
     /// The devices, formatted, and what is mounted: each recorded.
@@ -334,25 +339,19 @@ fn carried_out(
     ended.into_iter().collect()
 }
 
-impl Machine for SmallMachine {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+impl SmallMachine {
+    /// Power on with these contents; `device` makes of each RAM disk what is mounted.
+    pub(super) fn boot(
+        &self,
+        contents: Vec<Store>,
+        device: &dyn Fn(usize, &Ram) -> Arc<dyn BlockDevice>,
+    ) -> Result<Booted, String> {
         let ram = |(number, store): (usize, Store)| {
             let ram = Ram::from_store("disk", store).persistent();
             if self.is_memory(number) { ram.with_atomic_words() } else { ram }
         };
         let rams: Vec<Ram> = contents.into_iter().enumerate().map(ram).collect();
-        let devices: Vec<Arc<dyn BlockDevice>> = rams
-            .iter()
-            .map(|ram| -> Arc<dyn BlockDevice> {
-                match log {
-                    Some(log) => {
-                        let cached = ram.clone().with_volatile_cache();
-                        Arc::new(Record::new(Arc::new(cached), log))
-                    }
-                    None => Arc::new(ram.clone()),
-                }
-            })
-            .collect();
+        let devices: Vec<_> = rams.iter().enumerate().map(|(n, ram)| device(n, ram)).collect();
         let fs = self.mount(&devices)?;
         let mounted = Arc::clone(&fs);
         let shut_down = move || {
@@ -360,6 +359,15 @@ impl Machine for SmallMachine {
             Ok(rams.iter().map(Ram::store).collect())
         };
         Ok(Booted { fs, shut_down: Box::new(shut_down) })
+    }
+}
+
+impl Machine for SmallMachine {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+        self.boot(contents, &|_, ram| match log {
+            Some(log) => Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log)),
+            None => Arc::new(ram.clone()),
+        })
     }
 
     fn journal(&self) -> Option<usize> {

@@ -11,21 +11,29 @@
 //! [`explore_schedules`] does the same with two tasks at once, in every schedule with a few
 //! preemptions.
 //!
+//! States that recovery cannot tell apart recover once ([`Pruning`]); [`explore_twice`] compares
+//! with what each by itself shows.
+//!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same
 //! promises: sequences share most of what precedes their last operation.
 
 pub mod explore;
+mod explored;
 mod families;
 mod machine;
 mod peer;
+mod prune;
 pub mod quick;
 mod schedules;
 mod sequence;
 mod states;
+mod twice;
 
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
+pub use prune::Pruning;
 pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;
+pub use twice::{Spent, Twice, explore_twice};

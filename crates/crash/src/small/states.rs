@@ -32,9 +32,9 @@ pub struct Bound {
 }
 
 /// A unit of a device: (device, byte offset).
-type Place = (u32, u64);
+pub(super) type Place = (u32, u64);
 /// Contents of a unit, by number.
-type Content = usize;
+pub(super) type Content = usize;
 /// For each unit in doubt, which of its options; the first is what was there.
 pub(super) type Choice = Vec<u8>;
 
@@ -113,6 +113,11 @@ impl Units {
         self.contents.push(bytes.clone());
         known.insert(bytes, self.contents.len() - 1);
         self.contents.len() - 1
+    }
+
+    /// The bytes of a unit.
+    pub fn content(&self, number: Content) -> &Bytes {
+        &self.contents[number]
     }
 
     /// What a cut leaves in doubt.
@@ -196,6 +201,16 @@ impl Units {
 }
 
 impl Doubts {
+    /// Beyond doubt, and different from the base; ascending.
+    pub fn fixed(&self) -> &[(Place, Content)] {
+        &self.fixed
+    }
+
+    /// What each unit in doubt may hold, ascending.
+    pub fn options(&self) -> &[(Place, Vec<Content>)] {
+        &self.options
+    }
+
     /// How many states there are, as far as a number can tell.
     pub fn count(&self) -> usize {
         self.options.iter().fold(1, |n: usize, (_, o)| n.saturating_mul(o.len()))

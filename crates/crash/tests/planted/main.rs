@@ -8,6 +8,7 @@
 // For people who look at what was found.
 #![allow(clippy::print_stdout)]
 
+mod pruning;
 mod quick;
 mod runs;
 mod schedules;

@@ -30,7 +30,9 @@ impl<'a> Source<'a> {
 
     /// Says what will be asked for with [`next`](Self::next), in this order.
     pub(super) fn plan(&mut self, wanted: Vec<Extent>) {
-        self.ahead.plan(wanted);
+        if self.device.gains_by_reading_ahead() {
+            self.ahead.plan(wanted);
+        }
     }
 
     /// The next blocks that were planned.

@@ -1,7 +1,8 @@
-//! Reading the log in large pieces.
+//! Reading the log in large pieces, or block by block where the device gains nothing by more.
 
 use bytes::Bytes;
 
+use crate::ondisk::MAGIC;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
@@ -17,14 +18,21 @@ pub(super) struct Reader<'a> {
     pub layout: Layout,
     first: u32,
     end: u32,
+    /// Blocks read at once.
+    piece: u32,
     /// First block and contents of each, the one last used first.
     windows: [(u32, Bytes); 2],
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(log: &'a Log, sb: &Superblock) -> Self {
+        let piece = match log.device().gains_by_reading_ahead() {
+            true => (WINDOW_BYTES / log.block_size()).max(1),
+            false => 1,
+        };
         Reader {
             log,
+            piece,
             layout: Layout::of(sb),
             first: sb.first().0,
             end: sb.end().0,
@@ -64,7 +72,7 @@ impl<'a> Reader<'a> {
             self.windows.swap(0, 1);
         }
         if !holds(&self.windows[0]) {
-            let count = (WINDOW_BYTES / self.log.block_size()).max(1).min(self.log.blocks() - at.0);
+            let count = self.piece.min(self.log.blocks() - at.0);
             // An unreadable block that nobody asks for is no reason to refuse the others.
             let window = self.log.read(at, count).or_else(|_| self.log.read(at, 1))?;
             self.windows[0] = (at.0, window);
@@ -72,5 +80,14 @@ impl<'a> Reader<'a> {
         let (first, window) = &self.windows[0];
         let from = (at.0 - first) as usize * block_size;
         Ok(window.slice(from..from + block_size))
+    }
+    /// Whether a block may be one of the journal's own: it begins with the magic number. Most that
+    /// are looked at are not.
+    pub(super) fn is_own(&mut self, at: LogBlock) -> Result<bool> {
+        let magic = MAGIC.to_be_bytes();
+        if self.piece > 1 {
+            return Ok(self.block(at)?.starts_with(&magic));
+        }
+        self.log.begins_with(at, &magic)
     }
 }

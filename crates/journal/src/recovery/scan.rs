@@ -128,6 +128,9 @@ impl Scan<'_, '_> {
             Candidate { tid, images: Vec::new(), revokes: Vec::new(), v1_sum: !0, bad: None };
         loop {
             let Some(at) = self.take() else { return Ok(Step::End(self.at)) };
+            if !self.reader.is_own(at)? {
+                return Ok(Step::End(at));
+            }
             let block = self.reader.block(at)?;
             let Some(header) = Header::of(&block).filter(|h| h.tid() == tid) else {
                 return Ok(Step::End(at));
@@ -232,6 +235,9 @@ impl Scan<'_, '_> {
         let most = (LOOK_AHEAD_BYTES / layout.block_size) as u32;
         for n in 0..most.min(self.reader.capacity()) {
             let at = self.reader.after(from, n);
+            if !self.reader.is_own(at)? {
+                continue;
+            }
             let block = self.reader.block(at)?;
             if self.proves_commit(&block) {
                 return Ok(Some(at));

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
@@ -159,24 +160,39 @@ pub fn explore(
     Ok(explorer.figures)
 }
 
-/// Starts and acknowledgements before a cut in their order: of which task, and which of the two.
-fn order_before(progress: &[Vec<(u64, u64)>], cut: u64) -> Vec<(usize, bool)> {
-    let mut order = Vec::new();
-    for (task, operations) in progress.iter().enumerate() {
-        for (started, acknowledged) in operations {
-            order.extend([(*started, task, false), (*acknowledged, task, true)]);
-        }
+/// What the verdict on a state depends on beside its contents: equal contents with an equal number
+/// are judged once. A number for each task, if each is judged by itself; else one for all, with
+/// what is `joint`.
+fn contexts(
+    start: &[u128],
+    sequences: &[Sequence],
+    counts: &[(usize, usize)],
+    joint: Option<Vec<Vec<RangeInclusive<usize>>>>,
+) -> Vec<u64> {
+    let is_joint = joint.is_some();
+    let mut of_tasks = Vec::new();
+    for (task, (sequence, (started, acknowledged))) in sequences.iter().zip(counts).enumerate() {
+        let mut hasher = DefaultHasher::new();
+        start.hash(&mut hasher);
+        // More has started than there are operations: the unmount, which belongs to all.
+        let begun = &sequence.operations[..(*started).min(sequence.len())];
+        (task, sequence.start, begun, started, acknowledged).hash(&mut hasher);
+        of_tasks.push(hasher.finish());
     }
-    order.retain(|(tick, ..)| *tick < cut);
-    order.sort_unstable();
-    order.into_iter().map(|(_, task, end)| (task, end)).collect()
+    if !is_joint {
+        return of_tasks;
+    }
+    let mut hasher = DefaultHasher::new();
+    (of_tasks, joint).hash(&mut hasher);
+    vec![hasher.finish()]
 }
 
 pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
     e2fsck: Option<E2fsck>,
-    /// States judged: base, what was done and promised, contents.
+    /// States judged: base, what was done and promised (of one task, if each is judged by
+    /// itself), contents.
     seen: HashSet<(u64, u128)>,
     /// What the structure check said of recovered disks: most states recover to few.
     checked: HashMap<u128, Vec<String>>,
@@ -199,7 +215,8 @@ impl Explorer {
     /// Cuts a recorded run everywhere. `sequences` are what its tasks did, `name` is for people.
     pub fn sequences(&mut self, name: &str, sequences: &[Sequence], run: Run) {
         self.figures.sequences += 1;
-        let Run { recorded: Recorded { bases, recording, judge }, begin, progress } = run;
+        let Run { recorded, begin, progress, judge: promised } = run;
+        let Recorded { bases, recording, judge } = recorded;
         let units = Units::new(&recording, &bases);
         let start: Vec<u128> = bases.iter().map(Store::digest).collect();
         let mut batch = Vec::new();
@@ -215,18 +232,8 @@ impl Explorer {
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
             }
-            let mut hasher = DefaultHasher::new();
-            start.hash(&mut hasher);
-            for (sequence, (started, acknowledged)) in sequences.iter().zip(&counts) {
-                // More has started than there are operations: the unmount, which belongs to all.
-                let begun = &sequence.operations[..(*started).min(sequence.len())];
-                (sequence.start, begun, started, acknowledged).hash(&mut hasher);
-            }
-            if sequences.len() > 1 {
-                // Transaction points are judged by what came before what, over all tasks.
-                order_before(&progress, cut).hash(&mut hasher);
-            }
-            let context = hasher.finish();
+            let contexts = contexts(&start, sequences, &counts, promised.joint(cut));
+            let context = contexts.iter().fold(0, |all: u64, one| all.rotate_left(1) ^ one);
             let choices = doubts.choices(self.plan.bound, self.plan.seed ^ context);
             self.figures.cuts += 1;
             self.figures.exhausted += u64::from(doubts.count() <= self.plan.bound.exhaustive);
@@ -234,7 +241,9 @@ impl Explorer {
             let mut sure = None;
             for choice in choices {
                 self.figures.states += 1;
-                if !self.seen.insert((context, units.digest(&doubts, &choice))) {
+                let digest = units.digest(&doubts, &choice);
+                let news = contexts.iter().filter(|c| self.seen.insert((**c, digest))).count();
+                if news == 0 {
                     continue;
                 }
                 self.figures.distinct += 1;

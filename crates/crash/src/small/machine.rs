@@ -23,6 +23,7 @@ use steadfast_vfs::{FileSystem, NewNode, TransactMask};
 
 use super::sequence::Sequence;
 use crate::explore::{Booted, Machine, Recorded};
+use crate::judge::Judge;
 use crate::mixed::Setup;
 use crate::mixed::judge::{Done, History, MixedJudge};
 use crate::mixed::machine::memory;
@@ -62,6 +63,8 @@ pub(super) struct Run {
     pub begin: u64,
     /// When each operation of each task was started and acknowledged, the closing unmount's too.
     pub progress: Vec<Vec<(u64, u64)>>,
+    /// The judge, to be asked what its verdicts depend on.
+    pub judge: Arc<MixedJudge>,
 }
 
 fn words(error: impl std::fmt::Display) -> String {
@@ -117,27 +120,27 @@ impl SmallMachine {
     }
 
     /// Records sequences in a simulation of their own, each carried out by a task in a folder of
-    /// its own: their operations, the quiet time after them, and the unmount. Tasks are preempted
-    /// as the schedule says while they work.
+    /// its own: their operations, the quiet time after them, and the unmount. While they work,
+    /// tasks are preempted as the schedule says, which also tells the task that begins.
     pub(super) fn record(
         &self,
         sequences: &[Sequence],
-        preemption: Option<&Preemption>,
+        preemption: Option<(&Preemption, usize)>,
     ) -> Result<Run, String> {
         let (machine, sequences) = (self.clone(), sequences.to_vec());
-        let preemption = preemption.cloned();
+        let preemption = preemption.map(|(preemption, begins)| (preemption.clone(), begins));
         let mut sim = Sim::new(1);
         if preemption.is_some() {
             // Whoever was put aside writes the same times down.
             sim = sim.date_step(DATE_STEP);
         }
-        sim.run(move || machine.simulate(&sequences, preemption.as_ref())).map_err(words)?
+        sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)?
     }
 
     fn simulate(
         &self,
         sequences: &[Sequence],
-        preemption: Option<&Preemption>,
+        preemption: Option<(Preemption, usize)>,
     ) -> Result<Run, String> {
         let log = RecordLog::new();
         log.pause(true);
@@ -192,8 +195,9 @@ impl SmallMachine {
         let progress = done.iter().zip(before);
         let progress = progress.map(|(done, before)| done[before..].iter().map(ticks).collect());
         let progress = progress.collect();
-        let judge = MixedJudge::new(History { tasks: done }, self.setup.promises());
-        Ok(Run { recorded: Recorded { bases, recording, judge: Arc::new(judge) }, begin, progress })
+        let judge = Arc::new(MixedJudge::new(History { tasks: done }, self.setup.promises()));
+        let recorded = Recorded { bases, recording, judge: Arc::clone(&judge) as Arc<dyn Judge> };
+        Ok(Run { recorded, begin, progress, judge })
     }
 
     /// The devices, formatted, and what is mounted: each recorded.
@@ -263,19 +267,22 @@ impl Task {
 fn carried_out(
     mut tasks: Vec<Task>,
     sequences: &[Sequence],
-    preemption: Option<&Preemption>,
+    preemption: Option<(Preemption, usize)>,
 ) -> Result<Vec<Task>, String> {
     let failed = |sequence: &Sequence, why: String| format!("{sequence}: {why}");
-    if let ([task], [sequence], None) = (&mut tasks[..], sequences, preemption) {
+    if let ([task], [sequence], None) = (&mut tasks[..], sequences, &preemption) {
         let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
         return done.map_err(|why| failed(sequence, why)).map(|()| tasks);
     }
-    if let Some(preemption) = preemption {
+    let mut working: Vec<(Task, Sequence)> =
+        tasks.into_iter().zip(sequences.iter().cloned()).collect();
+    if let Some((preemption, begins)) = &preemption {
+        // Who is started first runs first.
+        working[..=*begins].rotate_right(1);
         preemption.start();
     }
-    let spawned: Vec<_> = tasks
+    let spawned: Vec<_> = working
         .into_iter()
-        .zip(sequences.to_vec())
         .map(|(mut task, sequence)| {
             spawn(folder_name(task.worker.task), move || {
                 let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
@@ -285,10 +292,12 @@ fn carried_out(
         .collect();
     let ended: Vec<_> =
         spawned.into_iter().map(|task| task.join().unwrap_or_else(|p| p.resume())).collect();
-    if let Some(preemption) = preemption {
+    if let Some((preemption, _)) = &preemption {
         preemption.stop();
     }
-    ended.into_iter().collect()
+    let mut tasks = ended.into_iter().collect::<Result<Vec<Task>, String>>()?;
+    tasks.sort_by_key(|task| task.worker.task);
+    Ok(tasks)
 }
 
 impl Machine for SmallMachine {

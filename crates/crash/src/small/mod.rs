@@ -8,11 +8,12 @@
 //! enumerates what a cut may leave, and [`explore`](explore::explore) lets every state that is
 //! new recover, and judges it with the [mixed](crate::mixed) workload's model.
 //!
-//! [`explore_schedules`] does the same with two tasks at once, in every schedule with a few
+//! [`explore_schedules`] does the same with tasks side by side, in every schedule with a few
 //! preemptions.
 //!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same
-//! promises: sequences share most of what precedes their last operation.
+//! promises: sequences share most of what precedes their last operation. Tasks that are judged each
+//! by itself are compared each by itself too.
 
 pub mod explore;
 mod machine;
@@ -24,6 +25,9 @@ mod states;
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
-pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
+pub use schedules::{
+    Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
+    explore_schedules,
+};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;

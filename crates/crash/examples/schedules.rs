@@ -8,7 +8,8 @@
 //!
 //! Words: `every=N` takes one of N of the list. `parts=N` goes through it in N parts, `part=K/N`
 //! does one of them. `done=FILE` writes a line for each part that is done, and leaves out those of
-//! which there is one: so it goes on where it was stopped.
+//! which there is one: so it goes on where it was stopped. `compare` cuts nothing, but runs all
+//! schedules and those that pruning leaves, and tells whether it loses a recording.
 //!
 //! A finding is a line of words that begins with the set-up and says `begins=`. Given instead, it
 //! is made again, and made small: the fewest preemptions, operations, and lost writes.
@@ -22,10 +23,12 @@ use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
-    Bound, Plan, Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
+    Bound, Plan, Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, compare_pruning,
+    explore_schedules,
 };
 
 const USAGE: &str = "usage: schedules MODE JOURNAL LIST [every=N] [parts=N | part=K/N] [done=FILE]
+       schedules MODE JOURNAL LIST [every=N] compare
        schedules CASE";
 const PLAN: Plan = Plan {
     bound: Bound { exhaustive: 8, single_units: false, random: 1 },
@@ -50,6 +53,7 @@ struct Asked {
     /// Only this one, from 1.
     part: Option<usize>,
     done: Option<String>,
+    compare: bool,
 }
 
 fn asked(args: &[String]) -> Result<Asked, String> {
@@ -66,7 +70,7 @@ fn asked(args: &[String]) -> Result<Asked, String> {
         }
         other => return Err(format!("'{other}': the list is two, fsync, locks or three")),
     };
-    let (mut parts, mut part, mut done) = (1, None, None);
+    let (mut parts, mut part, mut done, mut compare) = (1, None, None, false);
     let mut name = args[..3].join(" ");
     for word in words {
         let number = |text: &str| match text.parse() {
@@ -84,10 +88,11 @@ fn asked(args: &[String]) -> Result<Asked, String> {
                 (part, parts) = (Some(number(one)?), number(all)?);
             }
             Some(("done", file)) => done = Some(file.to_owned()),
+            None if word == "compare" => compare = true,
             _ => return Err(format!("'{word}' is not known")),
         }
     }
-    Ok(Asked { name, setup, list, schedules, parts, part, done })
+    Ok(Asked { name, setup, list, schedules, parts, part, done, compare })
 }
 
 /// Figures that can be written to a line and added up.
@@ -205,6 +210,12 @@ fn main() -> ExitCode {
         args.join(" ").parse::<ScheduledCase>().and_then(|case| again(&case))
     } else {
         asked(&args).and_then(|asked| {
+            if asked.compare {
+                let machine = SmallMachine::new(asked.setup)?;
+                let compared = compare_pruning(&machine, &asked.list, asked.schedules.preemptions)?;
+                println!("FIGURES: {}: {compared}", asked.name);
+                return Ok(compared.lost > 0);
+            }
             let Sum { done, millis } = explored(&asked)?;
             let seconds = millis as f64 / 1000.0;
             let rate = done.explored.distinct as f64 / seconds * 60.0;

@@ -28,10 +28,10 @@ enum Schedule {
 }
 
 /// A point that a task passed, or was preempted at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passed {
-    /// Which task: a number that no other task of the simulation has.
-    pub task: u64,
+    /// The name of the task, as given at [`spawn`](crate::spawn).
+    pub task: String,
     /// When.
     pub at: Nanos,
     /// Whether it is a lock that was about to be taken.
@@ -197,7 +197,6 @@ mod tests {
         run(&first);
         let passed = first.passed();
         assert!(passed[0].preempted && !passed[1].preempted);
-        assert_ne!(passed[0].task, passed[1].task);
         assert!(!passed[1].alone, "the first task comes back within that time");
         let later = Sim::new(1).run(|| {
             let preemption = Preemption::at(&[]);
@@ -216,8 +215,13 @@ mod tests {
     fn drawn_schedules_are_the_same_for_the_same_seed() {
         let preempted = |seed| {
             let drawn = Preemption::drawn(seed, 4);
-            let point =
-                || Passed { task: 0, at: now(), is_lock: false, alone: true, preempted: false };
+            let point = || Passed {
+                task: String::new(),
+                at: now(),
+                is_lock: false,
+                alone: true,
+                preempted: false,
+            };
             (0..100).map(|_| drawn.pass(false, point)).collect::<Vec<_>>()
         };
         assert_eq!(preempted(1), preempted(1));

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use steadfast_block::rng::Rng;
@@ -160,39 +159,11 @@ pub fn explore(
     Ok(explorer.figures)
 }
 
-/// What the verdict on a state depends on beside its contents: equal contents with an equal number
-/// are judged once. A number for each task, if each is judged by itself; else one for all, with
-/// what is `joint`.
-fn contexts(
-    start: &[u128],
-    sequences: &[Sequence],
-    counts: &[(usize, usize)],
-    joint: Option<Vec<Vec<RangeInclusive<usize>>>>,
-) -> Vec<u64> {
-    let is_joint = joint.is_some();
-    let mut of_tasks = Vec::new();
-    for (task, (sequence, (started, acknowledged))) in sequences.iter().zip(counts).enumerate() {
-        let mut hasher = DefaultHasher::new();
-        start.hash(&mut hasher);
-        // More has started than there are operations: the unmount, which belongs to all.
-        let begun = &sequence.operations[..(*started).min(sequence.len())];
-        (task, sequence.start, begun, started, acknowledged).hash(&mut hasher);
-        of_tasks.push(hasher.finish());
-    }
-    if !is_joint {
-        return of_tasks;
-    }
-    let mut hasher = DefaultHasher::new();
-    (of_tasks, joint).hash(&mut hasher);
-    vec![hasher.finish()]
-}
-
 pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
     e2fsck: Option<E2fsck>,
-    /// States judged: base, what was done and promised (of one task, if each is judged by
-    /// itself), contents.
+    /// States judged: base, what was done and promised, contents.
     seen: HashSet<(u64, u128)>,
     /// What the structure check said of recovered disks: most states recover to few.
     checked: HashMap<u128, Vec<String>>,
@@ -232,8 +203,18 @@ impl Explorer {
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
             }
-            let contexts = contexts(&start, sequences, &counts, promised.joint(cut));
-            let context = contexts.iter().fold(0, |all: u64, one| all.rotate_left(1) ^ one);
+            let mut hasher = DefaultHasher::new();
+            start.hash(&mut hasher);
+            for (sequence, (started, acknowledged)) in sequences.iter().zip(&counts) {
+                // More has started than there are operations: the unmount, which belongs to all.
+                let begun = &sequence.operations[..(*started).min(sequence.len())];
+                (sequence.start, begun, started, acknowledged).hash(&mut hasher);
+            }
+            if sequences.len() > 1 {
+                // What came before what counts only as far as the judge asks.
+                promised.joint(cut).hash(&mut hasher);
+            }
+            let context = hasher.finish();
             let choices = doubts.choices(self.plan.bound, self.plan.seed ^ context);
             self.figures.cuts += 1;
             self.figures.exhausted += u64::from(doubts.count() <= self.plan.bound.exhaustive);
@@ -241,9 +222,7 @@ impl Explorer {
             let mut sure = None;
             for choice in choices {
                 self.figures.states += 1;
-                let digest = units.digest(&doubts, &choice);
-                let news = contexts.iter().filter(|c| self.seen.insert((**c, digest))).count();
-                if news == 0 {
+                if !self.seen.insert((context, units.digest(&doubts, &choice))) {
                     continue;
                 }
                 self.figures.distinct += 1;

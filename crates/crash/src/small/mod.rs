@@ -12,8 +12,7 @@
 //! preemptions.
 //!
 //! A state is new if no sequence with the same beginning has left the same bytes with the same
-//! promises: sequences share most of what precedes their last operation. Tasks that are judged each
-//! by itself are compared each by itself too.
+//! promises: sequences share most of what precedes their last operation.
 
 pub mod explore;
 mod machine;
@@ -25,9 +24,10 @@ mod states;
 pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
+pub(crate) use schedules::hash_action;
 pub use schedules::{
-    Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
-    explore_schedules,
+    Compared, Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
+    compare_pruning, explore_schedules,
 };
 pub use sequence::{Sequence, Start};
 pub use states::Bound;

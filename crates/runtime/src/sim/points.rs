@@ -8,7 +8,8 @@ use crate::preempt::{AWAY, Passed, Preemption};
 impl Core {
     /// What there is to know of the point that the running task passes.
     fn point(&self, is_lock: bool) -> Passed {
-        let (task, at) = (self.running.get(), self.now());
+        let (running, at) = (self.running.get(), self.now());
+        let task = self.tasks.borrow().get(&running).map_or_else(String::new, |t| t.name.clone());
         Passed { task, at, is_lock, alone: !self.others_run_until((at + AWAY).0), preempted: false }
     }
 

@@ -12,7 +12,7 @@ use super::Schedule;
 use crate::mixed::Setup;
 use crate::mixed::operation::Operation;
 use crate::small::machine::{Run, SmallMachine};
-use crate::small::sequence::{Sequence, Start};
+use crate::small::sequence::Sequence;
 
 /// Transaction points of data=transact.
 const POINTS: TransactMask = TransactMask::FSYNC.union(TransactMask::SYNC);
@@ -172,9 +172,9 @@ fn word(operation: &Operation) -> String {
 fn sequence(word_of_it: &str) -> Result<Sequence, String> {
     let unknown = || format!("{word_of_it}: not a word of a case");
     let (start, operations) = word_of_it.split_once(':').ok_or_else(unknown)?;
-    let start = Start::ALL.into_iter().find(|s| format!("{s:?}").to_lowercase() == start);
-    let start = start.ok_or_else(unknown)?;
     let all = Sequence::all(2);
+    let named = |s: &&Sequence| format!("{:?}", s.start).to_lowercase() == start;
+    let start = all.iter().find(named).ok_or_else(unknown)?.start;
     let known = || all.iter().flat_map(|s| &s.operations).chain([&Operation::Sync]);
     let operation = |text: &str| known().find(|op| word(op) == text).cloned();
     let operations = operations.split('+').filter(|text| !text.is_empty());

@@ -85,7 +85,8 @@ fn happenings(recording: &Recording) -> Vec<Happening> {
     found.into_iter().map(|(_, happening)| happening).collect()
 }
 
-fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
+/// Adds what a device was asked to a number.
+pub(crate) fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
     match action {
         Action::Write { offset, data, fua } => (0, offset, data.unpack(), fua).hash(hasher),
         Action::Flush => 1.hash(hasher),

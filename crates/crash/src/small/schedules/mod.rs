@@ -9,10 +9,11 @@
 //!
 //! What leaves nothing new is left out three times: schedules before they are run (`prune`),
 //! recordings before they are cut (`known`), states before they recover (as of sequences by
-//! themselves, over all tasks and schedules). Tests compare the first two with what is found
-//! without them.
+//! themselves, over all tasks and schedules). [`compare_pruning`] runs everything, to prove the
+//! first.
 
 mod case;
+mod compare;
 mod known;
 mod prune;
 mod shrink;
@@ -21,7 +22,7 @@ mod tasks;
 mod tests;
 
 use steadfast_block::rng::Rng;
-use steadfast_runtime::{Passed, Preemption};
+use steadfast_runtime::Passed;
 
 use self::known::{Known, Seen};
 use self::prune::begins_and_ends;
@@ -29,6 +30,8 @@ use super::explore::{Explored, Explorer, Plan};
 use super::machine::{Run, SmallMachine};
 
 pub use case::ScheduledCase;
+pub use compare::{Compared, compare_pruning};
+pub(crate) use known::hash_action;
 pub use prune::Prune;
 pub use shrink::{Lost, ShrunkCase};
 pub use tasks::Tasks;

@@ -177,8 +177,8 @@ impl Search<'_> {
             .map(|bits| all.iter().zip(0..).filter(move |(_, n)| bits >> n & 1 == 1))
             .map(|points| points.map(|(point, _)| *point).collect());
         let begins = case.schedule.begins;
-        let fewer =
-            subsets.map(|points| ScheduledCase { schedule: Schedule { begins, points }, ..case.clone() });
+        let fewer = subsets
+            .map(|points| ScheduledCase { schedule: Schedule { begins, points }, ..case.clone() });
         for fewer in fewer {
             self.runs += 1;
             let Ok((run, _)) = fewer.record(self.machine) else { continue };
@@ -201,8 +201,7 @@ fn fewest_lost(machine: &SmallMachine, run: Run, bound: Bound) -> Option<Lost> {
         let contents = units.contents(doubts, &units.sure(doubts, &bases), choice);
         let at = Moment { tick: cut, at: recording.time_of(cut) };
         let (machine, judge) = (Arc::clone(&shared), Arc::clone(&judge));
-        let recovered =
-            Sim::new(1).run(move || recover(&*machine, contents, &*judge, at));
+        let recovered = Sim::new(1).run(move || recover(&*machine, contents, &*judge, at));
         let recovered = match recovered {
             Ok(recovered) => recovered,
             Err(stopped) => return vec![format!("recovery stopped: {stopped}")],

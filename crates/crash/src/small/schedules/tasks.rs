@@ -28,7 +28,10 @@ impl Tasks {
         let mut found = Vec::new();
         for (first, one) in all.iter().enumerate() {
             for other in &all[first..] {
-                found.push(Tasks { number: found.len(), sequences: vec![one.clone(), other.clone()] });
+                found.push(Tasks {
+                    number: found.len(),
+                    sequences: vec![one.clone(), other.clone()],
+                });
             }
         }
         found

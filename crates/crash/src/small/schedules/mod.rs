@@ -193,13 +193,10 @@ fn each_run(
         }
         return Ok(counts);
     }
+    // Of equal tasks the one run tells of both.
+    let ends: Vec<bool> = made.iter().zip(0..).map(|((_, p), b)| begins_and_ends(p, b)).collect();
+    let of_other = |begins: usize| ends.get(1 - begins.min(1)).copied().unwrap_or(ends[0]);
     let two = tasks.sequences.len() == 2;
-    let ends = |begins: usize| {
-        // Of equal tasks the one run tells of both.
-        let (case, passed) = made.get(begins).unwrap_or(&made[0]);
-        two && begins_and_ends(passed, case.schedule.begins)
-    };
-    let other_ends: Vec<bool> = (0..beginners).map(|begins| two && ends(1 - begins)).collect();
     let mut pruned = 0;
     while let Some((ScheduledCase { schedule, .. }, passed)) = made.pop() {
         if schedule.points.len() >= schedules.preemptions {
@@ -207,7 +204,7 @@ fn each_run(
         }
         let from = schedule.points.last().map_or(0, |last| *last as usize + 1);
         for next in from..passed.len() {
-            let other_ends = other_ends[schedule.begins];
+            let other_ends = two && of_other(schedule.begins);
             if schedules.prune.leaves_out(&passed, &schedule, next, other_ends) {
                 pruned += 1;
                 continue;

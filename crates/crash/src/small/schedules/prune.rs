@@ -8,8 +8,9 @@
 //! 2. *Handed back*: the preemption follows another one of another task, at the same instant, and is
 //!    at the first point that this task comes to at all. What an operation does before its first
 //!    point changes nothing. So the first task comes back at once, as without both preemptions.
-//! 3. *The other begins*: the task that begins is preempted at its first point, and when the other
-//!    task begins it has ended before this one gets there. So it is a run that the other begins.
+//! 3. *The other begins*: of two tasks the one that begins is preempted at its first point, and when
+//!    the other one begins it has ended before this one gets there. So it is a run that the other
+//!    begins. (If the other one waits before it ends, it is not: this task is away for longer.)
 //!
 //! In 2 and 3 an operation has started earlier, as the judge sees it, than in the run that stands
 //! for it: of operations that have started less is required ([`Known`](super::known::Known)).
@@ -28,7 +29,7 @@ pub enum Prune {
     Nothing,
     /// Those that leave nothing new, by the rules of this module.
     Equal,
-    /// The control: rule 2 without asking whether the task has done anything before. It loses
+    /// The control: rule 2 for every preemption that follows one of another task. It loses
     /// schedules that matter.
     TooMuch,
 }
@@ -58,18 +59,18 @@ impl Prune {
         if point.alone {
             return true;
         }
-        let before = next.checked_sub(1).map(|before| &passed[before]);
-        if let Some(before) = before.filter(|b| b.preempted && is_client(b) && is_client(point)) {
-            let is_first = passed[..next].iter().all(|p| p.task != point.task);
-            if before.at == point.at
-                && before.task != point.task
-                && (is_first || self == Prune::TooMuch)
-            {
-                return true;
-            }
+        let of_other = |before: &Passed| {
+            before.preempted && is_client(before) && before.task != point.task && is_client(point)
+        };
+        let is_new = passed[..next].iter().all(|p| p.task != point.task);
+        let handed_back = match (self, next.checked_sub(1).map(|before| &passed[before])) {
+            (Prune::TooMuch, _) => passed[..next].iter().any(of_other),
+            (_, before) => is_new && before.is_some_and(|b| of_other(b) && b.at == point.at),
+        };
+        if handed_back {
+            return true;
         }
-        let is_first = next == 0 && point.task == folder_name(schedule.begins);
-        is_first && other_ends && schedule.points.is_empty()
+        other_ends && next == 0 && point.task == folder_name(schedule.begins)
     }
 }
 

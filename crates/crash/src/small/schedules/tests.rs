@@ -48,16 +48,22 @@ fn shape(recording: &Recording, swapped: bool) -> Vec<(u64, u64, u64, u64)> {
         found.push((event.submitted.tick, 0, what, 0));
         found.extend(event.completed.map(|c| (c.tick, 0, what, 1)));
     }
-    for note in recording.notes() {
+    let last_of =
+        |of: u64| recording.notes().iter().filter(|n| n.detail[0] == of).map(|n| n.detail[1]).max();
+    // Before it, what is there at the start was made.
+    let begins = recording.notes().iter().position(|note| note.detail[2] == 2).unwrap();
+    for note in &recording.notes()[begins + 1..] {
         let [task, index, end] = note.detail;
+        // The closing unmount is noted for one task after the other.
+        if Some(index) == last_of(task) {
+            continue;
+        }
         let task = if swapped { 1 - task } else { task };
         found.push((note.moment.tick, 1 + task, index, end));
     }
     found.sort_unstable();
-    // What the closing unmount does to both tasks is in the order of their numbers.
-    let last = found.iter().rposition(|(_, who, ..)| *who == 0).unwrap_or(0);
     let order = |((_, a, b, c), order)| (order, a, b, c);
-    found[..last].iter().copied().zip(0..).map(order).collect()
+    found.into_iter().zip(0..).map(order).collect()
 }
 
 /// Of (A, B) and (B, A) the same schedules are there if either may begin.

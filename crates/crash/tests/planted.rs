@@ -241,7 +241,9 @@ fn found_by_schedules(name: &str, bug: Planted) {
         assert_eq!(explore(&machine(None)).explored.wrong(), 0, "without {name}");
         let shrunk = case.shrink(&plan).unwrap().unwrap_or_else(|| panic!("{name}: found once"));
         println!("FIGURES: {name}: {:.1} s, {shrunk}", begun.elapsed().as_secs_f32());
-        assert_eq!((shrunk.case.operations(), shrunk.case.schedule.points.len()), (2, 1), "{name}");
+        // A sync waits for a rename or link that has begun: it must have begun before.
+        let preemptions = shrunk.case.schedule.points.len();
+        assert!(shrunk.case.operations() == 2 && preemptions <= 2, "{name}: {shrunk}");
         let command = shrunk.case.command();
         let line = command.split_once(" -- ").unwrap().1;
         let again: ScheduledCase = line.parse().unwrap();

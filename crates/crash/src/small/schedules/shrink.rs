@@ -16,7 +16,7 @@ use crate::mixed::operation::Operation;
 use crate::shrink::minimise;
 use crate::small::explore::{Explored, Explorer, Plan};
 use crate::small::machine::{Run, SmallMachine};
-use crate::small::sequence::Sequence;
+use crate::small::sequence::{Sequence, Start};
 use crate::small::states::{Bound, Choice, Doubts, Units};
 
 /// Recoveries that are spent to find the units that matter.
@@ -114,28 +114,30 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The same with operations taken out, or another task that does nothing but sync.
+    /// The same with an operation taken out, or with a task that does nothing but sync.
     fn smaller(&mut self, case: &ScheduledCase) -> Option<ScheduledCase> {
         if case.locks {
             // The numbers of points would be others, and there are too many to try them all.
             return None;
         }
         let preemptions = case.schedule.points.len();
-        let tried = |task: usize, operations: Vec<Operation>| {
+        let tried = |task: usize, start: Start, operations: Vec<Operation>| {
             let mut smaller = case.clone();
-            let start = smaller.tasks[task].start;
             smaller.tasks[task] = Sequence { start, operations };
             smaller
         };
         let mut all = Vec::new();
         for (task, sequence) in case.tasks.iter().enumerate() {
             if sequence.len() > 1 {
-                all.push(tried(task, vec![Operation::Sync]));
+                all.push(tried(task, sequence.start, vec![Operation::Sync]));
             }
             for index in 0..sequence.len() {
                 let mut operations = sequence.operations.clone();
                 operations.remove(index);
-                all.push(tried(task, operations));
+                // What an operation made may be there from the start.
+                for start in [sequence.start, Start::Populated] {
+                    all.push(tried(task, start, operations.clone()));
+                }
             }
         }
         all.iter().find_map(|smaller| self.fewest_preemptions(smaller, preemptions + 1))

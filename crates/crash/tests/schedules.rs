@@ -2,10 +2,10 @@
 //! asked for or a lock is taken, and every run cut everywhere; in three data modes, on internal and
 //! external journals.
 //!
-//! Always: one operation beside a write and its fsync, preempted once, at every point; and up to
-//! two operations beside them, preempted up to twice, where transactions begin and commits are
-//! asked for. With `STEADFAST_SOAK`: of all pairs of two operations each one in some, preempted up
-//! to twice. Figures are printed with `--nocapture`.
+//! Always: of all pairs of two operations beside two, each tenth, in every schedule with up to two
+//! preemptions, where transactions begin and commits are asked for; one operation beside a write
+//! and its fsync, preempted once, at every point, locks too; and three tasks and locks, drawn. With
+//! `STEADFAST_SOAK` all pairs. Figures are printed with `--nocapture`.
 
 // The figures are for people who run a soak.
 #![allow(clippy::print_stdout)]
@@ -16,20 +16,15 @@ use std::time::Instant;
 
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
-    Bound, Pair, Plan, Scheduled, Schedules, SmallMachine, explore_schedules,
+    Bound, Plan, Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
 };
 use steadfast_ext4::DataMode;
-use steadfast_vfs::TransactMask;
 
 const QUICK: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
-const WHOLE: Bound = Bound { exhaustive: 64, single_units: true, random: 4 };
-/// The smallest blocks that there are.
-const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
-const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 
-fn explored(name: &str, setup: Setup, pairs: &[Pair], schedules: &Schedules, bound: Bound) {
+fn explored(name: &str, setup: Setup, pairs: &[Tasks], schedules: &Schedules) {
     let plan = Plan {
-        bound,
+        bound: QUICK,
         seed: 1,
         e2fsck_every: 2000,
         again_every: 200,
@@ -53,49 +48,56 @@ fn explored(name: &str, setup: Setup, pairs: &[Pair], schedules: &Schedules, bou
     assert!(done.distinct > done.pairs, "{name}: no preemption changed anything");
 }
 
-/// One pair in so many, in a soak.
-const SOAK_EVERY: usize = 97;
+/// Of the pairs of two operations each, one in so many; in a soak each.
+const PAIRS_EVERY: usize = 10;
+/// What is drawn: of three tasks so many, and of pairs one in so many; of each so many schedules.
+const THREES: usize = 40;
+const LOCKS_EVERY: usize = 200;
+const DRAWN: (u64, u64) = (6, 1);
 
-fn of_setup(name: &str, setup: Setup) {
-    let schedules = |preemptions, locks| Schedules { preemptions, locks, first: Vec::new() };
-    if std::env::var_os("STEADFAST_SOAK").is_some() {
-        explored(name, setup, &Pair::of_two(SOAK_EVERY), &schedules(2, false), WHOLE);
-    }
-    let locks = format!("{name}, locks");
-    explored(&locks, setup, &Pair::beside_an_fsync(1), &schedules(1, true), QUICK);
-    explored(name, setup, &Pair::beside_an_fsync(2), &schedules(2, false), QUICK);
+fn of_setup(data: DataMode, external: bool) {
+    let setup = ScheduledCase::setup(data, external);
+    let journal = if external { "external" } else { "internal" };
+    let explored = |what: &str, pairs: &[Tasks], schedules: Schedules| {
+        let name = format!("{}, {journal}, {what}", format!("{data:?}").to_lowercase());
+        explored(&name, setup, pairs, &schedules);
+    };
+    let of_two = |every| Tasks::of_two().into_iter().step_by(every).collect::<Vec<_>>();
+    let every = if std::env::var_os("STEADFAST_SOAK").is_some() { 1 } else { PAIRS_EVERY };
+    let drawn = Schedules { drawn: Some(DRAWN), ..Schedules::all(2) };
+    explored("two beside two", &of_two(every), Schedules::all(2));
+    explored("three, drawn", &Tasks::of_three(THREES, 1), drawn.clone());
+    explored("locks, drawn", &of_two(LOCKS_EVERY), Schedules { locks: true, ..drawn });
+    let locks = Schedules { locks: true, ..Schedules::all(1) };
+    explored("locks, one beside an fsync", &Tasks::beside_an_fsync(1), locks);
 }
 
 #[test]
 fn schedules_ordered_internal() {
-    of_setup("ordered, internal", SMALL);
+    of_setup(DataMode::Ordered, false);
 }
 
 #[test]
 fn schedules_ordered_external() {
-    of_setup("ordered, external", EXTERNAL);
+    of_setup(DataMode::Ordered, true);
 }
 
 #[test]
 fn schedules_journal_internal() {
-    of_setup("journal, internal", Setup { data: DataMode::Journal, ..SMALL });
+    of_setup(DataMode::Journal, false);
 }
 
 #[test]
 fn schedules_journal_external() {
-    of_setup("journal, external", Setup { data: DataMode::Journal, ..EXTERNAL });
+    of_setup(DataMode::Journal, true);
 }
-
-const POINTS: TransactMask = TransactMask::FSYNC.union(TransactMask::SYNC);
 
 #[test]
 fn schedules_transact_internal() {
-    let transact = Setup { data: DataMode::Transact, points: Some(POINTS), ..SMALL };
-    of_setup("transact, internal", transact);
+    of_setup(DataMode::Transact, false);
 }
 
 #[test]
 fn schedules_transact_external() {
-    let transact = Setup { data: DataMode::Transact, points: Some(POINTS), ..EXTERNAL };
-    of_setup("transact, external", transact);
+    of_setup(DataMode::Transact, true);
 }

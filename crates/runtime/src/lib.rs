@@ -52,7 +52,7 @@ pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
-pub use preempt::{AWAY, Preemption, preemption_point};
+pub use preempt::{AWAY, Passed, Preemption, preemption_point};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, Panicked, spawn, yield_now};

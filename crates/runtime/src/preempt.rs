@@ -7,11 +7,13 @@
 //! points these are is the schedule, and part of what makes a run: the same schedule, the same
 //! run. So the schedules of a run can be enumerated (bounded by the number of preemptions, after
 //! Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded
-//! Programs", PLDI 2007).
+//! Programs", PLDI 2007). Of each point that was passed there is told what decides whether being
+//! preempted there can change anything ([`Passed`]).
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{self, Arc};
 use std::time::Duration;
+
+use crate::Nanos;
 
 /// How long a preempted task is put aside: longer than another task's commit takes.
 pub const AWAY: Duration = Duration::from_millis(10);
@@ -25,10 +27,26 @@ enum Schedule {
     Drawn { state: u64, one_in: u64 },
 }
 
+/// A point that a task passed, or was preempted at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Passed {
+    /// The name of the task, as given at [`spawn`](crate::spawn).
+    pub task: String,
+    /// When.
+    pub at: Nanos,
+    /// Whether it is a lock that was about to be taken.
+    pub is_lock: bool,
+    /// Nobody else can take a step within [`AWAY`] from here, unless this task takes one: to be
+    /// preempted here is to do the same later.
+    pub alone: bool,
+    /// Whether the task was preempted.
+    pub preempted: bool,
+}
+
 #[derive(Debug)]
 struct Inner {
     schedule: sync::Mutex<Schedule>,
-    passed: AtomicU64,
+    passed: sync::Mutex<Vec<Passed>>,
 }
 
 /// A schedule of preemptions, in force between [`start`](Self::start) and [`stop`](Self::stop).
@@ -57,7 +75,7 @@ pub struct Preemption {
 
 impl Preemption {
     fn of(schedule: Schedule) -> Preemption {
-        let inner = Inner { schedule: sync::Mutex::new(schedule), passed: AtomicU64::new(0) };
+        let inner = Inner { schedule: sync::Mutex::new(schedule), passed: sync::Mutex::default() };
         Preemption { inner: Arc::new(inner), locks: false }
     }
 
@@ -90,23 +108,35 @@ impl Preemption {
 
     /// Points that were passed so far.
     pub fn points(&self) -> u64 {
-        self.inner.passed.load(Ordering::Relaxed)
+        // OK to unwrap: nothing panics while it has the list.
+        self.inner.passed.lock().unwrap().len() as u64
     }
 
-    /// Passes a point; whether the task is preempted there.
-    pub(crate) fn pass(&self, is_lock: bool) -> bool {
+    /// The points that were passed so far, in their order.
+    pub fn passed(&self) -> Vec<Passed> {
+        // OK to unwrap: nothing panics while it has the list.
+        self.inner.passed.lock().unwrap().clone()
+    }
+
+    /// Passes a point; whether the task is preempted there. `point` tells what there is to know
+    /// of it.
+    pub(crate) fn pass(&self, is_lock: bool, point: impl FnOnce() -> Passed) -> bool {
         if is_lock && !self.locks {
             return false;
         }
-        let number = self.inner.passed.fetch_add(1, Ordering::Relaxed);
+        // OK to unwrap: nothing panics while it has the list.
+        let mut passed = self.inner.passed.lock().unwrap();
+        let number = passed.len() as u64;
         // OK to unwrap: nothing panics while it has the schedule.
-        match &mut *self.inner.schedule.lock().unwrap() {
+        let preempted = match &mut *self.inner.schedule.lock().unwrap() {
             Schedule::At(points) => points.contains(&number),
             Schedule::Drawn { state, one_in } => {
                 *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(0x9e37_79b9);
                 (*state >> 33).is_multiple_of(*one_in)
             }
-        }
+        };
+        passed.push(Passed { preempted, ..point() });
+        preempted
     }
 }
 
@@ -158,10 +188,41 @@ mod tests {
     }
 
     #[test]
+    fn a_point_tells_whether_anybody_else_can_take_a_step() {
+        let none = Preemption::at(&[]);
+        run(&none);
+        let alone: Vec<bool> = none.passed().iter().map(|p| p.alone).collect();
+        assert_eq!(alone, [false, true], "the second task runs when the first has ended");
+        let first = Preemption::at(&[0]);
+        run(&first);
+        let passed = first.passed();
+        assert!(passed[0].preempted && !passed[1].preempted);
+        assert!(!passed[1].alone, "the first task comes back within that time");
+        let later = Sim::new(1).run(|| {
+            let preemption = Preemption::at(&[]);
+            preemption.start();
+            spawn("sleeps for longer", || crate::sleep(AWAY * 2));
+            crate::sleep(AWAY / 2);
+            preemption_point();
+            crate::sleep(AWAY);
+            preemption_point();
+            preemption.passed().iter().map(|p| p.alone).collect::<Vec<_>>()
+        });
+        assert_eq!(later, Ok(vec![true, false]));
+    }
+
+    #[test]
     fn drawn_schedules_are_the_same_for_the_same_seed() {
         let preempted = |seed| {
             let drawn = Preemption::drawn(seed, 4);
-            (0..100).map(|_| drawn.pass(false)).collect::<Vec<_>>()
+            let point = || Passed {
+                task: String::new(),
+                at: now(),
+                is_lock: false,
+                alone: true,
+                preempted: false,
+            };
+            (0..100).map(|_| drawn.pass(false, point)).collect::<Vec<_>>()
         };
         assert_eq!(preempted(1), preempted(1));
         assert_ne!(preempted(1), preempted(2));

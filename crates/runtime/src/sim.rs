@@ -21,7 +21,11 @@ use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::Nanos;
-use crate::preempt::{AWAY, Preemption};
+use crate::preempt::Preemption;
+
+mod points;
+
+pub(crate) use points::{pass_point, set_preemption};
 
 /// When (virtual nanoseconds), in which order among equals, and whom: task and epoch.
 type Timer = (u64, u64, u64, u64);
@@ -540,36 +544,6 @@ pub(crate) fn yield_now() {
         core.wake(w);
     });
     suspend();
-}
-
-/// The simulation goes by this schedule of preemptions from now on.
-pub(crate) fn set_preemption(preemption: Option<Preemption>) {
-    with_current(|core| {
-        PREEMPTING.set(preemption.is_some());
-        *core.preemption.borrow_mut() = preemption;
-    });
-}
-
-/// A point at which the running task may be preempted.
-#[inline]
-pub(crate) fn pass_point(is_lock: bool) {
-    if PREEMPTING.get() {
-        pass_point_in_turn(is_lock);
-    }
-}
-
-#[cold]
-fn pass_point_in_turn(is_lock: bool) {
-    let away = with_current(|core| {
-        // Destructors at the end of a simulation must not wait.
-        let passes = |p: &Preemption| !core.ending.get() && p.pass(is_lock);
-        let preempted = core.preemption.borrow().as_ref().is_some_and(passes);
-        preempted.then(|| core.now() + AWAY)
-    });
-    if let Some(until) = away.flatten() {
-        trace(|| "preempted".to_owned());
-        sleep_until(until);
-    }
 }
 
 pub(crate) fn cpu(work: Duration) {

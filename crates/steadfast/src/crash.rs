@@ -49,6 +49,9 @@
 //! assert!(failure.to_string().contains("config is \"old\""), "{failure}");
 //! ```
 //!
+//! What goes wrong only if another task runs between two steps of one is found by
+//! [`run_tasks`](PowerCut::run_tasks): it explores the schedules of several tasks as well.
+//!
 //! A failure tells the story: which call came last, which writes were in doubt, what the next boot
 //! finds, and the fewest writes whose loss is enough. As [`Debug`](std::fmt::Debug) it is that
 //! story too, so `unwrap` shows it.
@@ -56,6 +59,7 @@
 mod failure;
 mod recorded;
 mod running;
+mod tasks;
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -68,13 +72,17 @@ use steadfast_ext4::{DataMode, MountOptions};
 pub use failure::Failure;
 pub use recorded::{Recorded, Report};
 pub use running::{Recovered, Running};
+pub use tasks::{Scheduled, ScheduledReport, Tasks};
 
+use self::tasks::Schedules;
 use crate::fs::{FileSystem, Mounted};
 
 /// Bytes of the disk, unless somebody says otherwise.
 const SIZE: u64 = 32 << 20;
 /// Size of a journal card in MiB.
 const CARD_MIB: u32 = 16;
+/// Schedules that are run, unless somebody says otherwise.
+const SCHEDULES: u64 = 1000;
 /// How long time goes on after the program's end: longer than data waits for being written.
 const LINGER: Duration = Duration::from_secs(7);
 
@@ -97,6 +105,7 @@ pub struct PowerCut {
     states: u64,
     seed: u64,
     prepare: Option<Program>,
+    schedules: Schedules,
 }
 
 impl Default for PowerCut {
@@ -121,7 +130,8 @@ impl PowerCut {
             seed: 1,
             linger: LINGER,
         };
-        PowerCut { inside, cuts: 100, states: 16, seed: 1, prepare: None }
+        let schedules = Schedules { preemptions: 1, most: SCHEDULES, only: None };
+        PowerCut { inside, cuts: 100, states: 16, seed: 1, prepare: None, schedules }
     }
 
     /// What the journal promises about the data of files.
@@ -259,15 +269,109 @@ impl PowerCut {
         self,
         program: impl FnOnce(&Running) -> Result<(), E> + 'static,
     ) -> Recorded {
-        let PowerCut { inside, cuts, states, seed, prepare } = self;
-        let prepare = prepare.unwrap_or_else(|| Box::new(|_, _| Ok(())));
+        let (choice, prepare) = (self.choice(), self.prepare.unwrap_or_else(nothing));
+        let inside = self.inside;
         let program: Program = Box::new(move |fs, said| {
             let running = Running::new(fs, said.clone());
             program(&running).map_err(|e| format!("the program failed: {e}"))
         });
         let run = inside.record(prepare, program);
-        let bound = Bound { states, ..Bound::default() };
-        let choice = Choice { places: Places::Sampled(cuts), bound, seed };
         Recorded::new(run, inside.options, choice)
     }
+
+    fn choice(&self) -> Choice {
+        let bound = Bound { states: self.states, ..Bound::default() };
+        Choice { places: Places::Sampled(self.cuts), bound, seed: self.seed }
+    }
+
+    /// Runs several tasks side by side, in every schedule with up to
+    /// [`preemptions`](Self::preemptions): which task begins, and at which points the running one
+    /// loses the processor to the others. Points are where a call of the file system begins a
+    /// transaction or asks for a commit, and where a task calls
+    /// [`runtime::preemption_point`](crate::runtime::preemption_point). Tasks share what they like;
+    /// `tasks` is called for each run anew. Locks should be [`runtime::Mutex`](crate::runtime::Mutex):
+    /// a task that waits for another kind of lock stops the simulation.
+    ///
+    /// Here a task announces a file before it writes it. Another one syncs and acknowledges what was
+    /// announced. Only if it runs in between, that is wrong:
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use steadfast::crash::{PowerCut, Recovered, Tasks};
+    /// use steadfast::runtime::Mutex;
+    ///
+    /// let test = |announced_first: bool| {
+    ///     let tasks = move || {
+    ///         let announced = Arc::new(Mutex::new(Vec::new()));
+    ///         let pending = Arc::clone(&announced);
+    ///         Tasks::new()
+    ///             .task("writer", move |fs| {
+    ///                 if announced_first {
+    ///                     announced.lock().push("/file");
+    ///                 }
+    ///                 fs.write("/file", "text")?;
+    ///                 if !announced_first {
+    ///                     announced.lock().push("/file");
+    ///                 }
+    ///                 steadfast::Result::Ok(())
+    ///             })
+    ///             .task("syncer", move |fs| {
+    ///                 let done = std::mem::take(&mut *pending.lock());
+    ///                 fs.sync()?;
+    ///                 done.iter().for_each(|file| fs.acknowledge(file));
+    ///                 steadfast::Result::Ok(())
+    ///             })
+    ///     };
+    ///     let judge = |left: &Recovered| {
+    ///         left.acknowledgements().iter().try_for_each(|file| left.read(file).map(drop))
+    ///     };
+    ///     PowerCut::new().cuts(20).run_tasks(tasks).judge(judge)
+    /// };
+    /// test(false).unwrap();
+    /// let failure = test(true).unwrap_err();
+    /// assert!(failure.to_string().contains(".only_schedule(\"begins=0 points="), "{failure}");
+    /// ```
+    pub fn run_tasks(self, tasks: impl Fn() -> Tasks + 'static) -> Scheduled {
+        let choice = self.choice();
+        let PowerCut { inside, prepare, schedules, .. } = self;
+        let prepare = prepare.unwrap_or_else(nothing);
+        Scheduled { inside, choice, prepare, schedules, tasks: Box::new(tasks) }
+    }
+
+    /// How often a task may be preempted in a run of [`run_tasks`](Self::run_tasks): once, unless
+    /// somebody says otherwise.
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().preemptions(2);
+    /// ```
+    pub fn preemptions(mut self, most: usize) -> PowerCut {
+        self.schedules.preemptions = most;
+        self
+    }
+
+    /// How many schedules are run at the most, those with fewer preemptions first: 1000. The
+    /// [report](ScheduledReport) says how many are left.
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().schedules(50);
+    /// ```
+    pub fn schedules(mut self, most: u64) -> PowerCut {
+        self.schedules.most = most;
+        self
+    }
+
+    /// Runs only this schedule, in the words of a failure of [`run_tasks`](Self::run_tasks).
+    ///
+    /// ```
+    /// let test = steadfast::crash::PowerCut::new().only_schedule("begins=0 points=2,5");
+    /// ```
+    pub fn only_schedule(mut self, words: &str) -> PowerCut {
+        self.schedules.only = Some(words.parse());
+        self
+    }
+}
+
+/// What is prepared if nothing is.
+fn nothing() -> Program {
+    Box::new(|_, _| Ok(()))
 }

@@ -1,6 +1,7 @@
 //! Judges what a cut left of the mixed workload.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_vfs::{FileSystem, TransactMask};
@@ -62,6 +63,13 @@ impl MixedJudge {
             Task { done, names }
         };
         MixedJudge { tasks: history.tasks.into_iter().map(task).collect(), promises }
+    }
+
+    /// What the verdict on a cut at `tick` depends on, beside what is left and how far each task
+    /// is: which of its operations have started, and which are acknowledged. `None`: on nothing,
+    /// and each task is judged by itself. Else on all of it together, and on this.
+    pub(crate) fn joint(&self, tick: u64) -> Option<Vec<Vec<RangeInclusive<usize>>>> {
+        self.promises.points.map(|mask| points::candidates(&self.tasks, mask, tick))
     }
 }
 

@@ -22,7 +22,7 @@ struct Point {
 }
 
 /// For each task, after how many operations it may be.
-type Ranges = Vec<RangeInclusive<usize>>;
+pub(super) type Ranges = Vec<RangeInclusive<usize>>;
 
 /// Judges all tasks together.
 pub(super) fn judge(
@@ -68,7 +68,7 @@ pub(super) fn judge(
 }
 
 /// What the state may be: of the last points that were complete, and of those under way.
-fn candidates(tasks: &[Task], mask: TransactMask, tick: u64) -> Vec<Ranges> {
+pub(super) fn candidates(tasks: &[Task], mask: TransactMask, tick: u64) -> Vec<Ranges> {
     let mut points = Vec::new();
     for (task, t) in tasks.iter().enumerate() {
         let (started, _) = t.progress(tick);

@@ -26,6 +26,9 @@ use super::{LINE, Line, Run, Watched};
 const LYING: Durability =
     Durability::Lying { cache_bytes: 1 << 20, drains_within: Duration::from_secs(10) };
 
+/// Steps of the date where runs are compared: longer than what is compared takes.
+const DATE_STEP: Duration = Duration::from_secs(60);
+
 /// The devices of a run, and the file system on them.
 #[derive(Debug, Clone)]
 pub struct Inside {
@@ -73,14 +76,42 @@ impl Inside {
     /// # Errors
     /// What cannot be made or mounted, in words; what `prepare` or `program` says.
     pub fn record(&self, prepare: Program, program: Program) -> Result<Run, String> {
+        self.simulated(Duration::ZERO, move |inside| {
+            let bases = inside.prepared(prepare)?;
+            inside.recorded(bases, program)
+        })
+    }
+
+    /// Runs `prepare` on a new file system; what the devices hold then.
+    ///
+    /// # Errors
+    /// As of [`record`](Self::record).
+    pub fn prepare(&self, prepare: Program) -> Result<Vec<Store>, String> {
+        self.simulated(Duration::ZERO, move |inside| inside.prepared(prepare))
+    }
+
+    /// Records `program` on devices that hold this already. Dates move in steps, so that runs which
+    /// differ only in how long something took leave the same.
+    ///
+    /// # Errors
+    /// As of [`record`](Self::record).
+    pub fn record_on(&self, bases: Vec<Store>, program: Program) -> Result<Run, String> {
+        self.simulated(DATE_STEP, move |inside| inside.recorded(bases, program))
+    }
+
+    fn simulated<T: 'static>(
+        &self,
+        date_step: Duration,
+        work: impl FnOnce(Inside) -> Result<T, String> + 'static,
+    ) -> Result<T, String> {
         let inside = self.clone();
         Sim::new(self.seed)
-            .run(move || inside.recorded(prepare, program))
+            .date_step(date_step)
+            .run(move || work(inside))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")))
     }
 
-    fn recorded(self, prepare: Program, program: Program) -> Result<Run, String> {
-        let bases = self.prepared(prepare)?;
+    fn recorded(self, bases: Vec<Store>, program: Program) -> Result<Run, String> {
         let log = RecordLog::new();
         let mut blocks: Vec<Arc<dyn BlockDevice>> = Vec::new();
         let models = [("disk", Some(&self.disk)), ("journal", self.journal.as_ref())];

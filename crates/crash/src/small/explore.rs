@@ -80,19 +80,6 @@ pub fn explore(
     Ok(explorer.figures)
 }
 
-/// Starts and acknowledgements before a cut in their order: of which task, and which of the two.
-fn order_before(progress: &[Vec<(u64, u64)>], cut: u64) -> Vec<(usize, bool)> {
-    let mut order = Vec::new();
-    for (task, operations) in progress.iter().enumerate() {
-        for (started, acknowledged) in operations {
-            order.extend([(*started, task, false), (*acknowledged, task, true)]);
-        }
-    }
-    order.retain(|(tick, ..)| *tick < cut);
-    order.sort_unstable();
-    order.into_iter().map(|(_, task, end)| (task, end)).collect()
-}
-
 pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
@@ -208,8 +195,8 @@ impl Explorer {
                 (sequence.start, begun, started, acknowledged).hash(&mut hasher);
             }
             if sequences.len() > 1 {
-                // Transaction points are judged by what came before what, over all tasks.
-                order_before(&progress, cut).hash(&mut hasher);
+                // What came before what counts only as far as the judge asks.
+                run.judge.joint(cut).hash(&mut hasher);
             }
             let context = hasher.finish();
             let at = Moment { tick: cut, at: recording.time_of(cut) };

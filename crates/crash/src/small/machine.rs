@@ -63,7 +63,8 @@ pub struct SmallMachine {
 /// A run of a sequence.
 pub(super) struct Run {
     pub recorded: Recorded,
-    /// The same judge as is recorded, which looks first and judges then.
+    /// The same judge as is recorded, which looks first and judges then, and is asked what its
+    /// verdicts depend on.
     pub judge: Arc<MixedJudge>,
     /// The first cut: what is there at the start is durable.
     pub begin: u64,
@@ -132,27 +133,27 @@ impl SmallMachine {
     }
 
     /// Records sequences in a simulation of their own, each carried out by a task in a folder of
-    /// its own: their operations, the quiet time after them, and the unmount. Tasks are preempted
-    /// as the schedule says while they work.
+    /// its own: their operations, the quiet time after them, and the unmount. While they work,
+    /// tasks are preempted as the schedule says, which also tells the task that begins.
     pub(super) fn record(
         &self,
         sequences: &[Sequence],
-        preemption: Option<&Preemption>,
+        preemption: Option<(&Preemption, usize)>,
     ) -> Result<Run, String> {
         let (machine, sequences) = (self.clone(), sequences.to_vec());
-        let preemption = preemption.cloned();
+        let preemption = preemption.map(|(preemption, begins)| (preemption.clone(), begins));
         let mut sim = Sim::new(1);
         if preemption.is_some() {
             // Whoever was put aside writes the same times down.
             sim = sim.date_step(DATE_STEP);
         }
-        sim.run(move || machine.simulate(&sequences, preemption.as_ref())).map_err(words)?
+        sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)?
     }
 
     fn simulate(
         &self,
         sequences: &[Sequence],
-        preemption: Option<&Preemption>,
+        preemption: Option<(Preemption, usize)>,
     ) -> Result<Run, String> {
         let log = RecordLog::new();
         log.pause(true);
@@ -210,10 +211,9 @@ impl SmallMachine {
         let progress = done.iter().zip(before);
         let progress = progress.map(|(done, before)| done[before..].iter().map(ticks).collect());
         let progress = progress.collect();
-        let judge = MixedJudge::new(History { tasks: done }, self.setup.promises());
-        let judge = Arc::new(judge);
+        let judge = Arc::new(MixedJudge::new(History { tasks: done }, self.setup.promises()));
         let recorded = Recorded { bases, recording, judge: Arc::clone(&judge) as Arc<dyn Judge> };
-        Ok(Run { recorded, judge, begin, progress })
+        Ok(Run { recorded, begin, progress, judge })
     }
 
     /// The devices, formatted, and what is mounted: each recorded.
@@ -311,19 +311,22 @@ impl Task {
 fn carried_out(
     mut tasks: Vec<Task>,
     sequences: &[Sequence],
-    preemption: Option<&Preemption>,
+    preemption: Option<(Preemption, usize)>,
 ) -> Result<Vec<Task>, String> {
     let failed = |sequence: &Sequence, why: String| format!("{sequence}: {why}");
-    if let ([task], [sequence], None) = (&mut tasks[..], sequences, preemption) {
+    if let ([task], [sequence], None) = (&mut tasks[..], sequences, &preemption) {
         let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
         return done.map_err(|why| failed(sequence, why)).map(|()| tasks);
     }
-    if let Some(preemption) = preemption {
+    let mut working: Vec<(Task, Sequence)> =
+        tasks.into_iter().zip(sequences.iter().cloned()).collect();
+    if let Some((preemption, begins)) = &preemption {
+        // Who is started first runs first.
+        working[..=*begins].rotate_right(1);
         preemption.start();
     }
-    let spawned: Vec<_> = tasks
+    let spawned: Vec<_> = working
         .into_iter()
-        .zip(sequences.to_vec())
         .map(|(mut task, sequence)| {
             spawn(folder_name(task.worker.task), move || {
                 let done = sequence.operations.iter().try_for_each(|op| task.carry_out(op));
@@ -333,10 +336,12 @@ fn carried_out(
         .collect();
     let ended: Vec<_> =
         spawned.into_iter().map(|task| task.join().unwrap_or_else(|p| p.resume())).collect();
-    if let Some(preemption) = preemption {
+    if let Some((preemption, _)) = &preemption {
         preemption.stop();
     }
-    ended.into_iter().collect()
+    let mut tasks = ended.into_iter().collect::<Result<Vec<Task>, String>>()?;
+    tasks.sort_by_key(|task| task.worker.task);
+    Ok(tasks)
 }
 
 impl SmallMachine {

@@ -8,7 +8,7 @@
 //! enumerates what a cut may leave, and [`explore`](explore::explore) lets every state that is
 //! new recover, and judges it with the [mixed](crate::mixed) workload's model.
 //!
-//! [`explore_schedules`] does the same with two tasks at once, in every schedule with a few
+//! [`explore_schedules`] does the same with tasks side by side, in every schedule with a few
 //! preemptions.
 //!
 //! States that recovery cannot tell apart recover once ([`Pruning`]); [`explore_twice`] compares
@@ -33,7 +33,11 @@ pub use explore::{Explored, Plan, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
 pub use prune::Pruning;
-pub use schedules::{Pair, Scheduled, Schedules, explore_schedules};
+pub(crate) use schedules::hash_action;
+pub use schedules::{
+    Compared, Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
+    compare_pruning, explore_schedules,
+};
 pub use sequence::{Sequence, Start};
 pub use states::Bound;
 pub use twice::{Spent, Twice, explore_twice};

@@ -3,14 +3,19 @@
 use std::time::Instant;
 
 use steadfast_crash::mixed::{Planted, Setup};
-use steadfast_crash::small::{self, Bound, Pair, Schedules, SmallMachine, explore_schedules};
-use steadfast_ext4::Bug as Ext4Bug;
+use steadfast_crash::small::{
+    self, Bound, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
+};
+use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 
-/// Every schedule of two tasks with one preemption, every cut of each: the sequences and the
-/// schedule that show the bug, the shortest first.
+/// Pairs of two operations each, one in so many.
+const PAIRS_EVERY: usize = 10;
+
+/// Every schedule of two tasks with up to two preemptions, every cut of each, of the same pairs as
+/// the test `schedules` takes; made small, and made again from the command that is printed.
 fn found_by_schedules(name: &str, bug: Planted) {
-    let setup = Setup { block_size: 1024, ..Setup::PLAIN };
-    let machine = |planted| SmallMachine::new(Setup { planted, ..setup }).unwrap();
+    let plain = ScheduledCase::setup(DataMode::Ordered, false);
+    let machine = |planted| SmallMachine::new(Setup { planted, ..plain }).unwrap();
     let bound = Bound { exhaustive: 8, single_units: false, random: 1 };
     let plan = small::Plan {
         bound,
@@ -20,24 +25,33 @@ fn found_by_schedules(name: &str, bug: Planted) {
         again_whole_every: 0,
         keep_every: 0,
     };
-    let schedules = Schedules { preemptions: 1, locks: false, first: Vec::new() };
+    let schedules = Schedules::all(2);
     let begun = Instant::now();
-    let mut runs = 0;
-    for pair in Pair::beside_an_fsync(2) {
+    let (mut runs, planted) = (0, machine(Some(bug)));
+    for pair in Tasks::of_two().into_iter().step_by(PAIRS_EVERY) {
         let pair = [pair];
-        let explore = |bug| {
-            explore_schedules(&machine(bug), &pair, &schedules, &plan, &|_| ())
+        let explore = |machine: &SmallMachine| {
+            explore_schedules(machine, &pair, &schedules, &plan, &|_| ())
                 .unwrap_or_else(|e| panic!("{name}: {e}"))
         };
-        let found = explore(Some(bug));
+        let found = explore(&planted);
         runs += found.schedules;
-        if found.explored.wrong() == 0 {
-            continue;
-        }
-        let (took, finding) = (begun.elapsed().as_secs_f32(), &found.explored.findings[0]);
-        println!("FIGURES: {name}: {took:.1} s, {runs} schedules: {finding}");
-        assert!(finding.contains("preempted at points [") && !finding.contains("points []"));
-        assert_eq!(explore(None).explored.wrong(), 0, "without {name}");
+        let Some(case) = found.wrong.first() else { continue };
+        let took = begun.elapsed().as_secs_f32();
+        println!("FIGURES: {name}: {took:.1} s, {runs} schedules: {}", found.explored.findings[0]);
+        assert_eq!(explore(&machine(None)).explored.wrong(), 0, "without {name}");
+        let shrunk = case.shrink(&plan).unwrap().unwrap_or_else(|| panic!("{name}: found once"));
+        println!("FIGURES: {name}: {:.1} s, {shrunk}", begun.elapsed().as_secs_f32());
+        // A sync waits for a rename or link that has begun: it must have begun before.
+        let preemptions = shrunk.case.schedule.points.len();
+        assert!(shrunk.case.operations() == 2 && preemptions <= 2, "{name}: {shrunk}");
+        let command = shrunk.case.command();
+        let line = command.split_once(" -- ").unwrap().1;
+        let again: ScheduledCase = line.parse().unwrap();
+        assert!(again.explore(&plan).unwrap().wrong() > 0, "{name}: {line}");
+        let mut without = again;
+        without.setup.planted = None;
+        assert_eq!(without.explore(&plan).unwrap().wrong(), 0, "without {name}: {line}");
         return;
     }
     panic!("{name}: not found in {runs} schedules");

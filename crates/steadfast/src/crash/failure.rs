@@ -37,6 +37,11 @@ impl Failure {
         Failure { is_finding: false, text: why }
     }
 
+    /// The same, with one line more.
+    pub(super) fn and(self, line: &str) -> Failure {
+        Failure { text: format!("{}\n\n{line}", self.text.trim_end()), ..self }
+    }
+
     /// Whether a cut left something wrong; else the program itself failed, or the machine.
     ///
     /// ```

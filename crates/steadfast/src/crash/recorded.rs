@@ -102,7 +102,7 @@ impl Recorded {
         self.explore(None)
     }
 
-    fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
+    pub(super) fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
         let Recorded { run, options, choice } = self;
         let run = run.map_err(Failure::not_run)?;
         let recovers = Own { options: options.clone(), e2fsck: None, at_boot: None };

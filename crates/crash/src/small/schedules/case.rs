@@ -1,0 +1,217 @@
+//! One schedule of some tasks on a set-up in one line of words, so that what was found can be made
+//! again by one command: the example `schedules` of this crate.
+
+use std::fmt;
+use std::str::FromStr;
+
+use steadfast_ext4::DataMode;
+use steadfast_runtime::{Passed, Preemption};
+use steadfast_vfs::TransactMask;
+
+use super::Schedule;
+use crate::mixed::Setup;
+use crate::mixed::operation::Operation;
+use crate::small::machine::{Run, SmallMachine};
+use crate::small::sequence::Sequence;
+
+/// Transaction points of data=transact.
+const POINTS: TransactMask = TransactMask::FSYNC.union(TransactMask::SYNC);
+
+/// What is run. The same case leaves the same.
+#[derive(Debug, Clone)]
+pub struct ScheduledCase {
+    /// The machine.
+    pub setup: Setup,
+    /// What each task does.
+    pub tasks: Vec<Sequence>,
+    /// The schedule.
+    pub schedule: Schedule,
+    /// Whether locks are points.
+    pub locks: bool,
+}
+
+impl ScheduledCase {
+    /// A set-up of the smallest machine: with data=transact fsync and sync make points.
+    pub fn setup(data: DataMode, external: bool) -> Setup {
+        let points = (data == DataMode::Transact).then_some(POINTS);
+        Setup { data, external, points, block_size: 1024, ..Setup::PLAIN }
+    }
+
+    /// Runs it, and tells which points were passed.
+    pub(in crate::small) fn record(
+        &self,
+        machine: &SmallMachine,
+    ) -> Result<(Run, Vec<Passed>), String> {
+        let preemption = Preemption::at(&self.schedule.points);
+        let preemption = if self.locks { preemption.with_locks() } else { preemption };
+        let run = machine.record(&self.tasks, Some((&preemption, self.schedule.begins)))?;
+        Ok((run, preemption.passed()))
+    }
+
+    /// How many operations the tasks have.
+    pub fn operations(&self) -> usize {
+        self.tasks.iter().map(Sequence::len).sum()
+    }
+
+    /// The command that makes it again.
+    pub fn command(&self) -> String {
+        let feature = if self.bug().is_some() { "--features planted-bugs " } else { "" };
+        format!("cargo run --release -p steadfast-crash {feature}--example schedules -- {self}")
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn bug(&self) -> Option<&'static str> {
+        self.setup.planted.map(crate::mixed::Planted::name)
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    fn bug(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn take(&mut self, word: &str) -> Result<(), String> {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let number = |text: &str| {
+            text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is not a whole number"))
+        };
+        let data = match name {
+            "writeback" => DataMode::Writeback,
+            "ordered" => DataMode::Ordered,
+            "journal" => DataMode::Journal,
+            "transact" => DataMode::Transact,
+            "internal" | "external" => {
+                self.setup.external = name == "external";
+                return Ok(());
+            }
+            "locks" => {
+                self.locks = true;
+                return Ok(());
+            }
+            "begins" => {
+                self.schedule.begins = number(value)? as usize;
+                return Ok(());
+            }
+            "points" => {
+                self.schedule.points = value.split(',').map(number).collect::<Result<_, _>>()?;
+                return Ok(());
+            }
+            #[cfg(feature = "planted-bugs")]
+            "bug" => {
+                let planted = crate::mixed::Planted::named(value);
+                self.setup.planted = Some(planted.ok_or_else(|| format!("{value}: no such bug"))?);
+                return Ok(());
+            }
+            _ => {
+                self.tasks.push(sequence(word)?);
+                return Ok(());
+            }
+        };
+        let of_mode = ScheduledCase::setup(data, self.setup.external);
+        (self.setup.data, self.setup.points) = (of_mode.data, of_mode.points);
+        Ok(())
+    }
+}
+
+impl fmt::Display for ScheduledCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ScheduledCase { setup, tasks, schedule: Schedule { begins, points }, locks } = self;
+        let journal = if setup.external { "external" } else { "internal" };
+        write!(f, "{} {journal}", format!("{:?}", setup.data).to_lowercase())?;
+        if let Some(bug) = self.bug() {
+            write!(f, " bug={bug}")?;
+        }
+        for sequence in tasks {
+            let operations: Vec<String> = sequence.operations.iter().map(word).collect();
+            let start = format!("{:?}", sequence.start).to_lowercase();
+            write!(f, " {start}:{}", operations.join("+"))?;
+        }
+        if *locks {
+            write!(f, " locks")?;
+        }
+        write!(f, " begins={begins}")?;
+        if !points.is_empty() {
+            let points: Vec<String> = points.iter().map(u64::to_string).collect();
+            write!(f, " points={}", points.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for ScheduledCase {
+    type Err = String;
+
+    /// Reads what [`Display`](fmt::Display) writes.
+    fn from_str(line: &str) -> Result<ScheduledCase, String> {
+        let mut case = ScheduledCase {
+            setup: ScheduledCase::setup(DataMode::Ordered, false),
+            tasks: Vec::new(),
+            schedule: Schedule::default(),
+            locks: false,
+        };
+        line.split_whitespace().try_for_each(|word| case.take(word))?;
+        match case.schedule.begins < case.tasks.len() {
+            true => Ok(case),
+            false => Err(format!("no task {} of {}", case.schedule.begins, case.tasks.len())),
+        }
+    }
+}
+
+/// An operation in a word that a shell leaves as it is: its name and what it is given, with points
+/// between them.
+fn word(operation: &Operation) -> String {
+    let told = format!("{operation:?}").to_lowercase();
+    let (name, fields) = told.split_once('{').unwrap_or((&told, ""));
+    let values = fields.trim_end_matches('}').split(',');
+    let values = values.filter_map(|field| Some(field.split_once(':')?.1.trim().replace('"', "")));
+    [name.trim().to_owned()].into_iter().chain(values).collect::<Vec<_>>().join(".")
+}
+
+/// Reads a start and operations: `populated:unlink.a+sync`. Known are the operations of the
+/// smallest workloads.
+fn sequence(word_of_it: &str) -> Result<Sequence, String> {
+    let unknown = || format!("{word_of_it}: not a word of a case");
+    let (start, operations) = word_of_it.split_once(':').ok_or_else(unknown)?;
+    let all = Sequence::all(2);
+    let named = |s: &&Sequence| format!("{:?}", s.start).to_lowercase() == start;
+    let start = all.iter().find(named).ok_or_else(unknown)?.start;
+    let known = || all.iter().flat_map(|s| &s.operations).chain([&Operation::Sync]);
+    let operation = |text: &str| known().find(|op| word(op) == text).cloned();
+    let operations = operations.split('+').filter(|text| !text.is_empty());
+    let operations = operations.map(|text| operation(text).ok_or_else(unknown));
+    Ok(Sequence { start, operations: operations.collect::<Result<_, _>>()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_read_as_it_is_written() {
+        for line in [
+            "ordered internal populated:rename.a.d/a+sync empty:create.a begins=1 points=2,5",
+            "transact external empty:create.a+fsync.a.false populated: locks begins=0",
+        ] {
+            let case: ScheduledCase = line.parse().unwrap();
+            assert_eq!(case.to_string(), line);
+            assert_eq!(case.setup.points.is_some(), line.starts_with("transact"));
+        }
+        for wrong in ["ordered populated:sync begins=1", "populated:dance", "odd", ""] {
+            assert!(wrong.parse::<ScheduledCase>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_operation_of_the_smallest_workloads_has_a_word_of_its_own() {
+        for sequence in Sequence::all(2) {
+            let case = ScheduledCase {
+                setup: ScheduledCase::setup(DataMode::Ordered, false),
+                tasks: vec![sequence.clone()],
+                schedule: Schedule::default(),
+                locks: false,
+            };
+            let read: ScheduledCase = case.to_string().parse().unwrap();
+            assert_eq!(read.tasks, [sequence], "{case}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! Makes a case that shows something wrong small: the fewest preemptions, then the fewest
+//! operations, then the fewest writes that must be lost.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
+use steadfast_runtime::Sim;
+
+use super::known::{Known, Seen};
+use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
+use crate::explore::{Machine, Recorded, recover, structure};
+use crate::mixed::operation::Operation;
+use crate::shrink::minimise;
+use crate::small::explore::{Explored, Explorer, Plan};
+use crate::small::machine::{Run, SmallMachine};
+use crate::small::sequence::{Sequence, Start};
+use crate::small::states::{Bound, Choice, Doubts, Units};
+
+/// Recoveries that are spent to find the units that matter.
+const TRIES: u32 = 200;
+
+/// The fewest units whose loss is enough, at one cut.
+#[derive(Debug, Clone)]
+pub struct Lost {
+    /// The cut.
+    pub tick: u64,
+    /// Writes in doubt.
+    pub writes_in_doubt: usize,
+    /// Of these, writes of which something is lost. All others are there.
+    pub writes: usize,
+    /// What is lost: device and byte offset of each unit.
+    pub units: Vec<(u32, u64)>,
+    /// What is wrong then.
+    pub words: Vec<String>,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Lost { tick, writes_in_doubt, writes, units, words } = self;
+        write!(f, "cut at tick {tick}, ")?;
+        match (writes_in_doubt, units.is_empty()) {
+            (0, _) => write!(f, "nothing in doubt")?,
+            (_, true) => write!(f, "all {writes_in_doubt} writes in doubt are there")?,
+            _ => write!(f, "{writes} of {writes_in_doubt} writes in doubt lost")?,
+        }
+        units.iter().try_for_each(|(device, offset)| write!(f, " [{device}:{offset:#x}]"))?;
+        write!(f, ": {}", words.join("; "))
+    }
+}
+
+/// A small case.
+#[derive(Debug, Clone)]
+pub struct ShrunkCase {
+    /// The case.
+    pub case: ScheduledCase,
+    /// Where it is wrong.
+    pub lost: Lost,
+    /// Schedules that were run to find it.
+    pub runs: u64,
+}
+
+impl fmt::Display for ShrunkCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ShrunkCase { case, lost, runs } = self;
+        let (preemptions, operations) = (case.schedule.points.len(), case.operations());
+        writeln!(f, "{operations} operations, {preemptions} preemptions ({runs} runs): {case}")?;
+        writeln!(f, "{lost}")?;
+        write!(f, "{}", case.command())
+    }
+}
+
+impl ScheduledCase {
+    /// Runs it and cuts it everywhere.
+    ///
+    /// # Errors
+    /// If it cannot be run, in words.
+    pub fn explore(&self, plan: &Plan) -> Result<Explored, String> {
+        let machine = SmallMachine::new(self.setup)?;
+        let mut explorer = Explorer::new(&machine, plan);
+        let (run, _) = self.record(&machine)?;
+        explorer.sequences(&self.to_string(), &self.tasks, run);
+        Ok(explorer.figures)
+    }
+
+    /// The smallest case that shows something wrong too; `None` if this one does not.
+    ///
+    /// # Errors
+    /// If it cannot be run, in words.
+    pub fn shrink(&self, plan: &Plan) -> Result<Option<ShrunkCase>, String> {
+        let machine = SmallMachine::new(self.setup)?;
+        let plan = Plan { e2fsck_every: 0, again_every: 0, again_whole_every: 0, ..*plan };
+        let mut search = Search { machine: &machine, plan, runs: 0 };
+        let mut best = self.clone();
+        if let Some(fewer) = search.fewest_preemptions(&best, best.schedule.points.len()) {
+            best = fewer;
+        }
+        while let Some(smaller) = search.smaller(&best) {
+            best = smaller;
+        }
+        let runs = search.runs;
+        let (run, _) = best.record(&machine)?;
+        let lost = fewest_lost(&machine, run, plan.bound);
+        Ok(lost.map(|lost| ShrunkCase { case: best, lost, runs }))
+    }
+}
+
+struct Search<'a> {
+    machine: &'a SmallMachine,
+    plan: Plan,
+    runs: u64,
+}
+
+impl Search<'_> {
+    /// The same with an operation taken out, or with a task that does nothing but sync.
+    fn smaller(&mut self, case: &ScheduledCase) -> Option<ScheduledCase> {
+        if case.locks {
+            // The numbers of points would be others, and there are too many to try them all.
+            return None;
+        }
+        let preemptions = case.schedule.points.len();
+        let tried = |task: usize, start: Start, operations: Vec<Operation>| {
+            let mut smaller = case.clone();
+            smaller.tasks[task] = Sequence { start, operations };
+            smaller
+        };
+        let mut all = Vec::new();
+        for (task, sequence) in case.tasks.iter().enumerate() {
+            if sequence.len() > 1 {
+                all.push(tried(task, sequence.start, vec![Operation::Sync]));
+            }
+            for index in 0..sequence.len() {
+                let mut operations = sequence.operations.clone();
+                operations.remove(index);
+                // What an operation made may be there from the start.
+                for start in [sequence.start, Start::Populated] {
+                    all.push(tried(task, start, operations.clone()));
+                }
+            }
+        }
+        all.iter().find_map(|smaller| self.fewest_preemptions(smaller, preemptions + 1))
+    }
+
+    /// A schedule of the case's tasks that shows something wrong, with the fewest preemptions and
+    /// less than so many.
+    fn fewest_preemptions(&mut self, case: &ScheduledCase, below: usize) -> Option<ScheduledCase> {
+        (0..below).find_map(|preemptions| match case.locks {
+            true => self.of_its_points(case, preemptions),
+            false => self.of_all(case, preemptions),
+        })
+    }
+
+    fn of_all(&mut self, case: &ScheduledCase, preemptions: usize) -> Option<ScheduledCase> {
+        let tasks = Tasks { number: 0, sequences: case.tasks.clone() };
+        let schedules = Schedules { prune: Prune::Equal, ..Schedules::all(preemptions) };
+        let mut explorer = Explorer::new(self.machine, &self.plan);
+        let (mut found, mut known) = (None, Known::default());
+        let joint = self.machine.setup.points.is_some();
+        let counts = each_run(self.machine, &tasks, &schedules, &mut |case, run| {
+            // Fewer have been tried.
+            let tried = case.schedule.points.len() < preemptions;
+            if known.insert(Seen::of(&run.recorded.recording, joint)) && !tried {
+                explorer.sequences("", &case.tasks, run);
+            }
+            found = (explorer.figures.wrong() > 0).then_some(case);
+            found.is_none()
+        });
+        // What cannot be run without an operation that was taken out shows nothing.
+        self.runs += counts.map_or(0, |counts| counts.run);
+        found
+    }
+
+    fn of_its_points(&mut self, case: &ScheduledCase, preemptions: usize) -> Option<ScheduledCase> {
+        let all = &case.schedule.points;
+        let subsets = (0..1u64 << all.len().min(16))
+            .filter(|bits| bits.count_ones() as usize == preemptions)
+            .map(|bits| all.iter().zip(0..).filter(move |(_, n)| bits >> n & 1 == 1))
+            .map(|points| points.map(|(point, _)| *point).collect());
+        let begins = case.schedule.begins;
+        let fewer = subsets
+            .map(|points| ScheduledCase { schedule: Schedule { begins, points }, ..case.clone() });
+        for fewer in fewer {
+            self.runs += 1;
+            let Ok((run, _)) = fewer.record(self.machine) else { continue };
+            let mut explorer = Explorer::new(self.machine, &self.plan);
+            explorer.sequences("", &fewer.tasks, run);
+            if explorer.figures.wrong() > 0 {
+                return Some(fewer);
+            }
+        }
+        None
+    }
+}
+
+/// Of all states that are wrong one with the fewest units lost.
+fn fewest_lost(machine: &SmallMachine, run: Run, bound: Bound) -> Option<Lost> {
+    let Run { recorded: Recorded { bases, recording, judge }, begin, progress, .. } = run;
+    let shared: Arc<dyn Machine> = Arc::new(machine.clone());
+    let units = Units::new(&recording, &bases);
+    let wrong = |doubts: &Doubts, choice: &[u8], cut: u64| -> Vec<String> {
+        let contents = units.contents(doubts, &units.sure(doubts, &bases), choice);
+        let at = Moment { tick: cut, at: recording.time_of(cut) };
+        let (machine, judge) = (Arc::clone(&shared), Arc::clone(&judge));
+        let recovered = Sim::new(1).run(move || recover(&*machine, contents, &*judge, at));
+        let recovered = match recovered {
+            Ok(recovered) => recovered,
+            Err(stopped) => return vec![format!("recovery stopped: {stopped}")],
+        };
+        let damage = |contents: Vec<Store>| structure(&contents[shared.disk()]);
+        let found = recovered.contents.map(damage).unwrap_or_default();
+        recovered.cut.findings.into_iter().chain(recovered.cut.damage).chain(found).collect()
+    };
+    let mut best: Option<(u64, Doubts, Choice, Vec<usize>)> = None;
+    let mut seen = HashSet::new();
+    for cut in begin..=recording.last_cut() {
+        let doubts = units.at(&recording, cut);
+        let newest = doubts.newest();
+        let far: Vec<usize> = progress
+            .iter()
+            .flatten()
+            .map(|(started, ended)| usize::from(*started < cut) + usize::from(*ended < cut))
+            .collect();
+        for choice in doubts.choices(bound, cut) {
+            let lost: Vec<usize> =
+                (0..choice.len()).filter(|unit| choice[*unit] != newest[*unit]).collect();
+            let fewer = best.as_ref().is_none_or(|(.., fewest)| lost.len() < fewest.len());
+            if !fewer || !seen.insert((far.clone(), units.digest(&doubts, &choice))) {
+                continue;
+            }
+            if !wrong(&doubts, &choice, cut).is_empty() {
+                best = Some((cut, units.at(&recording, cut), choice, lost));
+            }
+        }
+    }
+    let (tick, doubts, choice, lost) = best?;
+    let only = |part: &[usize]| {
+        let mut left = doubts.newest();
+        part.iter().for_each(|unit| left[*unit] = choice[*unit]);
+        left
+    };
+    let mut tries = TRIES;
+    let lost = minimise(&lost, &mut tries, |part| !wrong(&doubts, &only(part), tick).is_empty());
+    let (writes_in_doubt, writes) = doubts.writes_to(&lost);
+    let words = wrong(&doubts, &only(&lost), tick);
+    let units = lost.iter().map(|unit| doubts.place(*unit)).collect();
+    Some(Lost { tick, writes_in_doubt, writes, units, words })
+}

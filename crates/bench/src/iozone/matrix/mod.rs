@@ -31,7 +31,7 @@ pub use table::{end, head, row, text};
 use super::engine::RunError;
 use super::observer::{self, Observer};
 use super::options::{Matrix, Options};
-use super::results::{Surroundings, VERSION};
+use super::results::{MATRIX_FORMAT, Surroundings, VERSION};
 
 /// Who is told of each cell, and may know it already (`--resume`).
 pub trait Cells {
@@ -79,6 +79,7 @@ pub fn run_observed(
 ) -> Result<MatrixResults, RunError> {
     let matrix = options.matrix.clone().unwrap_or_default();
     let mut results = MatrixResults {
+        format: MATRIX_FORMAT,
         version: VERSION,
         options: options.clone(),
         began: surroundings.began.clone(),

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 use steadfast_runtime::{is_simulated, sleep};
 
+use super::holder::{locked_by, mounted_at, opened_by};
 use super::host;
 use super::image::{DirectAlign, Image};
 
@@ -94,6 +95,8 @@ pub enum OpenError {
         path: PathBuf,
         /// By whom, and what to do, in words.
         reason: String,
+        /// The process that has it, if it is known.
+        process: Option<u32>,
     },
     /// It has no whole block.
     #[error("{}: is too small for a device: {size} bytes, one block is {block}", path.display())]
@@ -170,17 +173,17 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
     let file = File::create_new(path).map_err(failed("create it"))?;
     let sized = file.set_len(size).map_err(failed("give it its size"));
     let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
-    if durable.is_err() {
-        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
-        let _ = std::fs::remove_file(path);
-    }
-    durable?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(failed("make its folder durable"))
+    let synced = || File::open(folder).and_then(|folder| folder.sync_all());
+    let durable = durable.and_then(|()| synced().map_err(failed("make its folder durable")));
+    if durable.is_err() {
+        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
+        let _ = std::fs::remove_file(path);
+    }
+    durable
 }
 
 fn system(path: &Path, doing: &'static str, errno: Errno) -> OpenError {
@@ -234,18 +237,37 @@ fn open_file(
         other => (other, None),
     };
     let file = file.map_err(|e| match e {
-        Errno::BUSY => OpenError::Busy {
-            path: path.into(),
-            reason: "it is mounted, or another program has opened it exclusively".into(),
-        },
+        Errno::BUSY => busy_device(path),
         Errno::TXTBSY => OpenError::Busy {
             path: path.into(),
             reason: "the kernel uses it, as a swap file for example".into(),
+            process: None,
         },
         _ if options.read_only => system(path, "open it for reading", e),
         _ => system(path, "open it for reading and writing", e),
     })?;
     Ok((file, refused))
+}
+
+/// A block device that somebody has opened exclusively: a mount does, too.
+fn busy_device(path: &Path) -> OpenError {
+    let number = rustix::fs::stat(path).map_or(0, |stat| stat.st_rdev);
+    let (reason, process) = match (mounted_at(number), opened_by(number)) {
+        (Some(at), _) => (format!("it is mounted at {}", at.display()), None),
+        (None, Some(holder)) => (format!("{holder} has it open"), Some(holder.process)),
+        (None, None) => {
+            ("it is mounted elsewhere, or another program has opened it exclusively".into(), None)
+        }
+    };
+    OpenError::Busy { path: path.into(), reason, process }
+}
+
+/// A file that is locked by another program.
+pub(crate) fn locked(path: &Path, file: &OwnedFd) -> OpenError {
+    let holder = locked_by(file);
+    let who = holder.as_ref().map_or_else(|| "another program".to_owned(), ToString::to_string);
+    let process = holder.map(|holder| holder.process);
+    OpenError::Busy { path: path.into(), reason: format!("{who} has locked it"), process }
 }
 
 impl Opening<'_> {
@@ -254,14 +276,13 @@ impl Opening<'_> {
         if self.is_device || !self.options.exclusive {
             return Ok(());
         }
-        let busy = |reason| OpenError::Busy { path: self.path.into(), reason };
         let lock = match self.options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
         match while_busy(|| flock(&self.file, lock)) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(busy("another program has locked it".into())),
+            Err(Errno::WOULDBLOCK) => return Err(locked(self.path, &self.file)),
             Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),
         }
         let stat = rustix::fs::fstat(&self.file);
@@ -273,9 +294,13 @@ impl Opening<'_> {
                 self.notes.push(note);
                 Ok(())
             }
-            Some(loop_device) => Err(busy(format!(
-                "it is attached to {loop_device}; unmount that and detach it (losetup -d)"
-            ))),
+            Some(loop_device) => Err(OpenError::Busy {
+                path: self.path.into(),
+                reason: format!(
+                    "it is attached to {loop_device}; unmount that and detach it (losetup -d)"
+                ),
+                process: None,
+            }),
         }
     }
 

@@ -10,7 +10,7 @@ use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 
 use super::open::{file, map};
-use crate::{Usage, terminal};
+use crate::{Usage, document, terminal};
 
 /// A range as it is listed.
 struct Range {
@@ -33,7 +33,7 @@ fn looked_at(path: PathBuf, label: Option<Label>) -> Range {
         Err(e) => {
             let bytes = label.as_ref().map_or(0, |label| label.bytes);
             let why = match e {
-                PmemError::Open(OpenError::Busy { .. }) => "in use".into(),
+                PmemError::Open(OpenError::Busy { reason, .. }) => format!("in use: {reason}"),
                 e => e.to_string(),
             };
             Range { path, bytes, label, promise: None, why }
@@ -85,8 +85,7 @@ pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> 
     }
     if json {
         let ranges: Vec<Value> = ranges.iter().map(range_json).collect();
-        let document = json!({ "format": "steadfast-pmem", "version": 1, "ranges": ranges });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-pmem", 1, json!({ "ranges": ranges }))?;
         return Ok(());
     }
     if ranges.is_empty() {
@@ -135,11 +134,9 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
             promise: Some(pmem.promise().clone()),
             why: String::new(),
         };
-        let mut document = range_json(&range);
-        document["format"] = json!("steadfast-pmem-range");
-        document["version"] = json!(1);
-        document["write_back"] = json!(pmem.writes_back());
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        let mut fields = range_json(&range);
+        fields["write_back"] = json!(pmem.writes_back());
+        document::print(out, "steadfast-pmem-range", 1, fields)?;
         return Ok(());
     }
     let name = terminal::harmless(&path.display().to_string());

@@ -22,6 +22,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::Nanos;
 use crate::preempt::{AWAY, Preemption};
+use crate::rng::Rng;
 
 /// When (virtual nanoseconds), in which order among equals, and whom: task and epoch.
 type Timer = (u64, u64, u64, u64);
@@ -76,7 +77,7 @@ struct TaskState {
 pub(crate) struct Core {
     now: Cell<u64>,
     date_step: u64,
-    rng: Cell<u64>,
+    rng: RefCell<Rng>,
     timer_seq: Cell<u64>,
     next_task: Cell<u64>,
     running: Cell<u64>,
@@ -207,7 +208,7 @@ impl Sim {
         let core = Rc::new(Core {
             now: Cell::new(0),
             date_step: u64::try_from(self.date_step.as_nanos()).unwrap_or(u64::MAX).max(1),
-            rng: Cell::new(self.seed),
+            rng: RefCell::new(Rng::new(self.seed)),
             timer_seq: Cell::new(0),
             next_task: Cell::new(0),
             running: Cell::new(0),
@@ -307,13 +308,8 @@ impl Core {
         task.map_or(0, |task| std::mem::replace(&mut task.call, number))
     }
 
-    /// SplitMix64: tiny, and good enough for choices in a simulation.
     pub(crate) fn random_u64(&self) -> u64 {
-        let s = self.rng.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.rng.set(s);
-        let z = (s ^ (s >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.rng.borrow_mut().bits()
     }
 
     fn note(&self, text: impl FnOnce() -> String) {

@@ -544,10 +544,8 @@ fn mkfs_removes_what_it_half_made_and_nothing_else() {
     // A disk that is full.
     let full = d.path().join("t");
     std::fs::create_dir(&full).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
-        .arg(&full)
-        .status();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&full).status();
     if !mounted.is_ok_and(|status| status.success()) {
         println!("SKIPPED: a full disk needs root");
         return;

@@ -276,7 +276,10 @@ pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
     if json {
         let mut fields = Map::new();
         for (name, value) in rows {
-            let name = name.trim_end_matches(" #").to_lowercase().replace([' ', '-'], "_");
+            let mut name = name.trim_end_matches(" #").to_lowercase().replace([' ', '-'], "_");
+            if let Field::Named(_, unit @ "kB") = value {
+                name = format!("{name}_{}", unit.to_lowercase());
+            }
             fields.insert(name, field(value));
         }
         document::print(out, "steadfast-info", 2, json!({ "info": fields }))?;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use steadfast_ext4::{LastPoint, RolledBack};
 use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
@@ -82,7 +82,7 @@ pub fn discards_at_unmount(served: &Served) -> Option<String> {
 fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
     let before = served.fs.transact_policy()?;
     let words = mask.as_str().unwrap_or_default();
-    served.fs.set_transact_policy(words.parse().map_err(|e: String| anyhow!(e))?)?;
+    served.fs.set_transact_policy(words.parse::<TransactPolicy>()?)?;
     let now = served.fs.transact_policy()?;
     tracing::info!("transact={now}");
     Ok(json!({ "mask": now.to_string(), "before": before.to_string() }))

@@ -24,7 +24,7 @@ use steadfast_vfs::FileSystem;
 
 pub use biff::{spreadsheet, spreadsheet_of_runs};
 pub use column::Column;
-pub use place::{Mapping, NoPlace, Place};
+pub use place::{Mapping, NoPlace, Place, PlaceError};
 pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
 pub use table::{end, head, row, text};
 

@@ -119,7 +119,8 @@ const COMMANDS: &[(&str, &[Case])] = &[
     (
         "iozone",
         &[
-            good("iozone --json - -s 64 -r 16 -i 0", "steadfast-iozone"),
+            good("iozone --json - -t 1 -s 64 -r 16 -i 0", "steadfast-iozone"),
+            good("iozone --json - -s 64 -r 16 -i 0", "steadfast-iozone-matrix"),
             good("iozone --json - -a -n 64 -g 64 -i 0", "steadfast-iozone-matrix"),
             bad("iozone --json - -a -t 2", 2, "-a"),
         ],

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::iozone::matrix::{self, Cell, Cells, Column, Mapping, NoPlace, Place, PlaceError};
+use steadfast_bench::iozone::matrix::{
+    self, Cell, Cells, Column, Mapping, NoPlace, Place, PlaceError,
+};
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;

@@ -98,7 +98,7 @@ pub fn make_journal_device(
         return Err(refused(format!(
             "{blocks} blocks of {block_size} bytes; a journal has at least {MIN_BLOCKS} (here {} \
              KiB)",
-            u64::from(MIN_BLOCKS) * u64::from(block_size) / 1024
+            MIN_BLOCKS * u64::from(block_size) / 1024
         )));
     }
     // What was there ceases to be anything before it is overwritten.

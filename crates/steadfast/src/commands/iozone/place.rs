@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, FlockOperation, fadvise, fcntl_lock};
-use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use rustix::io::Errno;
+use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
 use steadfast_bench::iozone::matrix::{Mapping, Place, PlaceError};
 
 /// A folder of this machine.
@@ -54,12 +54,7 @@ impl Place for HostPlace {
         Ok(Box::new(file))
     }
 
-    fn map(
-        &self,
-        file: &str,
-        len: u64,
-        writes: bool,
-    ) -> Result<Box<dyn Mapping>, PlaceError> {
+    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
         let file = self.open(file, writes)?;
         let size = file.metadata()?.len();
         if writes && size < len {
@@ -124,8 +119,7 @@ impl Mapping for HostMapping {
         let len = (offset + len - from) as usize;
         let how = if wait { MsyncFlags::SYNC } else { MsyncFlags::ASYNC };
         // SAFETY: within the mapping, from the beginning of a page on.
-        unsafe { msync(self.at(from, len).cast(), len, how) }
-            .map_err(|e| PlaceError::Io(e.into()))
+        unsafe { msync(self.at(from, len).cast(), len, how) }.map_err(|e| PlaceError::Io(e.into()))
     }
 }
 

@@ -51,22 +51,31 @@ pub fn run(root: &Path, rest: &[String]) -> Result<bool> {
             other => anyhow::bail!("unexpected argument '{other}'; see cargo xtask help"),
         }
     }
-    let program = match wanted.program {
-        Some(program) => program,
+    let (program, packing) = match wanted.program {
+        Some(program) => (program, Packing::Quick),
         None => {
             let built =
                 step::run(&mut step::cargo(root, &["build", "--release", "-p", "steadfast"]))?;
             ensure!(built, "the program was not built");
-            root.join("target/release/steadfast")
+            (root.join("target/release/steadfast"), Packing::Small)
         }
     };
-    let package = make(root, &program, &wanted.folder)?;
+    let package = make(root, &program, &wanted.folder, packing)?;
     println!("{}", package.display());
     Ok(true)
 }
 
+/// How hard the package is pressed.
+#[derive(Debug, Clone, Copy)]
+pub enum Packing {
+    /// To be handed out.
+    Small,
+    /// To be tried.
+    Quick,
+}
+
 /// Makes the package of a program in a folder; where it is.
-pub fn make(root: &Path, program: &Path, folder: &Path) -> Result<PathBuf> {
+pub fn make(root: &Path, program: &Path, folder: &Path, packing: Packing) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     // Beside it, so that nothing of an earlier package is in this one.
     let tree = folder.join("tree");
@@ -88,11 +97,20 @@ pub fn make(root: &Path, program: &Path, folder: &Path) -> Result<PathBuf> {
     let file = folder.join(format!("steadfast_{version}_{machine}.deb"));
     said(
         Command::new("dpkg-deb")
-            .args(["--root-owner-group", "-Zxz", "--build"])
+            .args(["--root-owner-group", "-Zxz", packing.level(), "--build"])
             .args([&package.tree, &file]),
     )?;
     fs::remove_dir_all(&package.tree)?;
     Ok(file)
+}
+
+impl Packing {
+    fn level(self) -> &'static str {
+        match self {
+            Packing::Small => "-z6",
+            Packing::Quick => "-z0",
+        }
+    }
 }
 
 /// The tree of files that becomes the package.

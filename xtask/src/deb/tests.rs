@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::process::Output;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::*;
 
@@ -7,20 +8,37 @@ use super::*;
 /// packages of its own, so that nothing of this machine is touched.
 struct Desk {
     folder: tempfile::TempDir,
-    package: PathBuf,
+    package: Arc<Made>,
+}
+
+/// A package in a folder that goes with the last test that has it.
+struct Made {
+    _folder: tempfile::TempDir,
+    path: PathBuf,
+}
+
+/// The package: tests that run at the same time share one.
+fn package() -> Arc<Made> {
+    static LAST: Mutex<Weak<Made>> = Mutex::new(Weak::new());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(made) = last.upgrade() {
+        return made;
+    }
+    let root = crate::root();
+    let program = root.join("target/debug/steadfast");
+    if !program.exists() {
+        assert!(step::run(&mut step::cargo(&root, &["build", "-p", "steadfast"])).unwrap());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = make(&root, &program, folder.path(), Packing::Quick).unwrap();
+    let made = Arc::new(Made { _folder: folder, path });
+    *last = Arc::downgrade(&made);
+    made
 }
 
 impl Desk {
     fn new() -> Desk {
-        let root = crate::root();
-        let program = root.join("target/debug/steadfast");
-        if !program.exists() {
-            let build = ["build", "-p", "steadfast"];
-            assert!(step::run(&mut step::cargo(&root, &build)).unwrap());
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let package = make(&root, &program, &folder.path().join("out")).unwrap();
-        let desk = Desk { folder, package };
+        let desk = Desk { folder: tempfile::tempdir().unwrap(), package: package() };
         for path in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "var/log"] {
             fs::create_dir_all(desk.root().join(path)).unwrap();
         }
@@ -67,7 +85,7 @@ fn good(out: &Output) {
 #[test]
 fn the_package_is_installed_used_and_removed() {
     let desk = Desk::new();
-    good(&desk.dpkg("--install", &desk.package));
+    good(&desk.dpkg("--install", &desk.package.path));
     let files = desk.files();
     for path in [
         "./usr/bin/steadfast",
@@ -113,7 +131,7 @@ fn the_package_is_installed_used_and_removed() {
 #[test]
 fn systemd_takes_the_units_of_the_package() {
     let desk = Desk::new();
-    good(&desk.dpkg("--install", &desk.package));
+    good(&desk.dpkg("--install", &desk.package.path));
     let units = desk.root().join("usr/lib/systemd/system");
     for (name, instance) in
         [("steadfast.service", "steadfast.service"), ("steadfast@.service", "steadfast@a.service")]
@@ -142,12 +160,12 @@ fn the_package_names_what_it_needs() {
     let desk = Desk::new();
     let field = |name: &str| {
         let mut command = Command::new("dpkg-deb");
-        said(command.arg("--field").arg(&desk.package).arg(name)).unwrap().trim().to_owned()
+        said(command.arg("--field").arg(&desk.package.path).arg(name)).unwrap().trim().to_owned()
     };
     assert_eq!(field("Package"), "steadfast");
     assert!(field("Depends").contains("libc6 (>= "), "{}", field("Depends"));
     assert!(field("Installed-Size").parse::<u64>().unwrap() > 1000);
-    let list = said(Command::new("dpkg-deb").arg("--contents").arg(&desk.package)).unwrap();
+    let list = said(Command::new("dpkg-deb").arg("--contents").arg(&desk.package.path)).unwrap();
     let foreign: Vec<&str> = list.lines().filter(|line| !line.contains(" root/root ")).collect();
     assert!(foreign.is_empty(), "{foreign:#?}");
     let writable: Vec<&str> =

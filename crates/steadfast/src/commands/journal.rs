@@ -69,7 +69,7 @@ fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
     let device = open(image, true)?;
     let block_size = check::info(&device).with_context(|| name(image))?.block_size.max(1024);
     let blocks = u32::try_from(bytes / u64::from(block_size)).map_err(|_| {
-        let most = u64::from(u32::MAX) * u64::from(block_size) >> 30;
+        let most = (u64::from(u32::MAX) * u64::from(block_size)) >> 30;
         Usage(format!("--size {text}: too large: at most {most}g here"))
     })?;
     Ok(NewJournal::Internal { blocks: Some(blocks) })

@@ -324,7 +324,7 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
                     .map(|b| b / u64::from(block))
                     .and_then(|blocks| u32::try_from(blocks).ok())
                     .ok_or_else(|| {
-                        let most = u64::from(u32::MAX) * u64::from(block) >> 20;
+                        let most = (u64::from(u32::MAX) * u64::from(block)) >> 20;
                         Usage(format!("-J {word}: too large: at most {most} megabytes"))
                     })?;
                 options.journal = JournalChoice::InternalOf(blocks);

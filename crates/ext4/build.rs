@@ -1,5 +1,6 @@
-//! The code points that Unicode 12.1 does not know, for directories that ignore case, from the
-//! crate regex-syntax, which has the age of each (DerivedAge.txt of the Unicode Character Database).
+//! The code points that Unicode 12.1 does not know, for directories that ignore case.
+//!
+//! The crate regex-syntax has the age of each (DerivedAge.txt of the Unicode Character Database).
 //! An age never changes, so any version of the crate gives the same table.
 
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to Cargo")]

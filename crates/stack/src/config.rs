@@ -130,7 +130,8 @@ pub enum ConfigError {
 /// What no device, volume or mount can be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no name: 1 to {NAME_MAX} letters, digits and -_.:+, with a letter, and no - or . first"
+    "'{0}' is no name: 1 to {NAME_MAX} letters, digits and -_.:+, with a letter, and no - or . \
+     first"
 )]
 pub struct NameError(pub String);
 

@@ -23,8 +23,8 @@ use std::collections::BTreeSet;
 use caseless::Caseless;
 use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
 
-// First and last of each run of code points that Unicode 12.1 does not know, in order: `UNASSIGNED`,
-// made by `build.rs`.
+// `UNASSIGNED`, made by `build.rs`: first and last of each run of code points that Unicode 12.1
+// does not know, in order.
 include!(concat!(env!("OUT_DIR"), "/unassigned.rs"));
 
 /// The combining class of what is no mark.

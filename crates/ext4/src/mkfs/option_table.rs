@@ -258,8 +258,13 @@ mod tests {
     fn all_that_is_wrong_is_told() {
         let wrong = apply_line(&mut Options::random(0), "-z 3 -b x -t ext5 -O exten,mmp -N");
         let said: Vec<String> = wrong.unwrap_err().into_iter().map(|(_, what)| what).collect();
-        let parts =
-            ["-z is not known", "-N: no value", "known are ext2", "-b x: not a number", "extent?"];
+        let parts = [
+            "-z is not known",
+            "-N: no value",
+            "known are ext2",
+            "-b x: a number is needed, at most 4294967295",
+            "extent?",
+        ];
         for part in parts {
             assert!(said.iter().any(|s| s.contains(part)), "no {part:?} in {said:#?}");
         }

@@ -3,6 +3,7 @@
 mod bench;
 mod btt;
 mod conformance;
+mod deb;
 mod fuzz;
 mod guest;
 mod layers;
@@ -115,6 +116,10 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  deb       a Debian package: program, manual pages, completions, helpers of mount(8), units of
+            systemd; needs dpkg-dev and binutils
+              --program P  of this program, stripped (default: built now, optimised)
+              --folder D   where it is made (default: target/debian)
   btt       sector namespaces of ours in the kernel's hands and the kernel's in ours, each in a
             guest with an NVDIMM; ndctl and e2fsck look at them too. Two minutes; part of soak
   guest SCRIPT
@@ -146,6 +151,7 @@ fn main() -> ExitCode {
         "stress" => stress::run(&root(), rest),
         "programs" => programs::run(&root(), rest),
         "bench" => bench::run(&root(), rest),
+        "deb" => deb::run(&root(), rest),
         "btt" => no_more(rest).and_then(|()| btt::run(&root())),
         "guest" => guest::run(&root(), rest),
         "tables" => tables::run(&root(), rest),

@@ -27,7 +27,7 @@ mod info;
 mod memory;
 pub mod pattern;
 mod request;
-pub mod rng;
+pub use steadfast_runtime::rng;
 
 pub use completion::{Completer, Completion};
 pub use device::{BlockDevice, check};

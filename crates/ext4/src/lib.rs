@@ -53,4 +53,4 @@ pub use fs::Ext4;
 pub use mount::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
-pub use transact::SincePoint;
+pub use transact::{LastPoint, RolledBack, SincePoint};

@@ -42,6 +42,7 @@ mod channel;
 mod condvar;
 mod mutex;
 mod preempt;
+pub mod rng;
 mod rwlock;
 mod sim;
 mod task;

@@ -22,6 +22,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::Nanos;
 use crate::preempt::Preemption;
+use crate::rng::Rng;
 
 mod points;
 
@@ -80,7 +81,7 @@ struct TaskState {
 pub(crate) struct Core {
     now: Cell<u64>,
     date_step: u64,
-    rng: Cell<u64>,
+    rng: RefCell<Rng>,
     timer_seq: Cell<u64>,
     next_task: Cell<u64>,
     running: Cell<u64>,
@@ -211,7 +212,7 @@ impl Sim {
         let core = Rc::new(Core {
             now: Cell::new(0),
             date_step: u64::try_from(self.date_step.as_nanos()).unwrap_or(u64::MAX).max(1),
-            rng: Cell::new(self.seed),
+            rng: RefCell::new(Rng::new(self.seed)),
             timer_seq: Cell::new(0),
             next_task: Cell::new(0),
             running: Cell::new(0),
@@ -311,13 +312,8 @@ impl Core {
         task.map_or(0, |task| std::mem::replace(&mut task.call, number))
     }
 
-    /// SplitMix64: tiny, and good enough for choices in a simulation.
     pub(crate) fn random_u64(&self) -> u64 {
-        let s = self.rng.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.rng.set(s);
-        let z = (s ^ (s >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.rng.borrow_mut().bits()
     }
 
     fn note(&self, text: impl FnOnce() -> String) {

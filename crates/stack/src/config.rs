@@ -111,6 +111,30 @@ pub struct Volume {
     pub checksums: bool,
 }
 
+/// What is wrong with a configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It is no TOML, or has what no configuration has.
+    #[error("{name}: {source}")]
+    Toml {
+        /// The file's name.
+        name: String,
+        /// Where, and what was expected.
+        source: toml::de::Error,
+    },
+    /// It says what cannot be: all of it, each with its line.
+    #[error("{0}")]
+    Wrong(String),
+}
+
+/// What no device, volume or mount can be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{0}' is no name: 1 to {NAME_MAX} letters, digits and -_.:+, with a letter, and no - or . \
+     first"
+)]
+pub struct NameError(pub String);
+
 /// Something that is wrong, and where.
 struct Wrong {
     at: Range<usize>,
@@ -122,14 +146,15 @@ impl Config {
     ///
     /// # Errors
     /// Everything that is wrong with it, each with its line.
-    pub fn parse(text: &str, name: &str) -> Result<Config, String> {
-        let config: Config = toml::from_str(text).map_err(|e| format!("{name}: {e}"))?;
+    pub fn parse(text: &str, name: &str) -> Result<Config, ConfigError> {
+        let failed = |source| ConfigError::Toml { name: name.to_owned(), source };
+        let config: Config = toml::from_str(text).map_err(failed)?;
         let wrong = config.wrong();
         if wrong.is_empty() {
             return Ok(config);
         }
         let told: Vec<String> = wrong.iter().map(|w| told(text, name, w)).collect();
-        Err(told.join("\n"))
+        Err(ConfigError::Wrong(told.join("\n")))
     }
 
     fn wrong(&self) -> Vec<Wrong> {
@@ -139,7 +164,7 @@ impl Config {
         let all = self.device.keys().chain(self.ramdisk.keys()).chain(self.volume.keys());
         for name in all {
             if let Err(what) = check_name(name.get_ref()) {
-                say(name.span(), what);
+                say(name.span(), what.to_string());
             }
             if names.insert(name.get_ref(), ()).is_some() {
                 say(name.span(), format!("'{}' is the name of two things", name.get_ref()));
@@ -147,7 +172,7 @@ impl Config {
         }
         for disk in self.ramdisk.values() {
             if let Err(what) = steadfast_vfs::size::parse(disk.size.get_ref()) {
-                say(disk.size.span(), what);
+                say(disk.size.span(), what.to_string());
             }
         }
         let mut users: BTreeMap<&str, &str> = BTreeMap::new();
@@ -176,7 +201,7 @@ impl Config {
             if let Some(interlace) = &volume.interlace
                 && let Err(what) = steadfast_vfs::size::parse(interlace.get_ref())
             {
-                say(interlace.span(), what);
+                say(interlace.span(), what.to_string());
             }
             if volume.checksums && volume.kind != VolumeKind::Mirror {
                 say(volume.components.span(), "checksums are a mirror's".into());
@@ -196,7 +221,7 @@ impl Config {
             let named = [Some(name), Some(&mount.volume), mount.journal.as_ref()];
             for name in named.into_iter().flatten().filter(|name| !name.get_ref().contains('/')) {
                 if let Err(what) = check_name(name.get_ref()) {
-                    say(name.span(), what);
+                    say(name.span(), what.to_string());
                 }
             }
         }
@@ -226,20 +251,14 @@ impl Config {
 ///
 /// # Errors
 /// Says what names are.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_name(name: &str) -> Result<(), NameError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
     let good = !name.is_empty()
         && name.len() <= NAME_MAX
         && name.chars().all(plain)
         && !name.starts_with(['-', '.'])
         && !name.chars().all(|c| c.is_ascii_digit());
-    if good {
-        return Ok(());
-    }
-    Err(format!(
-        "'{name}' is no name: 1 to {NAME_MAX} letters, digits and -_.:+, with a letter, and no - \
-         or . first"
-    ))
+    if good { Ok(()) } else { Err(NameError(name.to_owned())) }
 }
 
 /// A line of the file with a caret under what is wrong.
@@ -274,7 +293,7 @@ size = \"many\"
 components = [\"a\", \"nothing\"]
 read_policy = \"fastest\"
 ";
-        let told = Config::parse(text, "s.toml").unwrap_err();
+        let told = Config::parse(text, "s.toml").unwrap_err().to_string();
         let expected = "\
 s.toml, line 4: not a size; write a number with k, m, g or t (powers of 1024)
   |
@@ -290,7 +309,7 @@ s.toml, line 7: there is no such policy
   |               ^^^^^^^^^";
         assert_eq!(told, expected);
         let told = Config::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
-        assert!(told.unwrap_err().contains("volatil"));
+        assert!(told.unwrap_err().to_string().contains("volatil"));
     }
 
     #[test]

@@ -38,7 +38,11 @@ pub enum Command {
     #[command(subcommand)]
     Lab(Lab),
     /// Run IOzone's tests, with IOzone's own options
-    #[command(disable_help_flag = true, after_help = "See `steadfast iozone -h`.")]
+    #[command(
+        disable_help_flag = true,
+        override_usage = "steadfast iozone [IOZONE'S OPTIONS]",
+        after_help = steadfast_bench::iozone::options::HELP
+    )]
     Iozone {
         /// IOzone's options
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 0..)]
@@ -265,7 +269,8 @@ says how much.")]
 Example:
   steadfast rollback /mnt/disk
 
-Everything since the last point is lost. Refused while files are open.")]
+Everything since the last point is lost; to which point it went, and how much
+that took, is printed. Refused while files are open.")]
     Rollback {
         /// The mount point
         mountpoint: PathBuf,
@@ -273,10 +278,14 @@ Everything since the last point is lost. Refused while files are open.")]
     /// Write the table of mount options, as Markdown, to the standard output
     #[command(hide = true)]
     MountOptions,
-    /// Write manual pages to a folder
-    #[command(hide = true)]
+    /// Write the manual pages to a folder
+    #[command(after_help = "\
+Examples:
+  steadfast man ./man
+  man ./man/steadfast-mount.1
+  steadfast man /usr/local/share/man/man1")]
     Man {
-        /// The folder
+        /// The folder, made if it is not there
         folder: PathBuf,
     },
     /// Write a shell's completions to the standard output

@@ -6,6 +6,7 @@
 mod allocator;
 mod cli;
 mod commands;
+mod document;
 mod helper;
 mod mount;
 mod terminal;
@@ -53,12 +54,20 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
-    let matches = pages::command().get_matches_from(arguments());
-    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    let words = arguments();
+    let matches = match pages::command().try_get_matches_from(&words) {
+        Ok(matches) => matches,
+        Err(e) => return misread(&e, &words),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(e) => return misread(&e, &words),
+    };
+    let wants_document = document::is_wanted(&matches);
     if let Command::Mount(_) = cli.command {
         allocator::set_up();
     }
-    let mut out = std::io::stdout().lock();
+    let mut out = document::Counted::new(std::io::stdout().lock());
     let reads = cli.command.takes_no_replay();
     let done = run(cli.command, &mut out).and_then(|outcome| {
         out.flush()?;
@@ -83,10 +92,38 @@ fn main() -> ExitCode {
         Err(e) if is_closed_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             terminal::error(&e);
-            way_out::of(&e, reads).into_iter().for_each(terminal::note);
-            ExitCode::from(status_of(&e))
+            let (hint, status) = (way_out::of(&e, reads), status_of(&e));
+            hint.iter().for_each(|hint| terminal::note(hint));
+            if wants_document && !out.any {
+                // OK to ignore: the standard error has it, too.
+                let _ = document::error(
+                    &mut out,
+                    &terminal::with_causes(&e),
+                    hint.as_deref().map(without_head),
+                    status,
+                );
+            }
+            ExitCode::from(status)
         }
     }
+}
+
+fn without_head(hint: &str) -> &str {
+    hint.strip_prefix("hint: ").unwrap_or(hint)
+}
+
+/// A command line that was not understood, or that asks for help: as clap has it, and a document
+/// where one was asked for.
+fn misread(e: &clap::Error, words: &[OsString]) -> ExitCode {
+    let status = u8::try_from(e.exit_code()).unwrap_or(2);
+    // OK to ignore: there is nobody else to tell.
+    let _ = e.print();
+    if e.use_stderr() && document::seems_wanted(words) {
+        let text = e.render().to_string();
+        let text = text.trim().strip_prefix("error: ").unwrap_or(text.trim());
+        let _ = document::error(&mut std::io::stdout().lock(), text, None, status);
+    }
+    ExitCode::from(status)
 }
 
 /// The command line, also of who calls the program as mount(8) does.
@@ -235,7 +272,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Transact { mountpoint, mask } => {
             return mount::transact(&mountpoint, mask.as_deref(), out);
         }
-        Command::Rollback { mountpoint } => return mount::rollback(&mountpoint),
+        Command::Rollback { mountpoint } => return mount::rollback(&mountpoint, out),
         Command::MountOptions => write!(out, "{}", mount::options::markdown())?,
         Command::Man { folder } => pages::man(&folder)?,
         Command::Completions { shell } => pages::completions(shell, out),

@@ -27,7 +27,7 @@ pub fn error(e: &anyhow::Error) {
 
 /// An error and its causes, one after the other, without those that the text before already ends
 /// with: many errors say their cause themselves.
-fn with_causes(e: &anyhow::Error) -> String {
+pub fn with_causes(e: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in e.chain().map(ToString::to_string) {
         if text.is_empty() {

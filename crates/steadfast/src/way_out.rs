@@ -1,8 +1,11 @@
 //! What to do next, after an error.
 
+use steadfast_devices::source::{OpenError, PmemError};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_journal::JournalError;
 use steadfast_vfs::FsError;
+
+use crate::mount;
 
 const JOURNAL: &str = "\
 hint: nothing was written. To read what is there without the journal: ls, cat,
@@ -28,7 +31,29 @@ pub fn of_error(e: &Ext4Error) -> Option<&'static str> {
 }
 
 /// The same of the first such error in a chain, after a command that `reads` and changes nothing.
-pub fn of(e: &anyhow::Error, reads: bool) -> Option<&'static str> {
+pub fn of(e: &anyhow::Error, reads: bool) -> Option<String> {
+    let keeper = e.chain().find_map(|e| match busy(e) {
+        Some(OpenError::Busy { process, .. }) => *process,
+        _ => None,
+    });
+    match keeper.and_then(mount::keeper::of) {
+        Some(place) => Some(format!("hint: {place}")),
+        None => of_file_system(e, reads).map(ToOwned::to_owned),
+    }
+}
+
+/// What opening has failed with, by itself or inside an error that shows it as its own.
+fn busy<'e>(e: &'e (dyn std::error::Error + 'static)) -> Option<&'e OpenError> {
+    if let Some(PmemError::Open(e)) = e.downcast_ref() {
+        return Some(e);
+    }
+    if let Some(steadfast::Error::Open(e)) = e.downcast_ref() {
+        return Some(e);
+    }
+    e.downcast_ref()
+}
+
+fn of_file_system(e: &anyhow::Error, reads: bool) -> Option<&'static str> {
     let refused = |e: &Ext4Error| {
         matches!(e, Ext4Error::Refused { .. } | Ext4Error::Journal(JournalError::Refused { .. }))
     };

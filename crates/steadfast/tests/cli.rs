@@ -519,6 +519,69 @@ fn extents_say_where_a_file_lies() {
     d.bad("extents disk.img /none", 1);
 }
 
+/// What mkfs has made itself goes when it gives up; what was there stays as it was.
+#[test]
+fn mkfs_removes_what_it_half_made_and_nothing_else() {
+    let d = Desk::new();
+    for line in [
+        "mkfs disk.img --size 8000000t",
+        "mkfs disk.img --size 64m -b 100",
+        "mkfs disk.img --size 64m -J device=none.img",
+        "mkfs disk.img --size 8k",
+        "mkfs -O journal_dev disk.img --size 64k",
+        "mkfs disk.img --size 64m -n -b 100",
+    ] {
+        d.bad(line, 2);
+        assert!(!d.path().join("disk.img").exists(), "{line}");
+    }
+    std::fs::write(d.path().join("disk.img"), vec![7; 8192]).unwrap();
+    d.bad("mkfs -F disk.img", 2);
+    assert_eq!(std::fs::read(d.path().join("disk.img")).unwrap(), vec![7; 8192]);
+    // A link that leads nowhere is somebody's, too.
+    std::os::unix::fs::symlink("nowhere", d.path().join("link")).unwrap();
+    d.bad("mkfs link --size 16m", 2);
+    assert!(d.path().join("link").symlink_metadata().is_ok() && !d.path().join("nowhere").exists());
+    // A disk that is full.
+    let full = d.path().join("t");
+    std::fs::create_dir(&full).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&full).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        println!("SKIPPED: a full disk needs root");
+        return;
+    }
+    let out = d.run("mkfs t/disk.img --size 64m");
+    let left = std::fs::read_dir(&full).unwrap().count();
+    assert!(Command::new("umount").arg(&full).status().unwrap().success());
+    assert_eq!((out.status.code(), left), (Some(1), 0), "{out:?}");
+}
+
+/// A size that is refused is told with what can be chosen.
+#[test]
+fn sizes_that_are_refused_come_with_units_and_limits() {
+    let d = Desk::new();
+    for (line, says) in [
+        ("mkfs x --size 99999999999999g", "at most 16777215t"),
+        ("mkfs x --size 12q", "k, m, g or t"),
+        ("mkfs x --size 1", "at least 4096 bytes"),
+        ("mkfs x --size 8k", "about 60 are needed"),
+        ("mkfs x --size 64m -b 100", "from 1024 to 65536"),
+        ("mkfs x --size 64m -I 100", "from 128 bytes to a block (1024 bytes)"),
+        ("mkfs x --size 64m -m 60", "choose 0 to 50"),
+        ("mkfs x --size 64m -i 1", "1024 bytes to 4 MiB"),
+        ("mkfs x --size 64m -N 99999999999", "at most 4294967295"),
+        ("mkfs x --size 64m -J size=0", "at least 1024 (here 1024 KiB)"),
+        ("mkfs x --size 64m -J size=1m", "a whole number of megabytes"),
+        ("mkfs x --size 64m -J size=99999999999", "at most 4194303 megabytes"),
+        ("mkfs -O journal_dev x --size 64k", "at least 1024 (here 4096 KiB)"),
+        ("crash run --size 1 -- true", "from 1m to 64g"),
+        ("crash run --size 65g -- true", "--size 65g: choose from 1m to 64g"),
+    ] {
+        let said = d.bad(line, 2);
+        assert!(said.contains(says), "{line}: {said}");
+    }
+}
+
 #[test]
 fn a_misspelt_command_is_named() {
     let d = Desk::new();

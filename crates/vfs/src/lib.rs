@@ -34,6 +34,7 @@ mod types;
 pub use error::{FsError, Result};
 pub use fs::FileSystem;
 pub use host::HostFs;
+pub use transact::TransactError;
 pub use types::{
     Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileType, Ino, NewNode, OpenFlags,
     RenameFlags, SeekTo, SetAttr, SetTime, SetXattr, Shutdown, StatFs, Timestamp, TransactMask,

@@ -5,9 +5,10 @@
 //! each word is offered to one table after the other ([`MountOption::apply`] by [`apply`]), and
 //! what none knows is refused by [`unknown`] with the name that was probably meant.
 
+use std::io;
 use std::ops::RangeInclusive;
 
-use crate::size;
+use crate::{TransactError, size};
 
 /// One option of a mount, or several words for one thing.
 pub struct MountOption<T: 'static> {
@@ -85,7 +86,7 @@ pub enum Form<T: 'static> {
         /// What help shows for the text.
         shown: &'static str,
         /// Adds or sets it.
-        set: fn(&mut T, &str) -> Result<(), String>,
+        set: fn(&mut T, &str) -> Result<(), ValueError>,
         /// What it is; several, or none.
         get: fn(&T) -> Vec<String>,
     },
@@ -98,7 +99,7 @@ pub enum Form<T: 'static> {
         /// Whether a word after a comma belongs to it.
         is_part: fn(&str) -> bool,
         /// Sets it.
-        set: fn(&mut T, &str) -> Result<(), String>,
+        set: fn(&mut T, &str) -> Result<(), ValueError>,
         /// What it is; `None`: it has no meaning as things are.
         get: fn(&T) -> Option<String>,
     },
@@ -117,6 +118,22 @@ pub enum Form<T: 'static> {
         words: &'static [&'static str],
         /// Keys with any value.
         keys: &'static [&'static str],
+    },
+}
+
+/// Why an option does not take a value.
+#[derive(Debug, thiserror::Error)]
+pub enum ValueError {
+    /// Of `transact=`.
+    #[error(transparent)]
+    Transact(#[from] TransactError),
+    /// A path that leads nowhere from here.
+    #[error("{path}: {source}")]
+    Path {
+        /// As given.
+        path: String,
+        /// Why.
+        source: io::Error,
     },
 }
 
@@ -174,6 +191,7 @@ impl<T> MountOption<T> {
             None => (word, None),
         };
         let wrong = |what: String| WrongOption::new(word, what);
+        let refused = |e: &dyn std::error::Error| wrong(e.to_string());
         match (&self.form, value) {
             // A word may have a sign: `auto_da_alloc=0`.
             (Form::Switch { on, off, set, .. }, _) if on.contains(&word) || off.contains(&word) => {
@@ -193,7 +211,7 @@ impl<T> MountOption<T> {
                 set(to, n.ok_or_else(needed)?);
             }
             (Form::Size { key: k, least, set, .. }, Some(value)) if *k == key => {
-                let bytes = size::parse(value).map_err(wrong)?;
+                let bytes = size::parse(value).map_err(|e| refused(&e))?;
                 if bytes < *least {
                     return Err(wrong(format!("at least {} is needed", size::shown(*least))));
                 }
@@ -203,10 +221,10 @@ impl<T> MountOption<T> {
                 if value.is_empty() {
                     return Err(wrong(format!("no {}", shown.to_lowercase())));
                 }
-                set(to, value).map_err(wrong)?;
+                set(to, value).map_err(|e| refused(&e))?;
             }
             (Form::List { key: k, set, .. }, Some(value)) if *k == key => {
-                set(to, value).map_err(wrong)?;
+                set(to, value).map_err(|e| refused(&e))?;
             }
             (Form::WithoutEffect { words, keys, prefixes }, _)
                 if words.contains(&word)

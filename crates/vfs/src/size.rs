@@ -1,10 +1,36 @@
 //! Sizes as people write them.
 
+/// Why a text is no size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SizeError {
+    /// It is no number with a unit.
+    #[error("not a size; write a number with k, m, g or t (powers of 1024)")]
+    NotASize,
+    /// It has more bytes than 64 bits can count.
+    #[error("too large: at most 16777215t (k, m, g and t are powers of 1024)")]
+    TooLarge,
+}
+
 /// Bytes from `512`, `64k`, `256m`, `4g`, `1t` (powers of 1024).
-pub fn parse(text: &str) -> Result<u64, String> {
-    let whole = !text.contains(char::is_whitespace);
-    let bytes = parse_size::Config::new().with_binary().parse_size(text).ok().filter(|_| whole);
-    bytes.ok_or_else(|| "not a size; write a number with k, m, g or t (powers of 1024)".to_owned())
+///
+/// # Errors
+/// It is none, or too large.
+///
+/// ```
+/// use steadfast_vfs::size::{self, SizeError};
+///
+/// assert_eq!(size::parse("64m"), Ok(64 << 20));
+/// assert_eq!(size::parse("a lot"), Err(SizeError::NotASize));
+/// assert_eq!(size::parse("99999999999g"), Err(SizeError::TooLarge));
+/// ```
+pub fn parse(text: &str) -> Result<u64, SizeError> {
+    if text.contains(char::is_whitespace) {
+        return Err(SizeError::NotASize);
+    }
+    parse_size::Config::new().with_binary().parse_size(text).map_err(|e| match e {
+        parse_size::Error::PosOverflow => SizeError::TooLarge,
+        _ => SizeError::NotASize,
+    })
 }
 
 /// The shortest way to write a number of bytes: `512m`.

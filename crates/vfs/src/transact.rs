@@ -46,32 +46,69 @@ impl TransactPolicy {
     }
 }
 
+/// Why words are no policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TransactError {
+    /// There is none.
+    #[error("no word; {}", known())]
+    NoWord,
+    /// One that is not known.
+    #[error("'{word}' is not a word of transact=; {}", known())]
+    Unknown {
+        /// The word.
+        word: String,
+    },
+    /// A second time.
+    #[error("timed= is there twice")]
+    TimedTwice,
+    /// `none` beside what makes points.
+    #[error("none and {0} contradict each other: take one of them away")]
+    Contradiction(String),
+    /// A time that is no number with a unit.
+    #[error("timed={0}: a whole number with ms, s or m is needed, as timed=5s")]
+    NoTime(String),
+    /// A time without its unit.
+    #[error("timed={0}: of which unit? {0}ms, {0}s or {0}m")]
+    NoUnit(String),
+    /// A time in another unit.
+    #[error("timed={text}: unit '{unit}' is not known; known: ms, s, m")]
+    UnknownUnit {
+        /// The time.
+        text: String,
+        /// Its unit.
+        unit: String,
+    },
+    /// A time beyond 64 bits of milliseconds.
+    #[error("timed={0}: too long")]
+    TooLong(String),
+}
+
 impl FromStr for TransactPolicy {
-    type Err = String;
+    type Err = TransactError;
 
     /// `none`, `default`, `all` or names of operations, and `timed=5s` (also ms, m; `timed=0`
     /// for no time), with commas or colons between. Names add up, in any order. Unmounting is one
     /// of them unless the list says `no-umount`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, TransactError> {
         let mut mask = TransactMask::empty();
         let (mut none, mut discards, mut timed) = (false, false, None);
         let words = || text.split([',', ':']).map(str::trim);
         for word in words() {
             match word {
-                "" if text.trim().is_empty() => return Err(format!("no word; {}", known())),
+                "" if text.trim().is_empty() => return Err(TransactError::NoWord),
                 "none" => none = true,
                 NO_UMOUNT => discards = true,
                 "default" => mask |= TransactPolicy::default().mask,
                 "all" => mask = TransactMask::all(),
                 _ => match word.strip_prefix("timed=") {
-                    Some(_) if timed.is_some() => return Err("timed= is there twice".into()),
+                    Some(_) if timed.is_some() => return Err(TransactError::TimedTwice),
                     Some(time) => timed = Some(duration(time)?),
                     None => mask |= bit(word)?,
                 },
             }
         }
         if let Some(other) = words().find(|word| none && names_operations(word)) {
-            return Err(format!("none and {other} contradict each other: take one of them away"));
+            return Err(TransactError::Contradiction(other.to_owned()));
         }
         mask.set(TransactMask::UMOUNT, !discards);
         Ok(TransactPolicy { mask, timed: timed.flatten() })
@@ -84,9 +121,9 @@ fn names_operations(word: &str) -> bool {
     matches!(word, "default" | "all") || WORDS[1..].iter().any(|(w, _)| *w == word)
 }
 
-fn bit(word: &str) -> Result<TransactMask, String> {
+fn bit(word: &str) -> Result<TransactMask, TransactError> {
     let found = WORDS.iter().find(|(w, _)| *w == word).map(|(_, bit)| *bit);
-    found.ok_or_else(|| format!("'{word}' is not a word of transact=; {}", known()))
+    found.ok_or_else(|| TransactError::Unknown { word: word.to_owned() })
 }
 
 fn known() -> String {
@@ -94,20 +131,20 @@ fn known() -> String {
     format!("known: none, default, all, {}, {NO_UMOUNT}, timed=5s", words.join(", "))
 }
 
-fn duration(text: &str) -> Result<Option<Duration>, String> {
+fn duration(text: &str) -> Result<Option<Duration>, TransactError> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let number = digits.parse::<u64>().ok().filter(|_| !digits.starts_with('+'));
-    let needed = || format!("timed={text}: a whole number with ms, s or m is needed, as timed=5s");
-    let number = number.ok_or_else(needed)?;
+    let given = || text.to_owned();
+    let number = number.ok_or_else(|| TransactError::NoTime(given()))?;
     let unit_ms = match &text[digits.len()..] {
         "s" => 1000,
         "ms" => 1,
         "m" | "min" => 60_000,
         "" if number == 0 => 1,
-        "" => return Err(format!("timed={text}: of which unit? {text}ms, {text}s or {text}m")),
-        unit => return Err(format!("timed={text}: unit '{unit}' is not known; known: ms, s, m")),
+        "" => return Err(TransactError::NoUnit(given())),
+        unit => return Err(TransactError::UnknownUnit { text: given(), unit: unit.to_owned() }),
     };
-    let ms = number.checked_mul(unit_ms).ok_or_else(|| format!("timed={text}: too long"))?;
+    let ms = number.checked_mul(unit_ms).ok_or_else(|| TransactError::TooLong(given()))?;
     Ok((ms > 0).then_some(Duration::from_millis(ms)))
 }
 
@@ -149,9 +186,10 @@ mod tests {
         assert_eq!(parse("no-umount,sync").unwrap().to_string(), "sync,no-umount");
         assert!(parse("all").unwrap().mask.is_all());
         assert!(!parse("default").unwrap().mask.contains(TransactMask::WRITE));
-        assert!(parse("creat").unwrap_err().contains("'creat'"));
-        assert!(parse("timed=5h").unwrap_err().contains("'h'"));
-        for (text, told) in [
+        let told = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(told("creat").contains("'creat'"));
+        assert!(told("timed=5h").contains("'h'"));
+        for (text, expected) in [
             ("timed=", "a whole number"),
             ("timed=-1", "a whole number"),
             ("timed=+1s", "a whole number"),
@@ -163,7 +201,7 @@ mod tests {
             ("", "no word"),
             ("sync,,fsync", "'' is not a word"),
         ] {
-            assert!(parse(text).unwrap_err().contains(told), "{text}: {:?}", parse(text));
+            assert!(told(text).contains(expected), "{text}: {:?}", parse(text));
         }
         // The order says nothing.
         assert_eq!(parse("no-umount,all"), parse("all,no-umount"));

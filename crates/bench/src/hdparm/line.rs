@@ -13,11 +13,28 @@ pub struct Wanted {
     pub offset_gib: Option<u64>,
 }
 
+/// What is wrong with a command line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineError {
+    /// The offset is no number.
+    #[error("--offset needs a whole number of GiB")]
+    Offset,
+    /// An option that is not one of ours.
+    #[error("{0}: hdparm's options here are -T, -t, --direct and --offset GIB")]
+    Unknown(String),
+    /// Nothing is to be timed.
+    #[error("it does not say what to time: -T, -t or both")]
+    Nothing,
+    /// Of nothing.
+    #[error("it names no device or file")]
+    NoTarget,
+}
+
 /// Reads a command line without the program's name: the options, and the devices or files.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), String> {
+pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), LineError> {
     let (mut wanted, mut targets) = (Wanted::default(), Vec::new());
     let mut words = line.split_whitespace();
     while let Some(word) = words.next() {
@@ -25,7 +42,7 @@ pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), String> {
             "--direct" => wanted.direct = true,
             "--offset" => {
                 let gib = words.next().and_then(|n| n.parse().ok());
-                wanted.offset_gib = Some(gib.ok_or("--offset needs a whole number of GiB")?);
+                wanted.offset_gib = Some(gib.ok_or(LineError::Offset)?);
             }
             _ if word.starts_with("--") => return Err(unknown(word)),
             _ => match word.strip_prefix('-') {
@@ -43,14 +60,14 @@ pub fn parse(line: &str) -> Result<(Wanted, Vec<String>), String> {
         }
     }
     match (wanted.cached || wanted.disk, targets.is_empty()) {
-        (false, _) => Err("it does not say what to time: -T, -t or both".into()),
-        (_, true) => Err("it names no device or file".into()),
+        (false, _) => Err(LineError::Nothing),
+        (_, true) => Err(LineError::NoTarget),
         _ => Ok((wanted, targets)),
     }
 }
 
-fn unknown(option: &str) -> String {
-    format!("{option}: hdparm's options here are -T, -t, --direct and --offset GIB")
+fn unknown(option: &str) -> LineError {
+    LineError::Unknown(option.to_owned())
 }
 
 #[cfg(test)]
@@ -72,7 +89,7 @@ mod tests {
             ("--security card", "--security"),
             ("-t --offset x card", "whole number"),
         ] {
-            assert!(parse(line).unwrap_err().contains(told), "{line}");
+            assert!(parse(line).unwrap_err().to_string().contains(told), "{line}");
         }
     }
 }

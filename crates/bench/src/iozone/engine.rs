@@ -16,7 +16,7 @@ use super::observer::{Action, Call, Nobody, Observer};
 use super::options::Options;
 use super::plan::{self, Test};
 use super::random;
-use super::results::{ChildResult, Results, Run, Surroundings, TestResult, VERSION};
+use super::results::{ChildResult, FORMAT, Results, Run, Surroundings, TestResult, VERSION};
 use super::stonewall::{Score, Stonewall, Unit, summarise};
 use crate::operations::cpu_used;
 
@@ -95,6 +95,7 @@ pub fn run(
     observer: Option<Arc<dyn Observer>>,
 ) -> Result<Results, RunError> {
     let mut results = Results {
+        format: FORMAT,
         version: VERSION,
         options: options.clone(),
         began: surroundings.began.clone(),

@@ -9,6 +9,10 @@ use super::stonewall::Summary;
 
 /// Version of the JSON form: raised when a field changes its meaning or goes.
 pub const VERSION: u32 = 1;
+/// What the JSON of results says that it is.
+pub const FORMAT: &str = "steadfast-iozone";
+/// The same, of all sizes by all records.
+pub const MATRIX_FORMAT: &str = "steadfast-iozone-matrix";
 
 /// What the engine cannot know by itself; the caller knows it or leaves it out. It is passed in,
 /// so that a simulated run's results do not depend on the machine or the time of day.
@@ -32,6 +36,8 @@ pub struct Surroundings {
 /// Everything that a command line gave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Results {
+    /// [`FORMAT`].
+    pub format: &'static str,
     /// [`VERSION`].
     pub version: u32,
     /// The command line and what it was understood as.

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::iozone::matrix::{self, Cell, Cells, Column, Mapping, NoPlace, Place};
+use steadfast_bench::iozone::matrix::{
+    self, Cell, Cells, Column, Mapping, NoPlace, Place, PlaceError,
+};
 use steadfast_bench::iozone::{Options, Surroundings};
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
@@ -60,15 +62,15 @@ fn simulate(options: &Options) -> matrix::MatrixResults {
 struct Memory;
 
 impl Place for Memory {
-    fn drop_caches(&self, _file: &str) -> Result<String, String> {
+    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
         Ok("forgotten".into())
     }
 
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, String> {
+    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError> {
         NoPlace.lock(file, writes)
     }
 
-    fn map(&self, _file: &str, len: u64, _writes: bool) -> Result<Box<dyn Mapping>, String> {
+    fn map(&self, _file: &str, len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
         Ok(Box::new(Mapped(vec![0; len as usize])))
     }
 }
@@ -86,7 +88,7 @@ impl Mapping for Mapped {
         self.0[offset as usize..][..data.len()].copy_from_slice(data);
     }
 
-    fn sync(&mut self, _offset: u64, _len: u64, _wait: bool) -> Result<(), String> {
+    fn sync(&mut self, _offset: u64, _len: u64, _wait: bool) -> Result<(), PlaceError> {
         Ok(())
     }
 }

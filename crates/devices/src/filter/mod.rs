@@ -17,7 +17,7 @@ pub mod window;
 pub use cache::{CacheSettings, Cut, WriteCache};
 pub use fault::{Effect, Fault, Faults, Ops, Rule};
 pub use read_only::ReadOnly;
-pub use record::{Durability, Fate, Record, RecordLog, Recording};
+pub use record::{Durability, Fate, RebuildError, Record, RecordLog, Recording};
 pub use schedule::Schedule;
 pub use stat::{Stat, StatCounters};
 pub use window::Window;

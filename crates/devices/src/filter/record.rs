@@ -29,7 +29,7 @@ use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
 pub use at_cut::{AtCut, Fate};
 pub use media::Media;
-pub use recording::Recording;
+pub use recording::{RebuildError, Recording};
 
 use crate::store::Packed;
 

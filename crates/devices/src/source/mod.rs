@@ -4,6 +4,6 @@ pub mod file;
 pub mod pmem;
 pub mod ram;
 
-pub use file::{Direct, FileDevice, FileOptions, OpenError};
+pub use file::{Direct, FileDevice, FileOptions, Holder, OpenError, locked_by};
 pub use pmem::{Pmem, PmemError, PmemOptions, Promise};
 pub use ram::Ram;

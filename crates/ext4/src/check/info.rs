@@ -1,5 +1,6 @@
 //! What a file system says of itself: the fields of dumpe2fs -h.
 
+use std::fmt;
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
@@ -46,6 +47,52 @@ pub struct Info {
     pub checksum_ok: bool,
 }
 
+/// A value of [`Info::rows`]: shown as dumpe2fs shows it, and told apart for programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Field {
+    /// Words.
+    Text(String),
+    /// There is none, and how that is shown.
+    Nothing(&'static str),
+    /// A number.
+    Number(i128),
+    /// A number, and what it means or is in.
+    Named(u64, &'static str),
+    /// Any number of words.
+    List(Vec<String>),
+    /// Seconds since 1970; 0 is never.
+    Time(u64),
+}
+
+impl Field {
+    fn number(n: impl Into<i128>) -> Field {
+        Field::Number(n.into())
+    }
+
+    fn text(text: impl ToString) -> Field {
+        Field::Text(text.to_string())
+    }
+
+    fn or_nothing(text: &str, none: &'static str) -> Field {
+        if text.is_empty() { Field::Nothing(none) } else { Field::Text(text.to_owned()) }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Field::Text(text) => f.write_str(text),
+            Field::Nothing(none) => f.write_str(none),
+            Field::Number(n) => write!(f, "{n}"),
+            Field::Named(n, "") => write!(f, "{n}"),
+            Field::Named(n, what) => write!(f, "{n} {what}"),
+            Field::List(words) if words.is_empty() => f.write_str("(none)"),
+            Field::List(words) => f.write_str(&words.join(" ")),
+            Field::Time(seconds) => f.write_str(&time_text(*seconds)),
+        }
+    }
+}
+
 /// Reads what a file system or a journal device says of itself. Looks at the superblock only, and
 /// takes features that are not implemented, and a wrong checksum, as they are.
 ///
@@ -78,115 +125,119 @@ pub fn info(device: &Arc<dyn BlockDevice>) -> Result<Info> {
 }
 
 impl Info {
-    /// Names and values as dumpe2fs -h has them, for people. Times are UTC.
-    pub fn rows(&self) -> Vec<(&'static str, String)> {
+    /// Names and values as dumpe2fs -h has them. Times are UTC.
+    pub fn rows(&self) -> Vec<(&'static str, Field)> {
         let sb = &self.superblock;
-        let or = |text: &str, none: &str| if text.is_empty() { none } else { text }.to_string();
         let mut rows = vec![
-            ("Filesystem volume name", or(&self.label, "<none>")),
-            ("Last mounted on", or(&self.last_mounted, "<not available>")),
-            ("Filesystem UUID", self.uuid.to_string()),
-            ("Filesystem magic number", format!("{:#06X}", sb.magic.get()).replace("0X", "0x")),
+            ("Filesystem volume name", Field::or_nothing(&self.label, "<none>")),
+            ("Last mounted on", Field::or_nothing(&self.last_mounted, "<not available>")),
+            ("Filesystem UUID", Field::text(self.uuid)),
+            ("Filesystem magic number", Field::Text(format!("0x{:04X}", sb.magic.get()))),
             ("Filesystem revision #", revision(sb)),
-            ("Filesystem features", self.features.join(" ")),
+            ("Filesystem features", Field::List(self.features.clone())),
             ("Filesystem flags", flags(sb)),
             ("Default mount options", mount_options(sb)),
-            ("Filesystem state", state(sb)),
-            ("Errors behavior", errors(sb)),
-            ("Inode count", self.inodes.to_string()),
-            ("Block count", self.blocks.to_string()),
-            ("Reserved block count", self.reserved_blocks.to_string()),
-            ("Overhead clusters", sb.overhead_clusters.to_string()),
-            ("Free blocks", self.free_blocks.to_string()),
-            ("Free inodes", self.free_inodes.to_string()),
-            ("First block", sb.first_data_block.to_string()),
-            ("Block size", self.block_size.to_string()),
+            ("Filesystem state", Field::Text(state(sb))),
+            ("Errors behavior", Field::Text(errors(sb))),
+            ("Inode count", Field::number(self.inodes)),
+            ("Block count", Field::number(self.blocks)),
+            ("Reserved block count", Field::number(self.reserved_blocks)),
+            ("Overhead clusters", Field::number(sb.overhead_clusters.get())),
+            ("Free blocks", Field::number(self.free_blocks)),
+            ("Free inodes", Field::number(self.free_inodes)),
+            ("First block", Field::number(sb.first_data_block.get())),
+            ("Block size", Field::number(self.block_size)),
         ];
         if has_clusters(sb) {
-            rows.push(("Cluster size", (1024u64 << sb.log_cluster_size.get().min(32)).to_string()));
+            rows.push((
+                "Cluster size",
+                Field::number(1024u64 << sb.log_cluster_size.get().min(32)),
+            ));
         }
         rows.extend(self.layout_rows());
         rows.extend(self.journal_rows());
         rows
     }
 
-    fn layout_rows(&self) -> Vec<(&'static str, String)> {
+    fn layout_rows(&self) -> Vec<(&'static str, Field)> {
         let sb = &self.superblock;
         let f = sb.features();
         let mut rows = Vec::new();
         if f.incompat.contains(Incompat::BIT64) {
-            rows.push(("Group descriptor size", sb.desc_size.to_string()));
+            rows.push(("Group descriptor size", Field::number(sb.desc_size.get())));
         }
         if sb.reserved_gdt_blocks.get() != 0 {
-            rows.push(("Reserved GDT blocks", sb.reserved_gdt_blocks.to_string()));
+            rows.push(("Reserved GDT blocks", Field::number(sb.reserved_gdt_blocks.get())));
         }
-        rows.push(("Blocks per group", sb.blocks_per_group.to_string()));
+        rows.push(("Blocks per group", Field::number(sb.blocks_per_group.get())));
         if has_clusters(sb) {
-            rows.push(("Clusters per group", sb.clusters_per_group.to_string()));
+            rows.push(("Clusters per group", Field::number(sb.clusters_per_group.get())));
         }
-        rows.push(("Inodes per group", sb.inodes_per_group.to_string()));
+        rows.push(("Inodes per group", Field::number(sb.inodes_per_group.get())));
         if f.incompat.contains(Incompat::FLEX_BG) && sb.log_groups_per_flex < 32 {
-            rows.push(("Flex block group size", (1u64 << sb.log_groups_per_flex).to_string()));
+            rows.push(("Flex block group size", Field::number(1u64 << sb.log_groups_per_flex)));
         }
-        let at = |lo: u32, hi: u8| time_text(u64::from(lo) | u64::from(hi) << 32);
+        let at = |lo: u32, hi: u8| Field::Time(u64::from(lo) | u64::from(hi) << 32);
         rows.push(("Filesystem created", at(sb.mkfs_time.get(), sb.mkfs_time_hi)));
         rows.push(("Last mount time", at(sb.mount_time.get(), sb.mount_time_hi)));
         rows.push(("Last write time", at(sb.write_time.get(), sb.write_time_hi)));
-        rows.push(("Mount count", sb.mount_count.to_string()));
-        rows.push(("Maximum mount count", (sb.max_mount_count.get() as i16).to_string()));
+        rows.push(("Mount count", Field::number(sb.mount_count.get())));
+        rows.push(("Maximum mount count", Field::number(sb.max_mount_count.get() as i16)));
         rows.push(("Last checked", at(sb.last_check.get(), sb.last_check_hi)));
         if sb.kbytes_written.get() != 0 {
-            rows.push(("Lifetime writes", format!("{} kB", sb.kbytes_written)));
+            rows.push(("Lifetime writes", Field::Named(sb.kbytes_written.get(), "kB")));
         }
-        rows.push(("First inode", sb.first_inode().to_string()));
-        rows.push(("Inode size", sb.inode_size().to_string()));
+        rows.push(("First inode", Field::number(sb.first_inode().0)));
+        rows.push(("Inode size", Field::number(sb.inode_size())));
         if sb.want_extra_isize.get() != 0 {
-            rows.push(("Required extra isize", sb.min_extra_isize.to_string()));
-            rows.push(("Desired extra isize", sb.want_extra_isize.to_string()));
+            rows.push(("Required extra isize", Field::number(sb.min_extra_isize.get())));
+            rows.push(("Desired extra isize", Field::number(sb.want_extra_isize.get())));
         }
         if f.compat.contains(Compat::DIR_INDEX) {
             let hash = HashVersion::from_code(sb.default_hash_version);
-            rows.push(("Default directory hash", hash.map_or("unknown", |h| h.name()).into()));
+            let hash = hash.map_or("unknown", |h| h.name());
+            rows.push(("Default directory hash", Field::text(hash)));
             let seed: Vec<u8> = sb.hash_seed.iter().flat_map(|w| w.get().to_le_bytes()).collect();
             let seed = Uuid::from_slice(&seed).unwrap_or_default();
-            rows.push(("Directory Hash Seed", seed.to_string()));
+            rows.push(("Directory Hash Seed", Field::text(seed)));
         }
         rows
     }
 
-    fn journal_rows(&self) -> Vec<(&'static str, String)> {
+    fn journal_rows(&self) -> Vec<(&'static str, Field)> {
         let sb = &self.superblock;
         let f = sb.features();
         let mut rows = Vec::new();
         if let Some(uuid) = self.external_journal {
-            rows.push(("Journal UUID", uuid.to_string()));
+            rows.push(("Journal UUID", Field::text(uuid)));
         } else if sb.journal_inode.get() != 0 {
-            rows.push(("Journal inode", sb.journal_inode.to_string()));
+            rows.push(("Journal inode", Field::number(sb.journal_inode.get())));
         }
         if sb.last_orphan.get() != 0 {
-            rows.push(("First orphan inode", sb.last_orphan.to_string()));
+            rows.push(("First orphan inode", Field::number(sb.last_orphan.get())));
         }
         if f.compat.contains(Compat::ORPHAN_FILE) {
-            rows.push(("Orphan file inode", sb.orphan_file_inode.to_string()));
+            rows.push(("Orphan file inode", Field::number(sb.orphan_file_inode.get())));
         }
         if f.ro_compat.contains(RoCompat::METADATA_CSUM) {
             let right = if self.checksum_ok { "" } else { " (wrong)" };
-            rows.push(("Checksum type", "crc32c".into()));
-            rows.push(("Checksum", format!("{:#010x}{right}", sb.checksum.get())));
+            rows.push(("Checksum type", Field::text("crc32c")));
+            rows.push(("Checksum", Field::Text(format!("{:#010x}{right}", sb.checksum.get()))));
         }
         if f.incompat.contains(Incompat::CSUM_SEED) {
-            rows.push(("Checksum seed", format!("{:#010x}", sb.checksum_seed.get())));
+            rows.push(("Checksum seed", Field::Text(format!("{:#010x}", sb.checksum_seed.get()))));
         }
         rows
     }
 }
 
-fn revision(sb: &Superblock) -> String {
-    match sb.revision.get() {
-        0 => "0 (original)".into(),
-        1 => "1 (dynamic)".into(),
-        n => n.to_string(),
-    }
+fn revision(sb: &Superblock) -> Field {
+    let name = match sb.revision.get() {
+        0 => "(original)",
+        1 => "(dynamic)",
+        _ => "",
+    };
+    Field::Named(sb.revision.get().into(), name)
 }
 
 /// A time in UTC; "n/a" for never.
@@ -208,21 +259,20 @@ fn time_text(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {h:02}:{m:02}:{s:02} UTC")
 }
 
-fn flags(sb: &Superblock) -> String {
+fn flags(sb: &Superblock) -> Field {
     let flags = SuperFlags::from_bits_retain(sb.flags.get());
     let names = [
         (SuperFlags::SIGNED_HASH, "signed_directory_hash"),
         (SuperFlags::UNSIGNED_HASH, "unsigned_directory_hash"),
         (SuperFlags::TEST, "test_filesystem"),
     ];
-    let set: Vec<&str> =
-        names.iter().filter(|(f, _)| flags.contains(*f)).map(|(_, n)| *n).collect();
-    if set.is_empty() { "(none)".into() } else { set.join(" ") }
+    let set = names.iter().filter(|(f, _)| flags.contains(*f));
+    Field::List(set.map(|(_, name)| (*name).to_owned()).collect())
 }
 
-fn mount_options(sb: &Superblock) -> String {
+fn mount_options(sb: &Superblock) -> Field {
     let names = DefaultMountOptions::from_bits_retain(sb.default_mount_options.get()).names();
-    if names.is_empty() { "(none)".into() } else { names.join(" ") }
+    Field::List(names.into_iter().map(ToOwned::to_owned).collect())
 }
 
 fn state(sb: &Superblock) -> String {

@@ -58,7 +58,7 @@ use crate::error::{Ext4Error, Result};
 use crate::ondisk::{GroupDesc, InodeNo, Layout, StateFlags, Superblock};
 
 pub use finding::{Finding, FindingKind};
-pub use info::{Info, info};
+pub use info::{Field, Info, info};
 
 use claims::Claims;
 use directory::Directory;

@@ -57,7 +57,7 @@ pub(super) fn entries<'b>(
             _ if broken => return None,
             Ok(entry) if entry.at >= end => return None,
             Ok(entry) => entry,
-            Err(what) => return Some(corrupt(what)),
+            Err(what) => return Some(corrupt(what.to_string())),
         };
         let what = match check(context, number, &entry, end) {
             Ok(()) => return Some(Ok(entry)),
@@ -135,8 +135,9 @@ pub(super) fn find<'b>(
             continue;
         }
         let at = step.at;
-        let corrupt = |what| context.corrupt(number, what);
-        let entry = DirEntries::at(block, at).next().transpose().map_err(corrupt)?;
+        let corrupt = |what: String| context.corrupt(number, what);
+        let entry = DirEntries::at(block, at).next().transpose();
+        let entry = entry.map_err(|what| corrupt(what.to_string()))?;
         let Some(entry) = entry else { return Ok(None) };
         check(context, number, &entry, end)
             .map_err(|what| corrupt(format!("{what} in the entry at byte {at}")))?;

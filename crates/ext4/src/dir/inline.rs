@@ -41,7 +41,7 @@ pub(super) fn to_block(
     let (mut at, mut last) = (DOT_DOT + rec_len_needed(2), DOT_DOT);
     for row in rows(contents) {
         for entry in DirEntries::new(row) {
-            let entry = entry.map_err(corrupt)?;
+            let entry = entry.map_err(|what| corrupt(what.to_string()))?;
             if !block::in_use(&entry) {
                 continue;
             }

@@ -32,7 +32,6 @@ mod memory;
 pub(crate) mod nokey;
 mod salvage;
 mod search;
-mod sha256;
 #[cfg(test)]
 mod tests;
 

@@ -5,7 +5,7 @@
 //! the 149th only a digest (SHA-256). It leads back to the entry, which can be looked at and
 //! removed. Source: the kernel's fs/crypto/fname.c.
 
-use super::sha256::sha256;
+use sha2::{Digest, Sha256};
 
 /// Bytes of the two hashes.
 const HASHES: usize = 8;
@@ -50,7 +50,7 @@ impl NokeyName {
             Some(digest) => {
                 name.len() > BYTES
                     && name[..BYTES] == self.bytes[..]
-                    && sha256(&name[BYTES..])[..] == digest[..]
+                    && Sha256::digest(&name[BYTES..])[..] == digest[..]
             }
         }
     }
@@ -61,7 +61,7 @@ pub(crate) fn show(major: u32, minor: u32, name: &[u8]) -> Vec<u8> {
     let mut raw = [major.to_le_bytes(), minor.to_le_bytes()].concat();
     raw.extend(&name[..name.len().min(BYTES)]);
     if name.len() > BYTES {
-        raw.extend(sha256(&name[BYTES..]));
+        raw.extend(Sha256::digest(&name[BYTES..]));
     }
     encode(&raw)
 }

@@ -68,6 +68,23 @@ pub(crate) struct Node {
     pub entries: Entries,
 }
 
+/// What is wrong with the entries of a node.
+#[derive(Debug, thiserror::Error)]
+enum NodeDamage {
+    #[error("extents overlap or are empty at block {0}")]
+    Overlap(u32),
+    #[error(
+        "extent at block {} points at {}+{}, which no file may own", .0.logical, .0.start, .0.len
+    )]
+    Target(Extent),
+    #[error("index entries out of order at block {0}")]
+    Order(u32),
+    #[error("index entry points at block {0}")]
+    Child(u64),
+    #[error("index node without children")]
+    NoChildren,
+}
+
 impl Node {
     /// An empty leaf that fits into `bytes`.
     pub fn empty(bytes: usize) -> Node {
@@ -96,23 +113,20 @@ impl Node {
         };
         let generation = header.generation.get();
         let node = Node { depth, max: header.max.get().into(), generation, entries };
-        node.check(valid).map_err(|what| Ext4Error::corrupt(what, place()))?;
+        node.check(valid).map_err(|what| Ext4Error::corrupt(what.to_string(), place()))?;
         Ok(node)
     }
 
-    fn check(&self, valid: &dyn Fn(u64, u64) -> bool) -> std::result::Result<(), String> {
+    fn check(&self, valid: &dyn Fn(u64, u64) -> bool) -> std::result::Result<(), NodeDamage> {
         let mut next = 0u64;
         match &self.entries {
             Entries::Leaf(extents) => {
                 for e in extents {
                     if e.len == 0 || u64::from(e.logical) < next || e.end() > 1 << 32 {
-                        return Err(format!("extents overlap or are empty at block {}", e.logical));
+                        return Err(NodeDamage::Overlap(e.logical));
                     }
                     if !valid(e.start, e.len.into()) {
-                        return Err(format!(
-                            "extent at block {} points at {}+{}, which no file may own",
-                            e.logical, e.start, e.len
-                        ));
+                        return Err(NodeDamage::Target(*e));
                     }
                     next = e.end();
                 }
@@ -120,15 +134,15 @@ impl Node {
             Entries::Index(children) => {
                 for (i, c) in children.iter().enumerate() {
                     if i > 0 && u64::from(c.logical) < next {
-                        return Err(format!("index entries out of order at block {}", c.logical));
+                        return Err(NodeDamage::Order(c.logical));
                     }
                     if !valid(c.block, 1) {
-                        return Err(format!("index entry points at block {}", c.block));
+                        return Err(NodeDamage::Child(c.block));
                     }
                     next = u64::from(c.logical) + 1;
                 }
                 if children.is_empty() {
-                    return Err("index node without children".into());
+                    return Err(NodeDamage::NoChildren);
                 }
             }
         }

@@ -23,7 +23,7 @@ pub(crate) use handles::{Handles, OpenFile};
 use crate::error::{Ext4Error, Result};
 use crate::inode::Inode;
 use crate::meta::{MetaLog, Volume};
-use crate::mount::{DataMode, MountOptions};
+use crate::mount::{DataMode, MountOptions, MountRecovery};
 use crate::ondisk::{InodeFlags, InodeNo};
 use crate::transact::Transact;
 
@@ -44,6 +44,7 @@ pub struct Ext4 {
     access_rule: access::AccessRule,
     /// With data=transact.
     pub(crate) transact: Option<Transact>,
+    recovery: Option<MountRecovery>,
 }
 
 /// Times that an operation without space is tried again after a commit has freed some.
@@ -55,10 +56,17 @@ impl Ext4 {
         pages: Arc<PageCache>,
         options: MountOptions,
         dax: bool,
+        recovery: Option<MountRecovery>,
     ) -> Self {
         let transact = volume.transacts().then(|| Transact::new(options.transact));
         let access_rule = access::AccessRule::of(&options);
-        Ext4 { volume, pages, options, handles: Handles::default(), dax, access_rule, transact }
+        let handles = Handles::default();
+        Ext4 { volume, pages, options, handles, dax, access_rule, transact, recovery }
+    }
+
+    /// What the mount has recovered; `None` if it had been unmounted.
+    pub fn recovery(&self) -> Option<&MountRecovery> {
+        self.recovery.as_ref()
     }
 
     /// The metadata below: for tools that look at the file system's structure.

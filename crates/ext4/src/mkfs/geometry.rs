@@ -135,22 +135,28 @@ fn features(options: &Options) -> Result<Features> {
 fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
     let inode_size = u32::from(options.inode_size);
     if !inode_size.is_power_of_two() || inode_size < 128 || inode_size > block_size {
-        return Err(refused(format!("inodes of {inode_size} bytes")));
+        return Err(refused(format!(
+            "inodes of {inode_size} bytes: choose a power of two from 128 bytes to a block \
+             ({block_size} bytes)"
+        )));
     }
     if options.label.len() > 16 {
         return Err(refused(format!("the label {:?} is longer than 16 bytes", options.label)));
     }
     if !(0.0..=50.0).contains(&options.reserved_percent) {
-        return Err(refused(format!("{} percent reserved", options.reserved_percent)));
+        let what = format!("{} percent reserved: choose 0 to 50", options.reserved_percent);
+        return Err(refused(what));
     }
     let flex = options.groups_per_flex;
     if options.features.incompat.contains(Incompat::FLEX_BG)
         && (!flex.is_power_of_two() || flex > 1 << 16)
     {
-        return Err(refused(format!("{flex} groups a flexible group: choose a power of two")));
+        return Err(refused(format!(
+            "{flex} groups a flexible group: choose a power of two up to 65536"
+        )));
     }
     if options.inode_ratio.is_some_and(|r| r < block_size.min(1024) || r > 4 << 20) {
-        return Err(refused("choose 1024 bytes to 4 MiB for each inode"));
+        return Err(refused("choose 1024 bytes to 4 MiB (4194304 bytes) for each inode"));
     }
     if options.features.ro_compat.contains(RoCompat::PROJECT) && inode_size <= 128 {
         return Err(refused("project needs inodes of more than 128 bytes (-I 256)"));
@@ -170,7 +176,10 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
     if let JournalChoice::InternalOf(n) = options.journal
         && n < 1024
     {
-        return Err(refused(format!("a journal of {n} blocks: it has at least 1024")));
+        let kib = 1024 * u64::from(block_size) / 1024;
+        return Err(refused(format!(
+            "a journal of {n} blocks: it has at least 1024 (here {kib} KiB)"
+        )));
     }
     let available = info.size / u64::from(block_size);
     let blocks = options.blocks.unwrap_or(available);
@@ -185,6 +194,9 @@ fn check(info: &DeviceInfo, options: &Options, block_size: u32) -> Result<()> {
     }
     Ok(())
 }
+
+/// Blocks of the smallest file system with the features that it has by itself.
+const SMALLEST_BLOCKS: u64 = 60;
 
 /// Counts that depend on each other.
 struct Counts {
@@ -230,7 +242,14 @@ fn counts(
     features: Features,
     block_size: u32,
 ) -> Result<Counts> {
-    let too_small = || refused(format!("{}: too small for a file system", info.name));
+    let too_small = || {
+        refused(format!(
+            "too small for a file system: {} bytes are {} blocks of {block_size} bytes, about \
+             {SMALLEST_BLOCKS} are needed",
+            info.size,
+            info.size / u64::from(block_size)
+        ))
+    };
     let bs = u64::from(block_size);
     let per_cluster = blocks_per_cluster(options, block_size)?;
     let first = u64::from(block_size == 1024 && per_cluster == 1);

@@ -96,8 +96,9 @@ pub fn make_journal_device(
     let blocks = (info.size / u64::from(block_size)).min(u64::from(u32::MAX));
     if blocks < MIN_BLOCKS {
         return Err(refused(format!(
-            "{}: {blocks} blocks of {block_size} bytes; a journal has at least {MIN_BLOCKS}",
-            info.name
+            "{blocks} blocks of {block_size} bytes; a journal has at least {MIN_BLOCKS} (here {} \
+             KiB)",
+            MIN_BLOCKS * u64::from(block_size) / 1024
         )));
     }
     // What was there ceases to be anything before it is overwritten.

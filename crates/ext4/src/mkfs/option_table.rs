@@ -158,8 +158,26 @@ pub fn apply_line(options: &mut Options, line: &str) -> Result<(), Vec<(String, 
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-fn number<N: std::str::FromStr>(text: &str) -> Result<N, MkfsOptionError> {
-    text.parse().map_err(|_| MkfsOptionError::Wrong("not a number, or too large".into()))
+fn number<N: Limited>(text: &str) -> Result<N, MkfsOptionError> {
+    let wrong = |_| MkfsOptionError::Wrong(format!("a number is needed, at most {}", N::MOST));
+    text.parse().map_err(wrong)
+}
+
+/// A number of a command line, and the largest that there can be.
+trait Limited: std::str::FromStr {
+    const MOST: &'static str;
+}
+
+impl Limited for u16 {
+    const MOST: &'static str = "65535";
+}
+
+impl Limited for u32 {
+    const MOST: &'static str = "4294967295";
+}
+
+impl Limited for f64 {
+    const MOST: &'static str = "50";
 }
 
 /// Adds a feature by its name, or (with ^) takes it away.
@@ -240,8 +258,13 @@ mod tests {
     fn all_that_is_wrong_is_told() {
         let wrong = apply_line(&mut Options::random(0), "-z 3 -b x -t ext5 -O exten,mmp -N");
         let said: Vec<String> = wrong.unwrap_err().into_iter().map(|(_, what)| what).collect();
-        let parts =
-            ["-z is not known", "-N: no value", "known are ext2", "-b x: not a number", "extent?"];
+        let parts = [
+            "-z is not known",
+            "-N: no value",
+            "known are ext2",
+            "-b x: a number is needed, at most 4294967295",
+            "extent?",
+        ];
         for part in parts {
             assert!(said.iter().any(|s| s.contains(part)), "no {part:?} in {said:#?}");
         }

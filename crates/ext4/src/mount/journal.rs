@@ -126,8 +126,15 @@ fn planted(recovery: Recovery, _: &MountOptions) -> Recovery {
 pub(super) struct Recovered {
     /// Blocks replayed in memory only.
     pub overlay: Overlay,
-    /// The journal had been aborted.
-    pub had_error: bool,
+    /// What was replayed; `None` if nothing was to be.
+    pub report: Option<RecoveryReport>,
+}
+
+impl Recovered {
+    /// Whether the journal had been aborted.
+    pub fn had_error(&self) -> bool {
+        self.report.as_ref().is_some_and(|report| report.errno != 0)
+    }
 }
 
 fn refused<T>(what: impl Into<String>) -> Result<T> {
@@ -394,10 +401,10 @@ pub(super) fn recover(
     // says the same.
     if options.read_only {
         let (report, overlay) = found.replay_dry(device)?;
-        return Ok(Recovered { overlay, had_error: report.errno != 0 });
+        return Ok(Recovered { overlay, report: Some(report) });
     }
     let report = found.replay(device, options)?;
-    Ok(Recovered { overlay: Overlay::new(), had_error: report.errno != 0 })
+    Ok(Recovered { overlay: Overlay::new(), report: Some(report) })
 }
 
 /// Opens the recovered log for use.

@@ -22,6 +22,7 @@ pub(crate) mod mmp;
 mod option_table;
 mod options;
 mod orphans;
+mod recovery;
 mod reload;
 mod replay;
 mod stale;
@@ -42,6 +43,7 @@ pub(crate) use mmp::Protection;
 pub use option_table::{OPTIONS, check_together};
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 pub(crate) use options::{BLOCK_COST, INODE_COST};
+pub use recovery::MountRecovery;
 pub(crate) use replay::discardable;
 pub use replay::{delete_orphans, replay, replayed_blocks};
 
@@ -149,7 +151,7 @@ impl Ext4 {
             check_writable_filesystem(&superblock)?;
         }
         let layout = Layout::new(&superblock, device.info().size)?;
-        if recovered.had_error {
+        if recovered.had_error() {
             superblock.state.set(superblock.state.get() | StateFlags::ERROR.bits());
         }
         let groups = groups::read(&*device, &layout, &recovered.overlay)?;
@@ -184,6 +186,10 @@ impl Ext4 {
         }
         let options = with_early_write_back(options, &volume);
         let dax = crate::file::check_dax(&volume, &options)?;
+        let recovery = recovered.report.map(|log| {
+            let orphans = volume.look().orphans().all().len();
+            MountRecovery { log, orphans, in_memory: read_only }
+        });
         let fs = Arc::new_cyclic(|me: &Weak<Ext4>| {
             let store: Weak<dyn PageStore> = me.clone();
             let images = match options.cache_bytes {
@@ -191,7 +197,7 @@ impl Ext4 {
                 None => Arc::default(),
             };
             let pages = PageCache::beside(options.page_cache.clone(), store, images);
-            Ext4::new(volume, pages, options, dax)
+            Ext4::new(volume, pages, options, dax, recovery)
         });
         if let Some(damage) = by_backup {
             fs.volume.status.set_read_only(format!(

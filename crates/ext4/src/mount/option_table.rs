@@ -39,7 +39,10 @@ pub static OPTIONS: &[MountOption<MountOptions>] = &[
             key: "transact",
             shown: "WORDS",
             is_part: TransactPolicy::is_word,
-            set: |o, words| words.parse().map(|policy| o.transact = policy),
+            set: |o, words| {
+                o.transact = words.parse::<TransactPolicy>()?;
+                Ok(())
+            },
             get: |o| (o.data == DataMode::Transact).then(|| o.transact.to_string()),
         },
         "with data=transact: what makes a transaction point; unmounting does unless the words say \

@@ -179,6 +179,28 @@ pub struct DirentRef<'a> {
     pub name: &'a [u8],
 }
 
+/// Why a block's bytes are no entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DirentDamage {
+    /// The block ends in its header.
+    #[error("entry at byte {0} is cut short")]
+    Short(usize),
+    /// Its length is none that there is.
+    #[error("entry at byte {at} has a length of {rec_len}")]
+    Length {
+        /// Where it begins.
+        at: usize,
+        /// The length.
+        rec_len: usize,
+    },
+    /// It is longer than the rest of the block.
+    #[error("entry at byte {0} reaches beyond its block")]
+    Beyond(usize),
+    /// Its name is longer than it is.
+    #[error("name of the entry at byte {0} is longer than the entry")]
+    Name(usize),
+}
+
 /// The entries of a directory block, free ones and a tail's included. Ends after the first that
 /// makes no sense, which it gives as an error in words. Never loops: each step is 8 bytes or more.
 #[derive(Debug, Clone)]
@@ -198,22 +220,22 @@ impl<'a> DirEntries<'a> {
         DirEntries { block, at }
     }
 
-    fn read(&self) -> Result<DirentRef<'a>, String> {
+    fn read(&self) -> Result<DirentRef<'a>, DirentDamage> {
         let rest = &self.block[self.at..];
         let Ok((h, _)) = DirentHeader::read_from_prefix(rest) else {
-            return Err(format!("entry at byte {} is cut short", self.at));
+            return Err(DirentDamage::Short(self.at));
         };
         let rec_len = rec_len_from_disk(h.rec_len.get(), self.block.len());
         let name_len = usize::from(h.name_len);
         // A free entry may be as short as its header and a name of no bytes.
         if rec_len < rec_len_needed(1) || !rec_len.is_multiple_of(4) {
-            return Err(format!("entry at byte {} has a length of {rec_len}", self.at));
+            return Err(DirentDamage::Length { at: self.at, rec_len });
         }
         if rec_len > rest.len() {
-            return Err(format!("entry at byte {} reaches beyond its block", self.at));
+            return Err(DirentDamage::Beyond(self.at));
         }
         if rec_len_needed(name_len) > rec_len {
-            return Err(format!("name of the entry at byte {} is longer than the entry", self.at));
+            return Err(DirentDamage::Name(self.at));
         }
         Ok(DirentRef {
             at: self.at,
@@ -226,7 +248,7 @@ impl<'a> DirEntries<'a> {
 }
 
 impl<'a> Iterator for DirEntries<'a> {
-    type Item = Result<DirentRef<'a>, String>;
+    type Item = Result<DirentRef<'a>, DirentDamage>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.at >= self.block.len() {

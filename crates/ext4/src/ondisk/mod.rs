@@ -38,8 +38,8 @@ mod xattr;
 
 pub use csum::Checksums;
 pub use dirent::{
-    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirEntries, DirentHeader, DirentRef, DirentTail, NAME_MAX,
-    file_type_code, file_type_from_code, put_dirent, rec_len_from_disk, rec_len_needed,
+    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirEntries, DirentDamage, DirentHeader, DirentRef, DirentTail,
+    NAME_MAX, file_type_code, file_type_from_code, put_dirent, rec_len_from_disk, rec_len_needed,
     rec_len_to_disk,
 };
 pub use extent::{

@@ -37,7 +37,7 @@ use steadfast_vfs::{FsError, TransactMask, TransactPolicy};
 
 use crate::error::Result;
 use crate::fs::Ext4;
-pub use since::SincePoint;
+pub use since::{LastPoint, RolledBack, SincePoint};
 use timer::Timer;
 
 /// Called after each rollback; see [`Ext4::on_rollback`].
@@ -62,6 +62,8 @@ struct State {
     /// Write-back errors that are known.
     errors: ErrorCursor,
     group_open: bool,
+    /// The point to which a rollback goes.
+    last: Option<LastPoint>,
     /// What the unmount has thrown away.
     discarded: Option<SincePoint>,
 }
@@ -75,6 +77,7 @@ impl Transact {
                 failed: None,
                 errors: ErrorCursor::default(),
                 group_open: false,
+                last: None,
                 discarded: None,
             }),
             timer: Timer::new(policy.timed),
@@ -109,6 +112,7 @@ impl Ext4 {
     pub(crate) fn start_transacting(self: &Arc<Self>) -> Result<()> {
         let Some(transact) = &self.transact else { return Ok(()) };
         self.make_point()?;
+        self.note_point_of_mount(transact);
         transact.timer.start(Arc::downgrade(self));
         Ok(())
     }

@@ -6,7 +6,7 @@ use steadfast_block::Completion;
 use steadfast_journal::{Journal, Update};
 use steadfast_vfs::{FsError, Result};
 
-use super::Transact;
+use super::{LastPoint, Transact};
 use crate::error::Ext4Error;
 use crate::fs::Ext4;
 use crate::meta::{Tid, Trouble};
@@ -74,7 +74,20 @@ impl Ext4 {
         if let Some(fresh) = &self.volume.fresh {
             fresh.clear();
         }
-        Ok(last_ended(journal))
+        let ended = last_ended(journal);
+        transact.state().last = Some(LastPoint { transaction: ended, at: self.seconds_now() });
+        Ok(ended)
+    }
+
+    /// A mount that has changed nothing makes no point, but has one to go back to.
+    pub(super) fn note_point_of_mount(&self, transact: &Transact) {
+        let Some(journal) = self.journal() else { return };
+        let now = LastPoint { transaction: last_ended(journal), at: self.seconds_now() };
+        transact.state().last.get_or_insert(now);
+    }
+
+    fn seconds_now(&self) -> u64 {
+        self.volume.clock.seconds()
     }
 
     /// Refuses when data has been lost on its way to the device, and from then on.

@@ -6,23 +6,29 @@ use std::sync::atomic::Ordering;
 use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result, TransactMask};
 
-use super::Transact;
+use super::{RolledBack, Transact};
 use crate::error::Ext4Error;
+use crate::file::CALL;
 use crate::fs::Ext4;
 
 impl Ext4 {
     /// Goes back to the last transaction point: everything since then is as if it had never
-    /// been.
+    /// been. Says to which point it went, and what that took away.
     ///
     /// # Errors
-    /// Busy: files are open, or a group is. The journal's failure, if it has failed.
-    pub(crate) fn roll_back(&self) -> Result<()> {
+    /// Unsupported: not with data=transact. Busy: files are open, or a group is. The journal's
+    /// failure, if it has failed.
+    pub fn roll_back(&self) -> Result<RolledBack> {
+        self.enter(CALL)?;
         let (transact, journal) = self.journal_of_points()?;
         let _exclusive = transact.gate.write();
         if transact.state().group_open {
             return Err(FsError::Busy { what: "an atomic group is open: end it" });
         }
-        self.discard(transact, journal, false)
+        let taken = self.since_point().unwrap_or_default();
+        self.discard(transact, journal, false)?;
+        let point = transact.state().last;
+        Ok(RolledBack { point, taken })
     }
 
     /// Throws away everything since the last point. The caller has the gate. With `open_too`

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::fs::Ext4;
+use crate::meta::Tid;
 
 /// What came after the last transaction point: what going back takes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +29,30 @@ impl fmt::Display for SincePoint {
     }
 }
 
+/// The transaction point that a power cut leaves now, and a rollback goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastPoint {
+    /// The journal's transaction that holds it.
+    pub transaction: Tid,
+    /// When it was made, in seconds since 1970.
+    pub at: u64,
+}
+
+/// What a rollback has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RolledBack {
+    /// The point that it went to.
+    pub point: Option<LastPoint>,
+    /// What is gone.
+    pub taken: SincePoint,
+}
+
 impl Ext4 {
+    /// The last transaction point; `None` without data=transact.
+    pub fn last_point(&self) -> Option<LastPoint> {
+        self.transact.as_ref().and_then(|transact| transact.state().last)
+    }
+
     /// What came after the last transaction point; `None` without data=transact, or when there is
     /// no journal to go back in.
     pub fn since_point(&self) -> Option<SincePoint> {

@@ -82,7 +82,10 @@ pub(super) fn plan_new(device: &Arc<dyn BlockDevice>, blocks: Option<u32>) -> Re
 fn check_length(volume: &Volume, len: u32) -> Result<()> {
     let layout = &volume.layout;
     if len < 1024 {
-        return refused(format!("a journal has at least 1024 blocks, not {len}"));
+        return refused(format!(
+            "a journal has at least 1024 blocks (here {} KiB), not {len}",
+            layout.block_size
+        ));
     }
     if u64::from(len) > layout.blocks_count / 2 {
         return refused(format!(

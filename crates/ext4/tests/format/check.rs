@@ -132,6 +132,7 @@ fn info_says_what_dumpe2fs_says() {
             if times.iter().any(|t| name.contains(t)) {
                 continue;
             }
+            let value = value.to_string();
             assert!(theirs.contains(&(name, &value)), "{name}: {value}\n{theirs:?}");
             same += 1;
         }

@@ -61,7 +61,7 @@ impl HdparmSpec {
     /// # Errors
     /// It is none, in words.
     pub fn parse(text: &str, before: Vec<String>) -> Result<HdparmSpec, String> {
-        let (wanted, targets) = line::parse(text)?;
+        let (wanted, targets) = line::parse(text).map_err(|e| e.to_string())?;
         Ok(HdparmSpec { line: text.to_owned(), wanted, targets, before })
     }
 

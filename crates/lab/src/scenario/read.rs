@@ -351,7 +351,7 @@ pub(super) fn number(fields: &Fields<'_, '_>, name: &str, least: f64, most: f64)
 pub(super) fn size_of(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     let text: String = fields.take(name)?;
     if let Err(e) = size::parse(&text) {
-        fields.wrong(name, e, "");
+        fields.wrong(name, e.to_string(), "");
     }
     Some(text)
 }

@@ -145,7 +145,7 @@ fn sentence(fields: &Fields<'_, '_>, variants: &[String], tests: &[&str]) -> Opt
         None => Some(without),
         Some(_) => {
             let text: String = fields.take(name)?;
-            size::parse(&text).map_err(|e| fields.wrong(name, e, "")).ok()
+            size::parse(&text).map_err(|e| fields.wrong(name, e.to_string(), "")).ok()
         }
     };
     let (file_min, file_max) = (file("file_min", 0), file("file_max", u64::MAX));

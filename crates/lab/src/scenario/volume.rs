@@ -255,7 +255,7 @@ fn model(
 
 fn size_of_mirror(fields: &Fields<'_, '_>) -> Option<u64> {
     let text: String = fields.take("size")?;
-    size::parse(&text).map_err(|what| fields.wrong("size", what, "")).ok()
+    size::parse(&text).map_err(|what| fields.wrong("size", what.to_string(), "")).ok()
 }
 
 fn region_bytes(fields: &Fields<'_, '_>) -> Option<u32> {

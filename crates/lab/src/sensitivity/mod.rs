@@ -12,7 +12,7 @@ mod drives;
 mod text;
 mod tornado;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::LabError;
 use crate::results::{Ratio, Row, ratios};
@@ -24,7 +24,7 @@ pub use text::text;
 pub use tornado::svg;
 
 /// Version of the JSON layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// How to ask.
 #[derive(Debug, Clone)]
@@ -39,6 +39,15 @@ pub struct Options {
     pub only: Option<String>,
 }
 
+/// A value of a parameter: texts that are numbers as numbers.
+fn as_number<S: Serializer>(text: &str, to: S) -> Result<S::Ok, S::Error> {
+    match (text.parse::<i64>(), text.parse::<f64>()) {
+        (Ok(whole), _) => to.serialize_i64(whole),
+        (_, Ok(number)) if number.is_finite() => to.serialize_f64(number),
+        _ => to.serialize_str(text),
+    }
+}
+
 /// One parameter at another value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
@@ -46,9 +55,11 @@ pub struct Change {
     pub part: String,
     /// The parameter's key; `drive` and `device`: another one altogether.
     pub parameter: String,
-    /// Its value in the scenario.
+    /// Its value in the scenario; a number in JSON, where it is one.
+    #[serde(serialize_with = "as_number")]
     pub from: String,
     /// Its value in this run.
+    #[serde(serialize_with = "as_number")]
     pub to: String,
     /// Whether it is a device that holds only journals.
     pub of_journal: bool,

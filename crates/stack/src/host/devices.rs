@@ -41,7 +41,7 @@ impl Host {
     }
 
     fn check_new_name(&self, name: &str) -> Result<()> {
-        check_name(name).map_err(|what| Refusal::new(Kind::UsedWrongly, what))?;
+        check_name(name).map_err(|what| Refusal::new(Kind::UsedWrongly, what.to_string()))?;
         match self.lock().records.what_is(name) {
             Some(what) => {
                 let what = format!("is the name of {what} already: choose another one");

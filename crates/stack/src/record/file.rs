@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
+use steadfast_devices::source::locked_by;
 
 use super::{FORMAT, Records, VERSION};
 use crate::protocol::{Kind, Refusal};
@@ -91,10 +92,11 @@ impl StateFile {
         let lock = OpenOptions::new().create(true).append(true).open(&lock_path).map_err(failed)?;
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(StateFile { path, _lock: lock }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(Refusal::new(
-                Kind::Busy,
-                format!("{}: another host has this configuration", config.display()),
-            )),
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let who = locked_by(&lock).map(|holder| format!(": {holder}")).unwrap_or_default();
+                let what = format!("{}: another host has this configuration", config.display());
+                Err(Refusal::new(Kind::Busy, what + &who))
+            }
             Err(e) => Err(failed(e.into())),
         }
     }

@@ -8,7 +8,7 @@ use steadfast_vfs::path::resolve;
 use steadfast_vfs::{FileExtent, FileSystem, FileType, Ino};
 
 use super::tree::{BEYOND, Bound, Side, shown};
-use crate::Usage;
+use crate::{Usage, document};
 
 /// Bytes of the file that are asked about at a time.
 const PART: u64 = 1 << 30;
@@ -37,14 +37,12 @@ pub fn extents(fs: &dyn FileSystem, path: &[u8], json: bool, out: &mut dyn Write
                 })
             })
             .collect();
-        let document = json!({
-            "format": "steadfast-extents",
-            "version": 1,
+        let body = json!({
             "path": shown(path),
             "size": attr.size,
             "extents": list,
         });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-extents", 1, body)?;
         return Ok(());
     }
     writeln!(out, "{:>16} {:>20} {:>16}  state", "file byte", "device byte", "bytes")?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use steadfast::FileSystem;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::check;
+use steadfast_ext4::check::{self, Field};
 use steadfast_ext4::error::Ext4Error;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::mount::{
@@ -21,7 +21,7 @@ use steadfast_vfs::path::shown;
 use super::journal_device::of_image;
 use super::{pmem, volume};
 use crate::cli::{Image, Reading};
-use crate::{Outcome, terminal, way_out};
+use crate::{Outcome, document, terminal, way_out};
 
 /// Memory for what is read of an image and written to it, in bytes.
 const CACHE: u64 = 64 << 20;
@@ -205,9 +205,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
     }
     let clean = findings.is_empty() && report.more_findings == 0;
     if json {
-        let document = json!({
-            "format": "steadfast-check",
-            "version": 1,
+        let body = json!({
             "image": image.image.display().to_string(),
             "clean": clean,
             "findings": findings,
@@ -217,7 +215,7 @@ pub fn check(reading: &Reading, json: bool, out: &mut dyn Write) -> Result<Outco
             "error_recorded": report.error_recorded,
             "orphans": report.orphans.iter().map(|o| o.0).collect::<Vec<_>>(),
         });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-check", 1, body)?;
         return Ok(if clean { Outcome::Good } else { Outcome::Problem });
     }
     for finding in &findings {
@@ -256,6 +254,20 @@ fn is_no_finding(e: &Ext4Error) -> bool {
     )
 }
 
+/// A value of the superblock, for programs: numbers as numbers, times as seconds since 1970.
+fn field(value: Field) -> Value {
+    match value {
+        Field::Text(text) => text.into(),
+        Field::Nothing(_) | Field::Time(0) => Value::Null,
+        Field::Number(n) => u64::try_from(n)
+            .map(Value::from)
+            .or(i64::try_from(n).map(Value::from))
+            .unwrap_or_default(),
+        Field::Named(n, _) | Field::Time(n) => n.into(),
+        Field::List(words) => words.into(),
+    }
+}
+
 /// Shows what the superblock says.
 pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
     let device = open(&image.image, true)?;
@@ -264,16 +276,19 @@ pub fn info(image: &Image, json: bool, out: &mut dyn Write) -> Result<()> {
     if json {
         let mut fields = Map::new();
         for (name, value) in rows {
-            fields.insert(name.to_lowercase().replace([' ', '-'], "_"), Value::String(value));
+            let mut name = name.trim_end_matches(" #").to_lowercase().replace([' ', '-'], "_");
+            if let Field::Named(_, unit @ "kB") = value {
+                name = format!("{name}_{}", unit.to_lowercase());
+            }
+            fields.insert(name, field(value));
         }
-        let document = json!({ "format": "steadfast-info", "version": 1, "info": fields });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-info", 2, json!({ "info": fields }))?;
         return Ok(());
     }
     let width = rows.iter().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     for (name, value) in rows {
         // Label and last mount point may be anybody's.
-        let value = terminal::harmless(&value);
+        let value = terminal::harmless(&value.to_string());
         let head = format!("{:width$} ", format!("{name}:"));
         out.write_all(terminal::hanging(&head, &value).as_bytes())?;
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::image::open;
 use super::journal_device::{of_image, open_journal};
 use crate::cli::{Image, JournalCommand, NewJournal as NewJournalArgs};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, document};
 
 /// Does what was asked for.
 pub fn run(command: &JournalCommand, out: &mut dyn Write) -> Result<Outcome> {
@@ -68,8 +68,10 @@ fn new_journal(image: &Path, args: &NewJournalArgs) -> Result<NewJournal> {
         steadfast_lab::size::parse(text).map_err(|e| Usage(format!("--size {text}: {e}")))?;
     let device = open(image, true)?;
     let block_size = check::info(&device).with_context(|| name(image))?.block_size.max(1024);
-    let blocks = u32::try_from(bytes / u64::from(block_size))
-        .map_err(|_| Usage(format!("--size {text}: too large")))?;
+    let blocks = u32::try_from(bytes / u64::from(block_size)).map_err(|_| {
+        let most = (u64::from(u32::MAX) * u64::from(block_size)) >> 30;
+        Usage(format!("--size {text}: too large: at most {most}g here"))
+    })?;
     Ok(NewJournal::Internal { blocks: Some(blocks) })
 }
 
@@ -146,8 +148,7 @@ fn status(image: &Image, as_json: bool, out: &mut dyn Write) -> Result<Outcome> 
     let device = open(&image.image, true)?;
     let s = tune::status(&device, journal.as_ref()).with_context(|| name(&image.image))?;
     if as_json {
-        let document = document(&image.image, &s);
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-journal", 1, fields(&image.image, &s))?;
     } else {
         for (key, value) in rows(&s) {
             writeln!(out, "{key:18} {value}")?;
@@ -220,7 +221,7 @@ fn texts(users: &[Uuid]) -> Vec<String> {
     users.iter().map(Uuid::to_string).collect()
 }
 
-fn document(image: &Path, s: &JournalStatus) -> Value {
+fn fields(image: &Path, s: &JournalStatus) -> Value {
     let (kind, uuid) = match &s.place {
         JournalPlace::None => ("none", None),
         JournalPlace::Internal { .. } => ("internal", None),
@@ -238,8 +239,6 @@ fn document(image: &Path, s: &JournalStatus) -> Value {
         })
     });
     json!({
-        "format": "steadfast-journal",
-        "version": 1,
         "image": name(image),
         "place": kind,
         "device_uuid": uuid,

@@ -3,6 +3,7 @@
 mod extended;
 pub mod given;
 mod identity;
+mod unfinished;
 
 use std::io::Write;
 use std::path::Path;
@@ -16,6 +17,7 @@ use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, 
 use steadfast_ext4::tune;
 use steadfast_volume::member::{read_label, wipe_label};
 
+use self::unfinished::Unfinished;
 use super::volume::open::refuse_member;
 use crate::cli::Mkfs;
 use crate::{Usage, terminal};
@@ -24,13 +26,20 @@ use crate::{Usage, terminal};
 pub fn run(args: &Mkfs, out: &mut dyn Write) -> Result<()> {
     let words: Vec<&str> =
         args.table.all("O").flat_map(|f| f.split(',')).filter(|f| !f.is_empty()).collect();
-    let (device, fresh) = open(args)?;
-    let made = make(args, &words, &device, fresh, out);
-    if made.is_err() && fresh && !args.dry_run {
-        // It was not there before, and holds nothing. OK to ignore: the failure is what counts.
-        let _ = std::fs::remove_file(&args.image);
+    let (device, new) = open(args)?;
+    let made = make(args, &words, &device, new.is_some(), out);
+    if let (Ok(()), Some(New::File(file))) = (&made, new) {
+        file.keep();
     }
     made
+}
+
+/// An image that was not there before.
+enum New {
+    /// Of a dry run: it goes by itself.
+    Nowhere,
+    /// Ours, until it is kept.
+    File(Unfinished),
 }
 
 fn make(
@@ -144,12 +153,8 @@ fn tell(made: &mkfs::Made, name: &str, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-fn whole_u32(n: u64) -> Result<u32> {
-    u32::try_from(n).map_err(|_| Usage(format!("{n} is too large")).into())
-}
-
-/// Opens the image; makes it if there is none. The flag says that it is new, and so all zeros.
-fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
+/// Opens the image; makes it if there is none. A new one is all zeros.
+fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
     let path = &args.image;
     let size = args
         .size
@@ -160,7 +165,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
         if size.is_some() {
             return Err(Usage("--size is for a new image; a volume has its own".into()).into());
         }
-        return Ok((super::image::open(path, false)?, false));
+        return Ok((super::image::open(path, false)?, None));
     }
     let options = FileOptions::default();
     let is_memory = super::pmem::open::is_memory(path)?;
@@ -178,10 +183,14 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
             // Somewhere else, and gone when it is closed.
             let nothing = tempfile::NamedTempFile::new().context("a file to plan with")?;
             nothing.as_file().set_len(size / 4096 * 4096)?;
-            return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), true));
+            return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), Some(New::Nowhere)));
         }
-        let device = FileDevice::create(file, size / 4096 * 4096, &options)?;
-        return Ok((Arc::new(device), true));
+        let made = Unfinished::new(file)?;
+        let device = FileDevice::create(file, size / 4096 * 4096, &options);
+        let device =
+            device.with_context(|| format!("--size {}", steadfast_lab::size::shown(size)))?;
+        made.made();
+        return Ok((Arc::new(device), Some(New::File(made))));
     }
     if size.is_some() {
         let what = format!("{}: exists; --size is for a new image", path.display());
@@ -197,7 +206,7 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, bool)> {
             Err(error) => error,
         })?;
     }
-    Ok((device, false))
+    Ok((device, None))
 }
 
 /// Takes both copies of a volume's label away, which was to be overwritten: the second one would
@@ -305,16 +314,20 @@ fn journal(args: &Mkfs, to: &Arc<dyn BlockDevice>, options: &mut Options) -> Res
                 };
             }
             Some(("size", megabytes)) => {
-                let megabytes: u64 = megabytes
-                    .parse()
-                    .map_err(|e| Usage(format!("-J {word}: {e}; a number of megabytes")))?;
+                let megabytes: u64 = megabytes.parse().map_err(|_| {
+                    Usage(format!("-J {word}: a whole number of megabytes is needed"))
+                })?;
                 let block = options.block_size;
                 let block = block.unwrap_or_else(|| mkfs::default_block_size(&to.info()));
                 let blocks = megabytes
                     .checked_mul(1 << 20)
                     .map(|b| b / u64::from(block))
-                    .ok_or_else(|| Usage(format!("-J {word}: too large")))?;
-                options.journal = JournalChoice::InternalOf(whole_u32(blocks)?);
+                    .and_then(|blocks| u32::try_from(blocks).ok())
+                    .ok_or_else(|| {
+                        let most = (u64::from(u32::MAX) * u64::from(block)) >> 20;
+                        Usage(format!("-J {word}: too large: at most {most} megabytes"))
+                    })?;
+                options.journal = JournalChoice::InternalOf(blocks);
             }
             _ => {
                 let what = format!("-J {word}: known are device=PATH and size=MEGABYTES");

@@ -121,6 +121,18 @@ pub fn running() -> Vec<Running> {
     found
 }
 
+/// The mount that a process serves, if this user may know; one of them, if it has several.
+pub fn of_process(process: u32) -> Option<Running> {
+    let user = rustix::process::geteuid().as_raw();
+    let name = process.to_string();
+    let is_its = |socket: &PathBuf| {
+        let file = socket.file_name().unwrap_or_default().to_string_lossy();
+        file.strip_prefix(&name).is_some_and(|rest| rest.starts_with(['-', '.']))
+    };
+    let mut sockets = place::all_sockets().into_iter().filter(is_its);
+    sockets.find_map(|s| answering(s, user, Instant::now() + CROWDED))
+}
+
 /// Who answers for a mount that the table has.
 pub fn serving(mount: &Mount) -> Option<Running> {
     let user = mount.user().unwrap_or(0);

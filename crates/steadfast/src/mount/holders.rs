@@ -88,6 +88,20 @@ pub fn of(device: &str, at: &Path, source: &str) -> BTreeSet<Holder> {
     found
 }
 
+/// An error with the processes that have files of the mount at `at` open, a line each, where the
+/// error says `because`.
+pub fn named(e: anyhow::Error, because: &str, at: &Path) -> anyhow::Error {
+    if !e.to_string().contains(because) {
+        return e;
+    }
+    let Ok((at, Some(running))) = control::at(at) else { return e };
+    let text = |field: &str| running.status[field].as_str().unwrap_or_default();
+    let holders = of(text("device"), &at, text("source"));
+    let processes = holders.iter().filter(|holder| matches!(holder, Holder::Process { .. }));
+    let lines: Vec<String> = processes.map(ToString::to_string).collect();
+    if lines.is_empty() { e } else { anyhow::anyhow!("{e}\n{}", lines.join("\n")) }
+}
+
 /// Whether mounts with one device number are all ours, and of this source.
 fn are_all_of(mounts: &[&Mount], source: &str) -> bool {
     mounts.iter().all(|m| m.is_ours() && m.source == source)

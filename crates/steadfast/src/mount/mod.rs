@@ -4,6 +4,7 @@
 pub mod background;
 mod control;
 mod holders;
+pub mod keeper;
 pub mod log;
 pub mod options;
 pub mod place;

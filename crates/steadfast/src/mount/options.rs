@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
 use steadfast_fuse::KernelTimes;
 use steadfast_vfs::options::{
-    Applied, Form, MountOption, OptionText, WrongOption, apply, in_force, names, split, texts,
-    unknown,
+    Applied, Form, MountOption, OptionText, ValueError, WrongOption, apply, in_force, names, split,
+    texts, unknown,
 };
 
 use crate::{Usage, terminal};
@@ -40,7 +40,8 @@ static OWN: &[MountOption<Wanted>] = &[
             shown: "PATH",
             set: |w, path| {
                 // As it is in this folder: who asks for it later may be in another.
-                let path = std::path::absolute(path).map_err(|e| format!("{path}: {e}"))?;
+                let failed = |source| ValueError::Path { path: path.to_owned(), source };
+                let path = std::path::absolute(path).map_err(failed)?;
                 w.journals.push(path);
                 Ok(())
             },

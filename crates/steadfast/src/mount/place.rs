@@ -129,6 +129,16 @@ pub fn own_sockets() -> Vec<PathBuf> {
     found
 }
 
+/// The same, and those that are bound anywhere.
+pub fn all_sockets() -> Vec<PathBuf> {
+    let mut found = own_sockets();
+    found
+        .extend(bound_sockets().into_iter().filter(|p| p.extension().is_some_and(|e| e == "sock")));
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// Whether there is a socket at the path, no link to one, that one of these users has made. Anybody
 /// can bind one named like ours, so this is looked at before anything else is done with it.
 pub fn is_socket_of(path: &Path, users: &[u32]) -> bool {

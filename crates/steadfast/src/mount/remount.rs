@@ -12,7 +12,7 @@ use steadfast_fuse::mounts;
 use steadfast_vfs::FileSystem;
 
 use super::serve::Served;
-use super::{control, options};
+use super::{control, holders, options};
 use crate::{Outcome, Usage};
 
 /// Flags of a mount by their words in its options.
@@ -48,7 +48,10 @@ pub fn remount(mountpoint: &Path, options: &[String]) -> Result<Outcome> {
         Err(e) => e.context(shown.to_string()),
     })?;
     rustix::mount::mount_remount(&at, flags, c"").map_err(|e| match e {
-        rustix::io::Errno::BUSY => anyhow!("{shown}: files of it are open for writing"),
+        rustix::io::Errno::BUSY => {
+            let what = "files of it are open for writing";
+            holders::named(anyhow!("{shown}: {what}"), what, mountpoint)
+        }
         rustix::io::Errno::PERM => Usage(format!("{shown}: only root may remount")).into(),
         e => anyhow!("{shown}: remounting failed: {e}"),
     })?;

@@ -16,7 +16,7 @@ use steadfast_devices::filter::Schedule;
 use steadfast_ext4::Dax;
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::tune::JournalDevice;
-use steadfast_fuse::{ErrorLog, Invalidator, MountError, Mounted, Unmounter};
+use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 
 use super::options::{self, Wanted};
@@ -60,8 +60,8 @@ pub struct Served {
     pub invalidator: Invalidator,
     /// The kernel keeps writers away (`-o remount,ro`).
     pub kept_read_only: AtomicBool,
-    /// Limits what is logged of what goes wrong in the background.
-    pub errors: Arc<ErrorLog>,
+    /// What goes wrong in the background.
+    pub errors: Arc<trouble::Failures>,
     /// A fault in our code was caught.
     pub down: Arc<AtomicBool>,
     /// The process goes on after it: it is a stack host's.
@@ -121,6 +121,9 @@ fn serve(
     let begun = Begun::new(opened, args.mountpoint()?, wanted, log_file.clone(), folder, false)?;
     let served = &begun.served;
     end_on_signals(served)?;
+    if let Some(note) = served.recovery() {
+        note_and_log(&note, args.serves_in_background);
+    }
     if let Some(note) = transact::discards_at_unmount(served) {
         note_and_log(&note, args.serves_in_background);
     }
@@ -365,6 +368,12 @@ impl Served {
         Some(format!("{}: {why} {since}", self.source))
     }
 
+    /// What there is to say of a mount that had something to recover.
+    pub fn recovery(&self) -> Option<String> {
+        let recovery = self.fs.recovery()?;
+        Some(format!("{}: had not been unmounted: {recovery}", self.source))
+    }
+
     /// Whether it was shut down by request, and nothing went wrong before.
     pub fn was_shut_down(&self) -> bool {
         self.fs.was_shut_down() && !self.down.load(Ordering::Acquire)
@@ -382,7 +391,7 @@ impl Served {
         let was_shut_down = self.was_shut_down();
         let because = self.fs.read_only_because();
         let unmounted = self.fs.unmount();
-        self.errors.finish();
+        self.errors.log.finish();
         match unmounted {
             Ok(()) => {
                 if let Some(note) = self.note() {

@@ -14,7 +14,7 @@ use steadfast_fuse::{is_dead, mounts};
 use super::control::Running;
 use super::serve::Served;
 use super::{control, transact, trouble};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, document};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
 pub fn of(served: &Served) -> Value {
@@ -31,6 +31,10 @@ pub fn of(served: &Served) -> Value {
     }
     let down = served.down.load(Ordering::Acquire);
     let no_points = fs.points_fail_because().map(|e| e.to_string());
+    let lacking = trouble::Lacking::of(&pages);
+    // Without a journal in use nothing was promised: it was mounted read-only.
+    let stopped = down || fs.read_only_because().is_some() && fs.journal().is_some();
+    let promised_no_more = trouble::promised_no_more(stopped, no_points.is_some(), &lacking);
     let block_size = fs.volume().layout.block_size;
     let journal = fs.journal().map(|journal| {
         let (used, all) = journal.usage();
@@ -55,12 +59,16 @@ pub fn of(served: &Served) -> Value {
         "seconds": served.since.elapsed().as_secs(),
         "data": options.data.name(),
         "transact": transact::mask(served),
+        "last_point": transact::last_point(served),
+        "recovered": recovered(served),
         "options": served.wanted.text,
         "options_in_force": in_force.in_force(),
         "commit_seconds": options.journal.commit_interval.as_secs(),
-        "state": state(down, why.is_some(), no_points.is_some()),
+        "state": state(down, why.is_some(), no_points.is_some() || !lacking.is_empty()),
         "read_only_because": why,
         "points_fail_because": no_points,
+        "failing_because": lacking.because(),
+        "promised_no_more": promised_no_more,
         "journal": journal,
         "queue": served.queue.as_deref().map(queue),
         "dirty_bytes": pages.dirty_bytes + pages.writeback_bytes,
@@ -74,6 +82,7 @@ pub fn of(served: &Served) -> Value {
         "unwritten_bytes": pages.kept_bytes,
         "lost_bytes": pages.lost_bytes,
         "unwritten": trouble::unwritten(fs),
+        "last_failure": served.errors.last(fs),
         "log": served.log.as_ref().map(|l| l.display().to_string()),
     })
 }
@@ -114,11 +123,24 @@ fn queue_told(q: &Value) -> String {
     )
 }
 
-fn state(down: bool, read_only: bool, no_points: bool) -> &'static str {
-    match (down, read_only, no_points) {
+/// What the mount had to recover; null if it had been unmounted before.
+fn recovered(served: &Served) -> Value {
+    served.fs.recovery().map_or(Value::Null, |recovery| {
+        json!({
+            "transactions": recovery.log.transactions,
+            "blocks": recovery.log.blocks_replayed,
+            "fast_commits": recovery.log.fast_commits,
+            "orphans": recovery.orphans,
+            "in_memory": recovery.in_memory,
+        })
+    })
+}
+
+fn state(down: bool, read_only: bool, failing: bool) -> &'static str {
+    match (down, read_only, failing) {
         (true, ..) => "down",
         (_, true, _) => "read-only",
-        // What is done can still be read, and taken back, but nothing makes it durable.
+        // What is done can still be read, but not all of it is made durable.
         (.., true) => "failing",
         _ => "writable",
     }
@@ -132,8 +154,7 @@ pub fn status(mountpoint: Option<&Path>, as_json: bool, out: &mut dyn Write) -> 
     };
     if as_json {
         let mounts: Vec<Value> = running.into_iter().map(|r| r.status).collect();
-        let document = json!({ "format": "steadfast-status", "version": 1, "mounts": mounts });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-status", 1, json!({ "mounts": mounts }))?;
         return Ok(Outcome::Good);
     }
     if running.is_empty() {
@@ -180,9 +201,17 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
     let mut row = |name: &str, value: String| writeln!(out, "  {name:<11}{value}");
     row("source", text(&s["source"]))?;
     row("process", format!("{}, for {} s", number(&s["pid"]), number(&s["seconds"])))?;
-    let because = s["read_only_because"].as_str().or(s["points_fail_because"].as_str());
+    let reasons = ["read_only_because", "points_fail_because", "failing_because"];
+    let because = reasons.iter().find_map(|reason| s[*reason].as_str());
     let because = because.map(|w| format!(": {w}")).unwrap_or_default();
     row("state", format!("{}{because}", text(&s["state"])))?;
+    if let Some(what) = s["promised_no_more"].as_str() {
+        row("", format!("not promised any more: {what}"))?;
+    }
+    if let Some(failure) = s["last_failure"]["what"].as_str() {
+        let ago = number(&s["last_failure"]["seconds_ago"]);
+        row("failed", format!("{ago} s ago: {failure}"))?;
+    }
     let given = text(&s["options"]);
     if !given.is_empty() {
         row("options", given)?;
@@ -192,6 +221,11 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         None => format!("commit every {} s", number(&s["commit_seconds"])),
     };
     row("data", format!("{}, {when}", text(&s["data"])))?;
+    let point = &s["last_point"];
+    if !point.is_null() {
+        let (number, ago) = (number(&point["transaction"]), number(&point["seconds_ago"]));
+        row("last point", format!("transaction {number}, {ago} s ago"))?;
+    }
     let j = &s["journal"];
     if j.is_null() {
         row("journal", "none".into())?;

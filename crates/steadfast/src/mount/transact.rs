@@ -2,15 +2,16 @@
 
 use std::io::Write;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
+use steadfast_ext4::{LastPoint, RolledBack};
 use steadfast_vfs::{FileSystem, FsError, TransactMask, TransactPolicy};
 
-use super::control;
 use super::serve::Served;
-use crate::{Outcome, Usage};
+use super::{control, holders};
+use crate::{Outcome, Usage, terminal};
 
 /// How long a rollback waits for files that were just closed: the kernel tells us of it later.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -29,9 +30,13 @@ pub fn transact(mountpoint: &Path, mask: Option<&str>, out: &mut dyn Write) -> R
     Ok(Outcome::Good)
 }
 
-/// Goes back to the last transaction point.
-pub fn rollback(mountpoint: &Path) -> Result<Outcome> {
-    ask(mountpoint, &json!({ "do": "rollback" }))?;
+/// Goes back to the last transaction point; says to which, and what that took.
+pub fn rollback(mountpoint: &Path, out: &mut dyn Write) -> Result<Outcome> {
+    let answer = ask(mountpoint, &json!({ "do": "rollback" }))
+        .map_err(|e| holders::named(e, "files are open", mountpoint))?;
+    if let Some(told) = answer["told"].as_str() {
+        writeln!(out, "{}", terminal::harmless(told))?;
+    }
     Ok(Outcome::Good)
 }
 
@@ -52,7 +57,7 @@ pub fn answer(request: &Value, served: &Served) -> Option<Result<Value>> {
     Some(match request["do"].as_str()? {
         "transact" => served.fs.transact().map(|()| json!({})).map_err(Into::into),
         "transact-mask" => change_mask(&request["mask"], served),
-        "rollback" => go_back(served).map(|()| json!({})),
+        "rollback" => go_back(served).map(|told| json!({ "told": told })),
         _ => return None,
     })
 }
@@ -77,13 +82,13 @@ pub fn discards_at_unmount(served: &Served) -> Option<String> {
 fn change_mask(mask: &Value, served: &Served) -> Result<Value> {
     let before = served.fs.transact_policy()?;
     let words = mask.as_str().unwrap_or_default();
-    served.fs.set_transact_policy(words.parse().map_err(|e: String| anyhow!(e))?)?;
+    served.fs.set_transact_policy(words.parse::<TransactPolicy>()?)?;
     let now = served.fs.transact_policy()?;
     tracing::info!("transact={now}");
     Ok(json!({ "mask": now.to_string(), "before": before.to_string() }))
 }
 
-fn go_back(served: &Served) -> Result<()> {
+fn go_back(served: &Served) -> Result<String> {
     // Before, to refuse where the kernel could not be told: it would show what is gone.
     let told = served.invalidator.everything();
     told.context(
@@ -91,14 +96,50 @@ fn go_back(served: &Served) -> Result<()> {
          mask (steadfast transact --mask no-umount), which goes back too, and mount again",
     )?;
     let until = Instant::now() + CLOSING;
-    loop {
-        match served.fs.rollback() {
+    let done = loop {
+        match served.fs.roll_back() {
             Err(FsError::Busy { .. }) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(10));
             }
             done => break done?,
         }
-    }
-    tracing::info!("{} went back to its last transaction point", served.source);
-    Ok(served.invalidator.everything()?)
+    };
+    let told = format!("{}: {}", served.source, in_words(&done));
+    tracing::info!("{told}");
+    served.invalidator.everything()?;
+    Ok(told)
+}
+
+/// Where a rollback went, and what it took.
+fn in_words(done: &RolledBack) -> String {
+    let taken = match done.taken.is_nothing() {
+        true => "nothing had changed since".to_owned(),
+        false => format!("{} taken back", done.taken),
+    };
+    let point = match &done.point {
+        Some(point) => format!("the transaction point {}", point_in_words(point)),
+        None => "the last transaction point".to_owned(),
+    };
+    format!("went back to {point}: {taken}")
+}
+
+/// A point by its time and the journal's number of it.
+fn point_in_words(point: &LastPoint) -> String {
+    let number = point.transaction;
+    let made = i64::try_from(point.at).ok().and_then(|s| jiff::Timestamp::from_second(s).ok());
+    let made = made.map_or_else(|| format!("second {}", point.at), |time| time.to_string());
+    format!("of {made} (transaction {number})")
+}
+
+/// The last point, for the status; null without one.
+pub fn last_point(served: &Served) -> Value {
+    served.fs.last_point().map_or(Value::Null, |point| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.map_or(point.at, |now| now.as_secs());
+        json!({
+            "transaction": point.transaction.0,
+            "at": point.at,
+            "seconds_ago": now.saturating_sub(point.at),
+        })
+    })
 }

@@ -1,25 +1,120 @@
 //! What goes wrong in the background of a mount: a line in the log when it happens, the mount's
 //! status while it lasts, the end's exit status.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use steadfast_ext4::fs::Ext4;
 use steadfast_ext4::meta::{Trouble, UnwrittenPart};
 use steadfast_fuse::ErrorLog;
+use steadfast_pagecache::Stats;
 
 use super::serve::Served;
 
 /// Parts of files that a status and the last word of a mount name.
 const PARTS_MAX: usize = 16;
 
+/// What went wrong in the background: the log's lines, and the last failure for the status.
+#[derive(Debug)]
+pub struct Failures {
+    /// The log, limited by kind and time.
+    pub log: ErrorLog,
+    last: Mutex<Option<Failure>>,
+}
+
+/// One of them.
+#[derive(Debug)]
+struct Failure {
+    when: Instant,
+    /// The data that could not be written; its file's name is looked for when somebody asks.
+    part: Option<UnwrittenPart>,
+    what: String,
+}
+
+impl Failures {
+    fn note(&self, part: Option<&UnwrittenPart>, what: String) {
+        let failure = Failure { when: Instant::now(), part: part.cloned(), what };
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(failure);
+    }
+
+    /// The last failure, for the status; null if there was none.
+    pub fn last(&self, fs: &Ext4) -> Value {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().map_or(Value::Null, |Failure { when, part, what }| {
+            let what = match part {
+                Some(part) => format!("writing {}: {what}", whole(part, path(fs, part))),
+                None => what.clone(),
+            };
+            json!({ "what": what, "seconds_ago": when.elapsed().as_secs() })
+        })
+    }
+}
+
+/// Data that is not on the device as it was written.
+#[derive(Debug, Clone, Copy)]
+pub struct Lacking {
+    kept_bytes: u64,
+    lost_bytes: u64,
+    failed_writes: u64,
+}
+
+impl Lacking {
+    /// As the page cache counts it.
+    pub fn of(pages: &Stats) -> Lacking {
+        let Stats { kept_bytes, lost_bytes, failed_writes, .. } = *pages;
+        Lacking { kept_bytes, lost_bytes, failed_writes }
+    }
+
+    /// Whether everything is where it belongs, or still on its way.
+    pub fn is_empty(&self) -> bool {
+        self.kept_bytes == 0 && self.lost_bytes == 0
+    }
+
+    /// Why the mount is failing; `None` if it is not.
+    pub fn because(&self) -> Option<String> {
+        let parts = [(self.kept_bytes, "in memory only"), (self.lost_bytes, "lost")];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(bytes, _)| *bytes > 0)
+            .map(|(bytes, fate)| format!("{bytes} bytes of data are {fate}"))
+            .collect();
+        let writes = if self.failed_writes == 1 { "write" } else { "writes" };
+        let failed = format!("{} {writes} of data failed", self.failed_writes);
+        (!parts.is_empty()).then(|| format!("{failed}; {}", parts.join(", ")))
+    }
+}
+
+/// What a mount that works promises and this one does not; `None` if it keeps all promises.
+/// `stopped`: nothing is written any more; `no_points`: no transaction point can be made.
+pub fn promised_no_more(stopped: bool, no_points: bool, lacking: &Lacking) -> Option<&'static str> {
+    if stopped {
+        return Some("whatever fsync had not answered with success before the failure");
+    }
+    if no_points {
+        return Some("whatever came after the last transaction point: unmounting discards it");
+    }
+    match (lacking.kept_bytes, lacking.lost_bytes) {
+        (0, 0) => None,
+        (_, 0) => Some(
+            "the bytes in memory only: fsync of their files fails until it has written them, and \
+             they are gone if the process or the power ends before",
+        ),
+        _ => Some(
+            "the bytes below: the lost ones are not what was written, and the others are gone if \
+             the process or the power ends before an fsync has written them",
+        ),
+    }
+}
+
 /// Has everything logged that goes wrong where nobody waits for an answer.
-pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<ErrorLog> {
-    let errors = Arc::new(ErrorLog::new(source));
-    let (log, of) = (Arc::clone(&errors), Arc::downgrade(fs));
+pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<Failures> {
+    let errors = Arc::new(Failures { log: ErrorLog::new(source), last: Mutex::default() });
+    let (failures, of) = (Arc::clone(&errors), Arc::downgrade(fs));
     fs.on_trouble(move |trouble| match trouble {
         Trouble::Unwritten { part, error } => {
-            log.error("write-back", &error.to_string(), || {
+            failures.note(Some(part), error.to_string());
+            failures.log.error("write-back", &error.to_string(), || {
                 let fate = if part.kept {
                     "it is in memory only, and written again by fsync and by unmounting"
                 } else {
@@ -30,10 +125,12 @@ pub fn log(fs: &Arc<Ext4>, source: &str) -> Arc<ErrorLog> {
             });
         }
         Trouble::NoPoints { error } => {
-            log.error("transaction point", &error.to_string(), || error.to_string());
+            failures.note(None, format!("transaction point: {error}"));
+            failures.log.error("transaction point", &error.to_string(), || error.to_string());
         }
         Trouble::ReadOnly { why } => {
-            log.error("read-only", why, || format!("is read-only from now on: {why}"));
+            failures.note(None, format!("read-only: {why}"));
+            failures.log.error("read-only", why, || format!("is read-only from now on: {why}"));
         }
     });
     errors
@@ -43,7 +140,12 @@ fn path(fs: &Ext4, part: &UnwrittenPart) -> Option<String> {
     fs.path_of(part.inode).map(|path| String::from_utf8_lossy(&path).into_owned())
 }
 
-/// `/d/f (inode 13), bytes 0 to 4095`.
+/// The same without the comma behind it.
+fn whole(part: &UnwrittenPart, path: Option<String>) -> String {
+    name(part, path).trim_end_matches(',').to_owned()
+}
+
+/// `/d/f (inode 13), bytes 0 to 4095,`.
 fn name(part: &UnwrittenPart, path: Option<String>) -> String {
     let (inode, first, last) = (part.inode, part.bytes.start, part.bytes.end.saturating_sub(1));
     let file = match path {
@@ -94,11 +196,8 @@ pub fn last_word(served: &Served) -> Option<String> {
     if failed == 0 {
         return None;
     }
-    let lost: Vec<String> = fs
-        .unwritten(PARTS_MAX)
-        .iter()
-        .map(|part| name(part, path(fs, part)).trim_end_matches(',').to_owned())
-        .collect();
+    let lost: Vec<String> =
+        fs.unwritten(PARTS_MAX).iter().map(|part| whole(part, path(fs, part))).collect();
     let outcome = match lost.is_empty() {
         true => "what they were to write was written later or given up".to_owned(),
         false => format!("lost: {}", lost.join("; ")),

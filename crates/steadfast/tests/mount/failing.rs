@@ -119,7 +119,7 @@ fn a_background_write_that_fails_is_told_with_file_and_range() {
         let said = f.log();
         assert!(said.contains("/d/file (inode 13), bytes 4096 to 8191,"), "{said}");
         let status = b.status();
-        assert_eq!(status["state"], "writable");
+        assert_eq!(status["state"], "failing");
         let part = &status["unwritten"][0];
         assert_eq!(
             (&part["path"], &part["from"], &part["to"]),
@@ -128,6 +128,10 @@ fn a_background_write_that_fails_is_told_with_file_and_range() {
         assert_eq!((&part["lost"], &status["unwritten_bytes"]), (&false.into(), &PAGE.into()));
         let shown = b.good("status m");
         assert!(shown.contains("in memory only: /d/file, bytes 4096 to 8191"), "{shown}");
+        assert!(shown.contains("failing: ") && !shown.contains("writable"), "{shown}");
+        assert!(shown.contains("4096 bytes of data are in memory only"), "{shown}");
+        assert!(shown.contains("not promised any more: the bytes in memory only"), "{shown}");
+        assert!(shown.contains("ago: writing /d/file (inode 13), bytes 4096 to 8191:"), "{shown}");
         if heals {
             f.heal();
         }
@@ -159,8 +163,15 @@ fn fsync_fails_until_the_page_is_on_disk() {
         assert_eq!(file.sync_all().unwrap_err().raw_os_error(), EIO);
         assert_eq!(f.second_page(), b'n', "what is read is what a later fsync may save");
     }
+    let status = b.status();
+    assert_eq!(status["state"], "failing");
+    assert!(status["promised_no_more"].as_str().unwrap().contains("fsync"), "{status}");
     f.heal();
     file.sync_all().unwrap();
+    let status = b.status();
+    assert_eq!(status["state"], "writable");
+    assert!(status["promised_no_more"].is_null() && status["failing_because"].is_null());
+    assert!(status["last_failure"]["what"].as_str().unwrap().contains("/d/file"), "{status}");
     let process = b.process();
     kill_process(process, Signal::KILL).unwrap();
     until("the process ends", || !lives(process));
@@ -186,6 +197,7 @@ fn a_background_commit_that_fails_is_told() {
     let status = b.status();
     assert_eq!(status["state"], "read-only");
     assert!(status["journal"]["error"].is_string(), "{status}");
+    assert!(status["promised_no_more"].as_str().unwrap().contains("before the failure"));
     assert_eq!(f.log().matches("read-only from now on").count(), 1, "{}", f.log());
     f.heal();
     b.bad("umount m", 1);

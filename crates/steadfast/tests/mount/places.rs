@@ -28,6 +28,58 @@ fn a_second_mount_on_the_same_folder_is_refused() {
     b.e2fsck_is_clean("disk.img");
 }
 
+/// Who uses an image, and where, is in the refusal.
+#[test]
+fn an_image_in_use_names_process_and_place() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    let process = b.process();
+    let at = b.at().canonicalize().unwrap();
+    for line in ["check disk.img", "mkdir disk.img /x", "mkfs -F disk.img"] {
+        let said = b.bad(line, 2);
+        let who = format!("disk.img: is in use: process {process} (steadfast) has locked it");
+        assert!(said.contains(&who), "{line}: {said}");
+        let place = format!("hint: process {process} has it mounted at {}", at.display());
+        assert!(said.contains(&place), "{line}: {said}");
+    }
+    b.good("umount m");
+    // Another program's lock has no place of ours.
+    let lock = fs::File::open(b.path("disk.img")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).unwrap();
+    let said = b.bad("check disk.img", 2);
+    let who = format!("process {} (", std::process::id());
+    assert!(said.contains(&who) && !said.contains("hint"), "{said}");
+}
+
+#[test]
+fn a_mount_that_recovers_says_so() {
+    let Some(b) = Bench::with_image("32m") else { return };
+    b.good("mount disk.img m");
+    fs::write(b.at().join("file"), "synced").unwrap();
+    fs::File::open(b.at().join("file")).unwrap().sync_all().unwrap();
+    let process = b.process();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    until("the process ends", || !lives(process));
+    b.good("umount m");
+    let out = b.run("mount disk.img m -o ro");
+    let told = text(&out.stderr);
+    assert!(out.status.success() && told.contains("had not been unmounted: "), "{told}");
+    assert!(told.contains("replayed from its journal (") && told.contains("in memory"), "{told}");
+    b.good("umount m");
+    let out = b.run("mount disk.img m --log log");
+    let told = text(&out.stderr);
+    assert!(told.contains("replayed from its journal (") && !told.contains("memory"), "{told}");
+    assert!(fs::read_to_string(b.path("log")).unwrap().contains("had not been unmounted"));
+    let status = b.status();
+    assert!(status["recovered"]["blocks"].as_u64().unwrap() > 0, "{status}");
+    b.good("umount m");
+    // It was unmounted: there is nothing to say.
+    let out = b.run("mount disk.img m");
+    assert_eq!(text(&out.stderr), "");
+    assert!(b.status()["recovered"].is_null());
+    b.good("umount m");
+}
+
 #[test]
 fn what_lies_over_a_mount_is_named_and_left_alone() {
     let Some(b) = Bench::with_image("32m") else { return };

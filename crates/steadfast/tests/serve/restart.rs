@@ -68,7 +68,11 @@ fn a_lost_state_is_told_and_the_configuration_takes_the_volume_up() {
 fn one_host_has_a_configuration() {
     let mut desk = Desk::new(&["a"], "");
     desk.start();
-    desk.bad("serve -f stack.toml --tree other --socket s", 2, "another host has this");
+    desk.bad(
+        "serve -f stack.toml --tree other --socket s",
+        2,
+        "another host has this configuration: process ",
+    );
     std::fs::write(desk.path().join("two.toml"), "").unwrap();
     desk.bad("serve -f two.toml --tree other", 2, "another host answers there");
 }

@@ -32,10 +32,15 @@ fn systemd_is_told_when_the_volumes_are_there() {
     assert_eq!(told(), "STOPPING=1");
 }
 
-/// systemd takes the unit, with this program in its place.
+/// systemd takes the units, with this program in its place.
 #[test]
-fn systemd_takes_the_unit() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/steadfast.service");
+fn systemd_takes_the_units() {
+    takes("steadfast.service", "steadfast.service");
+    takes("steadfast@.service", "steadfast@data.service");
+}
+
+fn takes(name: &str, instance: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist").join(name);
     let unit = std::fs::read_to_string(source).unwrap();
     let installed = "/usr/local/bin/steadfast";
     assert!(unit.contains(installed));
@@ -46,7 +51,7 @@ fn systemd_takes_the_unit() {
         .filter(|l| !l.starts_with("Documentation="))
         .fold(String::new(), |text, line| text + line + "\n");
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("steadfast.service");
+    let path = folder.path().join(instance);
     std::fs::write(&path, unit).unwrap();
     let out = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
     let says = String::from_utf8_lossy(&out.stderr).into_owned();

@@ -24,14 +24,14 @@ use steadfast_vfs::FileSystem;
 
 pub use biff::{spreadsheet, spreadsheet_of_runs};
 pub use column::Column;
-pub use place::{Mapping, NoPlace, Place};
+pub use place::{Mapping, NoPlace, Place, PlaceError};
 pub use results::{Cell, LatencyLine, MatrixResults, Measure, RunOf};
 pub use table::{end, head, row, text};
 
 use super::engine::RunError;
 use super::observer::{self, Observer};
 use super::options::{Matrix, Options};
-use super::results::{Surroundings, VERSION};
+use super::results::{MATRIX_FORMAT, Surroundings, VERSION};
 
 /// Who is told of each cell, and may know it already (`--resume`).
 pub trait Cells {
@@ -79,6 +79,7 @@ pub fn run_observed(
 ) -> Result<MatrixResults, RunError> {
     let matrix = options.matrix.clone().unwrap_or_default();
     let mut results = MatrixResults {
+        format: MATRIX_FORMAT,
         version: VERSION,
         options: options.clone(),
         began: surroundings.began.clone(),

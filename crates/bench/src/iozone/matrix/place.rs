@@ -1,24 +1,61 @@
 //! What only the place of the files can do.
 
+use std::io;
+
+/// What the place of the files did not do.
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    /// The file cannot be opened.
+    #[error("{path}: {source}")]
+    Open {
+        /// Its path.
+        path: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A system call has failed.
+    #[error("{call}: {source}")]
+    Call {
+        /// Its name.
+        call: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file is shorter than what is to be mapped.
+    #[error("the file has {size} of {len} bytes; write it with -i 0 first")]
+    Short {
+        /// Its size in bytes.
+        size: u64,
+        /// What is to be mapped.
+        len: u64,
+    },
+    /// It is not possible here.
+    #[error("{0}")]
+    NotHere(&'static str),
+    /// The system's error, of a call that the caller names.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// The folder's machine.
 pub trait Place: Send + Sync {
     /// Lets the caches forget a file; says how.
     ///
     /// # Errors
     /// It cannot be done, and why.
-    fn drop_caches(&self, file: &str) -> Result<String, String>;
+    fn drop_caches(&self, file: &str) -> Result<String, PlaceError>;
 
     /// Locks the whole file until the result is dropped.
     ///
     /// # Errors
     /// As fcntl(2).
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, String>;
+    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError>;
 
     /// Maps a file, which gets this length in bytes.
     ///
     /// # Errors
     /// As mmap(2).
-    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, String>;
+    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, PlaceError>;
 }
 
 /// A mapped file.
@@ -33,22 +70,23 @@ pub trait Mapping: Send {
     ///
     /// # Errors
     /// As msync(2).
-    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), String>;
+    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), PlaceError>;
 }
 
 /// A file system in this process: nobody else locks its files, and no page of it can be mapped.
 pub struct NoPlace;
 
 impl Place for NoPlace {
-    fn drop_caches(&self, _file: &str) -> Result<String, String> {
-        Err("this file system's caches cannot be dropped here".into())
+    fn drop_caches(&self, _file: &str) -> Result<String, PlaceError> {
+        Err(PlaceError::NotHere("this file system's caches cannot be dropped here"))
     }
 
-    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, String> {
+    fn lock(&self, _file: &str, _writes: bool) -> Result<Box<dyn Send>, PlaceError> {
         Ok(Box::new(()))
     }
 
-    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, String> {
-        Err("a file system in this process has no mappings: mount it, and give -f there".into())
+    fn map(&self, _file: &str, _len: u64, _writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
+        let what = "a file system in this process has no mappings: mount it, and give -f there";
+        Err(PlaceError::NotHere(what))
     }
 }

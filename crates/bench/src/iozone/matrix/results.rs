@@ -9,6 +9,8 @@ use crate::iozone::options::{Matrix, Options};
 /// Everything that a command line gave. `docs/iozone.md` describes the JSON.
 #[derive(Debug, Clone, Serialize)]
 pub struct MatrixResults {
+    /// [`MATRIX_FORMAT`](crate::iozone::results::MATRIX_FORMAT).
+    pub format: &'static str,
     /// [`VERSION`](crate::iozone::results::VERSION).
     pub version: u32,
     /// What the command line was understood as.

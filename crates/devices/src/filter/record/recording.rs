@@ -50,12 +50,42 @@ impl Track {
     }
 }
 
-fn check_devices(devices: &[RecordedDevice]) -> Result<(), String> {
+/// Why the parts of a recording do not fit together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RebuildError {
+    /// A device whose atomic write is no size that there is.
+    #[error("{name}: an atomic write of {unit} bytes")]
+    AtomicWrite {
+        /// The device's name.
+        name: String,
+        /// The size.
+        unit: u32,
+    },
+    /// More ticks than can be counted.
+    #[error("ticks that begin at {0}")]
+    Ticks(u64),
+    /// A tick that is earlier than the one before it.
+    #[error("time goes back after tick {0}")]
+    Time(u64),
+    /// A request that cannot have been.
+    #[error("request {number}: {what}")]
+    Request {
+        /// Which.
+        number: usize,
+        /// Why.
+        what: &'static str,
+    },
+    /// A note out of order, or at no moment of the recording.
+    #[error("a note at tick {0}")]
+    Note(u64),
+}
+
+fn check_devices(devices: &[RecordedDevice]) -> Result<(), RebuildError> {
     for device in devices {
         let info = &device.info;
         let unit = info.atomic_write;
         if !unit.is_power_of_two() || !(8..=1 << 20).contains(&unit) {
-            return Err(format!("{}: an atomic write of {unit} bytes", info.name));
+            return Err(RebuildError::AtomicWrite { name: info.name.clone(), unit });
         }
     }
     Ok(())
@@ -120,13 +150,13 @@ impl Recording {
         notes: Vec<Note>,
         times: Vec<Nanos>,
         first_tick: u64,
-    ) -> Result<Recording, String> {
+    ) -> Result<Recording, RebuildError> {
         check_devices(&devices)?;
         if first_tick.checked_add(times.len() as u64).is_none_or(|end| end == u64::MAX) {
-            return Err(format!("ticks that begin at {first_tick}"));
+            return Err(RebuildError::Ticks(first_tick));
         }
         if let Some(late) = times.windows(2).position(|two| two[0] > two[1]) {
-            return Err(format!("time goes back after tick {}", first_tick + late as u64));
+            return Err(RebuildError::Time(first_tick + late as u64));
         }
         let known = |moment: &Moment| {
             let place = moment.tick.checked_sub(first_tick)?;
@@ -135,7 +165,7 @@ impl Recording {
         };
         let mut last = None;
         for (number, event) in events.iter().enumerate() {
-            let wrong = |what: &str| Err(format!("request {number}: {what}"));
+            let wrong = |what| Err(RebuildError::Request { number, what });
             let Some(device) = devices.get(event.device.0 as usize) else {
                 return wrong("of no device");
             };
@@ -166,7 +196,7 @@ impl Recording {
         let mut last = None;
         for note in &notes {
             if known(&note.moment).is_none() || last >= Some(note.moment.tick) {
-                return Err(format!("a note at tick {}", note.moment.tick));
+                return Err(RebuildError::Note(note.moment.tick));
             }
             last = Some(note.moment.tick);
         }

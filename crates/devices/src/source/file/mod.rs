@@ -15,6 +15,7 @@
 //! the file lies in memory (tmpfs) and the request is small: copying it takes less time than
 //! handing it over.
 
+mod holder;
 mod host;
 mod image;
 mod open;
@@ -29,8 +30,10 @@ use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, DeviceInfo, Payload, Request, check};
 use steadfast_runtime::is_simulated;
 
+pub use holder::{Holder, locked_by};
 pub(super) use host::device_persistence;
 use image::Image;
+pub(crate) use open::locked;
 pub use open::{Direct, FileOptions, OpenError};
 use pool::Pool;
 
@@ -69,8 +72,14 @@ impl FileDevice {
         size: u64,
         options: &FileOptions,
     ) -> Result<Self, OpenError> {
-        open::create(path.as_ref(), size)?;
-        FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() })
+        let path = path.as_ref();
+        open::create(path, size)?;
+        let opened = FileDevice::open(path, &FileOptions { read_only: false, ..options.clone() });
+        if opened.is_err() {
+            // Ours, and of no use; what is wrong is said all the same.
+            let _ = std::fs::remove_file(path);
+        }
+        opened
     }
 
     fn from_opened(opened: open::Opened, options: &FileOptions) -> Self {

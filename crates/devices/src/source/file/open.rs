@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 use steadfast_runtime::{is_simulated, sleep};
 
+use super::holder::{locked_by, mounted_at, opened_by};
 use super::host;
 use super::image::{DirectAlign, Image};
 
@@ -94,6 +95,8 @@ pub enum OpenError {
         path: PathBuf,
         /// By whom, and what to do, in words.
         reason: String,
+        /// The process that has it, if it is known.
+        process: Option<u32>,
     },
     /// It has no whole block.
     #[error("{}: is too small for a device: {size} bytes, one block is {block}", path.display())]
@@ -126,6 +129,30 @@ pub enum OpenError {
     },
 }
 
+/// Why requests cannot bypass the host's page cache.
+#[derive(Debug, Clone, thiserror::Error)]
+enum NoDirect {
+    /// Nobody wants them to.
+    #[error("")]
+    NotAsked,
+    #[error("the file system that holds it refuses O_DIRECT")]
+    Refused,
+    #[error("the file system that holds it cannot")]
+    Cannot,
+    #[error("direct reads are refused")]
+    ReadsRefused,
+    #[error("a direct read fails: {0}")]
+    ReadFails(Errno),
+    #[error("the block size is unknown: {0}")]
+    BlockUnknown(Errno),
+    #[error("it would need blocks of {0} bytes here")]
+    Blocks(u64),
+    #[error("its size is not a multiple of the {0} bytes needed here")]
+    Size(u64),
+    #[error("it needs an alignment of {memory} and {length} bytes")]
+    Alignment { memory: u32, length: u32 },
+}
+
 /// What opening found.
 pub(super) struct Opened {
     pub info: DeviceInfo,
@@ -155,7 +182,7 @@ pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Opened, OpenErr
     let size = opening.size()?;
     let align = match refused {
         Some(reason) => Err(reason),
-        None if options.direct == Direct::Never => Err(String::new()),
+        None if options.direct == Direct::Never => Err(NoDirect::NotAsked),
         None => opening.direct_align(size),
     };
     opening.finish(size, align)
@@ -170,17 +197,17 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
     let file = File::create_new(path).map_err(failed("create it"))?;
     let sized = file.set_len(size).map_err(failed("give it its size"));
     let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
-    if durable.is_err() {
-        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
-        let _ = std::fs::remove_file(path);
-    }
-    durable?;
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let synced = File::open(folder).and_then(|folder| folder.sync_all());
-    synced.map_err(failed("make its folder durable"))
+    let synced = || File::open(folder).and_then(|folder| folder.sync_all());
+    let durable = durable.and_then(|()| synced().map_err(failed("make its folder durable")));
+    if durable.is_err() {
+        // Ours, and of no use; if it cannot be removed the first error still says what is wrong.
+        let _ = std::fs::remove_file(path);
+    }
+    durable
 }
 
 fn system(path: &Path, doing: &'static str, errno: Errno) -> OpenError {
@@ -219,7 +246,7 @@ fn open_file(
     path: &Path,
     options: &FileOptions,
     is_device: bool,
-) -> Result<(OwnedFd, Option<String>), OpenError> {
+) -> Result<(OwnedFd, Option<NoDirect>), OpenError> {
     let mut flags = OFlags::CLOEXEC;
     flags |= if options.read_only { OFlags::RDONLY } else { OFlags::RDWR };
     if is_device && options.exclusive {
@@ -228,24 +255,41 @@ fn open_file(
     let with = |flags| while_busy(|| rustix::fs::open(path, flags, Mode::empty()));
     let direct = if options.direct == Direct::Never { OFlags::empty() } else { OFlags::DIRECT };
     let (file, refused) = match with(flags | direct) {
-        Err(Errno::INVAL) if !direct.is_empty() => {
-            (with(flags), Some("the file system that holds it refuses O_DIRECT".to_owned()))
-        }
+        Err(Errno::INVAL) if !direct.is_empty() => (with(flags), Some(NoDirect::Refused)),
         other => (other, None),
     };
     let file = file.map_err(|e| match e {
-        Errno::BUSY => OpenError::Busy {
-            path: path.into(),
-            reason: "it is mounted, or another program has opened it exclusively".into(),
-        },
+        Errno::BUSY => busy_device(path),
         Errno::TXTBSY => OpenError::Busy {
             path: path.into(),
             reason: "the kernel uses it, as a swap file for example".into(),
+            process: None,
         },
         _ if options.read_only => system(path, "open it for reading", e),
         _ => system(path, "open it for reading and writing", e),
     })?;
     Ok((file, refused))
+}
+
+/// A block device that somebody has opened exclusively: a mount does, too.
+fn busy_device(path: &Path) -> OpenError {
+    let number = rustix::fs::stat(path).map_or(0, |stat| stat.st_rdev);
+    let (reason, process) = match (mounted_at(number), opened_by(number)) {
+        (Some(at), _) => (format!("it is mounted at {}", at.display()), None),
+        (None, Some(holder)) => (format!("{holder} has it open"), Some(holder.process)),
+        (None, None) => {
+            ("it is mounted elsewhere, or another program has opened it exclusively".into(), None)
+        }
+    };
+    OpenError::Busy { path: path.into(), reason, process }
+}
+
+/// A file that is locked by another program.
+pub(crate) fn locked(path: &Path, file: &OwnedFd) -> OpenError {
+    let holder = locked_by(file);
+    let who = holder.as_ref().map_or_else(|| "another program".to_owned(), ToString::to_string);
+    let process = holder.map(|holder| holder.process);
+    OpenError::Busy { path: path.into(), reason: format!("{who} has locked it"), process }
 }
 
 impl Opening<'_> {
@@ -254,14 +298,13 @@ impl Opening<'_> {
         if self.is_device || !self.options.exclusive {
             return Ok(());
         }
-        let busy = |reason| OpenError::Busy { path: self.path.into(), reason };
         let lock = match self.options.read_only {
             true => FlockOperation::NonBlockingLockShared,
             false => FlockOperation::NonBlockingLockExclusive,
         };
         match while_busy(|| flock(&self.file, lock)) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(busy("another program has locked it".into())),
+            Err(Errno::WOULDBLOCK) => return Err(locked(self.path, &self.file)),
             Err(e) => self.notes.push(format!("the file cannot be locked: {e}")),
         }
         let stat = rustix::fs::fstat(&self.file);
@@ -273,9 +316,13 @@ impl Opening<'_> {
                 self.notes.push(note);
                 Ok(())
             }
-            Some(loop_device) => Err(busy(format!(
-                "it is attached to {loop_device}; unmount that and detach it (losetup -d)"
-            ))),
+            Some(loop_device) => Err(OpenError::Busy {
+                path: self.path.into(),
+                reason: format!(
+                    "it is attached to {loop_device}; unmount that and detach it (losetup -d)"
+                ),
+                process: None,
+            }),
         }
     }
 
@@ -285,10 +332,9 @@ impl Opening<'_> {
     }
 
     /// The alignment that direct I/O needs, or why there is none.
-    fn direct_align(&self, size: u64) -> Result<DirectAlign, String> {
+    fn direct_align(&self, size: u64) -> Result<DirectAlign, NoDirect> {
         if self.is_device {
-            let block = ioctl_blksszget(&self.file)
-                .map_err(|e| format!("the block size is unknown: {e}"))?;
+            let block = ioctl_blksszget(&self.file).map_err(NoDirect::BlockUnknown)?;
             return Ok(DirectAlign { memory: block as usize, length: block as usize });
         }
         let align = match self.stated_align() {
@@ -297,32 +343,32 @@ impl Opening<'_> {
         };
         let unit = align.length as u64;
         if self.options.direct != Direct::Required && unit > 512 {
-            return Err(format!("it would need blocks of {unit} bytes here"));
+            return Err(NoDirect::Blocks(unit));
         }
         if !size.is_multiple_of(unit) {
-            return Err(format!("its size is not a multiple of the {unit} bytes needed here"));
+            return Err(NoDirect::Size(unit));
         }
         Ok(align)
     }
 
     /// What the kernel says, where it does (`STATX_DIOALIGN`, Linux 6.1).
-    fn stated_align(&self) -> Option<Result<DirectAlign, String>> {
+    fn stated_align(&self) -> Option<Result<DirectAlign, NoDirect>> {
         let stated = statx(&self.file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
         if stated.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
             return None;
         }
         let (memory, length) = (stated.stx_dio_mem_align, stated.stx_dio_offset_align);
         if length == 0 || memory == 0 {
-            return Some(Err("the file system that holds it cannot".into()));
+            return Some(Err(NoDirect::Cannot));
         }
         if memory > 4096 || !memory.is_power_of_two() || !length.is_power_of_two() {
-            return Some(Err(format!("it needs an alignment of {memory} and {length} bytes")));
+            return Some(Err(NoDirect::Alignment { memory, length }));
         }
         Some(Ok(DirectAlign { memory: memory as usize, length: (length as usize).max(512) }))
     }
 
     /// What turns out to work: a read of one unit.
-    fn tried_align(&self) -> Result<DirectAlign, String> {
+    fn tried_align(&self) -> Result<DirectAlign, NoDirect> {
         for length in [512, 4096] {
             let buffer = vec![0; 2 * 4096];
             let start = buffer.as_ptr().align_offset(4096);
@@ -330,22 +376,22 @@ impl Opening<'_> {
             match rustix::io::pread(&self.file, &mut buffer[start..start + length], 0) {
                 Ok(_) => return Ok(DirectAlign { memory: length, length }),
                 Err(Errno::INVAL) => continue,
-                Err(e) => return Err(format!("a direct read fails: {e}")),
+                Err(e) => return Err(NoDirect::ReadFails(e)),
             }
         }
-        Err("direct reads are refused".into())
+        Err(NoDirect::ReadsRefused)
     }
 
     fn finish(
         mut self,
         size: u64,
-        align: Result<DirectAlign, String>,
+        align: Result<DirectAlign, NoDirect>,
     ) -> Result<Opened, OpenError> {
         let path = self.path;
         if let Err(reason) = &align
             && self.options.direct == Direct::Required
         {
-            return Err(OpenError::NoDirect { path: path.into(), reason: reason.clone() });
+            return Err(OpenError::NoDirect { path: path.into(), reason: reason.to_string() });
         }
         let in_memory = !self.is_device && host::in_memory(&self.file);
         let direct = match align {

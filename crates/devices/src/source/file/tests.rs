@@ -82,7 +82,7 @@ fn an_image_has_one_writer_and_is_free_once_it_is_dropped() {
         let device = FileDevice::open(&path, &FileOptions::default()).unwrap();
         let second = FileDevice::open(&path, &FileOptions::default());
         let text = second.unwrap_err().to_string();
-        assert!(text.ends_with("image: is in use: another program has locked it"), "{text}");
+        assert!(text.ends_with("image: is in use: this process has locked it"), "{text}");
         let data = pattern::bytes(round + 1, 0, 4096);
         let write = Request::Write { offset: 0, data: data.clone().into(), fua: false };
         device.submit(write).wait().unwrap();
@@ -240,9 +240,10 @@ fn a_mounted_device_is_refused() {
     let path = image(&folder, 8 << 20);
     let Some(device) = Loop::attach(&path, &[]) else { return };
     assert!(Command::new("mke2fs").args(["-q", "-F"]).arg(&device.0).status().unwrap().success());
-    let Some(_mounted) = Mounted::new(&["-t", "ext4"], &device.0) else { return };
+    let Some(mounted) = Mounted::new(&["-t", "ext4"], &device.0) else { return };
     let text = FileDevice::open(&device.0, &FileOptions::default()).unwrap_err().to_string();
-    assert!(text.contains("is in use: it is mounted, or"), "{text}");
+    let at = mounted.0.path().display();
+    assert!(text.ends_with(&format!("is in use: it is mounted at {at}")), "{text}");
     let shared = FileOptions { exclusive: false, ..FileOptions::reading() };
     assert!(FileDevice::open(&device.0, &shared).is_ok());
 }

@@ -8,7 +8,7 @@ use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use steadfast_block::DeviceInfo;
 
-use super::super::file::{Direct, FileDevice, FileOptions, OpenError};
+use super::super::file::{Direct, FileDevice, FileOptions, OpenError, locked};
 use super::label::{LABEL_BYTES, Label};
 use super::mapping::Mapping;
 use super::{Pmem, Promise, dax, promise};
@@ -120,8 +120,7 @@ impl Pmem {
             false => FlockOperation::NonBlockingLockExclusive,
         };
         if flock(&file, lock) == Err(Errno::WOULDBLOCK) {
-            let reason = "another program has locked it".into();
-            return Err(OpenError::Busy { path: path.into(), reason }.into());
+            return Err(locked(path, &file).into());
         }
         let promise = |synchronous| promise::of_dax_device(&device.folder, synchronous);
         let mut pmem = Pmem::map(path, &file, device.mappable(), options, promise)?;

@@ -14,6 +14,7 @@ use steadfast_crash::program::{Command, Run};
 
 use super::program::Ended;
 use super::setup::{Fs, Setup};
+use crate::document;
 
 /// Kinds of findings that are told in words.
 const KINDS_SHOWN: usize = 5;
@@ -232,7 +233,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
                 (name.into(), json!({ "bytes": e.bytes, "calls": e.calls, "ms": ms }))
             })
             .collect();
-    let document = json!({
+    let body = json!({
         "recorded": {
             "setup": setup.in_words(),
             "seconds": totals.time.as_secs_f64(),
@@ -258,8 +259,7 @@ pub fn json(report: &Report<'_>, out: &mut dyn Write) -> Result<()> {
         "decisive": report.decisive.map(ToString::to_string),
         "recording": report.recording.map(|path| path.display().to_string()),
     });
-    serde_json::to_writer_pretty(&mut *out, &document)?;
-    Ok(writeln!(out)?)
+    Ok(document::print(out, "steadfast-crash", 1, body)?)
 }
 
 #[cfg(test)]

@@ -111,7 +111,8 @@ impl Setup {
     fn checked(self) -> Result<Setup, Usage> {
         let Setup { size, .. } = self;
         if !((1 << 20)..=DEVICE_BYTES_MAX).contains(&size) {
-            return Err(Usage(format!("--size {size}: from 1m to 64g")));
+            let shown = size::shown(size);
+            return Err(Usage(format!("--size {shown}: choose from 1m to 64g, in steps of 4k")));
         }
         if size < self.disk.least_bytes() {
             let (name, least) = (self.disk.name(), self.disk.least_bytes() >> 20);

@@ -7,8 +7,9 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Advice, FlockOperation, fadvise, fcntl_lock};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, MsyncFlags, ProtFlags, mmap, msync, munmap};
-use steadfast_bench::iozone::matrix::{Mapping, Place};
+use steadfast_bench::iozone::matrix::{Mapping, Place, PlaceError};
 
 /// A folder of this machine.
 pub struct HostPlace {
@@ -20,43 +21,48 @@ impl HostPlace {
         HostPlace { folder: folder.to_path_buf() }
     }
 
-    fn open(&self, file: &str, writes: bool) -> Result<File, String> {
+    fn open(&self, file: &str, writes: bool) -> Result<File, PlaceError> {
         let path = self.folder.join(file);
         let opened = File::options().read(true).write(writes).open(&path);
-        opened.map_err(|e| format!("{}: {e}", path.display()))
+        opened.map_err(|source| PlaceError::Open { path: path.display().to_string(), source })
     }
 }
 
+/// A system call's failure.
+fn failed(call: &'static str) -> impl Fn(Errno) -> PlaceError {
+    move |e| PlaceError::Call { call, source: e.into() }
+}
+
 impl Place for HostPlace {
-    fn drop_caches(&self, file: &str) -> Result<String, String> {
+    fn drop_caches(&self, file: &str) -> Result<String, PlaceError> {
         let file = self.open(file, false)?;
-        file.sync_all().map_err(|e| format!("fsync: {e}"))?;
+        file.sync_all().map_err(|source| PlaceError::Call { call: "fsync", source })?;
         // The whole page cache where that is allowed, else what it holds of the file.
         if std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
             return Ok("fsync, /proc/sys/vm/drop_caches".into());
         }
         let dropped = fadvise(file.as_fd(), 0, None, Advice::DontNeed);
-        dropped.map_err(|e| format!("posix_fadvise: {e}"))?;
+        dropped.map_err(failed("posix_fadvise"))?;
         Ok("fsync, posix_fadvise(POSIX_FADV_DONTNEED)".into())
     }
 
-    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, String> {
+    fn lock(&self, file: &str, writes: bool) -> Result<Box<dyn Send>, PlaceError> {
         let file = self.open(file, writes)?;
         let how = if writes { FlockOperation::LockExclusive } else { FlockOperation::LockShared };
-        fcntl_lock(&file, how).map_err(|e| format!("fcntl: {e}"))?;
+        fcntl_lock(&file, how).map_err(failed("fcntl"))?;
         // Closing it unlocks.
         Ok(Box::new(file))
     }
 
-    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, String> {
+    fn map(&self, file: &str, len: u64, writes: bool) -> Result<Box<dyn Mapping>, PlaceError> {
         let file = self.open(file, writes)?;
-        let size = file.metadata().map_err(|e| e.to_string())?.len();
+        let size = file.metadata()?.len();
         if writes && size < len {
             // Space must be there before: a page that cannot be written ends the program.
             rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, len)
-                .map_err(|e| format!("fallocate: {e}"))?;
+                .map_err(failed("fallocate"))?;
         } else if size < len {
-            return Err(format!("the file has {size} of {len} bytes; write it with -i 0 first"));
+            return Err(PlaceError::Short { size, len });
         }
         Ok(Box::new(HostMapping::new(&file, len, writes)?))
     }
@@ -74,13 +80,14 @@ unsafe impl Send for HostMapping {}
 
 #[allow(unsafe_code, reason = "mmap(2) has no safe form")]
 impl HostMapping {
-    fn new(file: &File, len: u64, writes: bool) -> Result<HostMapping, String> {
-        let len = usize::try_from(len).map_err(|_| "it is larger than memory can be".to_owned())?;
+    fn new(file: &File, len: u64, writes: bool) -> Result<HostMapping, PlaceError> {
+        let len = usize::try_from(len)
+            .map_err(|_| PlaceError::NotHere("it is larger than memory can be"))?;
         let mut how = ProtFlags::READ;
         how.set(ProtFlags::WRITE, writes);
         // SAFETY: a new mapping, at an address of the kernel's choice.
         let address = unsafe { mmap(std::ptr::null_mut(), len, how, MapFlags::SHARED, file, 0) };
-        Ok(HostMapping { address: address.map_err(|e| format!("mmap: {e}"))?, len })
+        Ok(HostMapping { address: address.map_err(failed("mmap"))?, len })
     }
 
     fn at(&self, offset: u64, len: usize) -> *mut u8 {
@@ -106,13 +113,13 @@ impl Mapping for HostMapping {
         }
     }
 
-    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), String> {
+    fn sync(&mut self, offset: u64, len: u64, wait: bool) -> Result<(), PlaceError> {
         const PAGE: u64 = 4096;
         let from = offset - offset % PAGE;
         let len = (offset + len - from) as usize;
         let how = if wait { MsyncFlags::SYNC } else { MsyncFlags::ASYNC };
         // SAFETY: within the mapping, from the beginning of a page on.
-        unsafe { msync(self.at(from, len).cast(), len, how) }.map_err(|e| e.to_string())
+        unsafe { msync(self.at(from, len).cast(), len, how) }.map_err(|e| PlaceError::Io(e.into()))
     }
 }
 

@@ -111,7 +111,7 @@ fn blocks(word: &str, text: &str, block: u32) -> Result<u64, Usage> {
     if let Ok(blocks) = text.parse() {
         return Ok(blocks);
     }
-    let bytes = steadfast_lab::size::parse(text).map_err(|e| bad(word, &e))?;
+    let bytes = steadfast_lab::size::parse(text).map_err(|e| bad(word, &e.to_string()))?;
     Ok(bytes / u64::from(block.max(1)))
 }
 

@@ -56,7 +56,7 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
     let New { size, name, mode, sector, align, map, path } = *new;
     let path = open::file(path);
     let wrong = |why: String| Usage(format!("--emulate {size}: {why}"));
-    let bytes = steadfast_lab::size::parse(size).map_err(wrong)? / PAGE * PAGE;
+    let bytes = steadfast_lab::size::parse(size).map_err(|e| wrong(e.to_string()))? / PAGE * PAGE;
     if bytes <= LABEL_BYTES {
         return Err(wrong("a range is larger than its label of 128k; say 64m, or 1g".into()).into());
     }

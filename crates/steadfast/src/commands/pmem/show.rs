@@ -11,7 +11,7 @@ use steadfast_devices::source::pmem::Label;
 use steadfast_devices::source::{OpenError, Pmem, PmemError, PmemOptions, Promise};
 
 use super::open::{file, map};
-use crate::{Usage, terminal};
+use crate::{Usage, document, terminal};
 
 /// A range as it is listed.
 struct Range {
@@ -34,7 +34,7 @@ fn looked_at(path: PathBuf, label: Option<Label>) -> Range {
         Err(e) => {
             let bytes = label.as_ref().map_or(0, |label| label.bytes);
             let why = match e {
-                PmemError::Open(OpenError::Busy { .. }) => "in use".into(),
+                PmemError::Open(OpenError::Busy { reason, .. }) => format!("in use: {reason}"),
                 e => e.to_string(),
             };
             Range { path, bytes, label, promise: None, why }
@@ -86,8 +86,7 @@ pub fn list(folders: &[PathBuf], json: bool, out: &mut dyn Write) -> Result<()> 
     }
     if json {
         let ranges: Vec<Value> = ranges.iter().map(range_json).collect();
-        let document = json!({ "format": "steadfast-pmem", "version": 1, "ranges": ranges });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-pmem", 1, json!({ "ranges": ranges }))?;
         return Ok(());
     }
     if ranges.is_empty() {
@@ -137,21 +136,18 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
             promise: Some(pmem.promise().clone()),
             why: String::new(),
         };
-        let mut document = range_json(&range);
-        document["format"] = json!("steadfast-pmem-range");
-        document["version"] = json!(1);
-        document["write_back"] = json!(pmem.writes_back());
-        document["fsdax"] =
-            fsdax::probe_as(&pmem, behind).ok().flatten().map_or(Value::Null, |info| {
-                json!({
-                    "uuid": info.uuid.to_string(),
-                    "start": info.start,
-                    "bytes": info.bytes,
-                    "align": info.align,
-                    "map": info.map.name(),
-                })
-            });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        let mut fields = range_json(&range);
+        fields["write_back"] = json!(pmem.writes_back());
+        fields["fsdax"] = fsdax::probe_as(&pmem, behind).ok().flatten().map_or(Value::Null, |info| {
+            json!({
+                "uuid": info.uuid.to_string(),
+                "start": info.start,
+                "bytes": info.bytes,
+                "align": info.align,
+                "map": info.map.name(),
+            })
+        });
+        document::print(out, "steadfast-pmem-range", 1, fields)?;
         return Ok(());
     }
     let name = terminal::harmless(&path.display().to_string());

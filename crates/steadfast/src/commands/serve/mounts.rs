@@ -56,6 +56,9 @@ impl Ext4Mounts {
         let log = self.log.clone();
         let begun = Begun::new(opened, &what.at, wanted, log, &self.folder, true)?;
         let served = Arc::clone(&begun.served);
+        if let Some(note) = served.recovery() {
+            tracing::warn!("{note}");
+        }
         let serve = move || {
             if let Err(e) = begun.serve() {
                 tracing::error!("{e:#}");

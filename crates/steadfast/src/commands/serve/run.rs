@@ -171,7 +171,7 @@ fn configuration(given: Option<&Path>) -> Result<(PathBuf, Config)> {
             return Err(Usage(format!("{shown}: {e}; a file with nothing in it will do")).into());
         }
     };
-    let config = Config::parse(&text, &shown).map_err(Usage)?;
+    let config = Config::parse(&text, &shown).map_err(|e| Usage(e.to_string()))?;
     Ok((path, config))
 }
 

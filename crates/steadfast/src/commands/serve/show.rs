@@ -7,12 +7,17 @@ use steadfast_stack::protocol::{
     DeviceKind, DeviceStatus, MirrorStatus, StackStatus, VolumeStatus,
 };
 
-use crate::{Outcome, terminal};
+use crate::{Outcome, document, terminal};
 
 /// Prints everything; whether all is there and whole.
 pub fn stack(stack: &StackStatus, json: bool, out: &mut dyn Write) -> Result<Outcome> {
     if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(stack)?)?;
+        let mut fields = document::fields(stack)?;
+        // The name is the document's.
+        if let Some(program) = fields.remove("version") {
+            fields.insert("program".into(), program);
+        }
+        document::print(out, "steadfast-host", 1, fields)?;
     } else {
         writeln!(out, "host {} (process {})", stack.config.display(), stack.pid)?;
         if let Some(tree) = &stack.tree {

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use serde_json::json;
 use steadfast_stack::client::Client;
 use steadfast_stack::protocol as ask;
 use steadfast_stack::protocol::{Answer, Request, VolumeStatus};
@@ -14,7 +13,7 @@ use steadfast_volume::Scrubbed;
 use super::cli::{Create, Members, PolicyArgs, VolumeCommand, VolumeKind};
 use super::{bytes, bytes_in_32_bits, open};
 use crate::commands::serve::{ask::call, client, said, show};
-use crate::{Outcome, Usage};
+use crate::{Outcome, Usage, document};
 
 /// Does what was asked, if it is for a host. `None`: it is for members.
 pub fn run(command: &VolumeCommand, out: &mut dyn Write) -> Result<Option<Outcome>> {
@@ -118,7 +117,7 @@ fn on_host(
         VolumeCommand::Status { json, .. } => {
             let volume = find(client, name)?;
             match json {
-                true => writeln!(out, "{}", serde_json::to_string_pretty(&json!(volume))?)?,
+                true => document::print(out, "steadfast-volume", 1, &volume)?,
                 false => show::text(&volume, out)?,
             }
             let sound = show::is_sound(&volume);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steadfast_stack::protocol;
 use steadfast_volume::{Assembled, MirrorStatus, Scrubbed, Volume};
 
-use crate::{Outcome, terminal};
+use crate::{Outcome, document, terminal};
 
 /// Prints all volumes; whether each is whole.
 pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outcome> {
@@ -18,14 +18,12 @@ pub fn status(found: &Assembled, json: bool, out: &mut dyn Write) -> Result<Outc
             .iter()
             .map(|(name, error)| json!({ "name": name, "problem": error.to_string() }))
             .collect();
-        let document = json!({
-            "format": "steadfast-volumes",
-            "version": 1,
+        let body = json!({
             "volumes": volumes,
             "problems": problems,
             "without_label": found.blank.iter().map(|b| b.info().name).collect::<Vec<_>>(),
         });
-        writeln!(out, "{}", serde_json::to_string_pretty(&document)?)?;
+        document::print(out, "steadfast-volumes", 1, body)?;
     } else {
         for volume in &found.volumes {
             text(volume, out)?;
@@ -52,11 +50,9 @@ pub fn scrub_json(
     found: &protocol::Scrubbed,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let mut document = json!({ "format": "steadfast-scrub", "version": 1, "name": name });
-    if let (Some(all), Value::Object(found)) = (document.as_object_mut(), json!(found)) {
-        all.extend(found);
-    }
-    writeln!(out, "{document:#}")
+    let mut fields = document::fields(found)?;
+    fields.insert("name".into(), name.into());
+    document::print(out, "steadfast-scrub", 1, fields)
 }
 
 /// What a scrub found.

@@ -1,14 +1,14 @@
 //! Choices that a seed decides: which writes a power cut keeps, which block a test picks.
 //!
-//! Not the simulation's own generator ([`steadfast_runtime::random_u64`]): a choice made from a
-//! seed of its own can be repeated by itself, without the run that led to it.
+//! Not the simulation's own sequence ([`random_u64`](crate::random_u64)): a choice made from a seed
+//! of its own can be repeated by itself, without the run that led to it.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state, every seed is good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence that belongs to `seed`.
+    /// The sequence that belongs to `seed`. It never changes: kept results name their seeds.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -46,5 +46,19 @@ mod tests {
         }
         assert!(seen.iter().all(|n| *n > 150), "{seen:?}");
         assert_eq!(rng.below(0), 0);
+    }
+
+    /// The published sequence of seed 1234567.
+    #[test]
+    fn the_sequence_of_a_seed_is_splitmix64() {
+        let mut rng = Rng::new(1_234_567);
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!(expected.map(|_| rng.bits()), expected);
     }
 }

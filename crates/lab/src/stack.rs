@@ -327,7 +327,7 @@ fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
     }
 }
 
-/// As [`read_mount_options`], with what is wrong in one line.
+/// As `read_mount_options`, with what is wrong in one line.
 pub fn mount_options(text: &str) -> Result<MountOptions, String> {
     read_mount_options(text)
         .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))

@@ -173,7 +173,7 @@ pub struct DirentRef<'a> {
     pub rec_len: usize,
     /// Inode; [`InodeNo::NONE`] if free.
     pub inode: InodeNo,
-    /// Type code; see [`file_type_from_code`].
+    /// Type code; see `file_type_from_code`.
     pub type_code: u8,
     /// The name; anything in a free entry.
     pub name: &'a [u8],

@@ -21,7 +21,7 @@ pub(crate) const MAX_UNWRITTEN_LEN: u32 = 32767;
 )]
 #[repr(C)]
 pub struct ExtentHeader {
-    /// [`EXTENT_MAGIC`] (`eh_magic`).
+    /// `EXTENT_MAGIC` (`eh_magic`).
     pub magic: U16,
     /// Entries in use (`eh_entries`).
     pub entries: U16,
@@ -89,7 +89,7 @@ const _: () = {
 pub struct Extent {
     /// First block of the file.
     pub logical: u32,
-    /// Blocks: 1 to [`MAX_WRITTEN_LEN`] or [`MAX_UNWRITTEN_LEN`].
+    /// Blocks: 1 to `MAX_WRITTEN_LEN` or `MAX_UNWRITTEN_LEN`.
     pub len: u32,
     /// First physical block.
     pub start: u64,
@@ -170,7 +170,7 @@ impl ExtentHeader {
     }
 
     /// Reads and checks the header of a node of `node.len()` bytes: magic, a depth of
-    /// `expected_depth` (anything up to [`MAX_EXTENT_DEPTH`] for a root, where it is `None`),
+    /// `expected_depth` (anything up to `MAX_EXTENT_DEPTH` for a root, where it is `None`),
     /// no more entries than room, no more room than bytes.
     ///
     /// # Errors

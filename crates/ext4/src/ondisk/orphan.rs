@@ -13,7 +13,7 @@ pub(crate) const ORPHAN_BLOCK_MAGIC: u32 = 0x0b10_ca04;
 )]
 #[repr(C)]
 pub struct OrphanBlockTail {
-    /// [`ORPHAN_BLOCK_MAGIC`] (`ob_magic`).
+    /// `ORPHAN_BLOCK_MAGIC` (`ob_magic`).
     pub magic: U32,
     /// `ob_checksum`.
     pub checksum: U32,

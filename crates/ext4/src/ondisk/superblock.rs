@@ -56,7 +56,7 @@ pub struct Superblock {
     pub max_mount_count: U16,
     /// [`SUPERBLOCK_MAGIC`] (`s_magic`).
     pub magic: U16,
-    /// [`StateFlags`](super::StateFlags) (`s_state`).
+    /// `StateFlags` (`s_state`).
     pub state: U16,
     /// What to do on errors: 1 go on, 2 read-only, 3 panic (`s_errors`).
     pub errors: U16,
@@ -116,7 +116,7 @@ pub struct Superblock {
     pub journal_backup_type: u8,
     /// Bytes a group descriptor, with `64bit` (`s_desc_size`).
     pub desc_size: U16,
-    /// [`DefaultMountOptions`](super::DefaultMountOptions) (`s_default_mount_opts`).
+    /// `DefaultMountOptions` (`s_default_mount_opts`).
     pub default_mount_options: U32,
     /// First group with `meta_bg` (`s_first_meta_bg`).
     pub first_meta_bg: U32,
@@ -134,7 +134,7 @@ pub struct Superblock {
     pub min_extra_isize: U16,
     /// Extra bytes that new inodes reserve (`s_want_extra_isize`).
     pub want_extra_isize: U16,
-    /// [`SuperFlags`](super::SuperFlags) (`s_flags`).
+    /// `SuperFlags` (`s_flags`).
     pub flags: U32,
     /// RAID chunk in blocks (`s_raid_stride`).
     pub raid_stride: U16,

@@ -292,7 +292,7 @@ pub enum WorkloadKind<'a> {
         /// `risk_size`.
         risk_size: &'a str,
     },
-    /// IOzone in single or auto mode: [`Workload::lines_of`] has the command lines of a variant.
+    /// IOzone in single or auto mode: `Workload::lines_of` has the command lines of a variant.
     Matrix,
     /// The workload of files.
     Files(&'a FilesSpec),

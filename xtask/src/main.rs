@@ -1,6 +1,7 @@
 //! The project's own chores: `cargo xtask help` lists them.
 
 mod bench;
+mod binaries;
 mod btt;
 mod conformance;
 mod deb;
@@ -17,6 +18,7 @@ mod tally;
 mod test;
 mod tidy;
 mod traps;
+mod unused;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,6 +29,7 @@ Usage: cargo xtask COMMAND
   test      what CI runs: installs what the tests need (as root, by apt), then formatting,
             lints, documentation, layers, tidiness and all tests; ends with one line
             'N passed, N failed, N skipped'
+              --filter S   no checks, and only tests whose name contains S
   soak      the same tests with many more cases, optimised; then the planted bugs and btt
               --factor N   N times as many cases (default 20)
               --filter S   only tests whose name contains S
@@ -144,7 +147,7 @@ fn main() -> ExitCode {
         None => ("", &[][..]),
     };
     let done = match command {
-        "test" => no_more(rest).and_then(|()| test::run(&root())),
+        "test" => test::run(&root(), rest),
         "soak" => soak::run(&root(), rest),
         "fuzz" => fuzz::run(&root(), rest),
         "conformance" => conformance::run(&root(), rest),

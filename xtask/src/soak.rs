@@ -4,13 +4,13 @@
 //! number of cases by the whole number in the environment variable `STEADFAST_SOAK`, where that is
 //! set. `PROPTEST_CASES` is set too, for property tests that leave their number to proptest.
 //!
-//! Afterwards the crash explorer must find the bugs that only a build with the feature
-//! `planted-bugs` has, and the kernel must read our sector namespaces and we its.
+//! Afterwards the kernel must read our sector namespaces and we its.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::step::{self, step};
+use crate::binaries::{self, Asked, Times};
+use crate::step::step;
 use crate::tally::Tally;
 use crate::{btt, packages, test, value};
 
@@ -36,22 +36,30 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
         }
     }
     step("packages", || packages::install(&[]));
-    let mut tally = Tally::default();
-    step(&format!("cargo test, {factor} times as many cases"), || {
-        let mut args = vec!["test", "--release", "--workspace", "--no-fail-fast"];
-        args.extend(filter);
-        args.extend(["--", "--show-output"]);
-        let mut command = step::cargo(root, &args);
-        command.env("STEADFAST_SOAK", factor.to_string());
-        command.env("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string());
-        test::cargo_test(LIMIT, command, &mut tally)
-    });
-    step("planted bugs are found", || {
-        let more: Vec<&str> = ["--release"].into_iter().chain(filter).collect();
-        test::planted_bugs(LIMIT, root, &more, &mut tally)
-    });
+    let environment = [
+        ("STEADFAST_SOAK", factor.to_string()),
+        ("PROPTEST_CASES", PROPTEST_CASES.saturating_mul(factor).to_string()),
+    ];
+    let asked = Asked {
+        features: test::PLANTED,
+        release: true,
+        filter,
+        environment: &environment,
+        limit: LIMIT,
+    };
+    let begun = Instant::now();
+    let (mut tally, mut times) = (Tally::default(), Times::default());
+    let built = binaries::build(root, &asked)?;
+    let mut failed = u64::from(built.is_none());
+    if let Some(built) = built {
+        step(&format!("tests, {factor} times as many cases"), || {
+            binaries::run(root, &built, &asked, &mut tally, &mut times)
+        });
+    }
     let kernel = |filter: &&str| "btt".contains(*filter);
     let good = !filter.as_ref().is_none_or(kernel)
         || step("sector namespaces and the kernel's", || btt::run(root));
-    Ok(test::summary(&tally, u64::from(!good)))
+    failed += u64::from(!good);
+    test::print_times(&[], &times, begun.elapsed());
+    Ok(test::summary(&tally, failed))
 }

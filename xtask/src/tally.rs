@@ -19,13 +19,47 @@ pub struct Tally {
     /// Binaries that ended without a result: they crashed.
     crashed: Vec<String>,
     in_successes: bool,
+    /// The test whose output is repeated.
     current: String,
+    /// The test that runs, where they run one after the other.
+    running: Option<String>,
+}
+
+/// What a line has said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Read<'a> {
+    /// What of it should be shown.
+    pub show: Option<&'a str>,
+    /// The test that has ended.
+    pub ended: Option<String>,
 }
 
 impl Tally {
-    /// Reads one line; whether it should be shown.
-    pub fn line(&mut self, line: &str) -> bool {
+    /// Of one binary, which has been started.
+    pub fn of(binary: &str) -> Tally {
+        Tally { open: Some(binary.to_owned()), ..Tally::default() }
+    }
+
+    /// Reads one line.
+    pub fn line<'a>(&mut self, line: &'a str) -> Read<'a> {
         let line = line.trim_end();
+        // The harness prints a test's name before it runs it, and its result afterwards; what the
+        // test prints past the harness stands between the two.
+        let (name, rest) = match test_line(line) {
+            Some((name, rest)) if !self.in_successes => (Some(name), rest),
+            _ => (None, line),
+        };
+        if let Some(name) = name {
+            self.running = Some(name.to_owned());
+        }
+        if let Some(ended) = self.running.take_if(|_| is_result(rest)) {
+            return Read { show: (rest == "FAILED").then_some(line), ended: Some(ended) };
+        }
+        Read { show: self.other_line(rest).then_some(rest), ended: None }
+    }
+
+    /// Reads a line that is no test's; whether it should be shown.
+    fn other_line(&mut self, line: &str) -> bool {
         if let Some(binary) = started(line) {
             self.end_binary();
             self.open = Some(binary.to_owned());
@@ -33,6 +67,7 @@ impl Tally {
             self.open = None;
             self.in_successes = false;
             self.add(counts);
+            return false;
         } else if line == "successes:" {
             self.in_successes = true;
         } else if line == "failures:" {
@@ -48,8 +83,16 @@ impl Tally {
         } else if line.starts_with("FIGURES:") || line.starts_with("FOUND:") {
             return true;
         }
-        let is_noise = line.is_empty() || is_passed_test(line);
-        !(self.in_successes || is_noise)
+        !(self.in_successes || line.is_empty() || is_number_of_tests(line))
+    }
+
+    /// Adds what another one has counted.
+    pub fn add_all(&mut self, other: Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped.extend(other.skipped);
+        self.crashed.extend(other.crashed);
     }
 
     /// The tests are over; `ended_well` is what cargo says.
@@ -119,8 +162,19 @@ fn header(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
-fn is_passed_test(line: &str) -> bool {
-    line.starts_with("test ") && line.ends_with("... ok")
+/// The name of a test, and what follows: `test name ... ok`.
+fn test_line(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.strip_prefix("test ")?.split_once(" ...")?;
+    Some((name, rest.trim_start()))
+}
+
+fn is_result(text: &str) -> bool {
+    text == "ok" || text == "FAILED" || text.starts_with("ignored")
+}
+
+fn is_number_of_tests(line: &str) -> bool {
+    let number = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
+    number.is_some_and(|(number, _)| number.parse::<u64>().is_ok())
 }
 
 #[cfg(test)]
@@ -165,11 +219,12 @@ test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
     #[test]
     fn results_are_summed_skips_counted_and_crashes_seen() {
         let mut tally = Tally::default();
-        let shown: Vec<&str> = OUTPUT.lines().filter(|l| tally.line(l)).collect();
+        let shown: Vec<&str> = OUTPUT.lines().filter_map(|l| tally.line(l).show).collect();
         tally.finish(false);
         assert_eq!((tally.passed(), tally.failed(), tally.skipped()), (5, 2, 2));
         assert!(shown.contains(&"boom") && shown.contains(&"SKIPPED: needs root"));
         assert!(shown.contains(&"FIGURES: 3 cuts, 4 states"));
+        assert!(shown.contains(&"test three ... FAILED"));
         assert!(!shown.contains(&"noise") && !shown.contains(&"test one ... ok"));
         let expected = [
             "ended without a result: tests/b.rs (target/debug/deps/b-1)",
@@ -182,8 +237,24 @@ test result: ok. 4 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
     #[test]
     fn a_build_that_fails_is_a_failure() {
         let mut tally = Tally::default();
-        assert!(tally.line("error: could not compile `a`"));
+        assert!(tally.line("error: could not compile `a`").show.is_some());
         tally.finish(false);
         assert_eq!((tally.passed(), tally.failed()), (0, 1));
+    }
+
+    #[test]
+    fn what_a_test_prints_past_the_harness_does_not_hide_its_result() {
+        let mut tally = Tally::of("a");
+        let lines = ["running 2 tests", "test one ... FOUND: a", "more", "ok", "test two ... ok"];
+        let read: Vec<Read> = lines.iter().map(|line| tally.line(line)).collect();
+        let ended: Vec<Option<&str>> = read.iter().map(|r| r.ended.as_deref()).collect();
+        assert_eq!(ended, [None, None, None, Some("one"), Some("two")]);
+        let shown: Vec<&str> = read.iter().filter_map(|r| r.show).collect();
+        assert_eq!(shown, ["FOUND: a", "more"]);
+        // It has printed no sum.
+        tally.finish(false);
+        let mut all = Tally::default();
+        all.add_all(tally);
+        assert_eq!(all.failed(), 1);
     }
 }

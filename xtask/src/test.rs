@@ -1,92 +1,116 @@
 //! `cargo xtask test`: everything that must hold, in the order in which it is cheap to know.
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::binaries::{self, Asked, Times, Took};
 use crate::step::{self, step};
 use crate::tally::Tally;
-use crate::{layers, packages, tables, tidy};
+use crate::{layers, packages, tables, tidy, unused, value};
+
+/// Bugs that tests can switch on. They are built into what is tested, so that nothing is built or
+/// run twice; without the feature, as in a release, all that asks for one is compiled away.
+pub const PLANTED: &str = "steadfast-crash/planted-bugs,steadfast-devices/planted-bugs,\
+    steadfast-volume/planted-bugs";
+
+/// So many of the slowest tests are named.
+const SLOWEST: usize = 10;
+
+/// The steps that were done.
+#[derive(Default)]
+struct Steps {
+    took: Vec<Took>,
+    failed: u64,
+}
+
+impl Steps {
+    /// Does a step whose failure is one of the run.
+    fn check(&mut self, name: &str, body: impl FnOnce() -> anyhow::Result<bool>) {
+        self.failed += u64::from(!self.timed(name, body));
+    }
+
+    /// Does a step; whether it went well.
+    fn timed(&mut self, name: &str, body: impl FnOnce() -> anyhow::Result<bool>) -> bool {
+        let begun = Instant::now();
+        let good = step(name, body);
+        self.took.push(Took { name: name.to_owned(), time: begun.elapsed() });
+        good
+    }
+}
 
 /// Runs all checks and tests, also after one has failed; whether all is well.
-pub fn run(root: &Path) -> anyhow::Result<bool> {
+pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
     let begun = Instant::now();
+    let mut filter = None;
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--filter" => filter = Some(value("--filter", &mut args)?),
+            _ => anyhow::bail!("unexpected argument '{arg}'; see cargo xtask help"),
+        }
+    }
+    let mut steps = Steps::default();
     // Not a failure by itself: the tests that lack something say so.
-    step("packages", || packages::install(&[]));
-    let mut failed_checks = 0;
-    let mut check = |name: &str, body: &dyn Fn() -> anyhow::Result<bool>| {
-        failed_checks += u64::from(!step(name, body));
-    };
-    check("cargo fmt", &|| step::run(&mut step::cargo(root, &["fmt", "--all", "--check"])));
-    check("layers", &|| none_of(&layers::check(root)?));
-    check("tidy", &|| {
+    steps.timed("packages", || packages::install(&[]));
+    if filter.is_none() {
+        checks(root, &mut steps);
+    }
+    let asked = Asked { features: PLANTED, filter, ..Asked::default() };
+    let mut built = None;
+    steps.check("building the tests", || {
+        built = binaries::build(root, &asked)?;
+        Ok(built.is_some())
+    });
+    let (mut tally, mut times) = (Tally::default(), Times::default());
+    if let Some(built) = &built {
+        // What fails here is in the tally.
+        steps.timed("tests", || binaries::run(root, built, &asked, &mut tally, &mut times));
+        if filter.is_none() {
+            steps.check("tables are what the program prints", || tables::check_quick(root));
+        }
+    }
+    print_times(&steps.took, &times, begun.elapsed());
+    Ok(summary(&tally, steps.failed))
+}
+
+/// What is checked without running anything.
+fn checks(root: &Path, steps: &mut Steps) {
+    steps.check("cargo fmt", || step::run(&mut step::cargo(root, &["fmt", "--all", "--check"])));
+    steps.check("layers", || none_of(&layers::check(root)?));
+    steps.check("tidy", || {
         let findings = tidy::check(root)?;
         for warning in &findings.warnings {
             println!("    warning: {warning}");
         }
         none_of(&findings.faults)
     });
-    check("cargo clippy", &|| {
-        let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
-        step::run(&mut step::cargo(root, &args))
+    steps.check("public items have users", || none_of(&unused::check(root)?));
+    steps.check("cargo clippy", || {
+        let args = ["clippy", "--workspace", "--all-targets", "--quiet", "--features", PLANTED];
+        step::run(step::cargo(root, &args).args(["--", "-D", "warnings"]))
     });
-    check("the library without the command line", &|| {
+    steps.check("the library without the command line", || {
         let args = ["clippy", "--package", "steadfast", "--lib", "--no-default-features"];
         step::run(step::cargo(root, &args).args(["--quiet", "--", "-D", "warnings"]))
     });
-    check("cargo doc", &|| {
-        let args = ["doc", "--workspace", "--no-deps", "--quiet"];
+    steps.check("cargo doc", || {
+        let args = ["doc", "--workspace", "--no-deps", "--quiet", "--features", PLANTED];
         step::run(step::cargo(root, &args).env("RUSTDOCFLAGS", "-Dwarnings"))
     });
-    let mut tally = Tally::default();
-    step("cargo test", || {
-        let args = ["test", "--workspace", "--no-fail-fast", "--", "--show-output"];
-        cargo_test(step::LIMIT, step::cargo(root, &args), &mut tally)
-    });
-    let tables = step("tables are what the program prints", || tables::check_quick(root));
-    step("planted bugs are found", || planted_bugs(step::LIMIT, root, &[], &mut tally));
-    println!("    {:.0} s in all", begun.elapsed().as_secs_f64());
-    Ok(summary(&tally, failed_checks + u64::from(!tables)))
 }
 
-/// Builds journal, ext4, devices, volumes and the crash explorer once more, with the feature
-/// `planted-bugs`, and lets the explorers and the campaign against mirrors find each of them.
-/// Further arguments of cargo: `more`.
-pub fn planted_bugs(
-    limit: Duration,
-    root: &Path,
-    more: &[&str],
-    tally: &mut Tally,
-) -> anyhow::Result<bool> {
-    let mut good = true;
-    for package in ["steadfast-crash", "steadfast-devices", "steadfast-volume"] {
-        let mut args = vec!["test", "--package", package, "--features", "planted-bugs"];
-        args.extend(["--test", "planted"]);
-        args.extend(more);
-        args.extend(["--", "--show-output"]);
-        good &= cargo_test(limit, step::cargo(root, &args), tally)?;
-    }
-    // Of the journal by itself: what only its own cuts of fast commits see.
-    let journal = ["test", "--package", "steadfast-journal", "--features", "planted-bugs"];
-    let mut journal = step::cargo(root, &journal);
-    journal.args(["--test", "journal"]).args(more).args(["--", "--show-output", "planted"]);
-    Ok(good & cargo_test(limit, journal, tally)?)
-}
-
-/// Runs `cargo test` and counts.
-pub fn cargo_test(
-    limit: Duration,
-    mut command: Command,
-    tally: &mut Tally,
-) -> anyhow::Result<bool> {
-    command.env("CARGO_TERM_COLOR", "never");
-    let outcome = step::run_lines(limit, &mut command, |line| {
-        if tally.line(line) {
-            println!("{line}");
-        }
-    });
-    tally.finish(*outcome.as_ref().unwrap_or(&false));
-    Ok(outcome? && tally.failed() == 0)
+/// What the run has taken: each step, and what is worth to be made faster.
+pub fn print_times(steps: &[Took], times: &Times, all: Duration) {
+    println!("==> times");
+    let print = |took: &Took| println!("    {:8.1} s  {}", took.time.as_secs_f64(), took.name);
+    steps.iter().for_each(print);
+    println!("    {:8.1} s  in all", all.as_secs_f64());
+    println!("the {SLOWEST} slowest tests:");
+    binaries::longest(&times.tests, SLOWEST).into_iter().for_each(print);
+    println!("the {SLOWEST} test binaries that take most of the processor's time:");
+    binaries::longest(&times.binaries, SLOWEST).into_iter().for_each(print);
+    let sum: Duration = times.binaries.iter().map(|took| took.time).sum();
+    println!("    {:8.1} s  all {} binaries", sum.as_secs_f64(), times.binaries.len());
 }
 
 /// Prints the closing line; whether all is well.

@@ -35,8 +35,14 @@ use steadfast_runtime::Sim;
 
 use judge::Judge;
 
-const DISK_SECTORS: u64 = 96 << 11;
 const CUTS: u64 = 40;
+/// Blocks of an internal journal.
+const JOURNAL_BLOCKS: u32 = 2048;
+/// More than twice what the tasks have in files at once: what they remove is free when the
+/// removal is committed.
+const FILES_BYTES: u64 = 32 << 20;
+/// So many files and directories; each has a cluster at least.
+const FILES: u64 = 250;
 
 /// How a file system is made and mounted.
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +83,14 @@ const PLAIN: Setup = Setup {
 };
 
 impl Setup {
+    /// What the disk must have room for. Each cut is judged on an image of it: a larger one only
+    /// takes longer.
+    fn disk_bytes(&self) -> u64 {
+        let journal =
+            if self.external { 0 } else { u64::from(JOURNAL_BLOCKS) * u64::from(self.block_size) };
+        journal + FILES_BYTES + FILES * u64::from(self.cluster_size.unwrap_or(self.block_size))
+    }
+
     pub(crate) fn options(&self, journal: Option<Arc<dyn BlockDevice>>) -> MountOptions {
         let mut options = MountOptions {
             data: self.data,
@@ -116,12 +130,9 @@ impl Run {
     }
 }
 
-fn disk() -> Arc<dyn Model> {
-    let params = SsdParams {
-        sectors: DISK_SECTORS,
-        write_cache: SsdCache::Volatile,
-        ..SsdParams::default()
-    };
+fn disk(bytes: u64) -> Arc<dyn Model> {
+    let params =
+        SsdParams { sectors: bytes / 512, write_cache: SsdCache::Volatile, ..SsdParams::default() };
     ModelParams::Ssd(params).build("disk").unwrap()
 }
 
@@ -133,11 +144,12 @@ fn card() -> Arc<dyn Model> {
 fn run(setup: Setup, seed: u64, lying: bool) -> Run {
     Sim::new(seed)
         .run(move || {
-            let (disk, card) = (disk(), card());
+            let bytes = setup.disk_bytes();
+            let (disk, card) = (disk(bytes), card());
             // What was there before: to be seen by nobody.
-            let mut old = Store::new(DISK_SECTORS * 512);
-            for at in (0..DISK_SECTORS * 512).step_by(1 << 16) {
-                let data = steadfast_block::pattern::bytes(judge::FOREIGN_TAG, at, 1 << 16);
+            let mut old = Store::new(bytes);
+            for at in (0..bytes).step_by(1 << 10) {
+                let data = steadfast_block::pattern::bytes(judge::FOREIGN_TAG, at, 1 << 10);
                 old.write_slice(at, &data);
             }
             disk.set_contents(old).unwrap();
@@ -167,7 +179,7 @@ fn run(setup: Setup, seed: u64, lying: bool) -> Run {
                 options.features.compat |= Compat::FAST_COMMIT;
             }
             options.block_size = Some(setup.block_size);
-            options.journal = JournalChoice::InternalOf(2048);
+            options.journal = JournalChoice::InternalOf(JOURNAL_BLOCKS);
             if setup.external {
                 let mut journal = JournalDeviceOptions::random(1_700_000_000);
                 journal.block_size = setup.block_size;

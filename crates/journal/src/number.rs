@@ -24,7 +24,7 @@ impl Tid {
     }
 
     /// How many transactions lie between `earlier` and this one.
-    pub fn distance_from(self, earlier: Tid) -> u32 {
+    pub(crate) fn distance_from(self, earlier: Tid) -> u32 {
         self.0.wrapping_sub(earlier.0)
     }
 

@@ -49,7 +49,7 @@ pub(crate) use wrong::did_you_mean;
 pub use wrong::{Wrong, WrongFile};
 
 /// Cuts of a variant, at most.
-pub const CUTS_MAX: u64 = read::CUTS_MAX;
+pub(crate) const CUTS_MAX: u64 = read::CUTS_MAX;
 
 /// Bytes of a scenario file, at most.
 const TEXT_MAX: u64 = 1 << 20;
@@ -221,7 +221,7 @@ impl RunKind {
 
 impl Variant {
     /// Whether a cut takes what is in the volatile cache of a device.
-    pub fn loses_cache(&self, device: &ModelParams) -> bool {
+    pub(crate) fn loses_cache(&self, device: &ModelParams) -> bool {
         self.cut == CutKind::Power || device.forgets_at_reset()
     }
 }
@@ -268,7 +268,7 @@ impl Scenario {
     }
 
     /// One that comes with the program.
-    pub fn find_own(name: &str) -> Option<Scenario> {
+    pub(crate) fn find_own(name: &str) -> Option<Scenario> {
         Scenario::embedded().into_iter().find(|s| s.name == name)
     }
 
@@ -287,7 +287,7 @@ impl Scenario {
     }
 
     /// What a variant is compared with: the first measured one of its configuration.
-    pub fn baseline_of(&self, variant: &str) -> &str {
+    pub(crate) fn baseline_of(&self, variant: &str) -> &str {
         let configuration = |v: &Variant| v.configuration.clone();
         let named = self.variants.iter().find(|v| v.name == variant);
         if let Some(baseline) = named.and_then(|v| v.baseline.as_deref()) {
@@ -309,12 +309,12 @@ impl Scenario {
     }
 
     /// Whose mirror a variant's disk is, where it is a model of somebody else's.
-    pub fn model_of(&self, variant: &Variant) -> Option<Arrangement> {
+    pub(crate) fn model_of(&self, variant: &Variant) -> Option<Arrangement> {
         self.volumes.get(&variant.disk)?.model
     }
 
     /// Whether a variant's disk is a model of somebody else's mirror.
-    pub fn is_model(&self, variant: &Variant) -> bool {
+    pub(crate) fn is_model(&self, variant: &Variant) -> bool {
         self.model_of(variant).is_some()
     }
 
@@ -325,7 +325,7 @@ impl Scenario {
     }
 
     /// The devices that a device or volume is made of, in the order of its members.
-    pub fn leaves_of(&self, name: &str) -> Vec<String> {
+    pub(crate) fn leaves_of(&self, name: &str) -> Vec<String> {
         volume::leaves(&self.volumes, name)
     }
 

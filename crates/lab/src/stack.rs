@@ -21,7 +21,7 @@ pub use crate::volumes::Volumes;
 use crate::volumes::{Open, Tree};
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
-pub const EPOCH_SECONDS: u64 = 1_704_067_200;
+pub(crate) const EPOCH_SECONDS: u64 = 1_704_067_200;
 
 /// A variant's devices, and what its disk and its journal are made of.
 #[derive(Clone)]
@@ -91,13 +91,13 @@ impl Devices {
     }
 
     /// Whether the disk or the journal is a volume.
-    pub fn has_volumes(&self) -> bool {
+    pub(crate) fn has_volumes(&self) -> bool {
         let is_volume = |tree: &Tree| matches!(tree, Tree::Volume { .. });
         is_volume(&self.disk) || self.journal.as_ref().is_some_and(is_volume)
     }
 
     /// Whether the file system sees what the devices hold, byte by byte.
-    pub fn are_seen_as_they_are(&self) -> bool {
+    pub(crate) fn are_seen_as_they_are(&self) -> bool {
         let moves = |leaf: &Leaf| leaf.namespace == Namespace::Sector;
         !self.has_volumes() && !self.leaves.iter().any(moves)
     }
@@ -124,7 +124,11 @@ impl Devices {
     ///
     /// # Errors
     /// A volume cannot be made or assembled, with the reason.
-    pub fn blocks_over(&self, state: Volumes, over: &mut Over<'_>) -> Result<Blocks, String> {
+    pub(crate) fn blocks_over(
+        &self,
+        state: Volumes,
+        over: &mut Over<'_>,
+    ) -> Result<Blocks, String> {
         let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, String> {
             let device = leaf.namespace.open(over(&leaf.name, &leaf.model), state)?;
             Ok(match leaf.driver.is_some() {
@@ -272,7 +276,7 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
 ///
 /// # Errors
 /// All that cannot be taken: the word, and what is wrong with it.
-pub fn read_mkfs_options(text: &str) -> Result<Options, Vec<(String, String)>> {
+pub(crate) fn read_mkfs_options(text: &str) -> Result<Options, Vec<(String, String)>> {
     let mut options = Options::random(EPOCH_SECONDS);
     let words: Vec<&str> = text.split_whitespace().collect();
     let Some(at) = words.iter().position(|word| *word == "-J") else {
@@ -294,7 +298,7 @@ pub fn read_mkfs_options(text: &str) -> Result<Options, Vec<(String, String)>> {
 ///
 /// # Errors
 /// All that cannot be taken.
-pub fn read_mount_options(text: &str) -> Result<MountOptions, Vec<WrongOption>> {
+pub(crate) fn read_mount_options(text: &str) -> Result<MountOptions, Vec<WrongOption>> {
     let mut read = MountOptions {
         simulated_epoch: EPOCH_SECONDS,
         // What is measured is what the workload asks for.
@@ -323,7 +327,7 @@ fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
     }
 }
 
-/// As [`read_mount_options`], with what is wrong in one line.
+/// As `read_mount_options`, with what is wrong in one line.
 pub fn mount_options(text: &str) -> Result<MountOptions, String> {
     read_mount_options(text)
         .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))

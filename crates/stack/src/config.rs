@@ -231,7 +231,7 @@ impl Config {
 
     /// Volumes in an order in which what one is made of comes before it; those that are made of
     /// each other are left out.
-    pub fn volumes_from_inside(&self) -> Vec<(&str, &Volume)> {
+    pub(crate) fn volumes_from_inside(&self) -> Vec<(&str, &Volume)> {
         let mut left: Vec<(&str, &Volume)> =
             self.volume.iter().map(|(name, v)| (name.get_ref().as_str(), v)).collect();
         let mut done: Vec<(&str, &Volume)> = Vec::new();

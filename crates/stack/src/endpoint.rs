@@ -135,7 +135,7 @@ impl Endpoint {
     }
 
     /// How many have its file open.
-    pub fn open_count(&self) -> u32 {
+    pub(crate) fn open_count(&self) -> u32 {
         self.open.load(Ordering::Acquire)
     }
 

@@ -123,7 +123,7 @@ impl Records {
     }
 
     /// The volume that something is a component of.
-    pub fn user_of(&self, name: &str) -> Option<&VolumeRecord> {
+    pub(crate) fn user_of(&self, name: &str) -> Option<&VolumeRecord> {
         self.volumes.iter().find(|v| v.uses().any(|used| used == name))
     }
 
@@ -133,7 +133,7 @@ impl Records {
     }
 
     /// The same, to change it.
-    pub fn volume_mut(&mut self, name: &str) -> Option<&mut VolumeRecord> {
+    pub(crate) fn volume_mut(&mut self, name: &str) -> Option<&mut VolumeRecord> {
         self.volumes.iter_mut().find(|v| v.name == name)
     }
 
@@ -143,7 +143,7 @@ impl Records {
     }
 
     /// What has this name, for people.
-    pub fn what_is(&self, name: &str) -> Option<String> {
+    pub(crate) fn what_is(&self, name: &str) -> Option<String> {
         if let Some(target) = self.aliases.get(name) {
             return Some(format!("an alias of '{target}'"));
         }
@@ -156,7 +156,7 @@ impl Records {
     }
 
     /// What a name stands for.
-    pub fn resolved<'n>(&'n self, name: &'n str) -> &'n str {
+    pub(crate) fn resolved<'n>(&'n self, name: &'n str) -> &'n str {
         self.aliases.get(name).map_or(name, String::as_str)
     }
 }

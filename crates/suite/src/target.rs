@@ -240,7 +240,7 @@ impl Target {
     }
 
     /// Kills the daemon, as with `kill -9`: what waits for it then fails. The kernel has none.
-    pub fn kill_daemon(&self) {
+    pub(crate) fn kill_daemon(&self) {
         let pid = match &self.server {
             Some(Server::Steadfast(daemon)) => daemon.pid(),
             Some(Server::Fuse2fs(daemon)) => daemon.pid(),
@@ -253,7 +253,7 @@ impl Target {
     }
 
     /// CPU time that the daemon has used so far; none for the kernel, whose work is its callers'.
-    pub fn daemon_cpu(&self) -> Option<Duration> {
+    pub(crate) fn daemon_cpu(&self) -> Option<Duration> {
         match self.server.as_ref()? {
             Server::Kernel(_) | Server::KernelDevice => None,
             Server::Steadfast(daemon) => daemon.cpu(),

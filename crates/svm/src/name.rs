@@ -38,7 +38,7 @@ pub fn plain(word: &str) -> Result<String, Complaint> {
 }
 
 /// There is the local set only.
-pub fn no_such_set(set: &str) -> Complaint {
+pub(crate) fn no_such_set(set: &str) -> Complaint {
     Complaint::about(set, "no such set: a host has its own volumes only, and no disk sets")
 }
 
@@ -51,7 +51,7 @@ pub fn drive(slice: &str) -> &str {
 }
 
 /// Whether a name is one of those that the volume manager gave before names could be chosen.
-pub fn is_numbered(name: &str) -> bool {
+pub(crate) fn is_numbered(name: &str) -> bool {
     let number = name.strip_prefix('d').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }

@@ -119,7 +119,7 @@ pub enum SubmirrorState {
 
 impl SubmirrorState {
     /// In the words of `metastat`.
-    pub fn of_submirror(self) -> &'static str {
+    pub(crate) fn of_submirror(self) -> &'static str {
         match self {
             SubmirrorState::Okay => "Okay",
             SubmirrorState::Resyncing => "Resyncing",

@@ -125,11 +125,15 @@ impl Guest<'_> {
                 }
             }
         });
-        let good = outcome.map_err(|error| {
+        let outcome = outcome.map_err(|error| {
             let end = last_lines(&console);
             anyhow::anyhow!("the guest (QEMU, started by setpriv): {error:#}\n{end}")
         })?;
-        anyhow::ensure!(good && ended, "the guest has ended too early\n{}", last_lines(&console));
+        anyhow::ensure!(
+            outcome.good && ended,
+            "the guest has ended too early\n{}",
+            last_lines(&console)
+        );
         folder.done()?;
         Ok(answer)
     }

@@ -20,8 +20,6 @@ impl Errno {
     pub const NOTDIR: Errno = Errno(20);
     /// No space left on device.
     pub const NOSPC: Errno = Errno(28);
-    /// Illegal seek.
-    pub const SPIPE: Errno = Errno(29);
     /// Function not implemented.
     pub const NOSYS: Errno = Errno(38);
     /// Too many levels of symbolic links.
@@ -105,7 +103,7 @@ fn escaped(name: &[u8]) -> String {
 }
 
 /// A name as it is, or in quotation marks where a shell or a reader could misunderstand it.
-pub fn quoted_if_needed(name: &[u8]) -> String {
+pub(crate) fn quoted_if_needed(name: &[u8]) -> String {
     let safe = |b: &u8| b.is_ascii_alphanumeric() || b"%+,-./@_".contains(b);
     match name {
         [] => "''".into(),

@@ -60,7 +60,7 @@ fn find(fs: &dyn FileSystem, name: &[u8], flags: Flags) -> Result<Option<Attr>, 
 }
 
 /// A file that is read.
-pub struct FileSource(Result<Open, Errno>);
+pub(crate) struct FileSource(Result<Open, Errno>);
 
 impl FileSource {
     /// Opens the file at `name`, a path from the root.

@@ -133,21 +133,6 @@ impl Test {
             Test::Fread => "Fread",
         }
     }
-
-    /// Whether the test only reads.
-    pub fn only_reads(self) -> bool {
-        matches!(
-            self,
-            Test::Read
-                | Test::Reread
-                | Test::ReverseRead
-                | Test::StrideRead
-                | Test::RandomRead
-                | Test::Pread
-                | Test::Preadv
-                | Test::Fread
-        )
-    }
 }
 
 /// The tests that a command line selects. Without -i they are IOzone's own; the vector tests,

@@ -80,7 +80,7 @@ impl Twister {
 }
 
 /// The numbers 0 to `records` - 1 in IOzone's order.
-pub fn shuffled(records: u64) -> Vec<u64> {
+pub(crate) fn shuffled(records: u64) -> Vec<u64> {
     let mut order: Vec<u64> = (0..records).collect();
     let mut twister = Twister::from_key(&KEY);
     for i in 0..order.len() {

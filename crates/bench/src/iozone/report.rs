@@ -110,7 +110,7 @@ fn unit(options: &Options) -> &'static str {
 }
 
 /// The line before the tests of one number of children.
-pub fn run_header(options: &Options) -> String {
+pub(crate) fn run_header(options: &Options) -> String {
     format!(
         "\tEach {} writes a {} kByte file in {} kByte records\n",
         noun(options),
@@ -120,7 +120,7 @@ pub fn run_header(options: &Options) -> String {
 }
 
 /// What follows the tests of one number of children.
-pub fn run_end() -> &'static str {
+pub(crate) fn run_end() -> &'static str {
     "\n\n"
 }
 

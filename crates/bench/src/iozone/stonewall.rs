@@ -27,7 +27,7 @@ impl Stonewall {
     }
 
     /// Whether it is up.
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.up.load(Ordering::SeqCst)
     }
 }
@@ -53,13 +53,13 @@ impl Tally {
     }
 
     /// Whether the child's time has ended.
-    pub fn is_frozen(&self) -> bool {
+    pub(crate) fn is_frozen(&self) -> bool {
         self.frozen.is_some()
     }
 
     /// Bytes counted, and the time they took. At least a microsecond, IOzone's clock tick, so
     /// that a rate exists.
-    pub fn score(&self) -> Score {
+    pub(crate) fn score(&self) -> Score {
         let elapsed = self.frozen.unwrap_or_default().max(Duration::from_micros(1));
         Score { bytes: self.bytes, elapsed }
     }
@@ -83,7 +83,7 @@ pub struct Unit {
 
 impl Unit {
     /// An amount in this unit.
-    pub fn amount(self, bytes: u64) -> f64 {
+    pub(crate) fn amount(self, bytes: u64) -> f64 {
         bytes as f64 / self.bytes as f64
     }
 
@@ -112,7 +112,7 @@ pub struct Summary {
 }
 
 /// Sums a test up. There is at least one child.
-pub fn summarise(scores: &[Score], parent: Duration, unit: Unit) -> Summary {
+pub(crate) fn summarise(scores: &[Score], parent: Duration, unit: Unit) -> Summary {
     let rates = || scores.iter().map(|s| unit.rate(*s));
     let children_see = rates().sum::<f64>();
     let counted: u64 = scores.iter().map(|s| s.bytes).sum();

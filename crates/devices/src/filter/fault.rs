@@ -70,8 +70,7 @@ pub enum Effect {
     Corrupt,
     /// It is done at once, but its answer comes no earlier than this long after its submission.
     Delay(Duration),
-    /// Nothing is done, and from now on every request is answered with "is gone", until
-    /// [`Faults::bring_back`].
+    /// Nothing is done, and from now on every request is answered with "is gone".
     Gone(String),
 }
 
@@ -187,11 +186,6 @@ impl Faults {
     /// Makes the device vanish now.
     pub fn take_away(&self, reason: impl Into<String>) {
         self.0.lock().gone = Some(reason.into());
-    }
-
-    /// Makes a vanished device answer again.
-    pub fn bring_back(&self) {
-        self.0.lock().gone = None;
     }
 
     /// Requests that a rule has decided, since the beginning.
@@ -409,15 +403,14 @@ mod tests {
     }
 
     #[test]
-    fn a_vanished_device_comes_back() {
+    fn a_device_vanishes_by_a_rule_or_when_it_is_taken_away() {
         let (fault, faults, _) = fixture();
         faults.add(Rule::new(Ops::WRITE, Effect::Gone("cable".into())).nth(2));
         fault.write(0, data(1, 512)).unwrap();
         assert!(matches!(fault.write(0, data(2, 512)), Err(BlockError::Gone { .. })));
         assert!(matches!(fault.read(0, 512), Err(BlockError::Gone { .. })));
         assert!(matches!(fault.flush(), Err(BlockError::Gone { .. })));
-        faults.bring_back();
-        assert_eq!(fault.read(0, 512).unwrap(), pattern::bytes(1, 0, 512));
+        let (fault, faults, _) = fixture();
         faults.take_away("thief");
         assert_eq!(fault.flush().unwrap_err().to_string(), "ram0: is gone: thief");
     }

@@ -27,15 +27,6 @@ pub struct OpCounters {
 }
 
 impl OpCounters {
-    /// Mean time from submission to answer (iostat's `r_await`, `w_await`); zero without requests.
-    pub fn mean_time(&self) -> Duration {
-        match u32::try_from(self.done + self.failed) {
-            Ok(0) => Duration::ZERO,
-            Ok(n) => self.time / n,
-            Err(_) => self.time.div_f64((self.done + self.failed) as f64),
-        }
-    }
-
     /// Bytes in 512-byte sectors, as Linux counts.
     pub fn sectors(&self) -> u64 {
         self.bytes / 512
@@ -101,20 +92,6 @@ impl StatCounters {
     pub fn per_second(&self, count: u64) -> f64 {
         let seconds = self.elapsed.as_secs_f64();
         if seconds > 0.0 { count as f64 / seconds } else { 0.0 }
-    }
-
-    /// Mean number of requests in flight (`aqu-sz`; `actv` of Solaris).
-    pub fn mean_queue(&self) -> f64 {
-        self.share(self.weighted)
-    }
-
-    /// Share of the interval during which the device had something to do, 0 to 1 (`%util`).
-    pub fn utilisation(&self) -> f64 {
-        self.share(self.busy)
-    }
-
-    fn share(&self, time: Duration) -> f64 {
-        if self.elapsed.is_zero() { 0.0 } else { time.as_secs_f64() / self.elapsed.as_secs_f64() }
     }
 
     /// Lets the clock of the counters catch up: the time passed with the same queue.
@@ -299,9 +276,8 @@ mod tests {
         assert_eq!((d.in_flight, d.in_flight_max, d.fua_writes), (0, 2, 1));
         assert_eq!((d.write.done, d.write.bytes, d.write.time), (1, 1024, ms(4)));
         assert_eq!((d.read.done, d.read.failed, d.read.sectors()), (1, 1, 1));
-        assert_eq!((d.read.longest, d.read.mean_time()), (ms(2), ms(1)));
+        assert_eq!((d.read.longest, d.read.time), (ms(2), ms(2)));
         assert_eq!((d.flush.done, d.flush.bytes), (1, 0));
-        assert_eq!((d.mean_queue(), d.utilisation()), (0.75, 0.5));
         assert_eq!(d.per_second(d.write.done), 125.0);
     }
 }

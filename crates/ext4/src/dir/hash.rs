@@ -13,7 +13,7 @@ use crate::ondisk::HashVersion;
 /// A name's hash: `major` places it in the index, `minor` orders names of equal `major` when a
 /// directory is read (always 0 for the legacy function).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NameHash {
+pub(crate) struct NameHash {
     /// Bit 0 clear; at most 0xffff_fffc.
     pub major: u32,
     /// All 32 bits.
@@ -35,7 +35,7 @@ const MD4_INITIAL: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_547
 const EOF: u32 = 0x7fff_ffff << 1;
 
 /// The hash of `name`.
-pub fn hash_name(version: HashVersion, seed: &HashSeed, name: &[u8]) -> NameHash {
+pub(crate) fn hash_name(version: HashVersion, seed: &HashSeed, name: &[u8]) -> NameHash {
     let mut state = if seed.words == [0; 4] { MD4_INITIAL } else { seed.words };
     let widen = |b: u8| if seed.unsigned { u32::from(b) } else { b as i8 as u32 };
     let (major, minor) = match version {

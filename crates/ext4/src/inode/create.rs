@@ -39,7 +39,7 @@ impl Txn<'_> {
     ///
     /// # Errors
     /// No space: no inode is free.
-    pub fn create_inode(
+    pub(crate) fn create_inode(
         &mut self,
         parent: InodeNo,
         kind: FileType,
@@ -109,7 +109,7 @@ impl Txn<'_> {
     }
 
     /// Gives the inode's number back: its blocks are gone, it has no links and is no orphan.
-    pub fn delete_inode(&mut self, no: InodeNo) -> Result<()> {
+    pub(crate) fn delete_inode(&mut self, no: InodeNo) -> Result<()> {
         let seconds = self.volume.clock.seconds() as u32;
         let edit = self.edit_inode(no)?;
         edit.life = Life::Ends;

@@ -90,7 +90,7 @@ impl Txn<'_> {
     }
 
     /// Marks the inode, so that a crash from here on is cleaned up after. Once is enough.
-    pub fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
+    pub(crate) fn orphan_add(&mut self, no: InodeNo) -> Result<()> {
         if self.orphans().contains(no) || self.volume.has(Bug::OrphanNotRecorded) {
             return Ok(());
         }
@@ -111,7 +111,7 @@ impl Txn<'_> {
 
     /// What was to be cut from the inode is cut. Without a name it stays an orphan: it is still to
     /// be deleted.
-    pub fn orphan_whole(&mut self, no: InodeNo) -> Result<()> {
+    pub(crate) fn orphan_whole(&mut self, no: InodeNo) -> Result<()> {
         if self.raw_inode(no)?.links() == 0 {
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl Txn<'_> {
     }
 
     /// The inode is whole again, or gone.
-    pub fn orphan_remove(&mut self, no: InodeNo) -> Result<()> {
+    pub(crate) fn orphan_remove(&mut self, no: InodeNo) -> Result<()> {
         if let Some(slot) = self.orphans().slot_of.get(&no).copied() {
             let volume = self.volume;
             // OK to unwrap: a slot comes from the file.

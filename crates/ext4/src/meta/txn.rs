@@ -128,7 +128,11 @@ impl<'v> Txn<'v> {
 
     /// Changes a block in place. The block must have been read with its check before, if it has
     /// one.
-    pub fn modify<R>(&mut self, block: u64, change: impl FnOnce(&mut [u8]) -> R) -> Result<R> {
+    pub(crate) fn modify<R>(
+        &mut self,
+        block: u64,
+        change: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R> {
         let contents = match self.blocks.remove(&block) {
             Some(ours) => ours,
             None => self.meta.read(self.volume, block, &|_| Ok(()), self.miss(0))?,
@@ -153,7 +157,7 @@ impl<'v> Txn<'v> {
 
     /// As [`create`](Self::create), for so many blocks of a file's data, each as `contents` says
     /// of its number in the run.
-    pub fn create_data(&mut self, start: u64, blocks: u64, contents: impl Fn(u64) -> Bytes) {
+    pub(crate) fn create_data(&mut self, start: u64, blocks: u64, contents: impl Fn(u64) -> Bytes) {
         let end = start + blocks;
         if !self.revokes.is_empty() {
             self.revokes.retain(|block| !(start..end).contains(block));
@@ -178,12 +182,12 @@ impl<'v> Txn<'v> {
     }
 
     /// How many blocks the transaction changes so far: to stop in time.
-    pub fn changed_blocks(&self) -> usize {
+    pub(crate) fn changed_blocks(&self) -> usize {
         self.blocks.len() + self.inodes.len()
     }
 
     /// How many blocks the transaction revokes so far.
-    pub fn revoked_blocks(&self) -> usize {
+    pub(crate) fn revoked_blocks(&self) -> usize {
         self.revokes.len()
     }
 
@@ -211,7 +215,7 @@ impl<'v> Txn<'v> {
     }
 
     /// The superblock, to be changed.
-    pub fn superblock_mut(&mut self) -> &mut Superblock {
+    pub(crate) fn superblock_mut(&mut self) -> &mut Superblock {
         self.superblock.get_or_insert_with(|| Box::new(self.meta.superblock))
     }
 

@@ -72,7 +72,7 @@ impl Dax {
     }
 
     /// What a mount option asks for.
-    pub fn of_word(word: &str) -> Option<Dax> {
+    pub(crate) fn of_word(word: &str) -> Option<Dax> {
         Self::WORDS.iter().find(|(w, _)| *w == word).map(|(_, dax)| *dax)
     }
 }

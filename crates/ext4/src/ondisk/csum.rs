@@ -20,7 +20,7 @@ pub fn crc32c(seed: u32, data: &[u8]) -> u32 {
 }
 
 /// Adds `data` to a crc16 (polynomial 0x8005, reflected).
-pub fn crc16(seed: u16, data: &[u8]) -> u16 {
+pub(crate) fn crc16(seed: u16, data: &[u8]) -> u16 {
     data.iter().fold(seed, |crc, byte| {
         (0..8)
             .fold(crc ^ u16::from(*byte), |c, _| if c & 1 != 0 { c >> 1 ^ 0xa001 } else { c >> 1 })
@@ -107,12 +107,12 @@ impl Checksums {
     }
 
     /// Whether a group descriptor's checksum is right.
-    pub fn verify_group_desc(&self, group: GroupNo, desc: &GroupDesc) -> bool {
+    pub(crate) fn verify_group_desc(&self, group: GroupNo, desc: &GroupDesc) -> bool {
         self.kind == Kind::None || desc.checksum() == self.group_desc(group, desc)
     }
 
     /// Sets a group descriptor's checksum.
-    pub fn set_group_desc(&self, group: GroupNo, desc: &mut GroupDesc) {
+    pub(crate) fn set_group_desc(&self, group: GroupNo, desc: &mut GroupDesc) {
         if self.kind != Kind::None {
             let sum = self.group_desc(group, desc);
             desc.set_checksum(sum);
@@ -127,7 +127,7 @@ impl Checksums {
     }
 
     /// Whether a block bitmap is the one that its group's descriptor means.
-    pub fn verify_block_bitmap(
+    pub(crate) fn verify_block_bitmap(
         &self,
         bitmap: &[u8],
         clusters_per_group: u32,
@@ -137,19 +137,29 @@ impl Checksums {
     }
 
     /// Puts a block bitmap's checksum into its group's descriptor (whose own is not renewed).
-    pub fn set_block_bitmap(&self, bitmap: &[u8], clusters_per_group: u32, d: &mut GroupDesc) {
+    pub(crate) fn set_block_bitmap(
+        &self,
+        bitmap: &[u8],
+        clusters_per_group: u32,
+        d: &mut GroupDesc,
+    ) {
         if let Some(sum) = self.bitmap(bitmap, clusters_per_group, d) {
             d.set_block_bitmap_csum(sum);
         }
     }
 
     /// Whether an inode bitmap is the one that its group's descriptor means.
-    pub fn verify_inode_bitmap(&self, bitmap: &[u8], inodes_per_group: u32, d: &GroupDesc) -> bool {
+    pub(crate) fn verify_inode_bitmap(
+        &self,
+        bitmap: &[u8],
+        inodes_per_group: u32,
+        d: &GroupDesc,
+    ) -> bool {
         self.bitmap(bitmap, inodes_per_group, d).is_none_or(|sum| sum == d.inode_bitmap_csum())
     }
 
     /// Puts an inode bitmap's checksum into its group's descriptor (whose own is not renewed).
-    pub fn set_inode_bitmap(&self, bitmap: &[u8], inodes_per_group: u32, d: &mut GroupDesc) {
+    pub(crate) fn set_inode_bitmap(&self, bitmap: &[u8], inodes_per_group: u32, d: &mut GroupDesc) {
         if let Some(sum) = self.bitmap(bitmap, inodes_per_group, d) {
             d.set_inode_bitmap_csum(sum);
         }
@@ -171,7 +181,7 @@ impl Checksums {
     }
 
     /// Whether an inode's checksum is right.
-    pub fn verify_inode(&self, ino: InodeNo, inode: &RawInode) -> bool {
+    pub(crate) fn verify_inode(&self, ino: InodeNo, inode: &RawInode) -> bool {
         if !self.metadata() {
             return true;
         }
@@ -181,7 +191,7 @@ impl Checksums {
     }
 
     /// Sets an inode's checksum.
-    pub fn set_inode(&self, ino: InodeNo, inode: &mut RawInode) {
+    pub(crate) fn set_inode(&self, ino: InodeNo, inode: &mut RawInode) {
         if !self.metadata() {
             return;
         }
@@ -195,7 +205,7 @@ impl Checksums {
     // ---- blocks of a directory
 
     /// Whether a leaf block of a directory ends with the right checksum.
-    pub fn verify_dir_block(&self, seed: InodeSeed, block: &[u8]) -> bool {
+    pub(crate) fn verify_dir_block(&self, seed: InodeSeed, block: &[u8]) -> bool {
         if !self.metadata() {
             return true;
         }
@@ -205,7 +215,7 @@ impl Checksums {
     }
 
     /// Writes the checksum entry over the last 12 bytes of a leaf block of a directory.
-    pub fn set_dir_block(&self, seed: InodeSeed, block: &mut [u8]) {
+    pub(crate) fn set_dir_block(&self, seed: InodeSeed, block: &mut [u8]) {
         if !self.metadata() {
             return;
         }
@@ -231,7 +241,7 @@ impl Checksums {
     }
 
     /// Whether an index block of a directory has the right checksum.
-    pub fn verify_dx_block(&self, seed: InodeSeed, block: &[u8]) -> bool {
+    pub(crate) fn verify_dx_block(&self, seed: InodeSeed, block: &[u8]) -> bool {
         !self.metadata()
             || self
                 .dx_block(seed, block)
@@ -242,7 +252,7 @@ impl Checksums {
     ///
     /// # Panics
     /// If the block is no index block: a bug of the caller.
-    pub fn set_dx_block(&self, seed: InodeSeed, block: &mut [u8]) {
+    pub(crate) fn set_dx_block(&self, seed: InodeSeed, block: &mut [u8]) {
         if self.metadata() {
             // OK to expect: the caller has just laid the block out.
             let (at, sum) = self.dx_block(seed, block).expect("an index block");
@@ -284,14 +294,14 @@ impl Checksums {
     }
 
     /// Whether a block of the orphan file has the right checksum. `number` is the physical block.
-    pub fn verify_orphan_block(&self, seed: InodeSeed, number: u64, block: &[u8]) -> bool {
+    pub(crate) fn verify_orphan_block(&self, seed: InodeSeed, number: u64, block: &[u8]) -> bool {
         !self.metadata()
             || OrphanBlockTail::of(block)
                 .is_some_and(|t| t.checksum.get() == Self::orphan_block(seed, number, block))
     }
 
     /// Sets the checksum of a block of the orphan file.
-    pub fn set_orphan_block(&self, seed: InodeSeed, number: u64, block: &mut [u8]) {
+    pub(crate) fn set_orphan_block(&self, seed: InodeSeed, number: u64, block: &mut [u8]) {
         if self.metadata() {
             let sum = Self::orphan_block(seed, number, block);
             let at = block.len() - 4;
@@ -301,7 +311,7 @@ impl Checksums {
 
     /// Whether a block of extended attributes has the right checksum. It belongs to no one inode
     /// (it may be shared), so only its place is taken in.
-    pub fn verify_xattr_block(&self, number: u64, block: &[u8]) -> bool {
+    pub(crate) fn verify_xattr_block(&self, number: u64, block: &[u8]) -> bool {
         let Ok((header, rest)) = XattrBlockHeader::read_from_prefix(block) else { return false };
         self.seed().is_none_or(|seed| {
             header.checksum.get() == Self::xattr_block(seed, number, header, rest)
@@ -315,7 +325,7 @@ impl Checksums {
     }
 
     /// Sets the checksum of a block of extended attributes.
-    pub fn set_xattr_block(&self, number: u64, block: &mut [u8]) {
+    pub(crate) fn set_xattr_block(&self, number: u64, block: &mut [u8]) {
         let Some(seed) = self.seed() else { return };
         if let Ok((header, rest)) = XattrBlockHeader::mut_from_prefix(block) {
             header.checksum.set(Self::xattr_block(seed, number, *header, rest));

@@ -7,13 +7,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::{Ext4Error, Result};
 
 /// `EXT4_EXT_MAGIC`.
-pub const EXTENT_MAGIC: u16 = 0xf30a;
+pub(crate) const EXTENT_MAGIC: u16 = 0xf30a;
 /// Deepest tree that can be needed (`EXT4_MAX_EXTENT_DEPTH`).
-pub const MAX_EXTENT_DEPTH: u16 = 5;
+pub(crate) const MAX_EXTENT_DEPTH: u16 = 5;
 /// Longest written extent in blocks (`EXT_INIT_MAX_LEN`).
-pub const MAX_WRITTEN_LEN: u32 = 32768;
+pub(crate) const MAX_WRITTEN_LEN: u32 = 32768;
 /// Longest unwritten extent in blocks (`EXT_UNWRITTEN_MAX_LEN`).
-pub const MAX_UNWRITTEN_LEN: u32 = 32767;
+pub(crate) const MAX_UNWRITTEN_LEN: u32 = 32767;
 
 /// Header of a node of the tree (`struct ext4_extent_header`).
 #[derive(
@@ -21,7 +21,7 @@ pub const MAX_UNWRITTEN_LEN: u32 = 32767;
 )]
 #[repr(C)]
 pub struct ExtentHeader {
-    /// [`EXTENT_MAGIC`] (`eh_magic`).
+    /// `EXTENT_MAGIC` (`eh_magic`).
     pub magic: U16,
     /// Entries in use (`eh_entries`).
     pub entries: U16,
@@ -70,7 +70,7 @@ pub struct ExtentIndex {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct ExtentTail {
+pub(crate) struct ExtentTail {
     /// `et_checksum`.
     pub checksum: U32,
 }
@@ -89,7 +89,7 @@ const _: () = {
 pub struct Extent {
     /// First block of the file.
     pub logical: u32,
-    /// Blocks: 1 to [`MAX_WRITTEN_LEN`] or [`MAX_UNWRITTEN_LEN`].
+    /// Blocks: 1 to `MAX_WRITTEN_LEN` or `MAX_UNWRITTEN_LEN`.
     pub len: u32,
     /// First physical block.
     pub start: u64,
@@ -170,7 +170,7 @@ impl ExtentHeader {
     }
 
     /// Reads and checks the header of a node of `node.len()` bytes: magic, a depth of
-    /// `expected_depth` (anything up to [`MAX_EXTENT_DEPTH`] for a root, where it is `None`),
+    /// `expected_depth` (anything up to `MAX_EXTENT_DEPTH` for a root, where it is `None`),
     /// no more entries than room, no more room than bytes.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl ExtentHeader {
     }
 
     /// Offset of the tail in a block's node.
-    pub fn tail_offset(&self) -> usize {
+    pub(crate) fn tail_offset(&self) -> usize {
         12 + 12 * usize::from(self.max.get())
     }
 }

@@ -207,7 +207,7 @@ impl Features {
     }
 
     /// The names of all features, as dumpe2fs prints them.
-    pub fn all_names() -> Vec<&'static str> {
+    pub(crate) fn all_names() -> Vec<&'static str> {
         let all = [COMPAT_NAMES, INCOMPAT_NAMES, RO_COMPAT_NAMES];
         all.into_iter().flatten().map(|(_, name)| *name).collect()
     }
@@ -249,7 +249,7 @@ impl Features {
     }
 
     /// Group descriptors have checksums, of either kind, and so UNINIT marks are valid.
-    pub fn group_checksums(&self) -> bool {
+    pub(crate) fn group_checksums(&self) -> bool {
         self.ro_compat.intersects(RoCompat::GDT_CSUM | RoCompat::METADATA_CSUM)
     }
 

@@ -109,7 +109,7 @@ macro_rules! split {
 
 impl GroupDesc {
     /// Offset of the checksum in the descriptor, in bytes.
-    pub const CHECKSUM_OFFSET: usize = 0x1e;
+    pub(crate) const CHECKSUM_OFFSET: usize = 0x1e;
 
     /// A descriptor of zeros, of `desc_size` bytes (32, or 64 and more).
     pub fn zeroed(desc_size: usize) -> Self {
@@ -209,12 +209,12 @@ impl GroupDesc {
     }
 
     /// Sets the checksum of the descriptor.
-    pub fn set_checksum(&mut self, checksum: u16) {
+    pub(crate) fn set_checksum(&mut self, checksum: u16) {
         self.raw.checksum.set(checksum);
     }
 
     /// Whether it has 64 bytes.
-    pub fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.wide
     }
 }

@@ -79,7 +79,7 @@ impl Superblock {
 
     /// Sets the home mark, or takes it away where nothing is to be replayed. The checksum stays
     /// what it is, and as right as it is.
-    pub fn set_home_mark(&mut self, tid: Tid) {
+    pub(crate) fn set_home_mark(&mut self, tid: Tid) {
         if !self.features().incompat.contains(Incompat::NEEDS_RECOVERY) {
             return;
         }
@@ -94,7 +94,7 @@ impl Superblock {
     }
 
     /// Takes the home mark away, if there is one; the checksum is for the caller to mend.
-    pub fn clear_home_mark(&mut self) {
+    pub(crate) fn clear_home_mark(&mut self) {
         if self.has_external_journal() && self.journal_blocks[0].get() == MAGIC {
             self.journal_blocks = [0.into(); 17];
         }

@@ -8,9 +8,9 @@ use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Offset of count and limit in the root: behind ".", "..", and [`DxRootInfo`].
-pub const DX_ROOT_ENTRIES_OFFSET: usize = 32;
+pub(crate) const DX_ROOT_ENTRIES_OFFSET: usize = 32;
 /// Offset of count and limit in another node: behind a free entry of the whole block.
-pub const DX_NODE_ENTRIES_OFFSET: usize = 8;
+pub(crate) const DX_NODE_ENTRIES_OFFSET: usize = 8;
 /// Offset of [`DxRootInfo`] in the root.
 const DX_ROOT_INFO_OFFSET: usize = 24;
 
@@ -62,7 +62,7 @@ pub struct DxCountLimit {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct DxEntry {
+pub(crate) struct DxEntry {
     /// Lowest hash; bit 0 says that the previous block ends with the same hash (`hash`).
     pub hash: U32,
     /// Block of the directory, in the low 28 bits (`block`).
@@ -74,7 +74,7 @@ pub struct DxEntry {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct DxTail {
+pub(crate) struct DxTail {
     /// `dt_reserved`.
     pub reserved: U32,
     /// `dt_checksum`.

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::ondisk::inode_time::{decode, encode, encode_short};
 
 /// Bytes of an inode in the oldest file systems, and of [`InodeCore`].
-pub const GOOD_OLD_INODE_SIZE: usize = 128;
+pub(crate) const GOOD_OLD_INODE_SIZE: usize = 128;
 
 bitflags::bitflags! {
     /// Flags of an inode (`i_flags`).
@@ -221,7 +221,7 @@ impl RawInode {
     }
 
     /// The bytes, to be changed.
-    pub fn as_mut_bytes(&mut self) -> &mut [u8] {
+    pub(crate) fn as_mut_bytes(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
@@ -232,7 +232,7 @@ impl RawInode {
     }
 
     /// The first 128 bytes, to be changed.
-    pub fn core_mut(&mut self) -> &mut InodeCore {
+    pub(crate) fn core_mut(&mut self) -> &mut InodeCore {
         // OK to unwrap: as above.
         InodeCore::mut_from_prefix(&mut self.bytes).unwrap().0
     }
@@ -244,7 +244,7 @@ impl RawInode {
     }
 
     /// Bytes 128 to 160, to be changed.
-    pub fn extra_mut(&mut self) -> Option<&mut InodeExtra> {
+    pub(crate) fn extra_mut(&mut self) -> Option<&mut InodeExtra> {
         InodeExtra::mut_from_prefix(&mut self.bytes[GOOD_OLD_INODE_SIZE..]).ok().map(|(e, _)| e)
     }
 
@@ -256,7 +256,7 @@ impl RawInode {
 
     /// Whether the field that begins at `offset` bytes of [`InodeExtra`] and has `len` exists:
     /// `extra_isize` reaches over it.
-    pub fn has_extra(&self, offset: usize, len: usize) -> bool {
+    pub(crate) fn has_extra(&self, offset: usize, len: usize) -> bool {
         offset + len <= self.extra_isize()
     }
 
@@ -297,7 +297,7 @@ impl RawInode {
     }
 
     /// Sets the owner.
-    pub fn set_uid(&mut self, uid: u32) {
+    pub(crate) fn set_uid(&mut self, uid: u32) {
         self.core_mut().uid_lo.set(uid as u16);
         self.core_mut().uid_hi.set((uid >> 16) as u16);
     }
@@ -308,7 +308,7 @@ impl RawInode {
     }
 
     /// Sets the group.
-    pub fn set_gid(&mut self, gid: u32) {
+    pub(crate) fn set_gid(&mut self, gid: u32) {
         self.core_mut().gid_lo.set(gid as u16);
         self.core_mut().gid_hi.set((gid >> 16) as u16);
     }
@@ -325,12 +325,12 @@ impl RawInode {
     }
 
     /// The number in the `i_blocks` fields: sectors, or blocks with [`InodeFlags::HUGE_FILE`].
-    pub fn blocks_field(&self) -> u64 {
+    pub(crate) fn blocks_field(&self) -> u64 {
         u64::from(self.core().blocks_lo.get()) | u64::from(self.core().blocks_hi.get()) << 32
     }
 
     /// Whether there is room for a project id.
-    pub fn has_project(&self) -> bool {
+    pub(crate) fn has_project(&self) -> bool {
         self.has_extra(std::mem::offset_of!(InodeExtra, project), 4)
     }
 
@@ -386,7 +386,7 @@ impl RawInode {
     }
 
     /// Sets the links.
-    pub fn set_links(&mut self, links: u16) {
+    pub(crate) fn set_links(&mut self, links: u16) {
         self.core_mut().links.set(links);
     }
 
@@ -411,7 +411,7 @@ impl RawInode {
     }
 
     /// Sets the block of extended attributes.
-    pub fn set_file_acl(&mut self, block: u64) {
+    pub(crate) fn set_file_acl(&mut self, block: u64) {
         self.core_mut().file_acl_lo.set(block as u32);
         self.core_mut().file_acl_hi.set((block >> 32) as u16);
     }
@@ -426,7 +426,7 @@ impl RawInode {
     }
 
     /// Sets the time of creation, if there is room for it.
-    pub fn set_crtime(&mut self, t: Timestamp) {
+    pub(crate) fn set_crtime(&mut self, t: Timestamp) {
         if extra_word!(self, crtime_extra).is_none() {
             return;
         }
@@ -439,7 +439,7 @@ impl RawInode {
 
     /// The target of a symbolic link that is kept in the inode: no extents flag, size below 60,
     /// no blocks but those of attributes. `None` for any other inode.
-    pub fn fast_symlink_target(&self) -> Option<&[u8]> {
+    pub(crate) fn fast_symlink_target(&self) -> Option<&[u8]> {
         let size = usize::try_from(self.size()).ok()?;
         let fast = self.file_type() == Some(FileType::Symlink)
             && !self.flags().intersects(InodeFlags::EXTENTS | InodeFlags::INLINE_DATA)
@@ -466,7 +466,7 @@ impl RawInode {
 
     /// Sets the device number (major << 32 | minor) in `i_block`, in the old form if it fits.
     /// Says whether it fits at all: 12 bits of major and 20 of minor number.
-    pub fn set_rdev(&mut self, rdev: u64) -> bool {
+    pub(crate) fn set_rdev(&mut self, rdev: u64) -> bool {
         let (major, minor) = ((rdev >> 32) as u32, rdev as u32);
         if major >= 1 << 12 || minor >= 1 << 20 {
             return false;
@@ -485,7 +485,7 @@ impl RawInode {
 }
 
 /// The type in a mode; `None` if it is none of the seven.
-pub fn file_type_from_mode(mode: u16) -> Option<FileType> {
+pub(crate) fn file_type_from_mode(mode: u16) -> Option<FileType> {
     Some(match mode & 0xf000 {
         0x1000 => FileType::Fifo,
         0x2000 => FileType::CharDevice,

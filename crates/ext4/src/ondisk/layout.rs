@@ -234,18 +234,18 @@ impl Layout {
     }
 
     /// Blocks of a group: fewer in the last.
-    pub fn blocks_in_group(&self, group: GroupNo) -> u32 {
+    pub(crate) fn blocks_in_group(&self, group: GroupNo) -> u32 {
         let left = self.blocks_count.saturating_sub(self.group_start(group));
         left.min(u64::from(self.blocks_per_group)) as u32
     }
 
     /// Clusters a group: what its block bitmap has bits for. The last group may have fewer.
-    pub fn clusters_per_group(&self) -> u32 {
+    pub(crate) fn clusters_per_group(&self) -> u32 {
         self.blocks_per_group / self.blocks_per_cluster
     }
 
     /// Clusters of a group: fewer in the last, whose last cluster may reach beyond the end.
-    pub fn clusters_in_group(&self, group: GroupNo) -> u32 {
+    pub(crate) fn clusters_in_group(&self, group: GroupNo) -> u32 {
         self.blocks_in_group(group).div_ceil(self.blocks_per_cluster)
     }
 
@@ -255,23 +255,18 @@ impl Layout {
     }
 
     /// `[start, end)`, blocks of the volume or of a file, widened to whole clusters.
-    pub fn whole_clusters(&self, start: u64, end: u64) -> (u64, u64) {
+    pub(crate) fn whole_clusters(&self, start: u64, end: u64) -> (u64, u64) {
         let ratio = u64::from(self.blocks_per_cluster);
         (start - start % ratio, end.checked_next_multiple_of(ratio).unwrap_or(u64::MAX))
     }
 
     /// Group of a block and its number in the group. `None` if the block is in no group.
-    pub fn group_of_block(&self, block: u64) -> Option<(GroupNo, u32)> {
+    pub(crate) fn group_of_block(&self, block: u64) -> Option<(GroupNo, u32)> {
         if !self.contains(block, 1) {
             return None;
         }
         let (n, bpg) = (block - self.first_data_block, u64::from(self.blocks_per_group));
         Some((GroupNo((n / bpg) as u32), (n % bpg) as u32))
-    }
-
-    /// The flexible group that a group belongs to.
-    pub fn flex_of(&self, group: GroupNo) -> u32 {
-        group.0 / self.groups_per_flex
     }
 
     /// Where an inode lies.
@@ -302,7 +297,7 @@ impl Layout {
     }
 
     /// Inodes that a block holds.
-    pub fn inodes_per_block(&self) -> u32 {
+    pub(crate) fn inodes_per_block(&self) -> u32 {
         self.block_size / u32::from(self.inode_size)
     }
 
@@ -332,14 +327,14 @@ impl Layout {
     }
 
     /// Descriptors that a block holds.
-    pub fn descs_per_block(&self) -> u32 {
+    pub(crate) fn descs_per_block(&self) -> u32 {
         self.block_size / u32::from(self.desc_size)
     }
 
     /// Which block of descriptors, by its number, stands behind a group's superblock (or at its
     /// beginning) with `meta_bg`: the first, second and last group of those it describes have
     /// one.
-    pub fn meta_desc_block(&self, group: GroupNo) -> Option<u32> {
+    pub(crate) fn meta_desc_block(&self, group: GroupNo) -> Option<u32> {
         let per_block = self.descs_per_block();
         let (block, index) = (group.0 / per_block, group.0 % per_block);
         (block >= self.first_meta_bg && [0, 1, per_block - 1].contains(&index)).then_some(block)
@@ -352,7 +347,7 @@ impl Layout {
 
     /// Blocks at the beginning of a group that hold superblock, descriptors and the room for
     /// more.
-    pub fn group_overhead(&self, group: GroupNo) -> u32 {
+    pub(crate) fn group_overhead(&self, group: GroupNo) -> u32 {
         let mut superblock = u32::from(self.has_superblock(group));
         if group.0 == 0 {
             // Up to and with the superblock: with clusters, block 0 of 1 KiB is in the group.
@@ -386,7 +381,7 @@ impl Layout {
     }
 
     /// Longest file in bytes that the block numbers of an extent tree reach.
-    pub fn max_file_size(&self) -> u64 {
+    pub(crate) fn max_file_size(&self) -> u64 {
         ((1u64 << 32) - 1) * u64::from(self.block_size)
     }
 }

@@ -37,39 +37,35 @@ mod support;
 mod xattr;
 
 pub use csum::Checksums;
-pub use dirent::{
-    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirEntries, DirentDamage, DirentHeader, DirentRef, DirentTail,
-    NAME_MAX, file_type_code, file_type_from_code, put_dirent, rec_len_from_disk, rec_len_needed,
-    rec_len_to_disk,
+pub(crate) use dirent::{
+    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirentDamage, DirentHeader, file_type_code, file_type_from_code, put_dirent,
+    rec_len_from_disk, rec_len_needed, rec_len_to_disk,
 };
-pub use extent::{
-    EXTENT_MAGIC, Extent, ExtentHeader, ExtentIndex, ExtentLeaf, ExtentTail, MAX_EXTENT_DEPTH,
-    MAX_UNWRITTEN_LEN, MAX_WRITTEN_LEN,
+pub use dirent::{DirEntries, DirentRef, DirentTail, NAME_MAX};
+pub(crate) use extent::{
+    EXTENT_MAGIC, ExtentTail, MAX_EXTENT_DEPTH, MAX_UNWRITTEN_LEN, MAX_WRITTEN_LEN,
 };
+pub use extent::{Extent, ExtentHeader, ExtentIndex, ExtentLeaf};
 pub use features::{Compat, Features, Incompat, RoCompat};
 pub use group::{GroupDesc, GroupFlags};
 pub(crate) use home_mark::CHANGES_AT;
-pub use htree::{
-    DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxCountLimit, DxEntry, DxRootInfo, DxTail,
-    HashVersion, dx_entries_offset,
-};
-pub use inode::{
-    GOOD_OLD_INODE_SIZE, InodeCore, InodeExtra, InodeFlags, RawInode, file_type_from_mode, mode_of,
-};
+pub(crate) use htree::{DX_NODE_ENTRIES_OFFSET, DX_ROOT_ENTRIES_OFFSET, DxEntry, DxTail};
+pub use htree::{DxCountLimit, DxRootInfo, HashVersion, dx_entries_offset};
+pub(crate) use inode::GOOD_OLD_INODE_SIZE;
+pub use inode::{InodeCore, InodeExtra, InodeFlags, RawInode, mode_of};
 pub use layout::{InodePlace, Layout};
 pub use mmp::{MMP_MAGIC, Mmp};
-pub use numbers::{FIRST_INODE_REV0, GroupNo, InodeNo};
-pub use orphan::{ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
-pub use quota::{
+pub(crate) use numbers::FIRST_INODE_REV0;
+pub use numbers::{GroupNo, InodeNo};
+pub use orphan::OrphanBlockTail;
+pub(crate) use orphan::{ORPHAN_BLOCK_MAGIC, orphan_slots};
+pub(crate) use quota::{
     QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
     QuotaBlockHeader, QuotaEntry, QuotaInfo, quota_index,
 };
 pub use superblock::{SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, SUPERBLOCK_OFFSET, Superblock};
-pub use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
-pub use support::{
-    ENCODING_UTF8_12_1, check_supported_filesystem, check_supported_journal_device,
-    check_writable_filesystem,
-};
-pub use xattr::{
-    XATTR_MAGIC, XattrBlockHeader, XattrEntry, XattrInodeHeader, xattr_block_hash, xattr_entry_hash,
-};
+pub(crate) use superblock_fields::{DefaultMountOptions, ErrorsBehaviour, StateFlags, SuperFlags};
+pub(crate) use support::{ENCODING_UTF8_12_1, check_writable_filesystem};
+pub use support::{check_supported_filesystem, check_supported_journal_device};
+pub use xattr::{XATTR_MAGIC, XattrEntry, xattr_entry_hash};
+pub(crate) use xattr::{XattrBlockHeader, xattr_block_hash};

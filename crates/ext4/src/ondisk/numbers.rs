@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The first inode that is not reserved, in revision-0 file systems (`EXT2_GOOD_OLD_FIRST_INO`).
-pub const FIRST_INODE_REV0: u32 = 11;
+pub(crate) const FIRST_INODE_REV0: u32 = 11;
 
 /// Number of an inode on disk; 0 means none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -15,11 +15,11 @@ impl InodeNo {
     /// The root directory (`EXT4_ROOT_INO`).
     pub const ROOT: InodeNo = InodeNo(2);
     /// Usage by users (`EXT4_USR_QUOTA_INO`).
-    pub const USER_QUOTA: InodeNo = InodeNo(3);
+    pub(crate) const USER_QUOTA: InodeNo = InodeNo(3);
     /// Usage by groups (`EXT4_GRP_QUOTA_INO`).
-    pub const GROUP_QUOTA: InodeNo = InodeNo(4);
+    pub(crate) const GROUP_QUOTA: InodeNo = InodeNo(4);
     /// Holds the blocks reserved for more group descriptors (`EXT4_RESIZE_INO`).
-    pub const RESIZE: InodeNo = InodeNo(7);
+    pub(crate) const RESIZE: InodeNo = InodeNo(7);
     /// The usual internal journal (`EXT4_JOURNAL_INO`).
     pub const JOURNAL: InodeNo = InodeNo(8);
 }

@@ -5,7 +5,7 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// `EXT4_ORPHAN_BLOCK_MAGIC`.
-pub const ORPHAN_BLOCK_MAGIC: u32 = 0x0b10_ca04;
+pub(crate) const ORPHAN_BLOCK_MAGIC: u32 = 0x0b10_ca04;
 
 /// The last 8 bytes of a block of the orphan file.
 #[derive(
@@ -13,7 +13,7 @@ pub const ORPHAN_BLOCK_MAGIC: u32 = 0x0b10_ca04;
 )]
 #[repr(C)]
 pub struct OrphanBlockTail {
-    /// [`ORPHAN_BLOCK_MAGIC`] (`ob_magic`).
+    /// `ORPHAN_BLOCK_MAGIC` (`ob_magic`).
     pub magic: U32,
     /// `ob_checksum`.
     pub checksum: U32,
@@ -29,6 +29,6 @@ impl OrphanBlockTail {
 }
 
 /// Inode numbers in a block of the orphan file.
-pub fn orphan_slots(block_size: usize) -> usize {
+pub(crate) fn orphan_slots(block_size: usize) -> usize {
     block_size.saturating_sub(size_of::<OrphanBlockTail>()) / 4
 }

@@ -6,26 +6,26 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a block of a quota file.
-pub const QUOTA_BLOCK: usize = 1024;
+pub(crate) const QUOTA_BLOCK: usize = 1024;
 /// Block of the tree's root (`QT_TREEOFF`).
-pub const QUOTA_ROOT: u32 = 1;
+pub(crate) const QUOTA_ROOT: u32 = 1;
 /// Levels of the tree: bytes of an id.
-pub const QUOTA_DEPTH: usize = 4;
+pub(crate) const QUOTA_DEPTH: usize = 4;
 /// Entries that a block holds.
-pub const QUOTA_ENTRIES: usize =
+pub(crate) const QUOTA_ENTRIES: usize =
     (QUOTA_BLOCK - size_of::<QuotaBlockHeader>()) / size_of::<QuotaEntry>();
 
 /// Magic numbers of user, group and project quota (`V2_INITQMAGICS`).
-pub const QUOTA_MAGIC: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
+pub(crate) const QUOTA_MAGIC: [u32; 3] = [0xd9c0_1f11, 0xd9c0_1927, 0xd9c0_3f14];
 /// The version with 64-bit numbers.
-pub const QUOTA_VERSION: u32 = 1;
+pub(crate) const QUOTA_VERSION: u32 = 1;
 
 /// The first 32 bytes of the file (`struct v2_disk_dqheader`, `v2_disk_dqinfo`).
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct QuotaInfo {
+pub(crate) struct QuotaInfo {
     /// [`QUOTA_MAGIC`] (`dqh_magic`).
     pub magic: U32,
     /// [`QUOTA_VERSION`] (`dqh_version`).
@@ -49,7 +49,7 @@ pub struct QuotaInfo {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct QuotaBlockHeader {
+pub(crate) struct QuotaBlockHeader {
     /// Next of its list (`dqdh_next_free`).
     pub next: U32,
     /// The one before (`dqdh_prev_free`).
@@ -67,7 +67,7 @@ pub struct QuotaBlockHeader {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct QuotaEntry {
+pub(crate) struct QuotaEntry {
     /// User, group or project (`dqb_id`).
     pub id: U32,
     /// `dqb_pad`.
@@ -92,7 +92,7 @@ pub struct QuotaEntry {
 
 impl QuotaEntry {
     /// Entry `i` of a block of entries, if it is in use.
-    pub fn of_block(block: &[u8], i: usize) -> Option<QuotaEntry> {
+    pub(crate) fn of_block(block: &[u8], i: usize) -> Option<QuotaEntry> {
         let at = size_of::<QuotaBlockHeader>() + i * size_of::<QuotaEntry>();
         let (entry, _) = QuotaEntry::read_from_prefix(block.get(at..)?).ok()?;
         entry.as_bytes().iter().any(|b| *b != 0).then_some(entry)
@@ -111,7 +111,7 @@ impl QuotaEntry {
 
 /// Byte offset, in a block of the tree at `level` (0 is the root), of the number of the block
 /// below for an id.
-pub fn quota_index(id: u32, level: usize) -> usize {
+pub(crate) fn quota_index(id: u32, level: usize) -> usize {
     usize::from(id.to_be_bytes()[level]) * 4
 }
 

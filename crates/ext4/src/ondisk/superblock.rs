@@ -56,7 +56,7 @@ pub struct Superblock {
     pub max_mount_count: U16,
     /// [`SUPERBLOCK_MAGIC`] (`s_magic`).
     pub magic: U16,
-    /// [`StateFlags`](super::StateFlags) (`s_state`).
+    /// `StateFlags` (`s_state`).
     pub state: U16,
     /// What to do on errors: 1 go on, 2 read-only, 3 panic (`s_errors`).
     pub errors: U16,
@@ -116,7 +116,7 @@ pub struct Superblock {
     pub journal_backup_type: u8,
     /// Bytes a group descriptor, with `64bit` (`s_desc_size`).
     pub desc_size: U16,
-    /// [`DefaultMountOptions`](super::DefaultMountOptions) (`s_default_mount_opts`).
+    /// `DefaultMountOptions` (`s_default_mount_opts`).
     pub default_mount_options: U32,
     /// First group with `meta_bg` (`s_first_meta_bg`).
     pub first_meta_bg: U32,
@@ -134,7 +134,7 @@ pub struct Superblock {
     pub min_extra_isize: U16,
     /// Extra bytes that new inodes reserve (`s_want_extra_isize`).
     pub want_extra_isize: U16,
-    /// [`SuperFlags`](super::SuperFlags) (`s_flags`).
+    /// `SuperFlags` (`s_flags`).
     pub flags: U32,
     /// RAID chunk in blocks (`s_raid_stride`).
     pub raid_stride: U16,
@@ -330,18 +330,18 @@ impl Superblock {
     }
 
     /// Sets the number of blocks.
-    pub fn set_blocks_count(&mut self, n: u64) {
+    pub(crate) fn set_blocks_count(&mut self, n: u64) {
         self.blocks_count_lo.set(n as u32);
         self.blocks_count_hi.set((n >> 32) as u32);
     }
 
     /// Blocks reserved for the super-user.
-    pub fn reserved_blocks(&self) -> u64 {
+    pub(crate) fn reserved_blocks(&self) -> u64 {
         join(self.reserved_blocks_lo, self.hi(self.reserved_blocks_hi))
     }
 
     /// Sets the number of reserved blocks.
-    pub fn set_reserved_blocks(&mut self, n: u64) {
+    pub(crate) fn set_reserved_blocks(&mut self, n: u64) {
         self.reserved_blocks_lo.set(n as u32);
         self.reserved_blocks_hi.set((n >> 32) as u32);
     }
@@ -352,7 +352,7 @@ impl Superblock {
     }
 
     /// Sets the number of free blocks.
-    pub fn set_free_blocks(&mut self, n: u64) {
+    pub(crate) fn set_free_blocks(&mut self, n: u64) {
         self.free_blocks_lo.set(n as u32);
         self.free_blocks_hi.set((n >> 32) as u32);
     }
@@ -389,7 +389,7 @@ impl Superblock {
     /// more where the superblock asks for it with a number that an inode of this size can have.
     /// 0 if inodes have 128 bytes. The kernel asks the superblock only with `extra_isize`
     /// (fs/ext4/super.c); e2fsck calls others "bad".
-    pub fn extra_of_new_inodes(&self) -> u16 {
+    pub(crate) fn extra_of_new_inodes(&self) -> u16 {
         /// The fields up to `i_projid`.
         const KNOWN: u16 = 32;
         let room = u32::from(self.inode_size()).saturating_sub(128);
@@ -409,12 +409,12 @@ impl Superblock {
     }
 
     /// The folder it was last mounted on, as text.
-    pub fn last_mounted(&self) -> String {
+    pub(crate) fn last_mounted(&self) -> String {
         text(&self.last_mounted)
     }
 
     /// Keeps a copy of the journal inode's map and size (`s_jnl_blocks`).
-    pub fn set_journal_backup(&mut self, inode: &RawInode) {
+    pub(crate) fn set_journal_backup(&mut self, inode: &RawInode) {
         for (word, bytes) in self.journal_blocks.iter_mut().zip(inode.block().chunks_exact(4)) {
             // OK to unwrap: the chunks have four bytes.
             word.set(u32::from_le_bytes(bytes.try_into().unwrap()));
@@ -426,7 +426,7 @@ impl Superblock {
 
     /// The journal's inode as the superblock keeps a copy of it: its map and its size, and from
     /// the map whether it is a tree of extents. `None` if there is no copy.
-    pub fn journal_backup(&self) -> Option<RawInode> {
+    pub(crate) fn journal_backup(&self) -> Option<RawInode> {
         let words = &self.journal_blocks;
         if self.journal_backup_type != 1 || words[0].get() == 0 {
             return None;

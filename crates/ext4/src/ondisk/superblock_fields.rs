@@ -3,7 +3,7 @@
 bitflags::bitflags! {
     /// State of the file system (`s_state`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct StateFlags: u16 {
+    pub(crate) struct StateFlags: u16 {
         /// Unmounted cleanly (`EXT4_VALID_FS`).
         const VALID = 1;
         /// Errors were found (`EXT4_ERROR_FS`).
@@ -17,7 +17,7 @@ bitflags::bitflags! {
 bitflags::bitflags! {
     /// Flags of the file system (`s_flags`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct SuperFlags: u32 {
+    pub(crate) struct SuperFlags: u32 {
         /// Directory hashes take bytes as signed (`EXT2_FLAGS_SIGNED_HASH`).
         const SIGNED_HASH = 1;
         /// Directory hashes take bytes as unsigned (`EXT2_FLAGS_UNSIGNED_HASH`).
@@ -31,7 +31,7 @@ bitflags::bitflags! {
 bitflags::bitflags! {
     /// Mount options that hold without being named (`s_default_mount_opts`).
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct DefaultMountOptions: u32 {
+    pub(crate) struct DefaultMountOptions: u32 {
         /// `debug`.
         const DEBUG = 0x1;
         /// `bsdgroups`.
@@ -91,7 +91,7 @@ impl DefaultMountOptions {
 
 /// What the kernel does when it finds an error (`s_errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorsBehaviour {
+pub(crate) enum ErrorsBehaviour {
     /// Goes on.
     Continue,
     /// Becomes read-only.

@@ -29,7 +29,7 @@ const INCOMPAT: Incompat = Incompat::FILETYPE
     .union(Incompat::MMP);
 
 /// `EXT4_ENC_UTF8_12_1`
-pub const ENCODING_UTF8_12_1: u16 = 1;
+pub(crate) const ENCODING_UTF8_12_1: u16 = 1;
 
 const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
     .union(RoCompat::LARGE_FILE)
@@ -97,7 +97,7 @@ fn check_encoding(sb: &Superblock) -> Result<()> {
 ///
 /// # Errors
 /// As that.
-pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
+pub(crate) fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
     check_supported_filesystem(sb)?;
     let f = sb.features();
     if f.ro_compat.contains(RoCompat::BIGALLOC) && !f.incompat.contains(Incompat::EXTENT) {

@@ -11,7 +11,7 @@ pub const XATTR_MAGIC: u32 = 0xea02_0000;
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct XattrBlockHeader {
+pub(crate) struct XattrBlockHeader {
     /// [`XATTR_MAGIC`] (`h_magic`).
     pub magic: U32,
     /// Inodes that share the block (`h_refcount`).
@@ -31,7 +31,7 @@ pub struct XattrBlockHeader {
     Debug, Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]
 #[repr(C)]
-pub struct XattrInodeHeader {
+pub(crate) struct XattrInodeHeader {
     /// [`XATTR_MAGIC`] (`h_magic`).
     pub magic: U32,
 }
@@ -79,7 +79,7 @@ pub fn xattr_entry_hash(name: &[u8], value: &[u8], signed: bool) -> u32 {
 
 /// Hash of a block of attributes from those of its entries, in order (`ext4_xattr_rehash`): 0 if
 /// one of them is 0.
-pub fn xattr_block_hash(entries: impl IntoIterator<Item = u32>) -> u32 {
+pub(crate) fn xattr_block_hash(entries: impl IntoIterator<Item = u32>) -> u32 {
     let fold = |hash: u32, entry: u32| (entry != 0).then(|| hash.rotate_left(16) ^ entry);
     entries.into_iter().try_fold(0, fold).unwrap_or(0)
 }

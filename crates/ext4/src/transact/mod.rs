@@ -40,9 +40,6 @@ use crate::fs::Ext4;
 pub use since::{LastPoint, RolledBack, SincePoint};
 use timer::Timer;
 
-/// Called after each rollback; see [`Ext4::on_rollback`].
-type Hook = Arc<dyn Fn() + Send + Sync>;
-
 /// What data=transact keeps of a mounted file system.
 pub(crate) struct Transact {
     /// Shared by operations, exclusive to points and rollbacks. Taken before all other locks, and
@@ -51,7 +48,6 @@ pub(crate) struct Transact {
     state: sync::Mutex<State>,
     timer: Timer,
     rollbacks: AtomicU64,
-    hook: sync::Mutex<Option<Hook>>,
 }
 
 /// Locked for moments only.
@@ -82,7 +78,6 @@ impl Transact {
             }),
             timer: Timer::new(policy.timed),
             rollbacks: AtomicU64::new(0),
-            hook: sync::Mutex::new(None),
         }
     }
 
@@ -135,14 +130,6 @@ impl Ext4 {
     /// last time may no longer be so.
     pub fn rollbacks(&self) -> u64 {
         self.transact.as_ref().map_or(0, |t| t.rollbacks.load(Ordering::Acquire))
-    }
-
-    /// Has `hook` called after each rollback, before any other operation runs: for caches above
-    /// the file system, which must forget everything. It must not call the file system.
-    pub fn on_rollback(&self, hook: impl Fn() + Send + Sync + 'static) {
-        if let Some(t) = &self.transact {
-            *t.hook.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(hook));
-        }
     }
 }
 

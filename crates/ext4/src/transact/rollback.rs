@@ -1,6 +1,5 @@
 //! Going back to the last transaction point.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use steadfast_journal::Journal;
@@ -59,10 +58,6 @@ impl Ext4 {
             state.errors = self.pages.any_error_cursor();
         }
         transact.rollbacks.fetch_add(1, Ordering::Release);
-        let hook = transact.hook.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(hook) = hook {
-            hook();
-        }
         // Files that were open without a name at the point are so no longer.
         Ok(self.process_orphans()?)
     }

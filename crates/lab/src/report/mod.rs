@@ -47,7 +47,7 @@ pub fn html(results: &Results) -> String {
 }
 
 /// The queue over time, if the run has looked at one: of several seeds the first's.
-pub fn queue_chart(results: &Results) -> Option<String> {
+pub(crate) fn queue_chart(results: &Results) -> Option<String> {
     let series: Vec<_> = results.only().queues.iter().collect();
     let title = format!("{}: the request scheduler's queue", results.title);
     (!series.is_empty()).then(|| queues::svg(&Queues { title, series }))

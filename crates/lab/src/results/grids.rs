@@ -35,7 +35,7 @@ impl GridRow {
     }
 
     /// The same over the cells of one file size.
-    pub fn mean_of_file(&self, file_kb: u64) -> Option<f64> {
+    pub(crate) fn mean_of_file(&self, file_kb: u64) -> Option<f64> {
         let of_file = || self.cells.iter().filter(move |cell| cell.file_kb == file_kb);
         of_file().next().map(|_| geometric_mean(of_file().map(|cell| cell.kb_per_s)))
     }

@@ -309,7 +309,7 @@ impl Path {
     }
 
     /// Whether a call is a system call.
-    pub fn is_system_call(self) -> bool {
+    pub(crate) fn is_system_call(self) -> bool {
         self != Path::InProcess
     }
 }

@@ -115,7 +115,7 @@ impl Rate {
     }
 
     /// How many of the cuts have a property.
-    pub fn of_cuts(figures: &Figures, property: impl Fn(&Cut) -> bool) -> Self {
+    pub(crate) fn of_cuts(figures: &Figures, property: impl Fn(&Cut) -> bool) -> Self {
         Rate {
             events: figures.count(&property),
             of: figures.cuts.len() as u64,
@@ -128,7 +128,7 @@ impl Rate {
     /// would be seen less often than once in twenty. With n different places this is 3 / n for no
     /// event (the rule of three), else the one-sided bound of Clopper and Pearson (Biometrika 26,
     /// 1934). 100 without any cut.
-    pub fn at_most_percent(&self) -> f64 {
+    pub(crate) fn at_most_percent(&self) -> f64 {
         let (events, n) = (self.places_with_events, self.places as f64);
         if events >= self.places {
             return 100.0;

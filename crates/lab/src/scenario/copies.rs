@@ -32,7 +32,7 @@ impl DdSpec {
     }
 
     /// Whether a variant runs it.
-    pub fn is_for(&self, variant: &str) -> bool {
+    pub(crate) fn is_for(&self, variant: &str) -> bool {
         self.variants.is_empty() || self.variants.iter().any(|name| name == variant)
     }
 

@@ -37,7 +37,7 @@ pub struct Machine {
 
 impl Machine {
     /// [`file_window_mb`](Self::file_window_mb) in bytes.
-    pub fn file_window_bytes(&self) -> u64 {
+    pub(crate) fn file_window_bytes(&self) -> u64 {
         self.file_window_mb << 20
     }
 

@@ -292,7 +292,7 @@ pub enum WorkloadKind<'a> {
         /// `risk_size`.
         risk_size: &'a str,
     },
-    /// IOzone in single or auto mode: [`Workload::lines_of`] has the command lines of a variant.
+    /// IOzone in single or auto mode: `Workload::lines_of` has the command lines of a variant.
     Matrix,
     /// The workload of files.
     Files(&'a FilesSpec),
@@ -345,7 +345,7 @@ impl Workload {
     }
 
     /// The command lines of a variant's matrix; `None`: none is run.
-    pub fn lines_of(&self, variant: &Variant) -> Option<Lines<'_>> {
+    pub(crate) fn lines_of(&self, variant: &Variant) -> Option<Lines<'_>> {
         if let Some(name) = &variant.configuration {
             let c = self.configurations.get(name)?;
             return Some(Lines {

@@ -115,7 +115,7 @@ impl Cell {
     }
 
     /// Whether it is a number above zero.
-    pub fn is_above_zero(&self) -> bool {
+    pub(crate) fn is_above_zero(&self) -> bool {
         match self {
             Cell::Number(s, _) => s.max() > 0.0,
             Cell::Rate(rate) | Cell::Share(rate, _) => rate.events > 0,

@@ -69,7 +69,7 @@ impl Rules {
     /// before the write and are resynced after a boot (Solaris Volume Manager Administration Guide,
     /// "RAID-1 Volume (Mirror) Resynchronization"). After a boot the RAM disk is not there, and the
     /// submirror needs maintenance until somebody makes it and calls metareplace -e (the article).
-    pub const SVM: Rules = Rules {
+    pub(crate) const SVM: Rules = Rules {
         acknowledged: Acknowledged::EveryLeg,
         map: MapWritten::Before,
         after_boot: AfterBoot::AddedByHand,
@@ -78,7 +78,7 @@ impl Rules {
 
     /// The same with a script that makes the RAM disk at boot, before the mirror is used: nothing
     /// on it says what it is, and the state database says that it is Okay.
-    pub const SVM_RECREATED: Rules = Rules { after_boot: AfterBoot::Believed, ..Rules::SVM };
+    pub(crate) const SVM_RECREATED: Rules = Rules { after_boot: AfterBoot::Believed, ..Rules::SVM };
 
     /// Linux md, RAID 1: disks that are write-mostly, with write-behind and its bitmap. A write is
     /// acknowledged when the members that are not write-mostly have it (md(4), "WRITE-BEHIND
@@ -86,7 +86,7 @@ impl Rules {
     /// all members have it (drivers/md/md-bitmap.c). A flush is sent to all members and waits for
     /// their answers only (drivers/md/md.c, md_flush_request). The new RAM disk has no superblock:
     /// it is added by hand, and rebuilt.
-    pub const MD: Rules = Rules {
+    pub(crate) const MD: Rules = Rules {
         acknowledged: Acknowledged::Memory { behind: 256 },
         map: MapWritten::Before,
         after_boot: AfterBoot::AddedByHand,
@@ -94,9 +94,9 @@ impl Rules {
     };
 
     /// A control: the map is written after the data.
-    pub const LATE_MAP: Rules = Rules { map: MapWritten::After, ..Rules::PLAIN };
+    pub(crate) const LATE_MAP: Rules = Rules { map: MapWritten::After, ..Rules::PLAIN };
 
     /// A control: memory is believed after a boot, and may be a source.
-    pub const VOLATILE_SOURCE: Rules =
+    pub(crate) const VOLATILE_SOURCE: Rules =
         Rules { after_boot: AfterBoot::Believed, source: Source::First, ..Rules::PLAIN };
 }

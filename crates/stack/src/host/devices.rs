@@ -139,7 +139,7 @@ impl Host {
     }
 
     /// Gives something another name. Said again, it is what it is already.
-    pub fn add_alias(&self, name: &str, target: &str) -> Result<Answer> {
+    pub(crate) fn add_alias(&self, name: &str, target: &str) -> Result<Answer> {
         let _one = self.one_change();
         let target = {
             let inner = self.lock();
@@ -162,7 +162,7 @@ impl Host {
     }
 
     /// Takes an alias away.
-    pub fn remove_alias(&self, name: &str) -> Result<Answer> {
+    pub(crate) fn remove_alias(&self, name: &str) -> Result<Answer> {
         let _one = self.one_change();
         if !self.lock().records.aliases.contains_key(name) {
             return Err(Refusal::about(Kind::NotFound, name, "there is no such alias"));

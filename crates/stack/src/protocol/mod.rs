@@ -156,7 +156,7 @@ pub fn reply(outcome: &Result<Answer, Refusal>) -> Value {
 }
 
 /// A reply from the socket.
-pub fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
+pub(crate) fn read_reply(line: &[u8]) -> Result<Answer, Refusal> {
     let lost = |e| Refusal::new(Kind::Failed, format!("the host's answer makes no sense: {e}"));
     let reply: Value = serde_json::from_slice(line).map_err(lost)?;
     if reply["ok"] == true {

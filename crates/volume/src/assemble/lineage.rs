@@ -26,7 +26,7 @@ pub enum Relation {
 }
 
 /// How `a` is related to `b`.
-pub fn relation(a: &Label, b: &Label) -> Relation {
+pub(crate) fn relation(a: &Label, b: &Label) -> Relation {
     if a.data == b.data {
         return if a.generation <= b.generation { Relation::Ancestor } else { Relation::Apart };
     }
@@ -65,7 +65,7 @@ pub fn unknown(labels: &[&Label]) -> Option<(usize, Vec<usize>)> {
 
 /// Whether what a leg holds is what the newest label says of it: it has the newest generation, or
 /// one that an interrupted change left on it.
-pub fn is_current(label: &Label, newest: &Label) -> bool {
+pub(crate) fn is_current(label: &Label, newest: &Label) -> bool {
     let own = label.members.get(label.slot).map(|m| m.state);
     own == Some(MemberState::Active)
         && (newest.base..=newest.generation).contains(&label.generation)
@@ -74,19 +74,19 @@ pub fn is_current(label: &Label, newest: &Label) -> bool {
 
 /// Whether a leg that was out of use is as it left, and was not used elsewhere, nor is it an old
 /// copy of itself. `data` and `history` are those of the volume now.
-pub fn is_as_it_left(label: &Label, left: Left, data: Uuid, history: &[Ancestor]) -> bool {
+pub(crate) fn is_as_it_left(label: &Label, left: Left, data: Uuid, history: &[Ancestor]) -> bool {
     let remembered = label.data == data || history.iter().any(|ancestor| was_left(label, ancestor));
     remembered && label.generation >= left.first && label.base <= left.last
 }
 
 /// The member's place in the newest label's table, if it is there.
-pub fn place_in(label: &Label, newest: &Label) -> Option<usize> {
+pub(crate) fn place_in(label: &Label, newest: &Label) -> Option<usize> {
     let uuid = own_uuid(label);
     newest.members.iter().position(|m| m.state != MemberState::Empty && m.uuid == uuid)
 }
 
 /// The UUID of the member that carries a label.
-pub fn own_uuid(label: &Label) -> Uuid {
+pub(crate) fn own_uuid(label: &Label) -> Uuid {
     // OK to index: a valid label's place is in its table.
     label.members[label.slot].uuid
 }

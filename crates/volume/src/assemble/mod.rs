@@ -6,7 +6,7 @@
 //!
 //! Assembling writes nothing: see [`crate::mirror`].
 
-pub mod lineage;
+pub(crate) mod lineage;
 mod map;
 mod mirror;
 mod nesting;

@@ -14,7 +14,7 @@ const MAGIC: [u8; 8] = *b"SFVOLUME";
 /// The version that is written and read here. Version 1 knew no [`Left`], and was never released.
 pub const VERSION: u32 = 2;
 /// What a volume has that who does not know it must not assemble: regions have checksums.
-pub const CHECKSUMS: u32 = 1;
+pub(crate) const CHECKSUMS: u32 = 1;
 /// All of these that are known here.
 const FEATURES: u32 = CHECKSUMS;
 /// Most members of a volume, spares included.
@@ -26,7 +26,7 @@ pub const SPARES_MAX: usize = 4;
 /// No label says more: it is not written then. Changes of labels do not come so far.
 pub const GENERATION_MAX: u64 = i64::MAX as u64;
 /// How many earlier identities of the data are remembered.
-pub const HISTORY: usize = 16;
+pub(crate) const HISTORY: usize = 16;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 32;
 

@@ -41,7 +41,7 @@ pub const REGIONS_MAX: u64 = 1 << 24;
 /// The region size for a volume of `size` bytes: a 16384th of it, from 64 KiB to 1 MiB. Small
 /// regions cost more writes of the map, large ones more zeros before the first write of each. With
 /// checksums from 256 KiB.
-pub fn default_region(size: u64, checksums: bool) -> u32 {
+pub(crate) fn default_region(size: u64, checksums: bool) -> u32 {
     let least = if checksums { checksums::REGION_DEFAULT_MIN.into() } else { 64 << 10 };
     let mut bytes = (size / 16384).next_power_of_two().clamp(least, 1 << 20);
     while size.div_ceil(bytes) * GROWTH > REGIONS_MAX && bytes < u64::from(REGION_MAX) {
@@ -86,11 +86,6 @@ impl Layout {
         let room = device_bytes.saturating_sub(self.data_start + BLOCK);
         room - room % BLOCK
     }
-
-    /// Most regions that the map has room for.
-    pub fn regions_max(&self) -> u64 {
-        u64::from(self.map_blocks) * map::RECORDS as u64
-    }
 }
 
 fn align(device_bytes: u64) -> u64 {
@@ -122,7 +117,8 @@ mod tests {
             assert!(layout.data_start >= MAP_AT + 2 * BLOCK * u64::from(layout.map_blocks));
             assert!(layout.data_start < bytes / 2 + (128 << 10), "{bytes}: {layout:?}");
             let regions = layout.room(bytes).div_ceil(u64::from(region));
-            assert!(regions <= layout.regions_max() && regions <= REGIONS_MAX, "{bytes}");
+            let records = u64::from(layout.map_blocks) * map::RECORDS as u64;
+            assert!(regions <= records && regions <= REGIONS_MAX, "{bytes}");
             let room = checksums::room(layout.map_blocks, layout.data_start, region.into());
             assert!(!sums || regions <= room, "{bytes}: {layout:?}");
         }

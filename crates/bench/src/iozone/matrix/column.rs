@@ -128,7 +128,7 @@ impl Column {
     }
 
     /// Whether it is the second pass of its test.
-    pub fn is_again(self) -> bool {
+    pub(crate) fn is_again(self) -> bool {
         self.shown().again
     }
 
@@ -148,7 +148,7 @@ impl Column {
     }
 
     /// Whether it goes through stdio.
-    pub fn is_stdio(self) -> bool {
+    pub(crate) fn is_stdio(self) -> bool {
         matches!(self.number(), 6 | 7)
     }
 

@@ -100,7 +100,7 @@ impl RunOf {
     }
 
     /// Processor time as per cent of the time that passed.
-    pub fn cpu_percent(&self) -> Option<f64> {
+    pub(crate) fn cpu_percent(&self) -> Option<f64> {
         Some(100.0 * self.cpu_ns? as f64 / self.elapsed_ns.max(1) as f64)
     }
 }
@@ -137,7 +137,7 @@ impl Measure {
     }
 
     /// Mean processor use of the runs.
-    pub fn cpu_percent(&self) -> Option<f64> {
+    pub(crate) fn cpu_percent(&self) -> Option<f64> {
         let all: Option<Vec<f64>> = self.runs.iter().map(RunOf::cpu_percent).collect();
         let all = all?;
         Some(all.iter().sum::<f64>() / all.len().max(1) as f64)

@@ -21,9 +21,9 @@ pub use matrix::{Depth, Mapped, Matrix};
 pub use parse::{Parsed, parse};
 
 /// IOzone's largest record: its transfer buffer.
-pub const RECORD_BYTES_MAX: u64 = 16 << 20;
+pub(crate) const RECORD_BYTES_MAX: u64 = 16 << 20;
 /// IOzone's MAXSTREAMS.
-pub const CHILDREN_MAX: usize = 256;
+pub(crate) const CHILDREN_MAX: usize = 256;
 
 /// What to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

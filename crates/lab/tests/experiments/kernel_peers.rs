@@ -7,6 +7,8 @@ use steadfast_lab::results::{Clock, Path, Results, RiskRow};
 use steadfast_lab::scenario::Scenario;
 use steadfast_lab::{RunOptions, run};
 
+use crate::schema::assert_described;
+
 /// A soak makes so many times as many cuts.
 fn soak() -> u64 {
     std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
@@ -34,6 +36,7 @@ fn small(names: &[&str]) -> Scenario {
 fn results(names: &[&str], cuts: u64) -> Results {
     let options = RunOptions { cuts: Some(cuts * soak()), seed: 7, ..RunOptions::default() };
     let results = run(&small(names), &options, &|_, _| ()).unwrap();
+    assert_described(&results);
     assert_eq!(results.only().risk.len(), names.len(), "left out: {:?}", results.notes);
     for r in &results.only().risk {
         let lying = r.control_flush_ignored.as_ref().unwrap();

@@ -1,6 +1,6 @@
 //! The scenario of ext3's data modes at a small size: what is measured stands in reads.jsonl, a row
-//! a line (`STEADFAST_PIN=1 cargo test -p steadfast-lab --test reads` writes it anew), and what the
-//! scenario is about holds at that size too.
+//! a line (`STEADFAST_PIN=1 cargo test -p steadfast-lab --test experiments reads` writes it anew),
+//! and what the scenario is about holds at that size too.
 
 use std::path::Path;
 
@@ -58,7 +58,7 @@ fn a_reader_waits_behind_the_queue_and_not_behind_the_log() {
     };
     assert!(most("writeback") > 10_000.0 && most("journal") < 3000.0, "{results:#?}");
 
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reads.jsonl");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/experiments/reads.jsonl");
     let found: Vec<String> = results.only().reads.iter().map(line).collect();
     if std::env::var_os("STEADFAST_PIN").is_some() {
         std::fs::write(&path, found.join("\n") + "\n").unwrap();

@@ -1,6 +1,6 @@
 //! Scenarios at a small size, with two seeds: every ratio, every cell of a matrix and every figure
 //! of the data loss stands in pinned*.jsonl, a row a line. A change must be made on purpose:
-//! `STEADFAST_PIN=1 cargo test -p steadfast-lab --test pinned` writes the file anew.
+//! `STEADFAST_PIN=1 cargo test -p steadfast-lab --test experiments pinned` writes the file anew.
 
 use std::path::Path;
 
@@ -75,7 +75,7 @@ fn results(scenario: &Scenario) -> Results {
 
 /// Compares with what is kept, or keeps it.
 fn pinned(file: &str, results: &Results) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(file);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/experiments").join(file);
     let found: Vec<String> = results.runs.iter().flat_map(rows).collect();
     if std::env::var_os("STEADFAST_PIN").is_some() {
         std::fs::write(&path, found.join("\n") + "\n").unwrap();
@@ -90,7 +90,7 @@ fn pinned(file: &str, results: &Results) {
     assert!(
         changed.is_empty() && pinned.len() == found.len(),
         "{} rows changed, {} are now {}; if on purpose: STEADFAST_PIN=1 cargo test -p \
-         steadfast-lab --test pinned, then cargo xtask tables\n{}",
+         steadfast-lab --test experiments pinned, then cargo xtask tables\n{}",
         changed.len(),
         pinned.len(),
         found.len(),

@@ -7,6 +7,8 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{Layout, text};
 use steadfast_lab::{RunOptions, run};
 
+use crate::schema::assert_described;
+
 /// With small files and journals; two variants of each.
 fn small() -> Scenario {
     let mut scenario = Scenario::find("nvram-journal").unwrap();
@@ -29,6 +31,7 @@ fn small() -> Scenario {
 fn the_kernels_ext4_runs_beside_ours_by_turns() {
     let options = RunOptions { cuts: Some(0), peers: true, ..RunOptions::default() };
     let results: Results = run(&small(), &options, &|_, _| ()).unwrap();
+    assert_described(&results);
     let names: Vec<&str> = results.variants.iter().map(|v| v.name.as_str()).collect();
     assert_eq!(names.len(), 4, "{names:?}");
     for row in &results.peers {

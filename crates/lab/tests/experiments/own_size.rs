@@ -6,6 +6,8 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{Layout, text};
 use steadfast_lab::{RunOptions, run};
 
+use crate::schema::assert_described;
+
 /// Two variants of nvram-journal at a small size; so many cuts of the measured run.
 fn results(loss_cuts: u64) -> Results {
     let mut scenario = Scenario::find("nvram-journal").unwrap();
@@ -31,6 +33,7 @@ fn results(loss_cuts: u64) -> Results {
 #[test]
 fn the_measured_run_is_cut_and_recording_it_changes_no_figure() {
     let (cut, plain) = (results(8), results(0));
+    assert_described(&cut);
     let (cut_text, cut, plain) = (text(&cut, Layout::default()), cut.only(), plain.only());
     assert_eq!(cut.rows, plain.rows);
     assert!(plain.loss.is_empty());

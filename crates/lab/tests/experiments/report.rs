@@ -4,7 +4,6 @@
 // What is skipped is said aloud.
 #![allow(clippy::print_stdout)]
 
-#[path = "report/browser.rs"]
 mod browser;
 
 use browser::{Browser, Seen};
@@ -14,8 +13,8 @@ use steadfast_lab::results::{Note, Results};
 
 /// What is kept of the long runs.
 const STORED: [&str; 2] = [
-    include_str!("../../../docs/results/nvram-journal-full.json"),
-    include_str!("../../../docs/results/data-at-risk.json"),
+    include_str!("../../../../docs/results/nvram-journal-full.json"),
+    include_str!("../../../../docs/results/data-at-risk.json"),
 ];
 
 /// A label that is more than a label.

@@ -6,6 +6,8 @@ use steadfast_lab::scenario::Scenario;
 use steadfast_lab::table::{self, Layout};
 use steadfast_lab::{RunOptions, run};
 
+use crate::schema::assert_described;
+
 /// A soak makes so many times as many cuts.
 fn soak() -> u64 {
     std::env::var("STEADFAST_SOAK").ok().and_then(|f| f.parse().ok()).unwrap_or(1)
@@ -34,6 +36,7 @@ fn results(scenario: &Scenario, cuts: u64) -> Results {
 fn known_truths_show_up() {
     let scenario = small();
     let results = results(&scenario, 40 * soak());
+    assert_described(&results);
     let row = |name: &str| -> &RiskRow {
         results.only().risk.iter().find(|r| r.variant == name).unwrap()
     };

@@ -1,0 +1,18 @@
+//! Experiments at a small size, scenarios with mistakes, and what is written of results. One
+//! program: each by itself would be linked with the whole lab.
+
+mod controls;
+mod copies;
+mod data_at_risk;
+mod kernel_peers;
+mod matrix;
+mod nvdimm;
+mod own_size;
+mod peers;
+mod pinned;
+mod reads;
+mod report;
+mod scenario_files;
+mod schedulers;
+mod schema;
+mod volumes;

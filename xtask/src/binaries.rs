@@ -1,0 +1,351 @@
+//! The test binaries that `cargo test` builds, run side by side.
+//!
+//! `cargo test` itself runs one binary after the other, and waits at the end of each for its last
+//! test. Here each binary is one process that runs its tests one after the other, and there are
+//! about as many processes at a time as processors. So the time between two results is the time of
+//! a test, and no processor waits while there are binaries left.
+//!
+//! A binary gets what cargo gives it: the package's folder to work in, `CARGO` and
+//! `CARGO_MANIFEST_DIR`. Two tests of one binary never run at once, those of different binaries do.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::step;
+use crate::tally::Tally;
+
+/// Begun before all others, those that take longest first: begun last they would run on alone.
+const LONG: [&str; 9] = [
+    "crates/ext4/tests/power_cut.rs",
+    "crates/crash/tests/planted.rs",
+    "crates/crash/tests/schedules.rs",
+    "crates/crash/tests/small.rs",
+    "crates/ext4/tests/roundtrip/main.rs",
+    "crates/steadfast/tests/mutated/main.rs",
+    "crates/ext4/tests/flips/main.rs",
+    "crates/journal/tests/journal/main.rs",
+    DOC_TESTS,
+];
+/// Their images are only what mke2fs, e2fsck, the kernel and we read and write, so they are made in
+/// memory where there is such a folder. What a disk of this machine does below a file is tested by
+/// others: `devices`, `stack`, and the mounts of `steadfast`.
+const IN_MEMORY: [&str; 3] = [
+    "crates/ext4/tests/power_cut.rs",
+    "crates/ext4/tests/roundtrip/main.rs",
+    "crates/ext4/tests/tune/main.rs",
+];
+/// Where files are in memory (tmpfs), on Linux.
+const MEMORY: &str = "/dev/shm";
+/// What statfs(2) calls such a file system.
+const TMPFS_MAGIC: u64 = 0x0102_1994;
+
+/// The name of the job that runs all examples in documentation.
+const DOC_TESTS: &str = "examples in documentation";
+
+/// What is tested, of the whole workspace.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Features beside the default ones: `package/feature`, with commas.
+    pub features: &'a str,
+    /// Optimised as a release is.
+    pub release: bool,
+    /// Only tests whose name contains this.
+    pub filter: Option<&'a str>,
+    /// Variables of the environment of the tests.
+    pub environment: &'a [(&'a str, String)],
+    /// The longest that a binary may take.
+    pub limit: Duration,
+}
+
+impl Default for Asked<'_> {
+    fn default() -> Self {
+        let (features, release, filter, environment) = ("", false, None, &[][..]);
+        Asked { features, release, filter, environment, limit: step::LIMIT }
+    }
+}
+
+/// Something to run that prints as the test harness does.
+struct Job {
+    name: String,
+    command: Command,
+    /// Its tests run one after the other.
+    in_turn: bool,
+}
+
+/// A test, or all of a binary, and how long it has taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Took {
+    pub name: String,
+    pub time: Duration,
+}
+
+/// What the tests have taken.
+#[derive(Debug, Default)]
+pub struct Times {
+    /// By the clock.
+    pub tests: Vec<Took>,
+    /// The processor's.
+    pub binaries: Vec<Took>,
+}
+
+/// Builds the tests; `None` if that fails, and then cargo has said why.
+pub fn build(root: &Path, asked: &Asked) -> anyhow::Result<Option<Binaries>> {
+    let mut command = step::cargo(root, &["test", "--workspace", "--no-run"]);
+    command.args(options(asked)).arg("--message-format=json-render-diagnostics");
+    let mut messages = Vec::new();
+    let ended =
+        step::run_stdout_lines(step::LIMIT, &mut command, |line| {
+            match serde_json::from_str::<Value>(line) {
+                Ok(message) => messages.push(message),
+                Err(_) => println!("{line}"),
+            }
+        })?;
+    let mut found: Vec<Binary> = messages.iter().filter_map(|m| binary(root, m)).collect();
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(ended.good.then_some(Binaries(found)))
+}
+
+fn options<'a>(asked: &Asked<'a>) -> impl Iterator<Item = &'a str> {
+    let release = asked.release.then_some("--release");
+    let features = (!asked.features.is_empty()).then_some(["--features", asked.features]);
+    release.into_iter().chain(features.into_iter().flatten())
+}
+
+/// All test binaries of the workspace.
+pub struct Binaries(Vec<Binary>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Binary {
+    /// The file that it begins with, from the workspace's folder.
+    name: String,
+    package: PathBuf,
+    program: PathBuf,
+}
+
+/// The test binary that one of cargo's messages announces.
+fn binary(root: &Path, message: &Value) -> Option<Binary> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let source = Path::new(message["target"]["src_path"].as_str()?);
+    let name = source.strip_prefix(root).unwrap_or(source).display().to_string();
+    let package = Path::new(message["manifest_path"].as_str()?).parent()?.to_owned();
+    Some(Binary { name, package, program: message["executable"].as_str()?.into() })
+}
+
+/// Runs the binaries and the examples in documentation, counts and shows what they print; whether
+/// all have ended well.
+pub fn run(
+    root: &Path,
+    binaries: &Binaries,
+    asked: &Asked,
+    tally: &mut Tally,
+    times: &mut Times,
+) -> anyhow::Result<bool> {
+    let memory = Memory::new();
+    let mut jobs: Vec<Job> = binaries.0.iter().map(|b| job(root, b, asked, &memory)).collect();
+    jobs.push(doc_tests(root, asked));
+    // What takes long first; a place that is not in the list is after all that are.
+    let place = |job: &Job| LONG.iter().position(|long| *long == job.name).unwrap_or(LONG.len());
+    jobs.sort_by_key(place);
+    jobs.reverse();
+    let slots = std::thread::available_parallelism().map_or(1, usize::from);
+    let waiting = Mutex::new(jobs);
+    let state = Mutex::new((&mut *tally, &mut *times, true));
+    std::thread::scope(|scope| {
+        for _ in 0..slots {
+            scope.spawn(|| {
+                loop {
+                    let Some(job) = lock(&waiting).pop() else { return };
+                    let name = job.name.clone();
+                    let done = one(asked.limit, job);
+                    let (tally, times, good) = &mut *lock(&state);
+                    *good &= finish(&name, done, tally, times);
+                }
+            });
+        }
+    });
+    let good = lock(&state).2;
+    Ok(good && tally.failed() == 0)
+}
+
+/// Each user finishes what it does to it, or the tests have no result anyhow.
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A folder in memory, if there is one. It goes with the run.
+struct Memory(Option<PathBuf>);
+
+impl Memory {
+    fn new() -> Memory {
+        let is_memory = rustix::fs::statfs(MEMORY)
+            .is_ok_and(|of| u64::try_from(of.f_type).is_ok_and(|kind| kind == TMPFS_MAGIC));
+        let folder = Path::new(MEMORY).join(format!("steadfast-test-{}", std::process::id()));
+        Memory((is_memory && std::fs::create_dir(&folder).is_ok()).then_some(folder))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.0 {
+            // OK to ignore: each test removes its own; what a test that was ended leaves can stay.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn job(root: &Path, binary: &Binary, asked: &Asked, memory: &Memory) -> Job {
+    // For the path, and for the limits that the workspace's tools find.
+    let cargo = step::cargo(root, &[]);
+    let mut command = Command::new(&binary.program);
+    command.current_dir(&binary.package).env("CARGO", cargo.get_program());
+    command.env("CARGO_MANIFEST_DIR", &binary.package);
+    for (name, value) in cargo.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+        command.env(name, value);
+    }
+    command.args(["--test-threads=1", "--show-output"]).args(asked.filter);
+    command.envs(asked.environment.iter().map(|(name, value)| (name, value)));
+    if let Some(folder) = memory.0.as_ref().filter(|_| IN_MEMORY.contains(&binary.name.as_str())) {
+        command.env("TMPDIR", folder);
+    }
+    Job { name: binary.name.clone(), command, in_turn: true }
+}
+
+/// Cargo hands these to rustdoc, which builds and runs them.
+fn doc_tests(root: &Path, asked: &Asked) -> Job {
+    let mut command = step::cargo(root, &["test", "--workspace", "--doc", "--no-fail-fast"]);
+    command.args(options(asked)).env("CARGO_TERM_COLOR", "never");
+    command.args(["--", "--show-output"]).args(asked.filter);
+    command.envs(asked.environment.iter().map(|(name, value)| (name, value)));
+    Job { name: DOC_TESTS.to_owned(), command, in_turn: false }
+}
+
+/// What a job has left.
+struct Done {
+    ended: anyhow::Result<step::Ended>,
+    tally: Tally,
+    shown: Vec<String>,
+    tests: Vec<Took>,
+    time: Duration,
+}
+
+fn one(limit: Duration, mut job: Job) -> Done {
+    let begun = Instant::now();
+    let (mut shown, mut tests) = (Vec::new(), Vec::new());
+    let mut tally = if job.in_turn { Tally::of(&job.name) } else { Tally::default() };
+    let mut last = begun;
+    let ended = step::run_lines(limit, &mut job.command, |line| {
+        let read = tally.line(line);
+        if let Some(name) = read.ended.filter(|_| job.in_turn) {
+            let now = Instant::now();
+            tests.push(Took { name: format!("{}: {name}", job.name), time: now - last });
+            last = now;
+        }
+        shown.extend(read.show.map(str::to_owned));
+    });
+    Done { ended, tally, shown, tests, time: begun.elapsed() }
+}
+
+/// Adds up and shows a job; whether it has ended well.
+fn finish(name: &str, done: Done, tally: &mut Tally, times: &mut Times) -> bool {
+    let Done { ended, tally: mut own, shown, tests, time } = done;
+    if let Err(error) = &ended {
+        println!("    {name}: {error:#}");
+    }
+    let cpu = ended.as_ref().map_or(Duration::ZERO, |ended| ended.cpu);
+    let good = ended.is_ok_and(|ended| ended.good);
+    own.finish(good);
+    let (passed, failed, skipped) = (own.passed(), own.failed(), own.skipped());
+    println!(
+        "    {name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s ({:.1} s of \\
+         processor time)",
+        time.as_secs_f64(),
+        cpu.as_secs_f64()
+    );
+    for line in shown {
+        println!("{line}");
+    }
+    tally.add_all(own);
+    times.tests.extend(tests);
+    times.binaries.push(Took { name: name.to_owned(), time: cpu });
+    good
+}
+
+/// The longest, longest first.
+pub fn longest(all: &[Took], count: usize) -> Vec<&Took> {
+    let mut sorted: Vec<&Took> = all.iter().collect();
+    sorted.sort_by(|a, b| b.time.cmp(&a.time).then_with(|| a.name.cmp(&b.name)));
+    sorted.truncate(count);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_binaries_are_found_in_cargos_messages() {
+        let message = serde_json::json!({
+            "reason": "compiler-artifact",
+            "manifest_path": "/w/crates/a/Cargo.toml",
+            "target": { "kind": ["test"], "name": "b", "src_path": "/w/crates/a/tests/b.rs" },
+            "profile": { "test": true },
+            "executable": "/w/target/debug/deps/b-1",
+        });
+        let expected = Binary {
+            name: "crates/a/tests/b.rs".to_owned(),
+            package: "/w/crates/a".into(),
+            program: "/w/target/debug/deps/b-1".into(),
+        };
+        assert_eq!(binary(Path::new("/w"), &message), Some(expected));
+        for (key, value) in [("reason", "build-finished".into()), ("executable", Value::Null)] {
+            let mut other = message.clone();
+            other[key] = value;
+            assert_eq!(binary(Path::new("/w"), &other), None);
+        }
+        let mut example = message.clone();
+        example["profile"]["test"] = false.into();
+        assert_eq!(binary(Path::new("/w"), &example), None);
+    }
+
+    /// What long binaries are called is nowhere else: a file that has moved would lose its place.
+    #[test]
+    fn the_binaries_that_are_named_are_there() {
+        let named = LONG.iter().chain(&IN_MEMORY).filter(|name| **name != DOC_TESTS);
+        for name in named {
+            assert!(crate::root().join(name).is_file(), "{name}");
+        }
+    }
+
+    fn script(text: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", text]);
+        Job { name: "a".to_owned(), command, in_turn: true }
+    }
+
+    #[test]
+    fn tests_are_timed_and_counted_and_a_binary_that_dies_is_a_failure() {
+        let (mut tally, mut times) = (Tally::default(), Times::default());
+        let good = script(
+            "echo; echo 'running 2 tests'; echo 'test short ... ok'; printf 'test long ... '; \
+             sleep 0.3; echo ok; echo; \
+             echo 'test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'",
+        );
+        let done = one(step::LIMIT, good);
+        assert_eq!(done.shown, Vec::<String>::new());
+        assert!(finish("a", done, &mut tally, &mut times));
+        let slowest = longest(&times.tests, 1)[0];
+        assert_eq!(slowest.name, "a: long");
+        assert!(slowest.time >= Duration::from_millis(250), "{slowest:?}");
+        assert_eq!((tally.passed(), tally.failed(), times.binaries.len()), (2, 0, 1));
+
+        let dies = script("echo 'running 2 tests'; echo 'test one ... ok'; kill -SEGV $$");
+        assert!(!finish("b", one(step::LIMIT, dies), &mut tally, &mut times));
+        assert_eq!((tally.passed(), tally.failed()), (2, 1));
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A [`Schedule`] says which task begins, and at which points the running task is preempted: where
 //! a transaction begins, where a commit is asked for, and where the program itself calls
-//! [`preemption_point`](steadfast_runtime::preemption_point). [`each_schedule`] goes through all with
-//! up to so many preemptions, those with fewer first, and leaves out preemptions that change
+//! [`preemption_point`](steadfast_runtime::preemption_point). [`each_schedule`] goes through all
+//! with up to so many preemptions, those with fewer first, and leaves out preemptions that change
 //! nothing because no other task could have gone on ([`Passed::alone`]).
 
 use std::collections::{HashSet, VecDeque};

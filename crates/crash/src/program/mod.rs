@@ -6,7 +6,8 @@
 //!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
 //! * A [`Recovers`] turns what a cut left into the [`Tree`] that the next boot finds.
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
-//!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do, which hold for all programs.
+//!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
+//!   which hold for all programs.
 //! * [`explore`](mod@explore) does it for all cuts; [`exposure`](mod@exposure) is what the worst
 //!   state of each takes; [`shrink`] finds the writes that make a state wrong, [`story`] tells it.
 //!

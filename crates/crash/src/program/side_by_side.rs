@@ -2,8 +2,8 @@
 //!
 //! A [`Schedule`] says which task begins, and at which points the running task is preempted: where
 //! a transaction begins, where a commit is asked for, and where the program itself calls
-//! [`preemption_point`](steadfast_runtime::preemption_point). [`each_schedule`] goes through all with
-//! up to so many preemptions, those with fewer first, and leaves out preemptions that change
+//! [`preemption_point`](steadfast_runtime::preemption_point). [`each_schedule`] goes through all
+//! with up to so many preemptions, those with fewer first, and leaves out preemptions that change
 //! nothing because no other task could have gone on ([`Passed::alone`]).
 
 use std::collections::{HashSet, VecDeque};
@@ -105,6 +105,9 @@ pub struct Counts {
     pub left: u64,
 }
 
+/// A recorded run, and the points that were passed in it.
+pub type Made = (Run, Vec<Passed>);
+
 /// Runs the schedules of `tasks` tasks with up to so many preemptions, but not more than `most`.
 /// `record` runs one; `each` is given each recording that is new, and says whether to go on.
 ///
@@ -112,7 +115,7 @@ pub struct Counts {
 /// What `record` or `each` says.
 pub fn each_schedule<E>(
     (tasks, preemptions, most): (usize, usize, u64),
-    record: &mut dyn FnMut(&Schedule) -> Result<(Run, Vec<Passed>), E>,
+    record: &mut dyn FnMut(&Schedule) -> Result<Made, E>,
     each: &mut dyn FnMut(&Schedule, Run) -> Result<(), E>,
 ) -> Result<Counts, E> {
     let mut counts = Counts::default();

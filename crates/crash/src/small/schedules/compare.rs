@@ -13,7 +13,7 @@ pub struct Compared {
     pub all: u64,
     /// Schedules that pruning leaves.
     pub run: u64,
-    /// Of all schedules, those whose recording is not covered by a schedule that is left. Must be 0.
+    /// Of all schedules, those whose recording no schedule that is left stands for. Must be 0.
     pub lost: u64,
     /// The same of the control, which prunes [too much](Prune::TooMuch). Must not be 0.
     pub lost_by_control: u64,

@@ -1,5 +1,7 @@
 //! The corpus of named workloads on the kernel's file systems.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
+
 use steadfast_crash::corpus::{KNOWN, Plan, Subject, try_out};
 use steadfast_crash::cuts::{Bound, Places};
 use steadfast_peers::{InCorpus, KernelFs};

@@ -1,5 +1,7 @@
 //! The corpus of named workloads on our own file systems.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
+
 use std::time::Duration;
 
 use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Plan, Subject, ace, try_out};

@@ -1,6 +1,8 @@
 //! What each kind of medium breaks: what survives does so because of a mechanism, and without the
 //! mechanism it breaks.
 
+#![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
+
 use steadfast_crash::media::{Cell, Setups, cell, plan};
 use steadfast_devices::filter::record::Media;
 

@@ -38,7 +38,7 @@ mod xattr;
 
 pub use csum::Checksums;
 pub(crate) use dirent::{
-    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirentDamage, DirentHeader, file_type_code, file_type_from_code, put_dirent,
+    DIR_TAIL_LEN, DIRENT_HEADER_LEN, DirentHeader, file_type_code, file_type_from_code, put_dirent,
     rec_len_from_disk, rec_len_needed, rec_len_to_disk,
 };
 pub use dirent::{DirEntries, DirentRef, DirentTail, NAME_MAX};

@@ -138,15 +138,16 @@ pub fn info(path: &Path, json: bool, out: &mut dyn Write) -> Result<()> {
         };
         let mut fields = range_json(&range);
         fields["write_back"] = json!(pmem.writes_back());
-        fields["fsdax"] = fsdax::probe_as(&pmem, behind).ok().flatten().map_or(Value::Null, |info| {
-            json!({
-                "uuid": info.uuid.to_string(),
-                "start": info.start,
-                "bytes": info.bytes,
-                "align": info.align,
-                "map": info.map.name(),
-            })
-        });
+        fields["fsdax"] =
+            fsdax::probe_as(&pmem, behind).ok().flatten().map_or(Value::Null, |info| {
+                json!({
+                    "uuid": info.uuid.to_string(),
+                    "start": info.start,
+                    "bytes": info.bytes,
+                    "align": info.align,
+                    "map": info.map.name(),
+                })
+            });
         document::print(out, "steadfast-pmem-range", 1, fields)?;
         return Ok(());
     }

@@ -21,7 +21,7 @@ use crate::tally::Tally;
 /// Begun before all others, those that take longest first: begun last they would run on alone.
 const LONG: [&str; 9] = [
     "crates/ext4/tests/power_cut.rs",
-    "crates/crash/tests/planted.rs",
+    "crates/crash/tests/planted/main.rs",
     "crates/crash/tests/schedules.rs",
     "crates/crash/tests/small.rs",
     "crates/ext4/tests/roundtrip/main.rs",
@@ -262,7 +262,7 @@ fn finish(name: &str, done: Done, tally: &mut Tally, times: &mut Times) -> bool 
     own.finish(good);
     let (passed, failed, skipped) = (own.passed(), own.failed(), own.skipped());
     println!(
-        "    {name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s ({:.1} s of \\
+        "    {name}: {passed} passed, {failed} failed, {skipped} skipped in {:.1} s ({:.1} s of \
          processor time)",
         time.as_secs_f64(),
         cpu.as_secs_f64()

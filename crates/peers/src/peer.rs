@@ -161,7 +161,7 @@ impl Peer {
     ///
     /// # Errors
     /// The host failed, or refused the second mount.
-    pub fn recover_and_use(
+    pub(crate) fn recover_and_use(
         &self,
         contents: Vec<Store>,
         look: &mut dyn FnMut(&Path),

@@ -192,7 +192,11 @@ mod tests {
         let none = Preemption::at(&[]);
         run(&none);
         let alone: Vec<bool> = none.passed().iter().map(|p| p.alone).collect();
-        assert_eq!(alone, [false, true], "the second task runs when the first has ended");
+        assert_eq!(
+            alone,
+            [false, false],
+            "who waited for the first task goes on when it has ended"
+        );
         let first = Preemption::at(&[0]);
         run(&first);
         let passed = first.passed();

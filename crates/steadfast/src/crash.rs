@@ -290,7 +290,8 @@ impl PowerCut {
     /// transaction or asks for a commit, and where a task calls
     /// [`runtime::preemption_point`](crate::runtime::preemption_point). Tasks share what they like;
     /// `tasks` is called for each run anew. Locks should be
-    /// [`runtime::Mutex`](crate::runtime::Mutex): a task that waits for another kind of lock stops the simulation.
+    /// [`runtime::Mutex`](crate::runtime::Mutex): a task that waits for another kind of lock stops
+    /// the simulation.
     ///
     /// Here a task announces a file before it writes it. Another one syncs and acknowledges what
     /// was announced. Only if it runs in between, that is wrong:

@@ -12,7 +12,7 @@ pub const VERSION: u32 = 1;
 /// What the JSON of results says that it is.
 pub const FORMAT: &str = "steadfast-iozone";
 /// The same, of all sizes by all records.
-pub const MATRIX_FORMAT: &str = "steadfast-iozone-matrix";
+pub(crate) const MATRIX_FORMAT: &str = "steadfast-iozone-matrix";
 
 /// What the engine cannot know by itself; the caller knows it or leaves it out. It is passed in,
 /// so that a simulated run's results do not depend on the machine or the time of day.

@@ -22,4 +22,4 @@ pub use known::{KNOWN, Known};
 pub use own::{Own, OwnKind};
 pub use run::{Story, play, set_up};
 pub use seen::use_it;
-pub use step::{How, Op, Path, Persists, Range, Workload};
+pub use step::{How, Op, Path, Range, Workload};

@@ -71,7 +71,7 @@ pub enum Op {
 
 /// What a persistence point makes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Persists {
+pub(crate) enum Persists {
     /// A file or a directory, with all that stat says of it.
     All(Path),
     /// What is needed to read a file.
@@ -82,7 +82,7 @@ pub enum Persists {
 
 impl Op {
     /// What it makes durable, if it does.
-    pub fn persists(&self) -> Option<Persists> {
+    pub(crate) fn persists(&self) -> Option<Persists> {
         match *self {
             Op::Fsync(path) => Some(Persists::All(path)),
             Op::Fdatasync(path) | Op::MapWrite(path, _) => Some(Persists::Data(path)),
@@ -93,7 +93,7 @@ impl Op {
 
     /// Whether the bytes of a file change, and which file: after it they are judged no more until
     /// they are made durable again, as a write is not atomic.
-    pub fn changes_bytes(&self) -> Option<Path> {
+    pub(crate) fn changes_bytes(&self) -> Option<Path> {
         match *self {
             Op::Write(path, ..)
             | Op::MapWrite(path, _)

@@ -1,7 +1,7 @@
 //! What each kind of medium breaks, for whom: the same workloads on each of our set-ups, cut on
 //! each [`Media`].
 //!
-//! The workloads are the [known bugs](crate::corpus::KNOWN) and [`IN_PLACE`], in which bytes that
+//! The workloads are the [known bugs](crate::corpus::KNOWN) and `IN_PLACE`, in which bytes that
 //! are durable are overwritten. The judge is the corpus's.
 
 mod setups;

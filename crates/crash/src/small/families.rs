@@ -35,12 +35,12 @@ impl Sequence {
     }
 
     /// Up to so many operations on the data of one file, each with an fdatasync.
-    pub fn data_in_steps(start: Start, longest: usize, block: u64) -> Vec<Sequence> {
+    pub(crate) fn data_in_steps(start: Start, longest: usize, block: u64) -> Vec<Sequence> {
         grown(start, longest, &|state| data(state, block), &durable, false)
     }
 
     /// Up to so many operations on names, each with an fsync of what it concerns.
-    pub fn names_in_steps(start: Start, longest: usize) -> Vec<Sequence> {
+    pub(crate) fn names_in_steps(start: Start, longest: usize) -> Vec<Sequence> {
         grown(start, longest, &names, &durable, false)
     }
 

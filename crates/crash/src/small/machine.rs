@@ -119,7 +119,7 @@ impl SmallMachine {
     /// The same machine, but that the log goes round in each run: what is to be recorded begins a
     /// few blocks before its end. For data=journal, which can fill a log.
     #[must_use]
-    pub fn with_log_near_end(self) -> Self {
+    pub(crate) fn with_log_near_end(self) -> Self {
         SmallMachine { log_near_end: true, ..self }
     }
 

@@ -19,7 +19,7 @@ impl Store {
     /// does not refuse it, a device asks [`unreadable`](Self::unreadable) first.
     ///
     /// [`read`]: Self::read
-    pub fn make_unreadable(&mut self, offset: u64, len: u64) {
+    pub(crate) fn make_unreadable(&mut self, offset: u64, len: u64) {
         Arc::make_mut(&mut self.unreadable).extend(touched(offset, len));
     }
 

@@ -230,10 +230,33 @@ pub fn ask(socket: &Path, request: &Value, until: Option<Instant>) -> Result<Val
     question(&connection, request, until)
 }
 
+/// A request that a mount's process has been sent.
+pub struct Sent(UnixStream);
+
+/// Sends a request; it is carried out also if nobody waits for the answer.
+pub fn send(socket: &Path, request: &Value) -> Result<Sent> {
+    let soon = Instant::now() + CROWDED;
+    let mut connection = connect(socket, soon).context("the mount's process is gone")?;
+    connection.set_write_timeout(left(Some(soon))?)?;
+    writeln!(connection, "{request}")?;
+    Ok(Sent(connection))
+}
+
+impl Sent {
+    /// Waits for the answer, as long as it takes; one that is not `ok` is an error.
+    pub fn answer(self) -> Result<Value> {
+        answer_to(&self.0, None)
+    }
+}
+
 /// Asks over a connection; the whole answer must be there in time.
 fn question(mut connection: &UnixStream, request: &Value, until: Option<Instant>) -> Result<Value> {
     connection.set_write_timeout(left(until)?)?;
     writeln!(connection, "{request}")?;
+    answer_to(connection, until)
+}
+
+fn answer_to(mut connection: &UnixStream, until: Option<Instant>) -> Result<Value> {
     let (mut line, mut piece) = (Vec::new(), [0; 4096]);
     while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
         // Anew for each piece: who sends byte after byte gets no more time for it.

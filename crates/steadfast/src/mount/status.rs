@@ -14,7 +14,7 @@ use steadfast_fuse::{is_dead, mounts};
 use super::control::Running;
 use super::serve::Served;
 use super::{control, transact, trouble};
-use crate::{Outcome, Usage, document};
+use crate::{Outcome, Usage, document, terminal};
 
 /// A mount's status; sizes in bytes unless the name says otherwise.
 pub fn of(served: &Served) -> Value {
@@ -220,7 +220,10 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         Some(mask) => format!("durable at transaction points: {mask}"),
         None => format!("commit every {} s", number(&s["commit_seconds"])),
     };
-    row("data", format!("{}, {when}", text(&s["data"])))?;
+    // A mask of all kinds of points is longer than a line.
+    let data = format!("{}, {when}", text(&s["data"])).replace(',', ", ").replace(",  ", ", ");
+    let indent = " ".repeat(13);
+    row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
     let point = &s["last_point"];
     if !point.is_null() {
         let (number, ago) = (number(&point["transaction"]), number(&point["seconds_ago"]));

@@ -66,11 +66,12 @@ fn not_ours(place: &mounts::Place, at: &Path) -> anyhow::Error {
 fn take_away(running: &Running, at: &Path, timeout: Option<Duration>) -> Result<Value> {
     let begun = Instant::now();
     let (tell, told) = channel();
-    let (socket, request) = (running.socket.clone(), json!({ "do": "umount", "at": at }));
+    // Sent before anything is waited for: without time it is asked for all the same.
+    let sent = control::send(&running.socket, &json!({ "do": "umount", "at": at }))?;
     // Ends with the answer, or with this process.
     std::thread::Builder::new().name("umount".into()).spawn(move || {
         // OK to ignore: nobody waits any more.
-        let _ = tell.send(control::ask(&socket, &request, None));
+        let _ = tell.send(sent.answer());
     })?;
     let mut said = String::new();
     loop {

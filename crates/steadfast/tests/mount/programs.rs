@@ -161,7 +161,7 @@ fn the_queue_of_a_scheduler_is_in_the_status() {
     assert!(queue["write_bytes_most"].as_u64().unwrap() > 0, "{queue}");
     assert_eq!(queue["writes"]["bytes"], 0, "{queue}");
     assert!(queue["writes_let_in"].as_u64().unwrap() >= 1, "{queue}");
-    let said = b.good("status");
+    let said = b.good("status m");
     assert!(said.contains("queue") && said.contains("throttled  to"), "{said}");
     assert!(said.lines().all(|l| l.chars().count() <= 80 || l.contains('/')), "{said}");
     b.good("umount m");

@@ -410,6 +410,7 @@ fn without_identities(text: &str) -> String {
             () if is_uuid => "UUID",
             () if is_date || digits && token.len() >= 9 => "TIME",
             () if digits && after.starts_with(" transactions") => "N",
+            () if digits && after.starts_with(" blocks)") => "N",
             () => token,
         });
         rest = after;

@@ -9,7 +9,7 @@ use crate::iozone::options::{Matrix, Options};
 /// Everything that a command line gave. `docs/iozone.md` describes the JSON.
 #[derive(Debug, Clone, Serialize)]
 pub struct MatrixResults {
-    /// [`MATRIX_FORMAT`](crate::iozone::results::MATRIX_FORMAT).
+    /// `iozone::results::MATRIX_FORMAT`.
     pub format: &'static str,
     /// [`VERSION`](crate::iozone::results::VERSION).
     pub version: u32,

@@ -9,8 +9,9 @@
 //!    is at the first point that this task comes to at all. What an operation does before its first
 //!    point changes nothing. So the first task comes back at once, as without both preemptions.
 //! 3. *The other begins*: of two tasks the one that begins is preempted at its first point, and
-//!    when the other one begins it has ended before this one gets there. So it is a run that the other
-//!    begins. (If the other one waits before it ends, it is not: this task is away for longer.)
+//!    when the other one begins it has ended before this one gets there. So it is a run that the
+//!    other begins. (If the other one waits before it ends, it is not: this task is away for
+//!    longer.)
 //!
 //! In 2 and 3 an operation has started earlier, as the judge sees it, than in the run that stands
 //! for it: of operations that have started less is required ([`Known`](super::known::Known)).

@@ -1,5 +1,5 @@
-//! Makes a case that shows something wrong small: the fewest preemptions, then the fewest
-//! operations, then the fewest writes that must be lost.
+//! Makes a case that shows something wrong small: the fewest operations, with these the fewest
+//! preemptions, then the fewest writes that must be lost.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -97,7 +97,8 @@ impl ScheduledCase {
         if let Some(fewer) = search.fewest_preemptions(&best, best.schedule.points.len()) {
             best = fewer;
         }
-        while let Some(smaller) = search.smaller(&best) {
+        // Fewer operations may need more preemptions, but never more than there were.
+        while let Some(smaller) = search.smaller(&best, self.schedule.points.len()) {
             best = smaller;
         }
         let runs = search.runs;
@@ -114,13 +115,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The same with an operation taken out, or with a task that does nothing but sync.
-    fn smaller(&mut self, case: &ScheduledCase) -> Option<ScheduledCase> {
+    /// The same with an operation taken out, or with a task that does nothing but sync, and at most
+    /// so many preemptions.
+    fn smaller(&mut self, case: &ScheduledCase, preemptions: usize) -> Option<ScheduledCase> {
         if case.locks {
             // The numbers of points would be others, and there are too many to try them all.
             return None;
         }
-        let preemptions = case.schedule.points.len();
         let tried = |task: usize, start: Start, operations: Vec<Operation>| {
             let mut smaller = case.clone();
             smaller.tasks[task] = Sequence { start, operations };

@@ -220,8 +220,8 @@ fn tell(s: &Value, out: &mut dyn Write) -> Result<()> {
         Some(mask) => format!("durable at transaction points: {mask}"),
         None => format!("commit every {} s", number(&s["commit_seconds"])),
     };
-    // A mask of all kinds of points is longer than a line.
-    let data = format!("{}, {when}", text(&s["data"])).replace(',', ", ").replace(",  ", ", ");
+    // A mask of all kinds of points has a line of its own.
+    let data = format!("{}, {when}", text(&s["data"]));
     let indent = " ".repeat(13);
     row("data", terminal::hanging(&indent, &data).trim().to_owned())?;
     let point = &s["last_point"];

@@ -25,7 +25,7 @@ use steadfast_block::BlockDevice;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
 use crate::writer::Writer;
-use crate::{BeforeHome, FsBlock, JournalError, Log, Result, Tid};
+use crate::{BeforeHome, FsBlock, JournalError, Log, LogBlock, Result, Tid};
 
 pub use fast::{FastCommits, FastTag};
 
@@ -82,6 +82,14 @@ pub enum Finding {
         /// Its transaction.
         tid: Tid,
     },
+    /// The block where the next transaction is due cannot be read, and nothing behind it says that
+    /// the transaction had been committed. The log ends before it.
+    Unreadable {
+        /// The transaction's number.
+        tid: Tid,
+        /// Where it is due.
+        at: LogBlock,
+    },
     /// The superblock's checksum is that of another update of it; see the media assumptions.
     TornSuperblock,
 }
@@ -104,6 +112,9 @@ impl fmt::Display for Finding {
             }
             Finding::TornCommit { tid } => {
                 write!(f, "the commit block of transaction {tid} was torn behind its contents")
+            }
+            Finding::Unreadable { tid, at } => {
+                write!(f, "block {at} cannot be read: the log ends before transaction {tid}")
             }
             Finding::TornSuperblock => {
                 write!(f, "the journal superblock and its checksum are of different updates")

@@ -26,6 +26,15 @@
 //! valid one of a later transaction, since that begins only when the one before is durable; or,
 //! without asynchronous commit, the transaction's own valid commit block. Older laps of the log
 //! have lower numbers, earlier journals another checksum seed.
+//!
+//! # Where the log cannot be read
+//!
+//! Some disks answer a sector that was being written when the power went with an error. Behind
+//! the end of the log that says nothing, so a block that cannot be read is no proof of anything
+//! there. Where a transaction is due to begin, it may be the beginning of one that had not been
+//! committed: the log ends there if nothing behind it says otherwise, and if the transaction's
+//! commit block would say so, which takes block checksums and no asynchronous commit. In the
+//! middle of a transaction it may be the commit block itself, and the error is returned.
 
 use crate::checksum::crc32_be;
 use crate::ondisk::commit_block::{self, Verdict};
@@ -61,6 +70,8 @@ struct Scan<'r, 'a> {
     /// Blocks taken so far.
     walked: u32,
     last_seconds: u64,
+    /// Blocks that are looked at behind the end.
+    look_ahead: u32,
     out: Scanned,
 }
 
@@ -88,7 +99,9 @@ const LOOK_AHEAD_BYTES: usize = 8 << 20;
 pub(super) fn scan(reader: &mut Reader<'_>, start: LogBlock, first: Tid) -> Result<Scanned> {
     let out =
         Scanned { transactions: Vec::new(), end: first, findings: Vec::new(), newest_seconds: 0 };
-    let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, out };
+    let most = (LOOK_AHEAD_BYTES / reader.layout.block_size) as u32;
+    let look_ahead = most.min(reader.capacity());
+    let mut scan = Scan { reader, at: start, walked: 0, last_seconds: 0, look_ahead, out };
     loop {
         let (t, seconds) = match scan.transaction()? {
             Step::Committed(t, seconds) => (t, seconds),
@@ -124,12 +137,15 @@ impl Scan<'_, '_> {
     /// Reads blocks up to the commit block of the transaction that is due.
     fn transaction(&mut self) -> Result<Step> {
         let tid = self.out.end;
+        let begin = self.at;
         let mut t =
             Candidate { tid, images: Vec::new(), revokes: Vec::new(), v1_sum: !0, bad: None };
         loop {
             let Some(at) = self.take() else { return Ok(Step::End(self.at)) };
-            if !self.reader.is_own(at)? {
-                return Ok(Step::End(at));
+            match self.reader.is_own(at) {
+                Ok(true) => {}
+                Ok(false) => return Ok(Step::End(at)),
+                Err(unreadable) => return self.unreadable(at, at == begin, unreadable),
             }
             let block = self.reader.block(at)?;
             let Some(header) = Header::of(&block).filter(|h| h.tid() == tid) else {
@@ -149,6 +165,19 @@ impl Scan<'_, '_> {
                 _ => return Ok(Step::End(at)),
             }
         }
+    }
+
+    /// A block cannot be read where a transaction `begins` or goes on: see the module's text.
+    fn unreadable(&mut self, at: LogBlock, begins: bool, error: JournalError) -> Result<Step> {
+        let layout = self.reader.layout;
+        let commit_would_show = layout.has_block_checksums() && !layout.async_commit;
+        if !begins || !commit_would_show {
+            return Err(error);
+        }
+        // The transaction's commit block is as far away as the transaction is long.
+        self.look_ahead = self.reader.capacity();
+        self.out.findings.push(Finding::Unreadable { tid: self.out.end, at });
+        Ok(Step::End(at))
     }
 
     /// False if its blocks would not fit the log.
@@ -232,13 +261,13 @@ impl Scan<'_, '_> {
         if !layout.has_block_checksums() {
             return Ok(None);
         }
-        let most = (LOOK_AHEAD_BYTES / layout.block_size) as u32;
-        for n in 0..most.min(self.reader.capacity()) {
+        for n in 0..self.look_ahead {
             let at = self.reader.after(from, n);
-            if !self.reader.is_own(at)? {
+            // OK to ignore: what cannot be read proves nothing (see the module's text).
+            if !self.reader.is_own(at).unwrap_or(false) {
                 continue;
             }
-            let block = self.reader.block(at)?;
+            let Ok(block) = self.reader.block(at) else { continue };
             if self.proves_commit(&block) {
                 return Ok(Some(at));
             }

@@ -80,7 +80,9 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
 /// A block of the log that is none of transaction `tid`.
 fn free_block(log: &Log, sb: &Superblock, tid: Tid) -> Result<LogBlock> {
     for at in (sb.first().0..sb.end().0).map(LogBlock) {
-        let header = Header::of(&log.read(at, 1)?);
+        // OK to ignore: another block is readable, or the log has failed.
+        let Ok(block) = log.read(at, 1) else { continue };
+        let header = Header::of(&block);
         if header.is_none_or(|header| header.tid() != tid) {
             return Ok(at);
         }

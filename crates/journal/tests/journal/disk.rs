@@ -61,6 +61,7 @@ pub struct Disk {
     bytes: Mutex<Vec<u8>>,
     rng: Mutex<Rng>,
     fail_writes_at: Mutex<Option<(u64, u64)>>,
+    fail_reads_at: Mutex<Option<(u64, u64)>>,
     fail_flushes: Mutex<bool>,
     before: Vec<u8>,
 }
@@ -100,6 +101,7 @@ impl Disk {
             bytes: Mutex::new(bytes),
             rng: Mutex::new(Rng::new(number as u64 + 77)),
             fail_writes_at: Mutex::new(None),
+            fail_reads_at: Mutex::new(None),
             fail_flushes: Mutex::new(false),
         }
     }
@@ -127,6 +129,11 @@ impl Disk {
         *locked(&self.fail_writes_at) = Some((range.start, range.end));
     }
 
+    /// Lets reads that touch these bytes fail.
+    pub fn fail_reads_at(&self, range: std::ops::Range<u64>) {
+        *locked(&self.fail_reads_at) = Some((range.start, range.end));
+    }
+
     /// Lets flushes fail.
     pub fn fail_flushes(&self) {
         *locked(&self.fail_flushes) = true;
@@ -141,6 +148,10 @@ impl Disk {
         };
         match request {
             Request::Read { offset, len } => {
+                let end = offset + u64::from(*len);
+                if locked(&self.fail_reads_at).is_some_and(|(a, b)| *offset < b && end > a) {
+                    return Err(io("read", *offset));
+                }
                 let from = *offset as usize;
                 let bytes = locked(&self.bytes);
                 Ok(Bytes::copy_from_slice(&bytes[from..from + *len as usize]))

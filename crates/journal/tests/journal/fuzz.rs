@@ -15,21 +15,21 @@ use crate::load::{BLOCK, Load, Shape};
 use crate::rng::Rng;
 
 const FS_BLOCKS: u64 = 400;
-const LOG_BLOCKS: usize = 1027;
+pub const LOG_BLOCKS: usize = 1027;
 
-fn log_on(disk: &Arc<Disk>) -> Log {
+pub fn log_on(disk: &Arc<Disk>) -> Log {
     Log::external(disk.device(), BLOCK as u32).unwrap()
 }
 
-struct Dirty {
-    load: Arc<Load>,
-    fs: Vec<u8>,
-    log: Vec<u8>,
-    transactions: u32,
+pub struct Dirty {
+    pub load: Arc<Load>,
+    pub fs: Vec<u8>,
+    pub log: Vec<u8>,
+    pub transactions: u32,
 }
 
 /// A log with some transactions, none of which has gone home.
-fn dirty(checksums: Checksums) -> Dirty {
+pub fn dirty(checksums: Checksums) -> Dirty {
     let fs = Disk::plain("fs", vec![0; FS_BLOCKS as usize * BLOCK]);
     let log_disk = Disk::plain("log", vec![0; LOG_BLOCKS * BLOCK]);
     let log = log_on(&log_disk);

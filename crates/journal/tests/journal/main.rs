@@ -12,3 +12,4 @@ mod load;
 mod on_demand;
 mod pressure;
 mod rng;
+mod unreadable;

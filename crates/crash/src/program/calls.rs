@@ -5,6 +5,7 @@ use std::fmt;
 use steadfast_block::pattern;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Digest;
+use steadfast_vfs::{Attr, Ino};
 
 use super::tree::{Contents, shown};
 
@@ -139,9 +140,9 @@ pub struct Call {
     pub returned: Option<Moment>,
     /// It returned an error.
     pub failed: bool,
-    /// The inode that it was about; 0 where there is none.
+    /// The file that it was about, by its [`file_id`]; 0 where there is none.
     pub ino: u64,
-    /// The inode that lost the name `other` to it.
+    /// The file that lost the name `other` to it.
     pub replaced: u64,
     /// The path, without a leading '/'.
     pub path: Vec<u8>,
@@ -154,6 +155,17 @@ pub struct Call {
     pub contents: Option<Contents>,
     /// Of a rename: what the file held that was replaced.
     pub lost: Option<Contents>,
+}
+
+/// The number of an inode and, above its 32 bits, the generation: files that have one number one
+/// after the other are not one file.
+pub(crate) fn file_id(attr: &Attr) -> u64 {
+    u64::from(attr.generation) << 32 | attr.ino.0
+}
+
+/// The number of the inode of a [`file_id`].
+pub(crate) fn number_of(file: u64) -> Ino {
+    Ino(file & u64::from(u32::MAX))
 }
 
 impl Call {
@@ -223,7 +235,7 @@ impl fmt::Display for Call {
         let Call { kind, offset, .. } = self;
         write!(f, "{}", kind.name())?;
         let path = match &self.path[..] {
-            [] if self.unplaced => format!("inode {}", self.ino),
+            [] if self.unplaced => format!("inode {}", number_of(self.ino).0),
             [] if *kind == Kind::FsyncDir => "/".into(),
             path if self.unplaced => format!(".../{}", shown(path)),
             path => shown(path),

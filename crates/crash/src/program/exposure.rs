@@ -12,7 +12,7 @@ use std::time::Duration;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::{Digest, Store};
 
-use super::calls::{Call, Kind, Origin, returns};
+use super::calls::{Call, Kind, Origin, file_id, returns};
 use super::tree::{Contents, Node, Tree};
 use super::{Recovers, Run};
 use crate::cuts::{Bound, Choice, Cuts};
@@ -127,7 +127,7 @@ impl Account<'_> {
     /// What is missing; what is there will stay there, and is no longer looked for.
     fn judge(&mut self, tree: &Tree, cut: Moment) -> Exposed {
         let nodes: BTreeMap<u64, &Node> =
-            tree.nodes().map(|(_, node)| (node.attr.ino.0, node)).collect();
+            tree.nodes().map(|(_, node)| (file_id(&node.attr), node)).collect();
         let (mut exposed, mut calls) = (Exposed::default(), BTreeSet::new());
         for (ino, live) in &mut self.live {
             let node = nodes.get(ino);

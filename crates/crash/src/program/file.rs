@@ -30,7 +30,8 @@ use super::tree::Contents;
 use super::{Line, Run};
 
 const MAGIC: &[u8; 16] = b"steadfast crash\n";
-const VERSION: u32 = 2;
+/// 3: calls name files by number and generation.
+const VERSION: u32 = 3;
 /// Largest device in a file, in bytes: what a run of a program is recorded on is far smaller, and
 /// whoever reads a file makes tables of its pages.
 pub const DEVICE_BYTES_MAX: u64 = 64 << 30;

@@ -17,7 +17,7 @@ use steadfast_vfs::{
 };
 
 use super::asked::{Asked, Request};
-use super::calls::{Call, Kind, Origin};
+use super::calls::{Call, Kind, Origin, file_id, number_of};
 use super::places::{Path, Places};
 use super::tree::{Contents, contents_of};
 
@@ -165,7 +165,7 @@ impl Watched {
         let attr = answer.as_ref().ok().map(attr);
         self.end_and(number, answer.is_err(), |call, places| {
             if let Some(attr) = attr {
-                call.ino = attr.ino.0;
+                call.ino = file_id(&attr);
                 places.found(attr.ino, dir, name);
             }
         });
@@ -188,7 +188,7 @@ impl Watched {
         origin: impl FnOnce(&mut Asked) -> Origin,
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let ino = (about.ino != 0).then_some(Ino(about.ino));
+        let ino = (about.ino != 0).then(|| number_of(about.ino));
         let (number, in_call) = self.begin_as(kind, about, |asked, _| (origin(asked), false));
         // After the beginning: what changes it meanwhile is known to be later. Before the call:
         // what comes after it is not taken for promised.
@@ -247,7 +247,8 @@ impl Watched {
     }
 
     fn on_inode(&self, ino: Ino) -> About {
-        About { ino: ino.0, path: self.path(ino), ..About::default() }
+        let file = self.next.getattr(ino).map_or(ino.0, |attr| file_id(&attr));
+        About { ino: file, path: self.path(ino), ..About::default() }
     }
 
     /// Removes a name; the inode that has it.
@@ -257,14 +258,14 @@ impl Watched {
         (dir, name): (Ino, &[u8]),
         call: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
-        let ino = self.next.lookup(dir, name).map_or(0, |attr| attr.ino.0);
-        let about = About { ino, path: self.place(dir, name), ..About::default() };
+        let file = self.next.lookup(dir, name).map_or(0, |attr| file_id(&attr));
+        let about = About { ino: file, path: self.place(dir, name), ..About::default() };
         let (number, in_call) = self.begin(kind, about);
         let answer = call();
         drop(in_call);
         self.end_and(number, answer.is_err(), |call, places| {
             if !call.failed {
-                places.lost(Ino(ino), dir, name);
+                places.lost(number_of(file), dir, name);
             }
         });
         answer
@@ -352,15 +353,16 @@ impl FileSystem for Watched {
         to: &[u8],
         flags: RenameFlags,
     ) -> Result<()> {
-        let source = self.next.lookup(from_dir, from).ok().map(|attr| attr.ino);
-        let target = self.next.lookup(to_dir, to).ok().map(|attr| attr.ino);
+        let source = self.next.lookup(from_dir, from).ok();
+        let target = self.next.lookup(to_dir, to).ok();
         let about = About {
-            ino: source.map_or(0, |ino| ino.0),
-            replaced: target.map_or(0, |ino| ino.0),
+            ino: source.as_ref().map_or(0, file_id),
+            replaced: target.as_ref().map_or(0, file_id),
             path: self.place(from_dir, from),
             other: Some(self.place(to_dir, to)),
             ..About::default()
         };
+        let (source, target) = (source.map(|attr| attr.ino), target.map(|attr| attr.ino));
         let exchange = flags.contains(RenameFlags::EXCHANGE);
         let kind = if exchange { Kind::Exchange } else { Kind::Rename };
         let (number, in_call) = self.begin(kind, about);
@@ -479,8 +481,8 @@ impl FileSystem for Watched {
         let (number, in_call) = self.begin(Kind::Create, About::default());
         let made = self.next.tmpfile(dir, node, flags);
         drop(in_call);
-        let ino = made.as_ref().map_or(0, |(attr, _)| attr.ino.0);
-        self.end(number, made.is_err(), |call| call.ino = ino);
+        let file = made.as_ref().map_or(0, |(attr, _)| file_id(attr));
+        self.end(number, made.is_err(), |call| call.ino = file);
         if let Ok((attr, fh)) = &made {
             self.seen.lock().opened.insert(*fh, (attr.ino, flags));
         }

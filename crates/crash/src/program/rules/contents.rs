@@ -171,6 +171,9 @@ impl History<'_> {
         if gone && self.name_is_promised(&call.path, call.ino) {
             let what = format!("{}: was {how}, its name too, and is gone", shown(&call.path));
             verdict.broken.push(Broken { what, promised: true });
+        } else if gone {
+            let why = "is gone, and nothing had promised its name: its folder was not synced";
+            verdict.unmeasured.insert(format!("{}: {how}, {why}", shown(&call.path)));
         }
     }
 

@@ -12,17 +12,19 @@
 //!    the new file had not been synced before, the program is at fault: a file system need not
 //!    keep that order.
 //!
-//! Contents are found by inode, wherever the file is. What these rules cannot judge is said too:
+//! Contents are found by inode and generation, wherever the file is: a number may be used again. What these rules cannot judge is said too:
 //! see [`Verdict::unmeasured`].
 
 mod contents;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use steadfast_devices::filter::record::Moment;
 
-use super::calls::{Call, Kind, returns};
+use super::calls::{Call, Kind, file_id, number_of, returns};
 use super::tree::{Node, Tree, shown};
 
 /// Something that should not be.
@@ -46,7 +48,7 @@ pub struct Verdict {
 /// Judges the tree that a cut before `tick` left. `base` is the tree at the beginning of the run.
 pub fn judge(calls: &[Call], base: &Tree, tree: &Tree, tick: u64) -> Verdict {
     let before = calls.partition_point(|call| call.started.tick < tick);
-    let by_inode = tree.nodes().map(|(path, node)| (node.attr.ino.0, (path, node))).collect();
+    let by_inode = tree.nodes().map(|(path, node)| (file_id(&node.attr), (path, node))).collect();
     let history = History {
         returns: returns(calls),
         calls: &calls[..before],
@@ -134,7 +136,7 @@ impl History<'_> {
             gives && !call.failed
         });
         let Some(made) = made else {
-            return self.base.get(path).is_some_and(|node| node.attr.ino.0 == ino);
+            return self.base.get(path).is_some_and(|node| file_id(&node.attr) == ino);
         };
         let Some(returned) = made.returned else { return false };
         // Names of the directories above are not followed further than this.
@@ -176,7 +178,7 @@ fn is_at_or_above(name: &[u8], path: &[u8]) -> bool {
 /// A call's file, for people.
 fn named(call: &Call) -> String {
     match call.unplaced {
-        true => format!("inode {}", call.ino),
+        true => format!("inode {}", number_of(call.ino).0),
         false => shown(&call.path),
     }
 }

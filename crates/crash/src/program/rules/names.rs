@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Broken, History, Verdict, concerns, is_at_or_above, parent};
-use crate::program::calls::{Call, Kind};
+use crate::program::calls::{Call, Kind, file_id};
 use crate::program::tree::shown;
 
 /// What a name was left with by the last call about it.
@@ -98,7 +98,7 @@ impl<'c> History<'c> {
         if last.unsure || !folder_is_there || !self.folder_synced_after(folder, returned) {
             return None;
         }
-        let found = self.tree.get(path).map(|node| node.attr.ino.0);
+        let found = self.tree.get(path).map(|node| file_id(&node.attr));
         let now = match (last.has, found) {
             (Some(_), None) => "is gone",
             (Some(ino), Some(other)) if ino != other && ino != 0 => "is another file",

@@ -54,6 +54,7 @@ pub enum Outcome {
 }
 
 fn main() -> ExitCode {
+    take_file_size_limit_as_error();
     let words = arguments();
     let matches = match pages::command().try_get_matches_from(&words) {
         Ok(matches) => matches,
@@ -106,6 +107,14 @@ fn main() -> ExitCode {
             ExitCode::from(status)
         }
     }
+}
+
+/// A file that becomes larger than this process may write (setrlimit(2), RLIMIT_FSIZE) is an error
+/// of the write, EFBIG, and not the end of a mount with all that it has not written yet.
+fn take_file_size_limit_as_error() {
+    // A signal with a handler kills nobody; programs that we start have none. OK to ignore: without
+    // it nothing is worse than it is by default.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
 }
 
 fn without_head(hint: &str) -> &str {
@@ -275,7 +284,7 @@ fn run(command: Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Rollback { mountpoint } => return mount::rollback(&mountpoint, out),
         Command::MountOptions => write!(out, "{}", mount::options::markdown())?,
         Command::Man { folder } => pages::man(&folder)?,
-        Command::Completions { shell } => pages::completions(shell, out),
+        Command::Completions { shell } => pages::completions(shell, out)?,
     }
     Ok(Outcome::Good)
 }

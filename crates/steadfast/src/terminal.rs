@@ -1,6 +1,6 @@
 //! What only a terminal sees: progress and colours. Nothing of it goes into a pipe or a file.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -9,19 +9,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::commands::tree::shown;
 
 /// Prints an error with its causes to the standard error.
-#[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]
 pub fn error(e: &anyhow::Error) {
     const HEAD: &str = "error:";
     let text = format!("{HEAD} {}", harmless(&with_causes(e)));
     if !std::io::stderr().is_terminal() {
-        eprintln!("{text}");
+        print(&text);
         return;
     }
     // What has lines of its own is laid out already.
     let text = if text.contains('\n') { text } else { hanging("", &text).trim_end().to_owned() };
     match std::env::var_os("NO_COLOR") {
-        Some(_) => eprintln!("{text}"),
-        None => eprintln!("\x1b[1;31m{HEAD}\x1b[0m{}", text.strip_prefix(HEAD).unwrap_or(&text)),
+        Some(_) => print(&text),
+        None => {
+            print(&format!("\x1b[1;31m{HEAD}\x1b[0m{}", text.strip_prefix(HEAD).unwrap_or(&text)))
+        }
     }
 }
 
@@ -40,9 +41,14 @@ pub fn with_causes(e: &anyhow::Error) -> String {
 }
 
 /// Prints a remark to the standard error.
-#[allow(clippy::print_stderr, reason = "the command line is the one place that prints")]
 pub fn note(text: &str) {
-    eprintln!("{}", harmless(text));
+    print(&harmless(text));
+}
+
+/// A line of the standard error, in one write.
+fn print(line: &str) {
+    // OK to ignore: there is nobody else to tell, and the exit status says the rest.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// A text whose control characters a terminal will not obey: names of files and processes, and

@@ -186,10 +186,9 @@ fn open(args: &Mkfs) -> Result<(Arc<dyn BlockDevice>, Option<New>)> {
             return Ok((Arc::new(FileDevice::open(nothing.path(), &options)?), Some(New::Nowhere)));
         }
         let made = Unfinished::new(file)?;
-        let device = FileDevice::create(file, size / 4096 * 4096, &options);
+        let device = made.make(|| FileDevice::create(file, size / 4096 * 4096, &options));
         let device =
             device.with_context(|| format!("--size {}", steadfast_lab::size::shown(size)))?;
-        made.made();
         return Ok((Arc::new(device), Some(New::File(made))));
     }
     if size.is_some() {

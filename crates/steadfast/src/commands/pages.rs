@@ -34,17 +34,57 @@ fn with_exit_status(command: Command) -> Command {
 pub fn man(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let command = command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, folder).with_context(|| folder.display().to_string())
+    clap_mangen::generate_to(command, folder).with_context(|| folder.display().to_string())?;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_ours = path.file_name().is_some_and(|name| {
+            name.to_string_lossy().starts_with("steadfast")
+                && name.to_string_lossy().ends_with(".1")
+        });
+        if is_ours {
+            let page = std::fs::read_to_string(&path)?;
+            std::fs::write(&path, with_lines_kept(&page))?;
+        }
+    }
+    Ok(())
+}
+
+/// What follows the options of a help text has lines of its own, which a page would fill.
+fn with_lines_kept(page: &str) -> String {
+    const HEAD: &str = ".SH EXTRA\n";
+    let Some((before, rest)) = page.split_once(HEAD) else { return page.to_owned() };
+    let (text, after) = match rest.find("\n.SH ") {
+        Some(at) => rest.split_at(at + 1),
+        None => (rest, ""),
+    };
+    let (head, text) = match text.split_once('\n') {
+        Some(("Example:" | "Examples:", text)) => ("EXAMPLES", text),
+        _ => ("NOTES", text),
+    };
+    format!("{before}.SH {head}\n.nf\n{text}.fi\n{after}")
 }
 
 /// Writes completions for `shell` to `out`.
-pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) {
-    clap_complete::generate(shell, &mut command(), "steadfast", &mut { out });
+pub fn completions(shell: clap_complete::Shell, out: &mut dyn std::io::Write) -> Result<()> {
+    // By way of memory: the crate panics where it cannot write.
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command(), "steadfast", &mut text);
+    Ok(out.write_all(&text)?)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::command;
+    use super::{command, with_lines_kept};
+
+    #[test]
+    fn a_page_keeps_the_lines_of_examples() {
+        let page = ".SH OPTIONS\nx\n.SH EXTRA\nExamples:\n  a b\n  c\n.SH VERSION\nv1\n";
+        let kept = ".SH OPTIONS\nx\n.SH EXAMPLES\n.nf\n  a b\n  c\n.fi\n.SH VERSION\nv1\n";
+        assert_eq!(with_lines_kept(page), kept);
+        assert_eq!(with_lines_kept(".SH OPTIONS\nx\n"), ".SH OPTIONS\nx\n");
+        let last = ".SH EXTRA\nExit status: 0\n";
+        assert_eq!(with_lines_kept(last), ".SH NOTES\n.nf\nExit status: 0\n.fi\n");
+    }
 
     /// Terminals have 80 columns; what is aligned by hand must not be broken there.
     #[test]

@@ -196,11 +196,15 @@ pub fn last_word(served: &Served) -> Option<String> {
     if failed == 0 {
         return None;
     }
+    let stopped = match fs.read_only_because().is_some() && fs.journal().is_some() {
+        true => "; what had been changed and fsync had not answered with success is lost, too",
+        false => "",
+    };
     let lost: Vec<String> =
         fs.unwritten(PARTS_MAX).iter().map(|part| whole(part, path(fs, part))).collect();
     let outcome = match lost.is_empty() {
         true => "what they were to write was written later or given up".to_owned(),
         false => format!("lost: {}", lost.join("; ")),
     };
-    Some(format!("{}: {failed} writes of data failed; {outcome}", served.source))
+    Some(format!("{}: {failed} writes of data failed; {outcome}{stopped}", served.source))
 }

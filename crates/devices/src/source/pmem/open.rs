@@ -172,8 +172,11 @@ impl Pmem {
     pub fn create_emulated(path: impl AsRef<Path>, size: u64) -> Result<(), PmemError> {
         let path = path.as_ref();
         let bad = |reason: String| PmemError::BadSize { path: path.into(), size, reason };
-        if size == 0 || !size.is_multiple_of(PAGE) || i64::try_from(size).is_err() {
+        if size == 0 || !size.is_multiple_of(PAGE) {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
+        }
+        if i64::try_from(size).is_err() {
+            return Err(bad("no file is larger than 8 EiB".into()));
         }
         let failed =
             |doing| move |source| PmemError::System { path: path.to_owned(), doing, source };

@@ -19,8 +19,8 @@ use super::own::{self, Left};
 use super::program::Watch;
 use super::report::{self, Report};
 use super::setup::{self, Fs, Setup};
-use crate::Outcome as Exit;
 use crate::terminal::{self, Progress};
+use crate::{Outcome as Exit, Usage};
 
 /// Every so many states e2fsck is asked too, where it is installed.
 const E2FSCK_EVERY: u64 = 50;
@@ -33,6 +33,9 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     let judge = setup::judge(&args.judge)?;
     let choice = setup::choice(&setup, args)?;
     let linger = setup::seconds("--linger", args.linger)?;
+    if let Some(path) = &args.record {
+        can_be_written(path)?;
+    }
     let stops = stops_on_signals()?;
     let bar: RefCell<Option<Progress>> = RefCell::new(None);
     let progress = |share: f64, what: &str| {
@@ -135,6 +138,18 @@ fn first(
 ) -> Option<(steadfast_crash::cuts::State, steadfast_crash::program::Tree)> {
     let state = exploration.state(outcome.findings.first()?.state)?;
     Some((state, exploration.base().ok()?))
+}
+
+/// Before the program is run for nothing. What is there is not changed yet.
+fn can_be_written(path: &Path) -> Result<(), Usage> {
+    let is_new = !path.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|e| Usage(format!("--record {}: {e}", path.display())))?;
+    if is_new {
+        // OK to ignore: it is written over in the end.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 fn save(run: &Run, path: &Path) -> Result<()> {

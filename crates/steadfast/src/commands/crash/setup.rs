@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use steadfast_crash::cuts::{Bound, Choice};
+use steadfast_crash::cuts::{Bound, Choice, Places};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
 use steadfast_crash::program::{Command, Names, Own, Recovers, Run};
@@ -280,7 +280,24 @@ pub fn choice(setup: &Setup, args: &CrashRun) -> Result<Choice, Usage> {
         return Err(Usage("--states 0: at least one state a cut is needed".into()));
     }
     let bound = Bound { states, ..Bound::default() };
-    Ok(Choice { places, bound, seed: args.seed })
+    within_limits(Choice { places, bound, seed: args.seed }).map_err(Usage)
+}
+
+/// More cuts or states than this are a mistake, or somebody's attack: there is a list of them.
+const MOST: u64 = 1_000_000;
+
+fn within_limits(choice: Choice) -> Result<Choice, String> {
+    let Choice { places, bound, .. } = choice;
+    let cuts = match places {
+        Places::Sampled(count) => count,
+        _ => 0,
+    };
+    for (what, count) in [("cuts", cuts), ("states a cut", bound.states)] {
+        if count > MOST {
+            return Err(format!("{count} {what}: at most {MOST} are made"));
+        }
+    }
+    Ok(choice)
 }
 
 /// For the recording: what gives a state its number.
@@ -306,5 +323,5 @@ pub fn choice_from(about: &BTreeMap<String, String>) -> Result<(Choice, bool), S
     };
     let choice =
         Choice { places: text(about, "cuts")?.parse()?, bound, seed: number(about, "seed")? };
-    Ok((choice, text(about, "ages")? == "lines"))
+    Ok((within_limits(choice)?, text(about, "ages")? == "lines"))
 }

@@ -26,7 +26,10 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     }
     let path = &args.recording;
     let bad = |e: String| Usage(format!("{}: {e}", path.display()));
-    let run = file::load(path).map_err(bad)?;
+    let run = file::load(path).map_err(|e| match path.exists() {
+        true => bad(e),
+        false => bad(format!("{e} (of a scenario, also its --variant is needed)")),
+    })?;
     let setup = Setup::from_about(&run.about).map_err(bad)?;
     let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
@@ -62,8 +65,8 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn about(setup: &Setup, run: &Run, out: &mut dyn Write) -> Result<Outcome> {
-    let text = |key: &str| run.about.get(key).map_or("?", String::as_str);
-    writeln!(out, "program   {}", text("program"))?;
+    let program = run.about.get("program").map_or("?", String::as_str);
+    writeln!(out, "program   {}", shown(program.as_bytes()))?;
     writeln!(out, "recorded  {}", setup.in_words())?;
     writeln!(out, "          {}", in_numbers(run))?;
     let (choice, _) = setup::choice_from(&run.about).map_err(|e| anyhow!(e))?;

@@ -2,14 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use steadfast_crash::cuts::State;
 use steadfast_crash::program::Tree;
+
+use crate::Usage;
 
 /// Writes the recovered tree to a folder that is made for it, where one is asked for.
 pub fn write_tree(tree: &Tree, folder: Option<&Path>) -> Result<()> {
     if let Some(folder) = folder {
-        std::fs::create_dir(folder).with_context(|| folder.display().to_string())?;
+        std::fs::create_dir(folder)
+            .map_err(|e| Usage(format!("--tree {}: {e}", folder.display())))?;
         tree.write_to(folder)?;
     }
     Ok(())
@@ -22,7 +25,7 @@ pub fn write_image(state: &State, path: &Path) -> Result<()> {
     journal.push(".journal");
     paths.push(PathBuf::from(journal));
     for (store, path) in state.contents.iter().zip(&paths) {
-        store.export(path).with_context(|| path.display().to_string())?;
+        store.export(path).map_err(|e| Usage(format!("--image {}: {e}", path.display())))?;
     }
     Ok(())
 }

@@ -36,15 +36,17 @@ bytes for each 4096.")]
         /// What is made of it
         #[arg(long, value_enum, default_value_t = ModeName::Raw)]
         mode: ModeName,
-        /// Bytes of a sector, 512 or 4096, with --mode sector
-        #[arg(long, value_name = "BYTES", default_value_t = 4096)]
-        sector: u32,
+        /// Bytes of a sector, 512 or 4096, with --mode sector [default: 4096]
+        #[arg(long, value_name = "BYTES")]
+        sector: Option<u32>,
         /// Bytes of the pages it is to be mapped with: 4k, 2m or 1g, with --mode fsdax
-        #[arg(long, value_name = "SIZE", default_value = "2m")]
-        align: String,
+        /// [default: 2m]
+        #[arg(long, value_name = "SIZE")]
+        align: Option<String>,
         /// Where a kernel is to have its structures of the pages, with --mode fsdax
-        #[arg(long, value_enum, default_value_t = MapName::Dev)]
-        map: MapName,
+        /// [default: dev]
+        #[arg(long, value_enum)]
+        map: Option<MapName>,
         /// A name for the label, up to 63 bytes
         #[arg(long, default_value = "")]
         name: String,

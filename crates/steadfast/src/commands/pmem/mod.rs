@@ -28,7 +28,8 @@ const PAGE: u64 = 4096;
 pub fn run(command: &PmemCommand, out: &mut dyn Write) -> Result<Outcome> {
     match command {
         PmemCommand::Create { emulate: size, mode, sector, align, map, name, path } => {
-            let (mode, sector, map) = (Mode::from(*mode), *sector, Map::from(*map));
+            let (mode, sector, map) = (Mode::from(*mode), *sector, map.map(Map::from));
+            let align = align.as_deref();
             create(&New { size, name, mode, sector, align, map, path }, out)?;
         }
         PmemCommand::Check { repair, force, path } => {
@@ -46,9 +47,9 @@ struct New<'a> {
     size: &'a str,
     name: &'a str,
     mode: Mode,
-    sector: u32,
-    align: &'a str,
-    map: Map,
+    sector: Option<u32>,
+    align: Option<&'a str>,
+    map: Option<Map>,
     path: &'a Path,
 }
 
@@ -64,9 +65,22 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         let what = format!("--name: {} bytes, a label has room for {NAME_MAX}", name.len());
         return Err(Usage(what).into());
     }
-    if mode.version().is_some() && ![512, 4096].contains(&sector) {
+    if name.chars().any(char::is_control) {
+        return Err(Usage("--name: it has a control character".into()).into());
+    }
+    let of_mode = [
+        ("--sector", sector.is_some(), mode.version().is_some(), "sector"),
+        ("--align", align.is_some(), mode == Mode::Fsdax, "fsdax"),
+        ("--map", map.is_some(), mode == Mode::Fsdax, "fsdax"),
+    ];
+    if let Some((option, .., of)) = of_mode.iter().find(|(_, given, means, _)| *given && !means) {
+        return Err(Usage(format!("{option} is of --mode {of}, not of {}", mode.name())).into());
+    }
+    let sector = sector.unwrap_or(4096);
+    if ![512, 4096].contains(&sector) {
         return Err(Usage(format!("--sector {sector}: 512 or 4096 bytes")).into());
     }
+    let (align, map) = (align.unwrap_or("2m"), map.unwrap_or(Map::Device));
     let align = steadfast_lab::size::parse(align)
         .map_err(|why| Usage(format!("--align {align}: {why}")))?;
     let label = Label { uuid: uuid::Uuid::new_v4(), name: name.into(), mode, bytes: 0, cookie: 0 };
@@ -77,9 +91,9 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         }
         e => e.into(),
     })?;
-    let pmem = open::map(path, false)?;
-    open::tell_promise(&pmem);
-    let device: Arc<dyn BlockDevice> = Arc::new(pmem);
+    let pmem = open::map(path, false).inspect_err(|_| remove(path))?;
+    let pmem = Arc::new(pmem);
+    let device: Arc<dyn BlockDevice> = Arc::clone(&pmem) as Arc<dyn BlockDevice>;
     // Of any namespace: a kernel that gets the range as memory sees it without its label.
     let made = match mode {
         Mode::Raw => Ok(()),
@@ -93,12 +107,9 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
             fsdax::format(&device, options).map(drop).map_err(anyhow::Error::from)
         }
     };
-    if made.is_err() {
-        // A range that is no namespace is of no use. OK to ignore: the first error says what is
-        // wrong.
-        let _ = std::fs::remove_file(path);
-    }
-    made?;
+    // A range that is no namespace is of no use.
+    made.inspect_err(|_| remove(path))?;
+    open::tell_promise(&pmem);
     let (shown, uuid) = (path.display(), label.uuid);
     writeln!(out, "{shown}: a {} namespace of {} bytes, {uuid}", mode.name(), label.bytes)?;
     if !open::is_in_memory(path) {
@@ -108,6 +119,11 @@ fn create(new: &New<'_>, out: &mut dyn Write) -> Result<()> {
         ));
     }
     Ok(())
+}
+
+fn remove(path: &Path) {
+    // OK to ignore: the first error says what is wrong.
+    let _ = std::fs::remove_file(path);
 }
 
 fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {

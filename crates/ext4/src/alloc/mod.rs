@@ -8,15 +8,15 @@
 //! * *windows*: runs that follow what a growing file got last. Others avoid them, so that files
 //!   that grow side by side stay in long runs each (the kernel's preallocation).
 
+use steadfast_ext4_format::RangeSet;
+
 pub(crate) mod bitmap;
 mod blocks;
 mod groups;
 mod inodes;
-mod ranges;
 mod windows;
 
 pub(crate) use blocks::{BlockRequest, Purpose};
-pub use ranges::RangeSet;
 use windows::Windows;
 
 /// What the allocator keeps in memory besides the bitmaps.

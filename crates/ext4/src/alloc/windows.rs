@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ondisk::InodeNo;
+use steadfast_ext4_format::ondisk::InodeNo;
 
 /// At most one window a file; windows do not overlap.
 #[derive(Debug, Default)]

@@ -8,8 +8,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-
-use super::Node;
+use steadfast_ext4_format::extents::Node;
 
 /// Most nodes that are kept.
 const NODES_MAX: usize = 64;

@@ -23,10 +23,9 @@ pub(crate) use track::{Named, Track};
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Overlay, Recovery};
 
-use crate::alloc::RangeSet;
-use crate::error::Result;
 use crate::mount::stage_over;
 
 /// The blocks that the log's fast commits change, over what its transactions write home. None if

@@ -1,12 +1,11 @@
 //! The tags of fast commits, decoded. All integers are little-endian.
 
 use bytes::Bytes;
+use steadfast_ext4_format::dir::is_dot_name;
+use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, GOOD_OLD_INODE_SIZE, InodeNo, NAME_MAX};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use zerocopy::FromBytes;
-
-use crate::dir::is_dot_name;
-use crate::error::{Ext4Error, Result};
-use crate::ondisk::{Extent, ExtentLeaf, GOOD_OLD_INODE_SIZE, InodeNo, NAME_MAX};
 
 /// `EXT4_FC_TAG_ADD_RANGE`
 pub(super) const ADD_RANGE: u16 = 1;

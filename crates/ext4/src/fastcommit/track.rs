@@ -10,14 +10,14 @@
 use std::collections::BTreeMap;
 use std::sync::{self, PoisonError};
 
+use steadfast_ext4_format::RangeSet;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FileType;
 
 use super::tags::NameChange;
-use crate::alloc::RangeSet;
 use crate::inode::{Life, MapChange};
 use crate::meta::{Tid, Txn};
-use crate::ondisk::{InodeFlags, InodeNo, RawInode};
 
 /// A name that came or went.
 pub(crate) struct Named {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
+
 use crate::fs::{Ext4, key};
 use crate::inode::{Ending, Inode, Life};
 use crate::meta::Txn;
-use crate::ondisk::{Incompat, InodeFlags, RawInode};
 use crate::xattr::Unused;
 
 impl Ext4 {

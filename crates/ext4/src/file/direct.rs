@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_runtime::cpu;
 
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
 use crate::alloc::Purpose;
-use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
 

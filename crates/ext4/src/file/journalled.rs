@@ -5,9 +5,9 @@
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
+use steadfast_ext4_format::Result;
 
 use crate::alloc::Purpose;
-use crate::error::Result;
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 

@@ -10,11 +10,11 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
 use super::elsewhere::Need;
 use super::pieces::Place;
-use crate::error::Result;
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
 use crate::meta::Txn;

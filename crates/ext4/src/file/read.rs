@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
 use super::gather::{Source, gather};
-use crate::error::Result;
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
 use crate::meta::MetaLog;

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use steadfast_block::BlockError;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::cpu;
 
-use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, OpenFile, key};
 use crate::inode::Inode;
 use crate::meta::{MetaLog, Tid};

@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use steadfast_ext4_format::ondisk::{InodeFlags, RawInode};
+use steadfast_vfs::{FileType, Timestamp};
+
 use super::Ext4;
 use crate::inode::Inode;
 use crate::mount::{AccessTimes, MountOptions};
-use crate::ondisk::{InodeFlags, RawInode};
-use steadfast_vfs::{FileType, Timestamp};
 
 /// With `relatime`, a time of access older than this is set in any case, in seconds.
 const DAY: i64 = 24 * 60 * 60;

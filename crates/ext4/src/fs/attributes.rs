@@ -1,14 +1,15 @@
 //! Changing modes, owners and times, and what else changes then (notify_change and
 //! ext4_setattr in the kernel).
 
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::xattr::body;
+use steadfast_ext4_format::xattr::name::SECURITY;
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
 use super::Ext4;
 use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::ondisk::{InodeFlags, InodeNo, RawInode};
-use crate::xattr::name::SECURITY;
-use crate::xattr::{Unused, body};
+use crate::xattr::Unused;
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;

@@ -1,12 +1,12 @@
 //! Inode flags as `lsattr` shows and `chattr` changes them (ext4_fileattr_set in the kernel).
 
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
 use steadfast_vfs::{FileType, FsError, Ino, Result};
 
 use super::{Ext4, key};
 use crate::dir::InodeBlocks;
 use crate::inode::Inode;
 use crate::meta::MetaLog;
-use crate::ondisk::{Incompat, InodeFlags};
 
 /// What may be changed (`EXT4_FL_USER_MODIFIABLE`).
 const CHANGEABLE: InodeFlags = InodeFlags::SECURE_DELETE

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::ErrorCursor;
 use steadfast_vfs::{Fh, FsError, OpenFlags};
 
-use crate::error::Result;
 use crate::inode::Inode;
 
 /// An open file.

@@ -15,16 +15,16 @@ mod xattrs;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{FileKey, PAGE, PageCache};
 use steadfast_vfs::FsError;
 
 pub(crate) use handles::{Handles, OpenFile};
 
-use crate::error::{Ext4Error, Result};
 use crate::inode::Inode;
 use crate::meta::{MetaLog, Volume};
 use crate::mount::{DataMode, MountOptions, MountRecovery};
-use crate::ondisk::{InodeFlags, InodeNo};
 use crate::transact::Transact;
 
 /// A mounted ext4 file system.

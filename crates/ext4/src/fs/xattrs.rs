@@ -1,13 +1,13 @@
 //! Extended attributes of a mounted file system: who may have which, and what else changes.
 
+use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_ext4_format::xattr::acl::Acl;
+use steadfast_ext4_format::xattr::name::{self, USER};
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 
 use super::Ext4;
 use crate::inode::Inode;
-use crate::ondisk::InodeFlags;
 use crate::xattr::Which;
-use crate::xattr::acl::Acl;
-use crate::xattr::name::{self, USER};
 
 /// Longest value (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use steadfast_ext4_format::ondisk::InodeNo;
 
 use super::Inode;
-use crate::ondisk::InodeNo;
 
 /// Inodes by number. An inode that somebody holds, that is open or has delayed data stays;
 /// others leave by *second chance*: the oldest that was not asked for since it was last passed

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use steadfast_vfs::{FileType, FsError};
-
-use super::{Inode, InodeCache, MapChange};
-use crate::error::{Ext4Error, Result};
-use crate::meta::{Tid, Txn};
-use crate::ondisk::{
+use steadfast_ext4_format::ondisk::{
     FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, GroupFlags, InodeFlags, InodeNo, InodePlace, RawInode,
     RoCompat,
 };
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_vfs::{FileType, FsError};
+
+use super::{Inode, InodeCache, MapChange};
+use crate::meta::{Tid, Txn};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::ondisk::RawInode;
+
 use super::Inode;
-use crate::ondisk::RawInode;
 
 /// An inode that nobody may open any more because a transaction deletes it. Unless that is
 /// [`done`](Self::done), the inode is as before when this is dropped.

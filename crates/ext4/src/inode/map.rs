@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ondisk::Extent;
+use steadfast_ext4_format::ondisk::Extent;
 
 /// Entries kept of one file; beyond, the cache starts again.
 const ENTRIES_MAX: usize = 8192;

@@ -12,13 +12,14 @@ mod clock;
 mod create;
 mod edit;
 mod ending;
-mod inline;
 mod map;
 mod orphans;
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{self, Arc, PoisonError};
 
+use steadfast_ext4_format::RangeSet;
+use steadfast_ext4_format::ondisk::{InodeNo, Layout, RawInode};
 use steadfast_runtime::RwLock;
 use steadfast_vfs::{Attr, FileType, Ino};
 
@@ -26,13 +27,10 @@ pub(crate) use cache::InodeCache;
 pub use clock::Clock;
 pub(crate) use edit::{InodeEdit, Life};
 pub(crate) use ending::Ending;
-pub(crate) use inline::INLINE_MIN;
 pub(crate) use map::{ExtentCache, MapChange};
 pub(crate) use orphans::{OrphanFile, Orphans};
 
-use crate::alloc::RangeSet;
 use crate::meta::Tid;
-use crate::ondisk::{InodeNo, Layout, RawInode};
 
 /// An inode in memory.
 pub struct Inode {

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use steadfast_ext4_format::ondisk::csum::InodeSeed;
+use steadfast_ext4_format::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
+use steadfast_ext4_format::{Ext4Error, Result};
 
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
 use crate::planted::Bug;
 
 /// The orphan file: it never changes its size or place.

@@ -16,9 +16,9 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use steadfast_block::{Completion, Request};
+use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::Volume;
-use crate::error::{Ext4Error, Result};
 
 /// An operation that has missed this often reads under the lock: with a small cache two of them
 /// could else drive out each other's blocks for ever.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::alloc::RangeSet;
+use steadfast_ext4_format::RangeSet;
 
 /// What data=transact keeps of a volume beside the metadata.
 ///

@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{FsBlock, Journal, JournalError, OnCommit, Overlay, Tid};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FsError;
-
-use crate::error::{Ext4Error, Result};
 
 /// What one finished operation changes.
 #[derive(Default)]

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 
 use super::trouble::{Listener, Trouble};
-use crate::error::{Ext4Error, Result};
 
 /// Why a volume is read-only that was shut down.
 const SHUT_DOWN: &str = "shut down";

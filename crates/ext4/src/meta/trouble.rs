@@ -5,9 +5,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::FsError;
-
-use crate::ondisk::InodeNo;
 
 /// Something that went wrong in the background.
 #[derive(Debug)]

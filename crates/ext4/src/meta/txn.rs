@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_runtime::MutexGuard;
 
 use super::volume::{GroupEdit, GroupEdits};
 use super::{MetaState, Miss, Tid, Update, Volume};
-use crate::alloc::RangeSet;
-use crate::error::Result;
 use crate::fastcommit::Named;
 use crate::inode::{Inode, InodeEdit, Orphans};
-use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
 use crate::planted::Bug;
 use crate::xattr::Notes;
 

@@ -6,20 +6,20 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{self, Arc, PoisonError};
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::FsError;
 
 use super::cache::BlockCache;
 use super::fetch::Fetches;
 use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
-use crate::alloc::{AllocState, RangeSet};
-use crate::error::Result;
+use crate::alloc::AllocState;
 use crate::extents::KnownNodes;
 use crate::fastcommit::Track;
 use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
 use crate::mount::{HomeMark, Protection};
 use crate::namespace::NameCache;
-use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
 use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
 

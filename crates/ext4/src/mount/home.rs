@@ -19,13 +19,14 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{
+    CHANGES_AT, Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
+};
+use steadfast_ext4_format::superblock;
 use steadfast_journal::{BeforeHome, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;
-
-use super::superblock;
-use crate::error::Result;
-use crate::ondisk::{CHANGES_AT, Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
 
 /// Runs of blocks, start to end.
 type Runs = Vec<(u64, u64)>;

@@ -15,7 +15,6 @@
 //! 6. Orphans are deleted or cut to their size.
 
 mod given_up;
-mod groups;
 mod home;
 mod journal;
 pub(crate) mod mmp;
@@ -26,42 +25,41 @@ mod recovery;
 mod reload;
 mod replay;
 mod stale;
-pub(crate) mod superblock;
 mod unmount;
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex as StdMutex, Weak};
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::journal::find_internal;
+use steadfast_ext4_format::ondisk::{
+    Compat, GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock,
+    check_supported_filesystem, check_writable_filesystem,
+};
+use steadfast_ext4_format::superblock::FoundSuperblock;
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
+use steadfast_ext4_format::{groups, superblock};
 use steadfast_journal::Overlay;
 use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 use steadfast_runtime::Mutex;
 
 pub(crate) use home::HomeMark;
-pub(crate) use journal::{find_internal, internal_log, read_journal_inode};
 pub(crate) use mmp::Protection;
 pub use option_table::{OPTIONS, check_together};
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 pub(crate) use options::{BLOCK_COST, INODE_COST};
 pub use recovery::MountRecovery;
-pub(crate) use replay::discardable;
-pub use replay::{delete_orphans, replay, replayed_blocks};
+pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
-use crate::alloc::{AllocState, RangeSet};
-use crate::error::{Ext4Error, Result};
+use crate::alloc::AllocState;
 use crate::extents::KnownNodes;
 use crate::fastcommit::Track;
 use crate::fs::Ext4;
 use crate::inode::{Clock, InodeCache, Orphans};
 use crate::meta::{Fresh, MetaLog, MetaState, Space, Volume};
 use crate::namespace::NameCache;
-use crate::ondisk::{
-    Compat, GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock,
-    check_supported_filesystem, check_writable_filesystem,
-};
 use crate::quota::Quotas;
 use crate::xattr::KnownBlocks;
-use superblock::FoundSuperblock;
 
 /// Blocks withheld from data for extent trees: this part of the file system, at most
 /// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
-
-use crate::error::{Ext4Error, Result};
 
 /// What the journal promises about file data (mount option `data=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

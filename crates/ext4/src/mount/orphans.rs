@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::error::{Ext4Error, Result};
+use steadfast_ext4_format::ondisk::{Compat, InodeNo, orphan_slots};
+use steadfast_ext4_format::{Ext4Error, Result};
+
 use crate::fs::Ext4;
 use crate::inode::{OrphanFile, Orphans};
 use crate::meta::Volume;
-use crate::ondisk::{Compat, InodeNo, orphan_slots};
 
 /// Reads the orphan file and the list. Damage in the list ends it; e2fsck does the rest.
 pub(super) fn load(mut volume: Volume) -> Result<Volume> {

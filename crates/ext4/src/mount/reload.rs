@@ -3,11 +3,12 @@
 
 use std::sync::PoisonError;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::{groups, superblock};
 use steadfast_journal::{FsBlock, Overlay};
 
-use super::{count_free, groups, orphans, superblock};
+use super::{count_free, orphans};
 use crate::alloc::AllocState;
-use crate::error::Result;
 use crate::meta::{MetaState, Volume};
 use crate::xattr::KnownBlocks;
 

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{
+    Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
+};
+use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{Overlay, RecoveryReport};
 
-use super::{MountOptions, journal, mmp, orphans, superblock};
-use crate::error::{Ext4Error, Result};
+use super::{MountOptions, journal, mmp, orphans};
 use crate::fs::Ext4;
 use crate::inode::Clock;
 use crate::meta::Volume;
-use crate::ondisk::{
-    Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
-};
 
 /// Replays the journal if the file system needs recovery, and marks both clean. What no
 /// transaction logs is brought up to date as a mount would: the superblock's free blocks and
@@ -135,7 +136,7 @@ pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) ->
 }
 
 /// What the journal holds and nobody has replayed, for an owner that will do without.
-pub(crate) fn discardable(
+pub fn discardable(
     device: &Arc<dyn BlockDevice>,
     options: &MountOptions,
 ) -> Result<(RecoveryReport, Overlay)> {

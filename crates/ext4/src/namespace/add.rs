@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
@@ -10,12 +13,9 @@ use super::{
     kind_of, known_absent, name_changed, tell,
 };
 use crate::dir::InodeBlocks;
-use crate::error::Result;
-use crate::extents::{Node, ROOT_BYTES};
 use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
-use crate::ondisk::{InodeFlags, InodeNo};
 use crate::planted::Bug;
 
 /// Longest target of a symbolic link that fits into the inode.

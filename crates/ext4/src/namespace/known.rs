@@ -18,8 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-
-use crate::ondisk::InodeNo;
+use steadfast_ext4_format::ondisk::InodeNo;
 
 /// Parts with a lock each.
 const SHARDS: usize = 16;

@@ -24,14 +24,15 @@ pub use remove::rmdir;
 pub(crate) use remove::unlink;
 pub use rename::rename;
 pub use salvage::readdir_block;
+use steadfast_ext4_format::dir::Found;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, NAME_MAX};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{DirEntry, FileType, FsError, Ino};
 
-use crate::dir::{Found, InodeBlocks};
-use crate::error::{Ext4Error, Result};
+use crate::dir::InodeBlocks;
 use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
-use crate::ondisk::{InodeFlags, InodeNo, NAME_MAX};
 
 /// Finds `name` in the directory `dir`; "." and ".." work.
 ///
@@ -169,11 +170,11 @@ fn encrypted_target(no: InodeNo, stored: &[u8]) -> Result<Vec<u8>> {
     let len = stored.first_chunk::<2>().map(|b| usize::from(u16::from_le_bytes(*b)));
     let target = len.filter(|len| *len > 0).and_then(|len| stored.get(2..2 + len));
     let corrupt = || Ext4Error::corrupt("impossible length", format!("encrypted link inode {no}"));
-    Ok(crate::dir::nokey::show(0, 0, target.ok_or_else(corrupt)?))
+    Ok(steadfast_ext4_format::dir::nokey::show(0, 0, target.ok_or_else(corrupt)?))
 }
 
 fn is_dots(name: &[u8]) -> bool {
-    crate::dir::is_dot_name(name)
+    steadfast_ext4_format::dir::is_dot_name(name)
 }
 
 /// Refuses what can be no name in `dir`.

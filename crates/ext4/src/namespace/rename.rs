@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use steadfast_ext4_format::dir::Found;
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::links::{
@@ -12,12 +15,10 @@ use super::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
     kind_of, known_absent, name_changed, tell,
 };
-use crate::dir::{Found, InodeBlocks};
-use crate::error::{Ext4Error, Result};
+use crate::dir::InodeBlocks;
 use crate::fastcommit::NameChange;
 use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
-use crate::ondisk::InodeNo;
 use crate::planted::Bug;
 
 /// A name that takes part: where it is and what it names.

@@ -14,26 +14,15 @@ mod usage;
 use std::collections::BTreeMap;
 use std::sync::{self, PoisonError};
 
-use crate::error::{Ext4Error, Result};
-use crate::inode::InodeEdit;
-use crate::meta::Volume;
-use crate::ondisk::{InodeFlags, InodeNo, Layout, QuotaInfo, RawInode, RoCompat, Superblock};
-use crate::ondisk::{QUOTA_MAGIC, QUOTA_VERSION};
+use steadfast_ext4_format::ondisk::{
+    InodeNo, Layout, QUOTA_MAGIC, QUOTA_VERSION, QuotaInfo, RawInode, RoCompat,
+};
+use steadfast_ext4_format::quota::{KINDS, QuotaKind, file_of, owner};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
-/// Whose usage is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QuotaKind {
-    /// By owner.
-    User,
-    /// By group.
-    Group,
-    /// By project id.
-    Project,
-}
-
-/// All of them, in the order of their numbers on disk.
-pub(crate) const KINDS: [QuotaKind; 3] = [QuotaKind::User, QuotaKind::Group, QuotaKind::Project];
+use crate::inode::InodeEdit;
+use crate::meta::Volume;
 
 /// What an id uses and may use; limits of 0 are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,32 +57,6 @@ pub(crate) struct Quotas {
     files: BTreeMap<QuotaKind, InodeNo>,
     /// Bytes reserved for data that has no place yet.
     delayed: sync::Mutex<BTreeMap<Id, u64>>,
-}
-
-/// The inode of a kind's file, by the superblock; 0 is none.
-pub(crate) fn file_of(sb: &Superblock, kind: QuotaKind) -> InodeNo {
-    InodeNo(match kind {
-        QuotaKind::User => sb.user_quota_inode.get(),
-        QuotaKind::Group => sb.group_quota_inode.get(),
-        QuotaKind::Project => sb.project_quota_inode.get(),
-    })
-}
-
-/// Whether the inode counts: none of the file system's own, and no attribute's value.
-pub(crate) fn counts(sb: &Superblock, no: InodeNo, raw: &RawInode) -> bool {
-    (no == InodeNo::ROOT || no.0 >= sb.first_inode.get())
-        && no != file_of(sb, QuotaKind::Project)
-        && no.0 != sb.orphan_file_inode.get()
-        && !raw.flags().contains(InodeFlags::EA_INODE)
-}
-
-/// To whom the inode belongs.
-pub(crate) fn owner(raw: &RawInode, kind: QuotaKind) -> u32 {
-    match kind {
-        QuotaKind::User => raw.uid(),
-        QuotaKind::Group => raw.gid(),
-        QuotaKind::Project => raw.project(),
-    }
 }
 
 impl Quotas {

@@ -31,11 +31,11 @@ mod timer;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{self, Arc, PoisonError};
 
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::ErrorCursor;
 use steadfast_runtime::RwLock;
 use steadfast_vfs::{FsError, TransactMask, TransactPolicy};
 
-use crate::error::Result;
 use crate::fs::Ext4;
 pub use since::{LastPoint, RolledBack, SincePoint};
 use timer::Timer;

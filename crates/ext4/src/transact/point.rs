@@ -3,11 +3,11 @@
 use std::sync::atomic::Ordering;
 
 use steadfast_block::Completion;
+use steadfast_ext4_format::Ext4Error;
 use steadfast_journal::{Journal, Update};
 use steadfast_vfs::{FsError, Result};
 
 use super::{LastPoint, Transact};
-use crate::error::Ext4Error;
 use crate::fs::Ext4;
 use crate::meta::{Tid, Trouble};
 

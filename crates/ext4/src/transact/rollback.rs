@@ -2,11 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use steadfast_ext4_format::Ext4Error;
 use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result, TransactMask};
 
 use super::{RolledBack, Transact};
-use crate::error::Ext4Error;
 use crate::file::CALL;
 use crate::fs::Ext4;
 

@@ -1,13 +1,15 @@
 //! The block of attributes of an inode. Inodes with the same attributes may share one, and count
 //! themselves in it; who changes a shared one gets a block of its own.
 
+use steadfast_ext4_format::ondisk::{
+    Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash,
+};
+use steadfast_ext4_format::xattr::entry::{Entry, Form, Value};
+use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::entry::{Entry, Form, Value};
 use crate::alloc::{BlockRequest, Purpose};
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::{Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash};
 use crate::planted::Bug;
 
 /// Most inodes that share a block (`EXT4_XATTR_REFCOUNT_MAX`).

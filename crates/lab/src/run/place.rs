@@ -12,7 +12,7 @@ use steadfast_bench::dd::{
 };
 use steadfast_block::BlockDevice;
 use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Mutex, cpu};
 use steadfast_vfs::{FileSystem, NewNode};
 

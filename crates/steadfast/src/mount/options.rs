@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_ext4::mount as ext4;
+use steadfast_ext4::mount::{AccessTimes, MountOptions};
 use steadfast_fuse::KernelTimes;
 use steadfast_vfs::options::{
     Applied, Form, MountOption, OptionText, ValueError, WrongOption, apply, in_force, names, split,

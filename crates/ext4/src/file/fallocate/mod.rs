@@ -18,12 +18,12 @@ mod punch;
 mod shift;
 mod space;
 
+use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{Fallocate, FsError};
 
-use crate::error::{Ext4Error, Result};
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;
-use crate::ondisk::InodeFlags;
 use crate::planted::Bug;
 
 impl Ext4 {

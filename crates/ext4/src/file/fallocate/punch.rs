@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
-use crate::error::Result;
 use crate::file::pieces::Place;
 use crate::fs::{Ext4, key};
 use crate::inode::Inode;

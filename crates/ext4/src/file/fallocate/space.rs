@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::Lookup;
+
 use crate::alloc::Purpose;
-use crate::error::Result;
-use crate::extents::Lookup;
 use crate::fs::Ext4;
 use crate::inode::Inode;
 use crate::meta::Txn;

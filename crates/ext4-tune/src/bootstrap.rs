@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_ext4::inode::Clock;
+use steadfast_ext4::Clock;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Features, Incompat};
 use steadfast_journal::{self as jbd2, FsBlock, Journal, Log};

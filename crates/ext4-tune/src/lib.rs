@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
-use steadfast_ext4::mount::MountOptions;
+use steadfast_ext4::MountOptions;
 use steadfast_ext4_format::ondisk::{
     Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
 };

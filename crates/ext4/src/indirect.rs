@@ -7,8 +7,8 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeNo, RawInode, RoCompat};
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use crate::alloc::{BlockRequest, Purpose};
-use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
+use crate::state::Inode;
 
 /// The pointer blocks of an inode, to be read.
 pub(crate) struct Reader<'t, 'v> {

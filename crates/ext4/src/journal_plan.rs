@@ -19,9 +19,9 @@ use steadfast_journal::{Log, LogBlock, LogExtent};
 use steadfast_vfs::FileType;
 
 use crate::alloc::{BlockRequest, Purpose};
-use crate::inode::{Inode, InodeEdit, Life};
 use crate::meta::{Txn, Volume};
-use crate::mount::stage;
+use crate::stage::stage;
+use crate::state::{Inode, InodeEdit, Life};
 
 /// A change that is ready to be made.
 pub struct Plan {

@@ -28,26 +28,31 @@
 //! # Ok::<(), steadfast_ext4::Ext4Error>(())
 //! ```
 
-pub mod alloc;
-pub mod dir;
-pub mod extents;
+mod alloc;
+mod dir;
+mod extents;
 mod fastcommit;
-pub mod file;
-pub mod fs;
+mod file;
+mod fs;
 mod indirect;
-pub mod inode;
+mod inode;
 pub mod journal_plan;
 pub mod meta;
 pub mod mount;
-pub mod namespace;
+mod mounted;
+mod namespace;
+pub mod options;
 mod planted;
 pub mod quota;
+mod stage;
+mod state;
 mod transact;
-pub mod xattr;
+mod xattr;
 
-pub use fs::Ext4;
-pub use mount::{AccessTimes, DataMode, Dax, MountOptions};
+pub use file::Map;
+pub use mounted::Ext4;
+pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
+pub use state::{Clock, LastPoint, MountRecovery, RolledBack, SincePoint};
 pub use steadfast_ext4_format::{Ext4Error, Result};
-pub use transact::{LastPoint, RolledBack, SincePoint};

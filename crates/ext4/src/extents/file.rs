@@ -12,9 +12,9 @@ use steadfast_vfs::FileType;
 
 use super::clusters::Placed;
 use crate::alloc::{BlockRequest, Purpose};
-use crate::inode::MapChange;
 use crate::meta::Txn;
 use crate::planted::Bug;
+use crate::state::MapChange;
 
 /// Flexible groups of at least this many groups keep their first group for directories
 /// (`EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).

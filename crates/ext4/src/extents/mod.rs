@@ -2,8 +2,6 @@
 
 mod clusters;
 pub(crate) mod file;
-mod known;
 mod shift;
 
 pub(crate) use clusters::Placed;
-pub(crate) use known::KnownNodes;

@@ -4,8 +4,8 @@
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo, MAX_UNWRITTEN_LEN};
 
-use crate::inode::MapChange;
 use crate::meta::Txn;
+use crate::state::MapChange;
 
 impl Txn<'_> {
     /// The last extent that begins at or before file block `logical`.

@@ -27,12 +27,13 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use steadfast_vfs::{FileType, FsError};
 
-use super::tags::{Change, NameChange, decode};
+use super::tags::{Change, decode};
 use crate::dir::InodeBlocks;
 use crate::file::is_mapped;
-use crate::inode::{Inode, InodeEdit, Life};
 use crate::meta::{Txn, Volume};
 use crate::namespace::{add_subdirectory, remove_subdirectory};
+use crate::state::NameChange;
+use crate::state::{Inode, InodeEdit, Life};
 
 /// `i_block` in the inode, and what follows it.
 const BLOCK: std::ops::Range<usize> = 40..100;

@@ -7,6 +7,8 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use zerocopy::FromBytes;
 
+use crate::state::NameChange;
+
 /// `EXT4_FC_TAG_ADD_RANGE`
 pub(super) const ADD_RANGE: u16 = 1;
 /// `EXT4_FC_TAG_DEL_RANGE`
@@ -19,17 +21,6 @@ pub(super) const LINK: u16 = 4;
 pub(super) const UNLINK: u16 = 5;
 /// `EXT4_FC_TAG_INODE`
 pub(super) const INODE: u16 = 6;
-
-/// What happened to a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameChange {
-    /// It is the first of a new inode.
-    Created,
-    /// It is another of an inode.
-    Linked,
-    /// It went.
-    Unlinked,
-}
 
 /// What a tag says.
 #[derive(Debug, Clone, PartialEq, Eq)]

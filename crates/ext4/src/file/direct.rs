@@ -18,8 +18,8 @@ use steadfast_runtime::cpu;
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
 use crate::alloc::Purpose;
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
 
 /// Simulated processor time of a direct write beside the call itself: setting the request up,
 /// the trip through the block layer and the interrupt at its end. Kernel 3 to 6 on a 3 GHz

@@ -18,9 +18,9 @@ use steadfast_vfs::FsError;
 use super::pieces::Place;
 use super::writeback::still_holes;
 use crate::alloc::{BlockRequest, Purpose};
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
 use crate::meta::{LOG_FULL, Txn};
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// File blocks `[start, end)` that need a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

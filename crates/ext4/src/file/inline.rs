@@ -12,8 +12,8 @@ use steadfast_vfs::FileType;
 
 use super::pieces::Place;
 use crate::alloc::Purpose;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// Files of these kinds never have their contents in the inode.
 const NEVER_INLINE: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::VERITY);

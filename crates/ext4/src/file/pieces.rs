@@ -6,8 +6,8 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
 use super::gather::Source;
-use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
+use crate::state::Inode;
 
 /// Where a piece is.
 #[derive(Debug, Clone, PartialEq, Eq)]

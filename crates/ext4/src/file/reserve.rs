@@ -5,9 +5,10 @@ use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
-use crate::fs::{Ext4, key};
-use crate::inode::{Inode, InodeState};
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
+use crate::state::InodeState;
 
 impl Ext4 {
     /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.

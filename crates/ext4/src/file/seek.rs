@@ -12,8 +12,8 @@ use steadfast_ext4_format::ondisk::Extent;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FileExtent, FsError, SeekTo};
 
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// File blocks that are data, or are none.
 struct Stretch {

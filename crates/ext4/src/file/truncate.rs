@@ -9,11 +9,11 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::mount::DataMode;
+use crate::mounted::{Ext4, key};
+use crate::options::DataMode;
 use crate::planted::Bug;
+use crate::state::Inode;
 
 /// Extents unmapped before the size of the transaction is looked at again.
 const EXTENTS_AT_ONCE: usize = 16;

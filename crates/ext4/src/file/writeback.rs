@@ -16,11 +16,11 @@ use super::elsewhere::Need;
 use super::pieces::{Piece, Place};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::Placed;
-use crate::fs::Ext4;
-use crate::inode::Inode;
-use crate::meta::{Trouble, Txn};
-use crate::mount::DataMode;
+use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::options::DataMode;
 use crate::planted::Bug;
+use crate::state::{Inode, Trouble};
 
 /// Files below this size get no window: they are written whole, at once.
 const STREAM_MIN: u64 = 64 << 10;

@@ -5,7 +5,7 @@ use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_ext4_format::quota::{KINDS, file_of};
 use steadfast_vfs::{Attr, FileSystem, FsError, Ino, Result};
 
-use super::Ext4;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Attributes of a file or directory that has a name; ESTALE for all else.

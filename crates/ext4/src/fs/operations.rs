@@ -12,11 +12,11 @@ use steadfast_vfs::{
     TransactMask, TransactPolicy,
 };
 
-use super::{Ext4, OpenFile, key};
 use crate::file::{CALL, NAME_CALL};
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
 use crate::namespace;
+use crate::state::{Inode, OpenFile};
 
 /// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
 pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";

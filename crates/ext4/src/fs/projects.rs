@@ -3,7 +3,7 @@
 use steadfast_ext4_format::ondisk::RoCompat;
 use steadfast_vfs::{FsError, Ino};
 
-use super::Ext4;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// The inode's project; 0 where the file system keeps none.

@@ -8,8 +8,8 @@ use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, NewNode};
 
-use super::{Inode, InodeEdit, Life};
 use crate::meta::Txn;
+use crate::state::{Inode, InodeEdit, Life};
 
 /// Set-group-id.
 const SETGID: u16 = 0o2000;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::cache::BlockCache;
-use super::{MetaState, Volume};
+use super::volume::{MetaState, Volume};
 
 /// What to do about a block that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

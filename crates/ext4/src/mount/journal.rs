@@ -12,12 +12,12 @@ use steadfast_journal::external::{self, Owner};
 use steadfast_journal::{BeforeHome, Checksums, Journal, Log, Overlay, Recovery, RecoveryReport};
 use uuid::Uuid;
 
-use super::home::HomeMark;
-use super::options::{DataMode, MountOptions};
 use super::{given_up, needs_recovery, stale};
 use crate::fastcommit;
-use crate::inode::Clock;
 use crate::meta::MetaLog;
+use crate::options::{DataMode, MountOptions};
+use crate::state::Clock;
+use crate::state::HomeMark;
 
 /// A file system's log.
 pub(crate) struct Found {

@@ -3,9 +3,10 @@
 use steadfast_ext4_format::ondisk::{Compat, Incompat, RoCompat, StateFlags, Superblock};
 use steadfast_ext4_format::superblock;
 use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::Tid;
 
-use crate::fs::Ext4;
-use crate::meta::{MetaLog, Tid};
+use crate::meta::MetaLog;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Writes into the superblock that the file system is in use.

@@ -4,7 +4,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::{DirBlock, DirEntry, Ino};
 
-use super::kind_to_list;
+use super::entry::kind_to_list;
 use crate::dir::InodeBlocks;
 use crate::meta::Volume;
 

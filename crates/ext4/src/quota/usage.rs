@@ -8,10 +8,11 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 use zerocopy::FromZeros;
 
-use super::{Id, Quota, QuotaLimits};
-use crate::fs::Ext4;
-use crate::inode::{Inode, Life};
+use super::{Quota, QuotaLimits};
 use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::state::QuotaId as Id;
+use crate::state::{Inode, Life};
 
 /// Bytes of the unit of limits of space.
 const UNIT: u64 = 1024;

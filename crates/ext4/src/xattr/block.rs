@@ -189,3 +189,15 @@ fn hash_of(entries: &[Entry]) -> u32 {
     Form::BLOCK.sort(&mut sorted);
     xattr_block_hash(sorted.iter().map(Entry::hash))
 }
+
+impl Txn<'_> {
+    /// A block that had this hash after the last transaction, and that this one has not touched.
+    pub(super) fn known_xattr_block(&self, hash: u32) -> Option<u64> {
+        let block = *self.meta.xattr_blocks.by_hash.get(&hash)?;
+        (hash != 0 && !self.xattr_notes.contains_key(&block)).then_some(block)
+    }
+
+    pub(super) fn note_xattr_block(&mut self, block: u64, hash: Option<u32>) {
+        self.xattr_notes.insert(block, hash);
+    }
+}

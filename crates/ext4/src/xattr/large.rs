@@ -10,8 +10,8 @@ use steadfast_ext4_format::xattr::entry::Value;
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::state::Inode;
 
 /// Longest value that is believed (`EXT4_XATTR_SIZE_MAX`).
 const VALUE_MAX: u64 = 1 << 24;

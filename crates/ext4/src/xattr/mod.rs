@@ -7,7 +7,6 @@
 
 mod acls;
 mod block;
-mod known;
 mod large;
 
 use std::sync::Arc;
@@ -20,10 +19,9 @@ use steadfast_vfs::{FsError, SetXattr};
 
 pub(crate) use acls::Which;
 use block::{Block, Change};
-pub(crate) use known::{KnownBlocks, Notes};
 
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::state::Inode;
 
 /// Inodes of values that nobody uses any more: orphans, to be deleted when the transaction that
 /// made them so is finished.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemOptions};
-use steadfast_ext4::mount::Dax;
+use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_vfs::{Fallocate, Fh, FileSystem, OpenFlags, SetAttr};
 

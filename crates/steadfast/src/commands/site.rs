@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use steadfast_block::BlockDevice;
-use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::stack::{self, Blocks};

@@ -8,9 +8,9 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
-use crate::fs::Ext4;
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::state::Inode;
 
 /// First file block that no file can have.
 const BLOCKS_END: u64 = u32::MAX as u64;

@@ -13,7 +13,7 @@ use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::DataMode;
-use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_fuse::MountError;
 use steadfast_vfs::FileSystem;

@@ -3,15 +3,13 @@
 //! It sleeps without a timer while nothing has changed, so that an idle simulation can be seen to
 //! be idle.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, Nanos, now, spawn};
 
-use crate::fs::Ext4;
-
 /// The task and how it is told.
-pub(super) struct Timer {
+pub(crate) struct Timer {
     shared: Arc<Shared>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -36,9 +34,11 @@ impl Timer {
         Timer { shared, task: Mutex::new(None) }
     }
 
-    pub fn start(&self, fs: Weak<Ext4>) {
+    /// Starts the task. `make_point` says whether there will be another.
+    pub fn start(&self, make_point: impl Fn() -> bool + Send + 'static) {
         let shared = Arc::clone(&self.shared);
-        *self.task.lock() = Some(spawn("transaction points", move || run(&shared, &fs)));
+        let run = move || while wait(&shared) && make_point() {};
+        *self.task.lock() = Some(spawn("transaction points", run));
     }
 
     pub fn set_period(&self, period: Option<Duration>) {
@@ -47,12 +47,12 @@ impl Timer {
     }
 
     /// Whether a change is to be noted: there is a period, and none has been noted.
-    fn listens(&self) -> bool {
+    pub fn listens(&self) -> bool {
         let state = self.shared.state.lock();
         state.period.is_some() && state.changed_at.is_none()
     }
 
-    fn note(&self) {
+    pub fn note(&self) {
         self.shared.state.lock().changed_at.get_or_insert_with(now);
         self.shared.changed.notify_all();
     }
@@ -72,27 +72,6 @@ impl Timer {
         {
             panicked.resume();
         }
-    }
-}
-
-impl Ext4 {
-    /// Something may have changed: the time to the next point runs.
-    pub(super) fn note_change(&self) {
-        if let Some(transact) = &self.transact
-            && transact.timer.listens()
-            && self.journal().is_some_and(|journal| self.is_changed(journal))
-        {
-            transact.timer.note();
-        }
-    }
-}
-
-fn run(shared: &Shared, fs: &Weak<Ext4>) {
-    while wait(shared) {
-        let Some(fs) = fs.upgrade() else { return };
-        // A failure is told by the next point that somebody asks for. During a group there is
-        // none: the group's end is one.
-        let _ = fs.make_point();
     }
 }
 

@@ -14,13 +14,11 @@ use steadfast_ext4_format::mmp::{CLEAN, FSCK, USER_MAX, decode, place};
 use steadfast_ext4_format::ondisk::{Layout, Mmp, Superblock};
 use steadfast_ext4_format::superblock;
 use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_journal::JournalError;
+use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, is_simulated, now, random_u64, sleep, spawn};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::fs::Ext4;
-use crate::inode::Clock;
-use crate::meta::MetaLog;
+use super::{Clock, Status};
 
 /// Seconds between updates, unless the superblock says otherwise (`EXT4_MMP_UPDATE_INTERVAL`).
 const UPDATE_SECONDS: u16 = 5;
@@ -148,9 +146,10 @@ impl Protection {
     }
 
     /// Starts the task that keeps the block changing.
-    pub fn start(&self, fs: Weak<Ext4>) {
+    /// `status` and `journal` are of the mounted file system: what stops when another host takes it.
+    pub fn start(&self, status: Weak<Status>, journal: Option<Arc<Journal>>) {
         let shared = Arc::clone(&self.shared);
-        *self.task.lock() = Some(spawn("mmp", move || shared.keep(&fs)));
+        *self.task.lock() = Some(spawn("mmp", move || shared.keep(&status, journal.as_deref())));
     }
 
     /// Ends the task and says in the block that nobody has the file system.
@@ -211,7 +210,7 @@ impl Shared {
     }
 
     /// Changes the block once an interval until told to stop, or until it is another's.
-    fn keep(&self, fs: &Weak<Ext4>) {
+    fn keep(&self, status: &Weak<Status>, journal: Option<&Journal>) {
         loop {
             let deadline = now().0 + self.interval.as_nanos() as u64;
             let mut state = self.state.lock();
@@ -224,11 +223,11 @@ impl Shared {
             }
             let beat = self.beat(&mut state);
             drop(state);
-            let Some(fs) = fs.upgrade() else { return };
+            let Some(status) = status.upgrade() else { return };
             if let Err(e) = beat {
                 let why = e.to_string();
-                fs.volume.status.set_read_only(why.clone());
-                if let MetaLog::Journal(journal) = &fs.volume.log {
+                status.set_read_only(why.clone());
+                if let Some(journal) = journal {
                     journal.abort(&JournalError::Block(BlockError::Io {
                         device: self.device.info().name.clone(),
                         op: "write",

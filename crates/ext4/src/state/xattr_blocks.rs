@@ -3,15 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::meta::Txn;
-
 /// Blocks remembered; all are forgotten when there would be more.
 const BLOCKS_MAX: usize = 4096;
 
 /// As of the finished transactions.
 #[derive(Debug, Default)]
 pub(crate) struct KnownBlocks {
-    by_hash: HashMap<u32, u64>,
+    pub(crate) by_hash: HashMap<u32, u64>,
     hash_of: HashMap<u64, u32>,
 }
 
@@ -34,18 +32,6 @@ impl KnownBlocks {
             self.hash_of.insert(block, hash);
             self.by_hash.insert(hash, block);
         }
-    }
-}
-
-impl Txn<'_> {
-    /// A block that had this hash after the last transaction, and that this one has not touched.
-    pub(super) fn known_xattr_block(&self, hash: u32) -> Option<u64> {
-        let block = *self.meta.xattr_blocks.by_hash.get(&hash)?;
-        (hash != 0 && !self.xattr_notes.contains_key(&block)).then_some(block)
-    }
-
-    pub(super) fn note_xattr_block(&mut self, block: u64, hash: Option<u32>) {
-        self.xattr_notes.insert(block, hash);
     }
 }
 

@@ -1,40 +1,16 @@
 //! Times of access.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::Ordering;
 
 use steadfast_ext4_format::ondisk::{InodeFlags, RawInode};
 use steadfast_vfs::{FileType, Timestamp};
 
-use super::Ext4;
-use crate::inode::Inode;
-use crate::mount::{AccessTimes, MountOptions};
+use crate::mounted::Ext4;
+use crate::options::AccessTimes;
+use crate::state::Inode;
 
 /// With `relatime`, a time of access older than this is set in any case, in seconds.
 const DAY: i64 = 24 * 60 * 60;
-
-/// Which reading counts, for all operations that go on; `-o remount` changes it.
-#[derive(Debug)]
-pub(super) struct AccessRule {
-    times: AtomicU8,
-    no_directories: AtomicBool,
-}
-
-impl AccessRule {
-    /// As the mount options have it.
-    pub fn of(options: &MountOptions) -> AccessRule {
-        let (times, no_directories) = (options.access_times, options.no_directory_access_times);
-        AccessRule {
-            times: AtomicU8::new(times as u8),
-            no_directories: AtomicBool::new(no_directories),
-        }
-    }
-
-    fn times(&self) -> AccessTimes {
-        let times = self.times.load(Ordering::Relaxed);
-        let all = [AccessTimes::Never, AccessTimes::Always];
-        all.into_iter().find(|t| *t as u8 == times).unwrap_or(AccessTimes::Relative)
-    }
-}
 
 impl Ext4 {
     /// Changes `noatime`, `relatime` or `strictatime`, and `nodiratime`, from now on.
@@ -59,7 +35,7 @@ impl Ext4 {
             txn.modify_inode(inode.no, |raw| raw.set_atime(now))?;
             txn.finish().map(drop)
         };
-        let _: crate::Result<()> = set();
+        let _: steadfast_ext4_format::Result<()> = set();
     }
 
     fn access_counts(&self, raw: &RawInode, now: Timestamp) -> bool {

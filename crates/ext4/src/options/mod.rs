@@ -1,11 +1,15 @@
 //! How to mount.
 
+mod table;
+
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::{PAGE, Settings};
 use steadfast_vfs::TransactPolicy;
+
+pub use table::{OPTIONS, check_together};
 
 /// What the journal promises about file data (mount option `data=`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

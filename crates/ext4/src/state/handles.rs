@@ -8,7 +8,7 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::ErrorCursor;
 use steadfast_vfs::{Fh, FsError, OpenFlags};
 
-use crate::inode::Inode;
+use crate::state::Inode;
 
 /// An open file.
 pub(crate) struct OpenFile {

@@ -19,11 +19,11 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{
     CHANGES_AT, Incompat, Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock,
 };
 use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{BeforeHome, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;
@@ -69,7 +69,7 @@ impl std::fmt::Debug for HomeMark {
 impl HomeMark {
     /// Of the file system on `device`, whose superblock is whole. `data_in_place`: not all data
     /// will go through the log.
-    pub(super) fn read(
+    pub(crate) fn read(
         device: &Arc<dyn BlockDevice>,
         layout: &Layout,
         data_in_place: bool,
@@ -205,8 +205,8 @@ impl BeforeHome for HomeMark {
         newest: Tid,
         images: &mut [(FsBlock, Bytes)],
     ) -> steadfast_journal::Result<()> {
-        let failed = |e: crate::Ext4Error| match e {
-            crate::Ext4Error::Block(e) => JournalError::Block(e),
+        let failed = |e: Ext4Error| match e {
+            Ext4Error::Block(e) => JournalError::Block(e),
             e => JournalError::Aborted { cause: e.to_string() },
         };
         let mut written = self.written.lock();

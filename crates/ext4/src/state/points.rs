@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use crate::fs::Ext4;
-use crate::meta::Tid;
+use steadfast_journal::Tid;
 
 /// What came after the last transaction point: what going back takes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,31 +44,4 @@ pub struct RolledBack {
     pub point: Option<LastPoint>,
     /// What is gone.
     pub taken: SincePoint,
-}
-
-impl Ext4 {
-    /// The last transaction point; `None` without data=transact.
-    pub fn last_point(&self) -> Option<LastPoint> {
-        self.transact.as_ref().and_then(|transact| transact.state().last)
-    }
-
-    /// What came after the last transaction point; `None` without data=transact, or when there is
-    /// no journal to go back in.
-    pub fn since_point(&self) -> Option<SincePoint> {
-        self.transact.as_ref()?;
-        let journal = self.journal()?;
-        let block = self.volume.block_size();
-        let placed = self.volume.fresh.as_ref().map_or(0, |fresh| fresh.len());
-        let waiting = self.volume.space().promised();
-        Some(SincePoint {
-            data_bytes: (placed + waiting) * block,
-            metadata_bytes: u64::from(journal.running_blocks().0) * block,
-        })
-    }
-
-    /// What the unmount has discarded, because the mask said so or the last point failed; `None`
-    /// if nothing was.
-    pub fn discarded(&self) -> Option<SincePoint> {
-        self.transact.as_ref().and_then(|transact| transact.state().discarded)
-    }
 }

@@ -9,21 +9,21 @@ use super::Inode;
 /// An inode that nobody may open any more because a transaction deletes it. Unless that is
 /// [`done`](Self::done), the inode is as before when this is dropped.
 #[must_use = "dropped, it takes the end back"]
-pub(crate) struct Ending {
+pub(crate) struct Deletion {
     inode: Option<Arc<Inode>>,
 }
 
-impl Ending {
+impl Deletion {
     /// Lets nobody open the inode any more, if nobody has it open, no data of it waits for a
     /// place, and `may` agrees. The caller has the metadata lock.
-    pub fn begin(inode: &Arc<Inode>, may: impl FnOnce(&RawInode) -> bool) -> Option<Ending> {
+    pub fn begin(inode: &Arc<Inode>, may: impl FnOnce(&RawInode) -> bool) -> Option<Deletion> {
         let mut state = inode.state();
         let waits = !state.delayed.is_empty() || !state.moving.is_empty();
         if state.opens > 0 || state.doomed || waits || !may(&state.raw) {
             return None;
         }
         state.doomed = true;
-        Some(Ending { inode: Some(Arc::clone(inode)) })
+        Some(Deletion { inode: Some(Arc::clone(inode)) })
     }
 
     /// The transaction is finished.
@@ -32,7 +32,7 @@ impl Ending {
     }
 }
 
-impl Drop for Ending {
+impl Drop for Deletion {
     fn drop(&mut self) {
         if let Some(inode) = &self.inode {
             inode.state().doomed = false;

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use steadfast_ext4::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, Superblock};
-use steadfast_ext4::ondisk::{check_supported_filesystem, check_supported_journal_device};
+use steadfast_ext4_format::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_MAGIC, Superblock};
+use steadfast_ext4_format::ondisk::{check_supported_filesystem, check_supported_journal_device};
 
 fuzz_target!(|input: &[u8]| {
     let mut bytes = [0; SUPERBLOCK_LEN];

@@ -36,7 +36,7 @@ const LONG: [&str; 9] = [
 const IN_MEMORY: [&str; 3] = [
     "crates/ext4/tests/power_cut.rs",
     "crates/ext4/tests/roundtrip/main.rs",
-    "crates/ext4/tests/tune/main.rs",
+    "crates/ext4-tune/tests/tune/main.rs",
 ];
 /// Where files are in memory (tmpfs), on Linux.
 const MEMORY: &str = "/dev/shm";

@@ -29,7 +29,7 @@ const fn layer(
 }
 
 /// From the bottom up, without the prefix of the names.
-const LAYERS: [Layer; 19] = [
+const LAYERS: [Layer; 23] = [
     // Only tools of the host.
     layer("host", &[], &[]),
     layer("runtime", &[], &[]),
@@ -42,18 +42,44 @@ const LAYERS: [Layer; 19] = [
     // Knows no inodes.
     layer("journal", &["runtime", "block"], &["devices", "host"]),
     layer("pagecache", &["runtime", "block", "vfs"], &[]),
-    // Knows no particular device.
-    layer("ext4", &["runtime", "block", "vfs", "journal", "pagecache"], &["devices", "host"]),
+    // What is on the disk: knows no mounted file system. `journal`, because ext4's journal is part
+    // of the format.
+    layer("ext4-format", &["block", "vfs", "journal"], &["devices"]),
+    layer("ext4-mkfs", &["runtime", "block", "vfs", "journal", "ext4-format"], &["devices"]),
+    layer("ext4-check", &["block", "vfs", "journal", "ext4-format"], &["devices", "ext4-mkfs"]),
+    // Knows no particular device. Files are made and judged by others, in tests only.
+    layer(
+        "ext4",
+        &["runtime", "block", "vfs", "journal", "pagecache", "ext4-format"],
+        &["devices", "host", "ext4-mkfs", "ext4-check"],
+    ),
+    layer(
+        "ext4-tune",
+        &["block", "journal", "ext4-format", "ext4", "ext4-mkfs", "ext4-check"],
+        &["runtime", "vfs", "devices", "host"],
+    ),
     // Knows no particular file system; `block` for its test pattern.
-    layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4"]),
+    layer("bench", &["runtime", "block", "vfs"], &["devices", "ext4", "ext4-format", "ext4-mkfs"]),
     // Knows no particular file system.
-    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "suite"]),
+    layer("fuse", &["runtime", "vfs"], &["block", "devices", "ext4", "ext4-mkfs", "suite"]),
     // Devices and volumes as files: knows no file system that could be on them.
     layer("stack", &["host", "runtime", "block", "vfs", "devices", "volume"], &[]),
     // A mirror may be the disk whose power is cut.
     layer(
         "crash",
-        &["runtime", "block", "vfs", "devices", "journal", "ext4", "host", "volume"],
+        &[
+            "runtime",
+            "block",
+            "vfs",
+            "devices",
+            "journal",
+            "ext4",
+            "ext4-format",
+            "ext4-mkfs",
+            "ext4-check",
+            "host",
+            "volume",
+        ],
         &["pagecache"],
     ),
     // The host kernel's file systems: knows no on-disk format of ours.
@@ -69,6 +95,7 @@ const LAYERS: [Layer; 19] = [
             "journal",
             "pagecache",
             "ext4",
+            "ext4-mkfs",
             "bench",
             "crash",
             "peers",
@@ -92,6 +119,10 @@ const LAYERS: [Layer; 19] = [
             "journal",
             "pagecache",
             "ext4",
+            "ext4-format",
+            "ext4-mkfs",
+            "ext4-check",
+            "ext4-tune",
             "bench",
             "crash",
             "lab",

@@ -28,11 +28,11 @@ use bytes::Bytes;
 use steadfast_bench::durable::{Amounts, Call, Client, OnFileSystem, OnHost, run};
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{Direct, FileDevice, FileOptions, Pmem, PmemOptions, Ram};
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::Compat;
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::Compat;
-use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
 
 /// The date of what is made.
 const EPOCH: u64 = 1_700_000_000;

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use steadfast_bench::operations::{Amounts, run};
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{Pmem, PmemOptions, Ram};
-use steadfast_ext4::mkfs::{Options, make};
-use steadfast_ext4::ondisk::Compat;
 use steadfast_ext4::{Dax, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::Compat;
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_vfs::{FileSystem, HostFs};
 
 const RUNS: usize = 3;

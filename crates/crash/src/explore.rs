@@ -459,7 +459,7 @@ pub(crate) fn structure(disk: &Store) -> Vec<String> {
 
 /// The same on the device that holds it.
 pub(crate) fn structure_on(device: &Arc<dyn BlockDevice>) -> Vec<String> {
-    match steadfast_ext4::check::check(device, None) {
+    match steadfast_ext4_check::check(device, None) {
         Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),
         Err(e) => vec![format!("the structure check failed: {e}")],
     }

@@ -143,7 +143,7 @@ fn a_journal_of_an_earlier_mount_never_reaches_the_disk() {
                     assert!(properly && later.is_ok(), "{name}: {later:?}");
                     let disk: Arc<dyn BlockDevice> =
                         Arc::new(Ram::from_store("disk", contents[0].clone()));
-                    let report = steadfast_ext4::check::check(&disk, None).unwrap();
+                    let report = steadfast_ext4_check::check(&disk, None).unwrap();
                     assert!(report.findings.is_empty(), "{name}: {:?}", report.findings);
                 }
             }

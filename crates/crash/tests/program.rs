@@ -13,8 +13,8 @@ use steadfast_crash::program::{Own, Run, Watched, file, shrink};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{JournalChoice, Options, make};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
 

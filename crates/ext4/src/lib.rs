@@ -14,8 +14,9 @@
 //! use std::sync::Arc;
 //! use steadfast_block::BlockDevice;
 //! use steadfast_devices::source::Ram;
-//! use steadfast_ext4::mkfs::{self, Options};
-//! use steadfast_ext4::{Ext4, MountOptions, check};
+//! use steadfast_ext4_mkfs::{Options, self as mkfs};
+//! use steadfast_ext4_check as check;
+//! use steadfast_ext4::{Ext4, MountOptions};
 //! use steadfast_vfs::{FileSystem, NewNode};
 //!
 //! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
@@ -27,30 +28,31 @@
 //! # Ok::<(), steadfast_ext4::Ext4Error>(())
 //! ```
 
-pub mod alloc;
-pub mod check;
-pub mod dir;
-pub mod error;
-pub mod extents;
+mod alloc;
+mod dir;
+mod extents;
 mod fastcommit;
-pub mod file;
-pub mod fs;
+mod file;
+mod fs;
 mod indirect;
-pub mod inode;
+mod inode;
+pub mod journal_plan;
 pub mod meta;
-pub mod mkfs;
 pub mod mount;
-pub mod namespace;
-pub mod ondisk;
+mod mounted;
+mod namespace;
+pub mod options;
 mod planted;
 pub mod quota;
+mod stage;
+mod state;
 mod transact;
-pub mod tune;
-pub mod xattr;
+mod xattr;
 
-pub use error::{Ext4Error, Result};
-pub use fs::Ext4;
-pub use mount::{AccessTimes, DataMode, Dax, MountOptions};
+pub use file::Map;
+pub use mounted::Ext4;
+pub use options::{AccessTimes, DataMode, Dax, MountOptions};
 #[cfg(feature = "planted-bugs")]
 pub use planted::Bug;
-pub use transact::{LastPoint, RolledBack, SincePoint};
+pub use state::{Clock, LastPoint, MountRecovery, RolledBack, SincePoint};
+pub use steadfast_ext4_format::{Ext4Error, Result};

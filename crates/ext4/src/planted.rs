@@ -5,8 +5,6 @@
 //! in its own crate. Without the feature every question is answered `false` when the program is
 //! compiled.
 
-use crate::meta::Volume;
-
 /// Something that a file system must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -72,18 +70,4 @@ pub enum Bug {
     /// What a fast commit cannot tell does not make the next one a full one. Linux e85c81ba8859,
     /// "ext4: fast commit may not fallback for ineligible commit".
     FastIneligibleForgotten,
-}
-
-impl Volume {
-    /// Whether this bug is switched on.
-    #[cfg(feature = "planted-bugs")]
-    pub(crate) fn has(&self, bug: Bug) -> bool {
-        self.planted == Some(bug)
-    }
-
-    /// No bugs are built in.
-    #[cfg(not(feature = "planted-bugs"))]
-    pub(crate) const fn has(&self, _: Bug) -> bool {
-        false
-    }
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_runtime::{Sim, now, sleep, spawn};
 use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags};
 

@@ -26,11 +26,11 @@ use steadfast_devices::filter::{Durability, Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::{Compat, Incompat, RoCompat};
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::{Compat, Incompat, RoCompat};
-use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 
 use judge::Judge;

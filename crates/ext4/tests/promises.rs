@@ -8,10 +8,10 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Stat;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::{
     Fallocate, Fh, FileSystem, Ino, NewNode, OpenFlags, SetAttr, TransactMask, TransactPolicy,

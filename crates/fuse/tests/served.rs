@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::{Effect, Fault, Faults, Ops, Rule};
 use steadfast_devices::source::Ram;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::{Options as MkfsOptions, make};
-use steadfast_ext4::mount::{DataMode, MountOptions};
+use steadfast_ext4::Ext4;
+use steadfast_ext4::{DataMode, MountOptions};
+use steadfast_ext4_mkfs::{Options as MkfsOptions, make};
 use steadfast_fuse::{Invalidator, MountError, Mounted, Options, Unmounter};
 use steadfast_vfs::{
     Attr, DirEntry, Fh, FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, Result, SetAttr,

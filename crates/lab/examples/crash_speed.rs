@@ -31,8 +31,8 @@ use steadfast_crash::small::{Bound, Peer, Plan, Sequence, SmallMachine, explore_
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
-use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_runtime::{Nanos, Sim};
 
 /// A folder in memory, so that no disk is measured.

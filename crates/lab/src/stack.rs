@@ -6,10 +6,11 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::{Schedule, schedule};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::option_table::apply_line;
-use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::mount::{self as ext4, AccessTimes, MountOptions};
+use steadfast_ext4::Ext4;
+use steadfast_ext4::options as ext4;
+use steadfast_ext4::{AccessTimes, MountOptions};
+use steadfast_ext4_mkfs::option_table::apply_line;
+use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::Sim;
 use steadfast_vfs::options::{self, Applied, WrongOption};
 
@@ -337,7 +338,7 @@ pub fn mount_options(text: &str) -> Result<MountOptions, String> {
 mod tests {
     use std::time::Duration;
 
-    use steadfast_ext4::mount::DataMode;
+    use steadfast_ext4::DataMode;
 
     use super::*;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::Options;
 use steadfast_ext4::{AccessTimes, DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::Options;
 use steadfast_vfs::{FileSystem as Vfs, TransactPolicy};
 
 pub use make::occupant;

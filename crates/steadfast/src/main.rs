@@ -157,7 +157,7 @@ fn status_of(e: &anyhow::Error) -> u8 {
 /// Whether an error says that what was asked for, or what the image uses, is not implemented:
 /// nothing is known to be wrong.
 fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
-    use steadfast_ext4::error::Ext4Error;
+    use steadfast_ext4::Ext4Error;
     use steadfast_journal::JournalError;
     use steadfast_vfs::FsError;
     let by_journal = |e: &JournalError| matches!(e, JournalError::Unsupported { .. });
@@ -179,7 +179,7 @@ fn is_unsupported(e: &(dyn std::error::Error + 'static)) -> bool {
 
 /// Whether an error is the caller's: a request that cannot be met, which changed nothing.
 fn is_misuse(e: &(dyn std::error::Error + 'static)) -> bool {
-    use steadfast_ext4::error::Ext4Error;
+    use steadfast_ext4::Ext4Error;
     use steadfast_journal::JournalError;
     let by_volume = |e: &VolumeError| matches!(e, VolumeError::Refused(_));
     e.is::<Usage>()

@@ -1,7 +1,7 @@
 //! What to do next, after an error.
 
 use steadfast_devices::source::{OpenError, PmemError};
-use steadfast_ext4::error::Ext4Error;
+use steadfast_ext4::Ext4Error;
 use steadfast_journal::JournalError;
 use steadfast_vfs::FsError;
 

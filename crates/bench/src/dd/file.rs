@@ -185,9 +185,9 @@ impl Sink for FileSink {
 mod tests {
     use steadfast_devices::filter::stat::Stat;
     use steadfast_devices::source::ram::Ram;
-    use steadfast_ext4::fs::Ext4;
-    use steadfast_ext4::mkfs;
-    use steadfast_ext4::mount::MountOptions;
+    use steadfast_ext4::Ext4;
+    use steadfast_ext4::MountOptions;
+    use steadfast_ext4_mkfs as mkfs;
     use steadfast_runtime::Sim;
 
     use super::*;

@@ -8,9 +8,9 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{DeviceId, Durability, Media, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{self, JournalChoice, Options};
-use steadfast_ext4::ondisk::RoCompat;
 use steadfast_ext4::{AccessTimes, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::RoCompat;
+use steadfast_ext4_mkfs::{self as mkfs, JournalChoice, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 use uuid::Uuid;
@@ -150,7 +150,7 @@ fn recovered(options: &MountOptions, contents: Store) -> Found {
         found.damage.push(format!("it cannot be unmounted: {e}"));
     }
     drop(fs);
-    match steadfast_ext4::check::check(&disk, None) {
+    match steadfast_ext4_check::check(&disk, None) {
         Ok(report) => found.damage.extend(report.findings.iter().map(ToString::to_string)),
         Err(e) => found.damage.push(format!("the structure check failed: {e}")),
     }

@@ -11,11 +11,11 @@ use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{Model, ModelParams, NvramParams, SsdParams};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::Compat;
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::Compat;
-use steadfast_ext4::{DataMode, Dax, Ext4, MountOptions};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, TransactMask, TransactPolicy};
 use steadfast_volume::Mirror;

@@ -13,8 +13,8 @@ use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::ModelParams;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::ondisk::{GroupDesc, Layout, Superblock};
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_format::ondisk::{GroupDesc, Layout, Superblock};
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, FileType, Ino};
 
@@ -242,7 +242,7 @@ fn fixed(names: &mut Names, disk: &Store) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use steadfast_ext4::mkfs::{Options, make};
+    use steadfast_ext4_mkfs::{Options, make};
     use steadfast_vfs::{NewNode, OpenFlags};
 
     use super::*;

@@ -45,7 +45,7 @@ impl Own {
             damage.push(format!("the recovered file system cannot be unmounted: {e}"));
         }
         drop(fs);
-        match steadfast_ext4::check::check(disk, None) {
+        match steadfast_ext4_check::check(disk, None) {
             Ok(report) => damage.extend(report.findings.iter().map(ToString::to_string)),
             Err(e) => damage.push(format!("the structure check failed: {e}")),
         }

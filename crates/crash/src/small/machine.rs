@@ -14,10 +14,10 @@ use steadfast_devices::model::{Model, ModelParams, SsdParams};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4_format::ondisk::Compat;
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::Compat;
 use steadfast_runtime::{Preemption, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 

@@ -13,10 +13,10 @@ use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{
     JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_vfs::TransactPolicy;
 
 const DISK_SECTORS: u64 = 24 << 11;

@@ -3,12 +3,12 @@
 
 use std::sync::PoisonError;
 
+use steadfast_ext4_format::ondisk::{GroupNo, InodeNo};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
 use super::bitmap::{self, Run};
-use crate::error::{Ext4Error, Result};
 use crate::meta::{MetaLog, Txn, Volume};
-use crate::ondisk::{GroupNo, InodeNo};
 
 /// A run at the goal that is shorter than wanted is taken if it has at least this many blocks;
 /// else a whole run elsewhere is better.
@@ -74,7 +74,7 @@ impl Volume {
         Ok(())
     }
 
-    fn take_rested(&self, resting: &mut super::RangeSet) {
+    fn take_rested(&self, resting: &mut RangeSet) {
         let mut rested =
             std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(home) = &self.home {

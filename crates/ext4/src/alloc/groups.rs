@@ -1,11 +1,11 @@
 //! The bitmaps of a group: read, synthesised where they were never written, changed.
 
 use bytes::Bytes;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupFlags, GroupNo};
+use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::bitmap;
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::{GroupDesc, GroupFlags, GroupNo};
 
 impl Txn<'_> {
     fn flags(&self, group: GroupNo) -> GroupFlags {

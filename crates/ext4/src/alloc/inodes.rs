@@ -4,13 +4,13 @@
 //! groups, those below stay near their parent as long as its group has room for what will be in
 //! them (after Orlov; kernel: fs/ext4/ialloc.c).
 
+use steadfast_ext4_format::ondisk::{GroupFlags, GroupNo, InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, FsError};
 
 use super::bitmap;
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::{GroupFlags, GroupNo, InodeFlags, InodeNo, RawInode};
 
 impl Txn<'_> {
     /// Takes an inode number for a new inode in directory `parent`.

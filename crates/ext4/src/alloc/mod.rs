@@ -12,23 +12,5 @@ pub(crate) mod bitmap;
 mod blocks;
 mod groups;
 mod inodes;
-mod ranges;
-mod windows;
 
 pub(crate) use blocks::{BlockRequest, Purpose};
-pub use ranges::RangeSet;
-use windows::Windows;
-
-/// What the allocator keeps in memory besides the bitmaps.
-#[derive(Default)]
-pub(crate) struct AllocState {
-    pub windows: Windows,
-    pub resting: RangeSet,
-}
-
-impl AllocState {
-    /// Blocks that must not be used yet.
-    pub fn rest(&mut self, start: u64, end: u64) {
-        self.resting.insert(start, end);
-    }
-}

@@ -8,11 +8,12 @@
 //!
 //! Without `bigalloc` a cluster is a block, and all this comes to nothing.
 
+use steadfast_ext4_format::indirect::has_extents;
+use steadfast_ext4_format::ondisk::{Extent, InodeNo};
+use steadfast_ext4_format::{Ext4Error, Result};
+
 use crate::alloc::BlockRequest;
-use crate::error::{Ext4Error, Result};
-use crate::indirect::has_extents;
 use crate::meta::Txn;
-use crate::ondisk::{Extent, InodeNo};
 
 /// A place for blocks of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use steadfast_ext4_format::extents::{FILE_END, Lookup, Node, NodeRead, NodeStore, Tree};
+use steadfast_ext4_format::indirect::has_extents;
+use steadfast_ext4_format::ondisk::csum::InodeSeed;
+use steadfast_ext4_format::ondisk::{Extent, GroupNo, InodeNo, RawInode};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
 use super::clusters::Placed;
-use super::{FILE_END, Lookup, Node, NodeRead, NodeStore, Tree};
 use crate::alloc::{BlockRequest, Purpose};
-use crate::error::{Ext4Error, Result};
-use crate::indirect::has_extents;
-use crate::inode::MapChange;
 use crate::meta::Txn;
-use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{Extent, GroupNo, InodeNo, RawInode};
 use crate::planted::Bug;
+use crate::state::MapChange;
 
 /// Flexible groups of at least this many groups keep their first group for directories
 /// (`EXT4_FLEX_SIZE_DIR_ALLOC_SCHEME`).

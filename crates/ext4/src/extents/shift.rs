@@ -1,10 +1,11 @@
 //! What fallocate does to a mapping beside adding and removing: making extents unwritten again,
 //! and moving them within the file.
 
-use crate::error::Result;
-use crate::inode::MapChange;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{Extent, InodeNo, MAX_UNWRITTEN_LEN};
+
 use crate::meta::Txn;
-use crate::ondisk::{Extent, InodeNo, MAX_UNWRITTEN_LEN};
+use crate::state::MapChange;
 
 impl Txn<'_> {
     /// The last extent that begins at or before file block `logical`.

@@ -17,17 +17,13 @@ mod tags;
 mod track;
 mod write;
 
-pub(crate) use tags::NameChange;
-pub(crate) use track::{Named, Track};
-
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Overlay, Recovery};
 
-use crate::alloc::RangeSet;
-use crate::error::Result;
-use crate::mount::stage_over;
+use crate::stage::stage_over;
 
 /// The blocks that the log's fast commits change, over what its transactions write home. None if
 /// there are none.

@@ -18,19 +18,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use steadfast_ext4_format::extents::{FILE_END, Lookup, Node, ROOT_BYTES};
+use steadfast_ext4_format::indirect::has_extents;
+use steadfast_ext4_format::ondisk::{
+    Extent, GOOD_OLD_INODE_SIZE, InodeFlags, InodeNo, RawInode, RoCompat,
+};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use steadfast_vfs::{FileType, FsError};
 
-use super::tags::{Change, NameChange, decode};
+use super::tags::{Change, decode};
 use crate::dir::InodeBlocks;
-use crate::error::{Ext4Error, Result};
-use crate::extents::{FILE_END, Lookup, Node, ROOT_BYTES};
 use crate::file::is_mapped;
-use crate::indirect::has_extents;
-use crate::inode::{Inode, InodeEdit, Life};
 use crate::meta::{Txn, Volume};
 use crate::namespace::{add_subdirectory, remove_subdirectory};
-use crate::ondisk::{Extent, GOOD_OLD_INODE_SIZE, InodeFlags, InodeNo, RawInode, RoCompat};
+use crate::state::NameChange;
+use crate::state::{Inode, InodeEdit, Life};
 
 /// `i_block` in the inode, and what follows it.
 const BLOCK: std::ops::Range<usize> = 40..100;

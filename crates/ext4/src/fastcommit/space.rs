@@ -4,10 +4,11 @@
 //! what is given back may be free: of two files that had a block one after the other, the changes
 //! may be told in either order. At the end every touched file claims what it has.
 
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::{Ext4Error, Result};
+
 use crate::alloc::bitmap;
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::InodeNo;
 
 impl Txn<'_> {
     /// These blocks are a file's.

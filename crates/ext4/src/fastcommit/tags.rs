@@ -1,12 +1,13 @@
 //! The tags of fast commits, decoded. All integers are little-endian.
 
 use bytes::Bytes;
+use steadfast_ext4_format::dir::is_dot_name;
+use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, GOOD_OLD_INODE_SIZE, InodeNo, NAME_MAX};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use zerocopy::FromBytes;
 
-use crate::dir::is_dot_name;
-use crate::error::{Ext4Error, Result};
-use crate::ondisk::{Extent, ExtentLeaf, GOOD_OLD_INODE_SIZE, InodeNo, NAME_MAX};
+use crate::state::NameChange;
 
 /// `EXT4_FC_TAG_ADD_RANGE`
 pub(super) const ADD_RANGE: u16 = 1;
@@ -20,17 +21,6 @@ pub(super) const LINK: u16 = 4;
 pub(super) const UNLINK: u16 = 5;
 /// `EXT4_FC_TAG_INODE`
 pub(super) const INODE: u16 = 6;
-
-/// What happened to a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NameChange {
-    /// It is the first of a new inode.
-    Created,
-    /// It is another of an inode.
-    Linked,
-    /// It went.
-    Unlinked,
-}
 
 /// What a tag says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,18 +1,19 @@
 //! Making a fast commit of what the running transaction has done.
 
 use bytes::Bytes;
+use steadfast_ext4_format::extents::Lookup;
+use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
+use steadfast_ext4_format::{RangeSet, Result};
+use steadfast_journal::Tid;
 use steadfast_journal::{FastTag, Journal};
 use zerocopy::IntoBytes;
 
-use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, NameChange, UNLINK};
-use super::track::{ToTell, can_be_told};
-use crate::alloc::RangeSet;
-use crate::error::Result;
-use crate::extents::Lookup;
-use crate::fs::Ext4;
-use crate::meta::{Tid, Txn};
-use crate::ondisk::{Extent, ExtentLeaf, InodeNo, MAX_UNWRITTEN_LEN, RawInode};
+use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, UNLINK};
+use super::track::can_be_told;
+use crate::meta::Txn;
+use crate::mounted::Ext4;
 use crate::planted::Bug;
+use crate::state::{NameChange, ToTell};
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;

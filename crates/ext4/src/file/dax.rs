@@ -24,18 +24,18 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use steadfast_block::DirectMemory;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FileType, FsError, OpenFlags};
 
 use super::pieces::{Piece, Place};
 use crate::alloc::Purpose;
-use crate::error::{Ext4Error, Result};
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
 use crate::meta::{MetaLog, Volume};
-use crate::mount::{DataMode, Dax, MountOptions};
-use crate::ondisk::{Incompat, InodeFlags};
+use crate::mounted::{Ext4, key};
+use crate::options::{DataMode, Dax, MountOptions};
 use crate::planted::Bug;
+use crate::state::{Inode, OpenFile};
 
 /// Blocks that one transaction fills at most: the metadata lock is held meanwhile, for as long as
 /// it takes to store them.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
-use crate::fs::{Ext4, key};
-use crate::inode::{Ending, Inode, Life};
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
+
 use crate::meta::Txn;
-use crate::ondisk::{Incompat, InodeFlags, RawInode};
+use crate::mounted::{Ext4, key};
+use crate::state::{Deletion, Inode, Life};
 use crate::xattr::Unused;
 
 impl Ext4 {
@@ -18,14 +19,14 @@ impl Ext4 {
         &self,
         txn: &mut Txn<'_>,
         inode: &Arc<Inode>,
-    ) -> Result<Option<Ending>> {
+    ) -> Result<Option<Deletion>> {
         // A transaction point ends between the two, if need be; attributes in inodes of their own
         // take further transactions.
         let values = txn.superblock().features().incompat.contains(Incompat::EA_INODE);
         if self.volume.transacts() || values {
             return Ok(None);
         }
-        let Some(ending) = Ending::begin(inode, is_small) else { return Ok(None) };
+        let Some(ending) = Deletion::begin(inode, is_small) else { return Ok(None) };
         let file = key(inode.no);
         if self.pages.file_dirty_bytes(file) > 0 {
             return Ok(None);

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_runtime::cpu;
 
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
 use crate::alloc::Purpose;
-use crate::error::Result;
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
 
 /// Simulated processor time of a direct write beside the call itself: setting the request up,
 /// the trip through the block layer and the interrupt at its end. Kernel 3 to 6 on a 3 GHz

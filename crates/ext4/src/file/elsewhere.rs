@@ -10,17 +10,17 @@
 //! reserved here, when the page becomes dirty, only sees to it that there is space for that.
 //! A page is written whole, so all blocks under it move with it.
 
+use steadfast_ext4_format::ondisk::{Extent, MAX_WRITTEN_LEN};
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
 use super::writeback::still_holes;
-use crate::alloc::{BlockRequest, Purpose, RangeSet};
-use crate::error::{Ext4Error, Result};
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
+use crate::alloc::{BlockRequest, Purpose};
 use crate::meta::{LOG_FULL, Txn};
-use crate::ondisk::{Extent, MAX_WRITTEN_LEN};
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// File blocks `[start, end)` that need a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,14 +6,14 @@
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 use steadfast_vfs::FileType;
 
 use super::pieces::Place;
 use crate::alloc::Purpose;
-use crate::error::Result;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
-use crate::ondisk::{Incompat, InodeFlags, RawInode};
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// Files of these kinds never have their contents in the inode.
 const NEVER_INLINE: InodeFlags = InodeFlags::ENCRYPTED.union(InodeFlags::VERITY);

@@ -5,11 +5,11 @@
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::pattern;
+use steadfast_ext4_format::Result;
 
 use crate::alloc::Purpose;
-use crate::error::Result;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 use super::direct::all_in_place;
 use super::pieces::Place;

@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
 use super::elsewhere::Need;
 use super::pieces::Place;
-use crate::error::Result;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 impl Ext4 {
     /// `[from, to)` bytes are about to be written for the first time, to blocks that the

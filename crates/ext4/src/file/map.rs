@@ -14,7 +14,8 @@ use std::sync::Arc;
 use steadfast_vfs::{Fh, FileSystem, FsError, OpenFlags, Result};
 
 use super::pieces::{Piece, Place};
-use crate::fs::{Ext4, OpenFile, key};
+use crate::mounted::{Ext4, key};
+use crate::state::OpenFile;
 
 /// Zeros that are stored at once.
 const ZEROS_AT_ONCE: u64 = 64 << 10;
@@ -132,7 +133,11 @@ impl Map {
     }
 
     /// `None`: part of it has no place yet.
-    fn store_in_place(&self, bytes: Range<u64>, data: &[u8]) -> crate::Result<Option<()>> {
+    fn store_in_place(
+        &self,
+        bytes: Range<u64>,
+        data: &[u8],
+    ) -> steadfast_ext4_format::Result<Option<()>> {
         let inode = &*self.file.inode;
         let pieces = self.fs.volume.pieces(inode, bytes.start, bytes.end, None)?;
         if pieces.iter().any(|piece| !matches!(piece.place, Place::Device(_))) {

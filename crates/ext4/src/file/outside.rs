@@ -16,8 +16,8 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use steadfast_block::{Completion, Payload, Request};
 
-use crate::inode::Inode;
 use crate::meta::{MetaLog, Txn, Volume};
+use crate::state::Inode;
 
 impl Volume {
     /// Starts a write of an inode's data to its place on the device.

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use steadfast_block::{Completion, Request};
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::Lookup;
 
 use super::gather::Source;
-use crate::error::Result;
-use crate::extents::Lookup;
-use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
+use crate::state::Inode;
 
 /// Where a piece is.
 #[derive(Debug, Clone, PartialEq, Eq)]

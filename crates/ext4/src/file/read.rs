@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 use steadfast_block::Completion;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FsError, OpenFlags};
 
 use super::gather::{Source, gather};
-use crate::error::Result;
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
 use crate::meta::MetaLog;
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
 
 /// Shorter reads stay in the page cache also if whoever reads keeps what they bring, in bytes: in a
 /// cache of pages of 4 KiB somebody will ask for their neighbours.

@@ -1,14 +1,14 @@
 //! Space for data that is written to the page cache and allocated later.
 
+use steadfast_ext4_format::extents::FILE_END;
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_vfs::FsError;
 
 use super::pieces::Place;
-use crate::alloc::RangeSet;
-use crate::error::{Ext4Error, Result};
-use crate::extents::FILE_END;
-use crate::fs::{Ext4, key};
-use crate::inode::{Inode, InodeState};
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
+use crate::state::InodeState;
 
 impl Ext4 {
     /// Reserves the blocks of `[from, to)` bytes that have neither a place nor a reservation.

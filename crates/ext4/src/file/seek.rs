@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::Lookup;
+use steadfast_ext4_format::ondisk::Extent;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FileExtent, FsError, SeekTo};
 
-use crate::error::Result;
-use crate::extents::Lookup;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
-use crate::ondisk::Extent;
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// File blocks that are data, or are none.
 struct Stretch {

@@ -6,14 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use steadfast_block::BlockError;
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::Tid;
 use steadfast_journal::{Journal, JournalError};
 use steadfast_runtime::cpu;
 
-use crate::error::{Ext4Error, Result};
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
-use crate::meta::{MetaLog, Tid};
+use crate::meta::MetaLog;
+use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
+use crate::state::{Inode, OpenFile};
 
 /// Simulated processor time from the end of a commit until who waited for it runs again: the
 /// commit task wakes it, the scheduler switches to it. The commit task itself goes on at once.

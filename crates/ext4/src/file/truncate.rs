@@ -5,15 +5,15 @@
 //! next mount.
 
 use bytes::Bytes;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
-use crate::error::Result;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::mount::DataMode;
-use crate::ondisk::{InodeFlags, InodeNo};
+use crate::mounted::{Ext4, key};
+use crate::options::DataMode;
 use crate::planted::Bug;
+use crate::state::Inode;
 
 /// Extents unmapped before the size of the transaction is looked at again.
 const EXTENTS_AT_ONCE: usize = 16;
@@ -150,7 +150,7 @@ impl Ext4 {
 
 /// Whether the inode's `i_block` leads to blocks: not in short symbolic links and devices, nor
 /// where it holds contents.
-pub(crate) fn is_mapped(raw: &crate::ondisk::RawInode) -> bool {
+pub(crate) fn is_mapped(raw: &steadfast_ext4_format::ondisk::RawInode) -> bool {
     match raw.file_type() {
         _ if raw.is_inline() => false,
         Some(FileType::Regular | FileType::Directory) => true,

@@ -1,13 +1,13 @@
 //! Writing through the page cache.
 
 use bytes::Bytes;
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_vfs::{FsError, OpenFlags};
 
-use crate::error::Result;
-use crate::fs::{Ext4, OpenFile, key};
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::ondisk::InodeFlags;
+use crate::mounted::{Ext4, key};
+use crate::state::{Inode, OpenFile};
 
 impl Ext4 {
     /// Writes `data` at `offset`, or at the end; returns how many bytes. `how` holds in place of

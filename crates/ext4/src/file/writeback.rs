@@ -5,21 +5,22 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{Completer, Completion, Payload};
+use steadfast_ext4_format::extents::Lookup;
+use steadfast_ext4_format::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore, PageWrite, UnwrittenPages};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
 use super::elsewhere::Need;
 use super::pieces::{Piece, Place};
-use crate::alloc::{BlockRequest, Purpose, RangeSet};
-use crate::error::Result;
-use crate::extents::{Lookup, Placed};
-use crate::fs::Ext4;
-use crate::inode::Inode;
-use crate::meta::{Trouble, Txn};
-use crate::mount::DataMode;
-use crate::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
+use crate::alloc::{BlockRequest, Purpose};
+use crate::extents::Placed;
+use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::options::DataMode;
 use crate::planted::Bug;
+use crate::state::{Inode, Trouble};
 
 /// Files below this size get no window: they are written whole, at once.
 const STREAM_MIN: u64 = 64 << 10;

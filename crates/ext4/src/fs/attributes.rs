@@ -1,14 +1,15 @@
 //! Changing modes, owners and times, and what else changes then (notify_change and
 //! ext4_setattr in the kernel).
 
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::xattr::body;
+use steadfast_ext4_format::xattr::name::SECURITY;
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
-use super::Ext4;
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::ondisk::{InodeFlags, InodeNo, RawInode};
-use crate::xattr::name::SECURITY;
-use crate::xattr::{Unused, body};
+use crate::mounted::Ext4;
+use crate::state::Inode;
+use crate::xattr::Unused;
 
 const SET_UID: u16 = 0o4000;
 const SET_GID: u16 = 0o2000;
@@ -65,7 +66,11 @@ impl Ext4 {
     }
 
     /// Sets everything but the size.
-    pub(super) fn set_fields(&self, inode: &Inode, set: &SetAttr) -> crate::Result<()> {
+    pub(super) fn set_fields(
+        &self,
+        inode: &Inode,
+        set: &SetAttr,
+    ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.volume.begin()?;
         let now = self.volume.clock.tick();
         let time = |t: SetTime| match t {
@@ -106,7 +111,7 @@ impl Ext4 {
     }
 
     /// Before contents change, by whoever: capabilities go.
-    pub(crate) fn drop_capability(&self, inode: &Inode) -> crate::Result<()> {
+    pub(crate) fn drop_capability(&self, inode: &Inode) -> steadfast_ext4_format::Result<()> {
         {
             let mut state = inode.state();
             if state.no_capability {
@@ -141,7 +146,7 @@ fn stripped(raw: &RawInode) -> u16 {
 }
 
 /// Takes set-id bits and capabilities away.
-fn strip(txn: &mut Txn<'_>, no: InodeNo) -> crate::Result<Unused> {
+fn strip(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused> {
     txn.modify_inode(no, |raw| {
         let mode = stripped(raw);
         if let Some(kind) = raw.file_type() {
@@ -151,7 +156,7 @@ fn strip(txn: &mut Txn<'_>, no: InodeNo) -> crate::Result<Unused> {
     strip_capability(txn, no)
 }
 
-fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> crate::Result<Unused> {
+fn strip_capability(txn: &mut Txn<'_>, no: InodeNo) -> steadfast_ext4_format::Result<Unused> {
     if txn.xattr(no, CAPABILITY)?.is_none() {
         return Ok(Unused::default());
     }

@@ -1,12 +1,12 @@
 //! Inode flags as `lsattr` shows and `chattr` changes them (ext4_fileattr_set in the kernel).
 
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags};
 use steadfast_vfs::{FileType, FsError, Ino, Result};
 
-use super::{Ext4, key};
 use crate::dir::InodeBlocks;
-use crate::inode::Inode;
 use crate::meta::MetaLog;
-use crate::ondisk::{Incompat, InodeFlags};
+use crate::mounted::{Ext4, key};
+use crate::state::Inode;
 
 /// What may be changed (`EXT4_FL_USER_MODIFIABLE`).
 const CHANGEABLE: InodeFlags = InodeFlags::SECURE_DELETE
@@ -98,7 +98,11 @@ impl Ext4 {
         self.pinned(&inode, || self.run(|| self.change_flags(&inode, changed)))
     }
 
-    fn change_flags(&self, inode: &Inode, changed: InodeFlags) -> crate::Result<()> {
+    fn change_flags(
+        &self,
+        inode: &Inode,
+        changed: InodeFlags,
+    ) -> steadfast_ext4_format::Result<()> {
         let _exclusive = inode.data_lock.write();
         if changed.contains(InodeFlags::JOURNAL_DATA) {
             // Before data takes the other way, what went the first must be in its place: a later

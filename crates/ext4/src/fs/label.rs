@@ -2,7 +2,7 @@
 
 use steadfast_vfs::{FsError, Result};
 
-use super::Ext4;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// The label, without its padding.

@@ -1,11 +1,11 @@
 //! Inodes by number alone, as file handles keep them (open_by_handle_at(2), NFS): the number may
 //! be anything, and what had it may be gone. The kernel's ext4_nfs_get_inode.
 
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
+use steadfast_ext4_format::quota::{KINDS, file_of};
 use steadfast_vfs::{Attr, FileSystem, FsError, Ino, Result};
 
-use super::Ext4;
-use crate::ondisk::{InodeFlags, InodeNo};
-use crate::quota::{KINDS, file_of};
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Attributes of a file or directory that has a name; ESTALE for all else.

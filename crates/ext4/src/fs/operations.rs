@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo};
 use steadfast_runtime::cpu;
 use steadfast_vfs::{
     Attr, DirBlock, DirEntry, Fallocate, Fh, FileExtent, FileSystem, FileType, FsError, Ino,
@@ -11,12 +12,11 @@ use steadfast_vfs::{
     TransactMask, TransactPolicy,
 };
 
-use super::{Ext4, OpenFile, key};
 use crate::file::{CALL, NAME_CALL};
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
 use crate::namespace;
-use crate::ondisk::{Incompat, InodeFlags, InodeNo};
+use crate::state::{Inode, OpenFile};
 
 /// Its hashes lie beyond its end and hold for good. They are not checked when it is read.
 pub(super) const VERITY_IS_READ_ONLY: &str = "a verity file is never written";

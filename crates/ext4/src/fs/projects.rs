@@ -1,9 +1,9 @@
 //! Project ids: groups of files across owners, for quota.
 
+use steadfast_ext4_format::ondisk::RoCompat;
 use steadfast_vfs::{FsError, Ino};
 
-use super::Ext4;
-use crate::ondisk::RoCompat;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// The inode's project; 0 where the file system keeps none.

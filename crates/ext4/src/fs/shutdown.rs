@@ -2,8 +2,8 @@
 
 use steadfast_vfs::{Result, Shutdown};
 
-use super::Ext4;
 use crate::meta::MetaLog;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Goes down. From then on every operation fails with EIO, and nothing is written any more

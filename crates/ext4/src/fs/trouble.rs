@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_pagecache::{PAGE, UnwrittenPages};
 
-use super::Ext4;
-use crate::meta::{MetaLog, Trouble, UnwrittenPart};
-use crate::ondisk::InodeNo;
+use crate::meta::MetaLog;
+use crate::mounted::Ext4;
+use crate::state::{Trouble, UnwrittenPart};
 
 impl Ext4 {
     /// Has `listener` told of everything that goes wrong where nobody waits for an answer. It may

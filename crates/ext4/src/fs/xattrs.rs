@@ -1,13 +1,13 @@
 //! Extended attributes of a mounted file system: who may have which, and what else changes.
 
+use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_ext4_format::xattr::acl::Acl;
+use steadfast_ext4_format::xattr::name::{self, USER};
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 
-use super::Ext4;
-use crate::inode::Inode;
-use crate::ondisk::InodeFlags;
+use crate::mounted::Ext4;
+use crate::state::Inode;
 use crate::xattr::Which;
-use crate::xattr::acl::Acl;
-use crate::xattr::name::{self, USER};
 
 /// Longest value (`XATTR_SIZE_MAX`).
 const VALUE_MAX: usize = 65_536;
@@ -68,7 +68,12 @@ impl Ext4 {
         })
     }
 
-    fn change_acl(&self, inode: &Inode, which: Which, acl: Option<&Acl>) -> crate::Result<()> {
+    fn change_acl(
+        &self,
+        inode: &Inode,
+        which: Which,
+        acl: Option<&Acl>,
+    ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.volume.begin()?;
         let unused = txn.set_acl(inode.no, which, acl)?;
         txn.touch(inode.no, false)?;
@@ -82,7 +87,7 @@ impl Ext4 {
         name: (u8, &[u8]),
         value: Option<&[u8]>,
         how: SetXattr,
-    ) -> crate::Result<()> {
+    ) -> steadfast_ext4_format::Result<()> {
         let mut txn = self.volume.begin()?;
         let (changed, unused) = txn.set_xattr(inode.no, name, value, how)?;
         if !changed {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
 use steadfast_runtime::random_u64;
 use steadfast_vfs::{FileType, NewNode};
 
-use super::{Inode, InodeEdit, Life};
-use crate::error::Result;
-use crate::extents::{Node, ROOT_BYTES};
 use crate::meta::Txn;
-use crate::ondisk::{Incompat, InodeFlags, InodeNo, RawInode};
+use crate::state::{Inode, InodeEdit, Life};
 
 /// Set-group-id.
 const SETGID: u16 = 0o2000;

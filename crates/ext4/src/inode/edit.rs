@@ -3,70 +3,20 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use steadfast_ext4_format::ondisk::{
+    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, GroupFlags, InodeNo, InodePlace, RawInode, RoCompat,
+};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError};
 
-use super::{Inode, InodeCache, MapChange};
-use crate::error::{Ext4Error, Result};
-use crate::meta::{Tid, Txn};
-use crate::ondisk::{
-    FIRST_INODE_REV0, GOOD_OLD_INODE_SIZE, GroupFlags, InodeFlags, InodeNo, InodePlace, RawInode,
-    RoCompat,
-};
+use crate::meta::Txn;
+use crate::state::{Inode, InodeEdit, Life};
 
 /// Longest file that all implementations of ext2 can read.
 const SMALL_FILE_MAX: u64 = 0x7fff_ffff;
 
 /// Inodes that a transaction remembers to have looked at: most operations are about two or three.
 const SEEN_MAX: usize = 4;
-
-/// An inode that a transaction changes.
-pub(crate) struct InodeEdit {
-    pub inode: Arc<Inode>,
-    pub raw: RawInode,
-    /// fdatasync must wait for this transaction.
-    pub data_changed: bool,
-    pub map_changes: Vec<MapChange>,
-    /// The inode is made or deleted by this transaction.
-    pub life: Life,
-}
-
-/// Whether a transaction begins or ends an inode's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Life {
-    Begins,
-    GoesOn,
-    Ends,
-}
-
-impl InodeEdit {
-    pub fn new(inode: Arc<Inode>, life: Life) -> Self {
-        let raw = inode.state().raw.clone();
-        InodeEdit { inode, raw, data_changed: false, map_changes: Vec::new(), life }
-    }
-
-    /// Makes the transaction's copy the one that all see.
-    /// `size_is_data`: fdatasync waits for a new size.
-    pub fn publish(self, cache: &InodeCache, tid: Tid, size_is_data: bool) {
-        match self.life {
-            Life::Begins => cache.insert(Arc::clone(&self.inode)),
-            Life::GoesOn => {}
-            Life::Ends => cache.remove(self.inode.no),
-        }
-        let mut state = self.inode.state();
-        state.sync_tid = tid;
-        if self.data_changed || size_is_data && self.raw.size() != state.raw.size() {
-            state.datasync_tid = tid;
-        }
-        if self.raw.file_type() != Some(FileType::Regular)
-            || self.raw.flags().contains(InodeFlags::EA_INODE)
-        {
-            state.size = self.raw.size();
-        }
-        state.raw = self.raw;
-        state.no_capability = false;
-        self.map_changes.into_iter().for_each(|change| state.map.apply(change));
-    }
-}
 
 impl Txn<'_> {
     fn inode_block(&self, no: InodeNo) -> Result<(u64, InodePlace)> {

@@ -5,71 +5,13 @@
 //! a list that begins in the superblock (`s_last_orphan`) and goes on through the inodes'
 //! deletion times. Kernel: fs/ext4/orphan.c.
 
-use std::collections::BTreeMap;
-
 use bytes::Bytes;
+use steadfast_ext4_format::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
+use steadfast_ext4_format::{Ext4Error, Result};
 
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, orphan_slots};
 use crate::planted::Bug;
-
-/// The orphan file: it never changes its size or place.
-#[derive(Debug)]
-pub(crate) struct OrphanFile {
-    pub blocks: Vec<u64>,
-    pub seed: InodeSeed,
-}
-
-/// Who is an orphan, and where that is written.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Orphans {
-    /// From the head on.
-    list: Vec<InodeNo>,
-    slots: BTreeMap<u32, InodeNo>,
-    slot_of: BTreeMap<InodeNo, u32>,
-}
-
-impl Orphans {
-    pub fn contains(&self, no: InodeNo) -> bool {
-        self.slot_of.contains_key(&no) || self.list.contains(&no)
-    }
-
-    /// All, those of the file first.
-    pub fn all(&self) -> Vec<InodeNo> {
-        self.slots.values().chain(&self.list).copied().collect()
-    }
-
-    /// Those of the orphan file.
-    pub fn in_file(&self) -> &BTreeMap<u32, InodeNo> {
-        &self.slots
-    }
-
-    /// Learns at mount what the list holds.
-    pub fn set_list(&mut self, list: Vec<InodeNo>) {
-        self.list = list;
-    }
-
-    /// Learns at mount what a slot holds.
-    pub fn set_slot(&mut self, slot: u32, no: InodeNo) {
-        self.slots.insert(slot, no);
-        self.slot_of.insert(no, slot);
-    }
-
-    fn free_slot(&self, slots: u32) -> Option<u32> {
-        let used = self.slots.keys().zip(0..).find(|(used, i)| **used != *i);
-        let slot = used.map_or(self.slots.len() as u32, |(_, i)| i);
-        (slot < slots).then_some(slot)
-    }
-}
-
-impl OrphanFile {
-    /// Inode numbers that fit.
-    pub fn slots(&self, block_size: u32) -> u32 {
-        self.blocks.len() as u32 * orphan_slots(block_size as usize) as u32
-    }
-}
+use crate::state::{OrphanFile, Orphans};
 
 impl Txn<'_> {
     pub(crate) fn orphans(&self) -> &Orphans {
@@ -167,21 +109,5 @@ impl Txn<'_> {
             contents[at..at + 4].copy_from_slice(&no.0.to_le_bytes());
             checksums.set_orphan_block(file.seed, block, contents);
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_lowest_free_slot_is_used() {
-        let mut o = Orphans::default();
-        assert_eq!(o.free_slot(2), Some(0));
-        o.set_slot(0, InodeNo(12));
-        o.set_slot(1, InodeNo(13));
-        assert_eq!(o.free_slot(2), None);
-        o.slots.remove(&0);
-        assert_eq!(o.free_slot(2), Some(0));
     }
 }

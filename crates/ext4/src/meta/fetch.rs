@@ -11,51 +11,18 @@
 //!    began ([`Fetches::changed`]): the metadata lock orders the two.
 //! 2. A block of which the log has an image, or the cache contents, is not taken from the device.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use steadfast_block::{Completion, Request};
+use steadfast_ext4_format::{Ext4Error, Result};
 
-use super::Volume;
-use crate::error::{Ext4Error, Result};
+use super::volume::Volume;
+use crate::state::Fetch;
 
 /// An operation that has missed this often reads under the lock: with a small cache two of them
 /// could else drive out each other's blocks for ever.
 const MISSES_MAX: u32 = 64;
-
-/// A read of consecutive blocks that is under way.
-struct Fetch {
-    id: u64,
-    first: u64,
-    count: u64,
-    completion: Completion,
-    /// Blocks of which the device has not what is wanted.
-    changed: BTreeSet<u64>,
-}
-
-/// The reads that are under way. Guarded by the metadata lock.
-#[derive(Default)]
-pub(crate) struct Fetches {
-    running: Vec<Fetch>,
-    last_id: u64,
-}
-
-impl Fetches {
-    /// A block gets other contents, or becomes somebody's data.
-    pub fn changed(&mut self, block: u64) {
-        for fetch in &mut self.running {
-            if (fetch.first..fetch.first + fetch.count).contains(&block) {
-                fetch.changed.insert(block);
-            }
-        }
-    }
-
-    /// Whether nothing is under way: then nothing has to be told of changes.
-    pub fn is_empty(&self) -> bool {
-        self.running.is_empty()
-    }
-}
 
 impl Volume {
     /// Runs an operation that yields until it finds its blocks in memory.

@@ -5,24 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{BlockDevice, BlockError, Completion, Request};
-use steadfast_journal::{FsBlock, Journal, JournalError, OnCommit, Overlay, Tid};
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::{FsBlock, Journal, JournalError, Overlay, Tid, Update};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::FsError;
-
-use crate::error::{Ext4Error, Result};
-
-/// What one finished operation changes.
-#[derive(Default)]
-pub(crate) struct Update {
-    /// Whole new contents of blocks.
-    pub writes: BTreeMap<u64, Bytes>,
-    /// Blocks that were metadata and are free now.
-    pub revokes: Vec<u64>,
-    /// Data that must be on the device before the update commits.
-    pub wait_for: Vec<Completion>,
-    /// What to do once it is durable; must not wait.
-    pub on_commit: Vec<OnCommit>,
-}
 
 /// The log of a volume.
 pub(crate) enum MetaLog {
@@ -65,12 +51,12 @@ impl MetaLog {
     /// Adds an update whole. The number is that of the transaction it joined.
     pub fn submit(&self, update: Update) -> Result<Tid> {
         match self {
-            MetaLog::Journal(journal) => journal.submit(update.into()).map_err(no_space_if_full),
+            MetaLog::Journal(journal) => journal.submit(update).map_err(no_space_if_full),
             MetaLog::Direct(log) => log.submit(update),
             MetaLog::Staged { changed, .. } => {
                 let mut changed = changed.lock();
-                update.revokes.iter().for_each(|block| drop(changed.remove(block)));
-                changed.extend(update.writes);
+                update.revokes.iter().for_each(|block| drop(changed.remove(&block.0)));
+                changed.extend(update.writes.into_iter().map(|(block, image)| (block.0, image)));
                 Ok(Tid(1))
             }
             MetaLog::ReadOnly(_) => {
@@ -189,17 +175,6 @@ impl MetaLog {
     }
 }
 
-impl From<Update> for steadfast_journal::Update {
-    fn from(update: Update) -> Self {
-        steadfast_journal::Update {
-            writes: update.writes.into_iter().map(|(b, c)| (FsBlock(b), c)).collect(),
-            revokes: update.revokes.into_iter().map(FsBlock).collect(),
-            wait_for: update.wait_for,
-            on_commit: update.on_commit,
-        }
-    }
-}
-
 /// A volume without a journal: no promise but that a commit writes everything.
 pub(crate) struct DirectLog {
     device: Arc<dyn BlockDevice>,
@@ -225,9 +200,10 @@ impl DirectLog {
                 return Err(e.clone().into());
             }
             for block in update.revokes {
-                state.dirty.remove(&block);
+                state.dirty.remove(&block.0);
             }
-            state.dirty.extend(update.writes);
+            let writes = update.writes.into_iter().map(|(block, image)| (block.0, image));
+            state.dirty.extend(writes);
             state.wait_for.extend(update.wait_for);
             state.dirty.len() > DIRTY_MAX
         };

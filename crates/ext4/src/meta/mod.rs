@@ -20,20 +20,14 @@
 
 mod cache;
 mod fetch;
-mod fresh;
 mod log;
 mod read;
-mod status;
-mod trouble;
 mod txn;
 mod volume;
 
-pub(crate) use fresh::Fresh;
-pub(crate) use log::{LOG_FULL, MetaLog, Update};
-use read::Miss;
-pub use status::Status;
-pub use steadfast_journal::Tid;
-pub use trouble::{Trouble, UnwrittenPart};
+pub(crate) use log::{LOG_FULL, MetaLog};
 pub use txn::Txn;
+pub(crate) use volume::MetaState;
 pub use volume::Volume;
-pub(crate) use volume::{MetaState, Space};
+
+pub use crate::state::{Trouble, UnwrittenPart};

@@ -1,10 +1,10 @@
 //! Reading a block that is not in a transaction's overlay.
 
 use bytes::Bytes;
+use steadfast_ext4_format::{Ext4Error, Result};
 
 use super::cache::BlockCache;
-use super::{MetaState, Volume};
-use crate::error::{Ext4Error, Result};
+use super::volume::{MetaState, Volume};
 
 /// What to do about a block that is not in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

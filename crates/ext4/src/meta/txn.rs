@@ -8,17 +8,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use steadfast_block::Completion;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+use steadfast_ext4_format::{RangeSet, Result};
+use steadfast_journal::{FsBlock, Tid, Update};
 use steadfast_runtime::MutexGuard;
 
-use super::volume::{GroupEdit, GroupEdits};
-use super::{MetaState, Miss, Tid, Update, Volume};
-use crate::alloc::RangeSet;
-use crate::error::Result;
-use crate::fastcommit::Named;
-use crate::inode::{Inode, InodeEdit, Orphans};
-use crate::ondisk::{GroupDesc, GroupNo, InodeNo, Superblock};
+use super::read::Miss;
+use super::volume::{GroupEdit, GroupEdits, MetaState, Volume};
 use crate::planted::Bug;
-use crate::xattr::Notes;
+use crate::state::{Inode, InodeEdit, NameEdit, Named, Notes, Orphans};
 
 /// An operation on the metadata. See the module's text.
 pub struct Txn<'v> {
@@ -47,7 +45,7 @@ pub struct Txn<'v> {
     pub(crate) xattr_notes: Notes,
     wait_for: Vec<Completion>,
     /// Names that come and go.
-    pub(crate) names: Vec<crate::namespace::Change>,
+    pub(crate) names: Vec<NameEdit>,
     /// The names that came and went, if this can be told in a fast commit.
     pub(crate) told: Option<Vec<Named>>,
     /// It cannot, whoever has said so.
@@ -234,8 +232,8 @@ impl<'v> Txn<'v> {
             return Ok(self.volume.log.running_tid());
         }
         let mut update = Update {
-            writes: std::mem::take(&mut self.blocks),
-            revokes: std::mem::take(&mut self.revokes).into_iter().collect(),
+            writes: Vec::new(),
+            revokes: std::mem::take(&mut self.revokes).into_iter().map(FsBlock).collect(),
             wait_for: std::mem::take(&mut self.wait_for),
             on_commit: Vec::new(),
         };
@@ -251,9 +249,13 @@ impl<'v> Txn<'v> {
             }));
         }
         let told = self.take_told(!update.revokes.is_empty());
-        let images: Vec<(u64, Bytes)> =
-            update.writes.iter().map(|(block, image)| (*block, image.clone())).collect();
-        self.unlogged().iter().for_each(|block| drop(update.writes.remove(block)));
+        let images: Vec<(FsBlock, Bytes)> =
+            std::mem::take(&mut self.blocks).into_iter().map(|(b, i)| (FsBlock(b), i)).collect();
+        update.writes.clone_from(&images);
+        let unlogged = self.unlogged();
+        if !unlogged.is_empty() {
+            update.writes.retain(|(block, _)| !unlogged.contains(&block.0));
+        }
         let revoked = update.revokes.clone();
         let tid = self.volume.log.submit(update).inspect_err(|_| {
             // Sets the reason if the log is no more.
@@ -274,7 +276,7 @@ impl<'v> Txn<'v> {
     /// and lets others go on: what [`Bug::EntryBeforeInode`] does.
     pub(crate) fn submit_early(&self, later: &BTreeSet<u64>) -> Result<()> {
         let early = self.blocks.iter().filter(|(block, _)| !later.contains(block));
-        let writes: BTreeMap<u64, Bytes> = early.map(|(b, image)| (*b, image.clone())).collect();
+        let writes = early.map(|(block, image)| (FsBlock(*block), image.clone())).collect();
         self.volume.log.submit(Update { writes, ..Update::default() })?;
         steadfast_runtime::sleep(Duration::from_micros(100));
         Ok(())
@@ -337,18 +339,18 @@ impl<'v> Txn<'v> {
         space.free_inodes = space.free_inodes.saturating_add_signed(self.inodes_delta);
     }
 
-    fn publish(&mut self, images: Vec<(u64, Bytes)>, revoked: &[u64], tid: Tid) {
+    fn publish(&mut self, images: Vec<(FsBlock, Bytes)>, revoked: &[FsBlock], tid: Tid) {
         if !self.meta.fetches.is_empty() {
             let fetches = &mut self.meta.fetches;
             images
                 .iter()
                 .map(|(block, _)| block)
                 .chain(revoked)
-                .for_each(|block| fetches.changed(*block));
+                .for_each(|block| fetches.changed(block.0));
         }
         {
             let mut cache = self.meta.cache.borrow_mut();
-            for (block, contents) in images {
+            for (FsBlock(block), contents) in images {
                 if self.data.contains(block) {
                     cache.remove(block);
                 } else {
@@ -356,7 +358,7 @@ impl<'v> Txn<'v> {
                 }
             }
             for block in revoked {
-                cache.remove(*block);
+                cache.remove(block.0);
             }
         }
         for (group, edit) in std::mem::take(&mut self.groups.edited) {

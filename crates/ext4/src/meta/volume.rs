@@ -6,22 +6,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{self, Arc, PoisonError};
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
+use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::FsError;
 
 use super::cache::BlockCache;
-use super::fetch::Fetches;
-use super::{Fresh, LOG_FULL, MetaLog, Status, Txn};
-use crate::alloc::{AllocState, RangeSet};
-use crate::error::Result;
-use crate::extents::KnownNodes;
-use crate::fastcommit::Track;
-use crate::inode::{Clock, InodeCache, OrphanFile, Orphans};
-use crate::mount::{HomeMark, Protection};
-use crate::namespace::NameCache;
-use crate::ondisk::{GroupDesc, GroupNo, Layout, Superblock};
-use crate::quota::Quotas;
-use crate::xattr::KnownBlocks;
+use super::log::{LOG_FULL, MetaLog};
+use super::txn::Txn;
+use crate::state::{
+    AllocState, Clock, Fetches, Fresh, HomeMark, InodeCache, KnownBlocks, KnownNodes, NameCache,
+    OrphanFile, Orphans, Protection, Quotas, Space, Status, Track,
+};
 
 /// Most operations change fewer blocks than this.
 const TYPICAL_UPDATE_BLOCKS: usize = 16;
@@ -75,39 +71,6 @@ pub(crate) struct MetaState {
     pub fetches: Fetches,
     pub xattr_blocks: KnownBlocks,
     pub extent_nodes: RefCell<KnownNodes>,
-}
-
-/// Counts of free space, as of the finished transactions. Never locked across a wait.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Space {
-    /// Free in the bitmaps, with those that rest until a commit.
-    pub free_blocks: u64,
-    /// Freed, but not to be used before the freeing transaction has committed.
-    pub resting_blocks: u64,
-    /// Promised to data in the page cache that has no place yet.
-    pub delayed_blocks: u64,
-    /// Of those: have a place by now, so that they count as taken. Their reservations are about
-    /// to end.
-    pub settled_blocks: u64,
-    /// Withheld from ordinary use: the super-user's share.
-    pub reserved_blocks: u64,
-    /// Withheld from data: extent-tree blocks of delayed data come from here.
-    pub cushion_blocks: u64,
-    pub free_inodes: u64,
-}
-
-impl Space {
-    /// Blocks that data may take now.
-    pub fn available(&self) -> u64 {
-        self.free_blocks.saturating_sub(
-            self.resting_blocks + self.promised() + self.reserved_blocks + self.cushion_blocks,
-        )
-    }
-
-    /// Blocks of delayed data that have not been taken yet.
-    pub fn promised(&self) -> u64 {
-        self.delayed_blocks.saturating_sub(self.settled_blocks)
-    }
 }
 
 impl Volume {
@@ -210,6 +173,20 @@ impl Volume {
             }
         }
         set
+    }
+}
+
+impl Volume {
+    /// Whether this bug is switched on.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn has(&self, bug: crate::planted::Bug) -> bool {
+        self.planted == Some(bug)
+    }
+
+    /// No bugs are built in.
+    #[cfg(not(feature = "planted-bugs"))]
+    pub(crate) const fn has(&self, _: crate::planted::Bug) -> bool {
+        false
     }
 }
 

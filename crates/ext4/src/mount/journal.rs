@@ -2,32 +2,22 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::journal::{InternalJournal, find_internal};
+use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, Layout, Superblock};
+use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::superblock::FoundSuperblock;
+use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_journal::external::{self, Owner};
-use steadfast_journal::{
-    BeforeHome, Checksums, Journal, JournalError, Log, LogBlock, LogExtent, Overlay, Recovery,
-    RecoveryReport,
-};
-use steadfast_vfs::FileType;
+use steadfast_journal::{BeforeHome, Checksums, Journal, Log, Overlay, Recovery, RecoveryReport};
 use uuid::Uuid;
 
-use super::home::HomeMark;
-use super::options::{DataMode, MountOptions};
-use super::superblock::FoundSuperblock;
-use super::{given_up, groups, needs_recovery, stale, superblock};
-use crate::alloc::RangeSet;
-use crate::error::{Ext4Error, Result};
-use crate::extents::{NodeRead, Tree};
+use super::{given_up, needs_recovery, stale};
 use crate::fastcommit;
-use crate::indirect::{BlockMap, has_extents};
-use crate::inode::Clock;
 use crate::meta::MetaLog;
-use crate::ondisk::csum::InodeSeed;
-use crate::ondisk::{
-    Compat, Extent, Features, GroupDesc, Incompat, InodeFlags, InodeNo, Layout, RawInode,
-    Superblock,
-};
+use crate::options::{DataMode, MountOptions};
+use crate::state::Clock;
+use crate::state::HomeMark;
 
 /// A file system's log.
 pub(crate) struct Found {
@@ -42,11 +32,6 @@ pub(crate) struct Found {
 impl Found {
     pub(super) fn log(&self) -> &Log {
         &self.log
-    }
-
-    /// The log alone.
-    pub fn into_log(self) -> Log {
-        self.log
     }
 
     /// Replays the log, fast commits too, and marks it clean.
@@ -163,7 +148,8 @@ pub(super) fn find(
     if options.journal_device.is_some() {
         return refused("the file system has its journal inside: do not give a journal device");
     }
-    find_internal(device, superblock, layout).map(Some)
+    let InternalJournal { log, blocks, by_backup } = find_internal(device, superblock, layout)?;
+    Ok(Some(Found { log, blocks, by_backup }))
 }
 
 fn find_external(
@@ -201,163 +187,6 @@ fn find_external(
     };
     let found = external::open_for(Arc::clone(device), &owner)?;
     Ok(Found { log: found.log, blocks: RangeSet::new(), by_backup: None })
-}
-
-/// Reads the nodes of the journal inode's map before anything is mounted.
-struct DeviceNodes<'d> {
-    device: &'d dyn BlockDevice,
-    layout: &'d Layout,
-    /// Of an extent tree, whose nodes have checksums.
-    seed: Option<InodeSeed>,
-}
-
-/// Where the journal inode's blocks are: an extent tree or, in ext3, a block map.
-enum Mapping<'d> {
-    Extents(Tree<DeviceNodes<'d>>),
-    Blocks(BlockMap<DeviceNodes<'d>>),
-}
-
-impl<'d> Mapping<'d> {
-    fn open(raw: &RawInode, layout: &Layout, nodes: DeviceNodes<'d>) -> Result<Self> {
-        if has_extents(raw) {
-            return Ok(Mapping::Extents(Tree::open(raw.block(), nodes)?));
-        }
-        // A step per run reads the pointers above it anew.
-        let size = raw.size().div_ceil(u64::from(layout.block_size));
-        let storage = size.min(layout.blocks_count).saturating_mul(4);
-        Ok(Mapping::Blocks(BlockMap::open(raw.block(), layout.block_size, storage, nodes)))
-    }
-
-    fn next_extent(&self, from: u64) -> Result<Option<Extent>> {
-        match self {
-            Mapping::Extents(tree) => tree.next_extent(from),
-            Mapping::Blocks(map) => map.next_extent(from),
-        }
-    }
-}
-
-impl NodeRead for DeviceNodes<'_> {
-    fn read(&self, block: u64) -> Result<Bytes> {
-        let bytes = groups::read_block(self.device, self.layout, &Overlay::new(), block)?;
-        if let Some(seed) = self.seed
-            && !self.layout.checksums.verify_extent_block(seed, &bytes)
-        {
-            let place = format!("journal inode, extent block {block}");
-            return Err(Ext4Error::corrupt("wrong checksum", place));
-        }
-        Ok(bytes)
-    }
-
-    fn valid(&self, start: u64, len: u64) -> bool {
-        self.layout.contains(start, len)
-    }
-
-    fn place(&self) -> String {
-        "journal inode".into()
-    }
-}
-
-/// Finds the log by the journal's inode; if that leads nowhere, by the superblock's copy of it
-/// (`s_jnl_blocks`), as e2fsck does.
-pub(crate) fn find_internal(
-    device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
-    layout: &Layout,
-) -> Result<Found> {
-    let leads_to_a_log = |found: Found| {
-        found.log.read_superblock()?;
-        Ok(found)
-    };
-    let no = InodeNo(superblock.journal_inode.get());
-    let by_inode = read_journal_inode(device, superblock, layout)
-        .and_then(|raw| map_log(device, layout, no, &raw))
-        .and_then(leads_to_a_log);
-    let error = match by_inode {
-        Ok(found) => return Ok(found),
-        Err(
-            e @ (Ext4Error::Corrupt { .. }
-            | Ext4Error::Journal(JournalError::Corrupt { .. } | JournalError::Refused { .. })),
-        ) => e,
-        Err(e) => return Err(e),
-    };
-    let Some(raw) = superblock.journal_backup() else { return Err(error) };
-    match map_log(device, layout, no, &raw).and_then(leads_to_a_log) {
-        Ok(found) => Ok(Found { by_backup: Some(error.to_string()), ..found }),
-        // What is wrong with the inode is what there is to say.
-        Err(e @ Ext4Error::Block(_)) => Err(e),
-        Err(_) => Err(error),
-    }
-}
-
-/// The inode of the internal journal.
-pub(crate) fn read_journal_inode(
-    device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
-    layout: &Layout,
-) -> Result<RawInode> {
-    let no = InodeNo(superblock.journal_inode.get());
-    let corrupt = |what: &str| Err(Ext4Error::corrupt(what, format!("journal inode {no}")));
-    let place = layout.inode_place(no)?;
-    let (desc_block, desc_offset) = layout.desc_place(place.group);
-    let descs = groups::read_block(&**device, layout, &Overlay::new(), desc_block)?;
-    let desc = GroupDesc::parse(&descs[desc_offset..desc_offset + usize::from(layout.desc_size)]);
-    let block = desc.inode_table() + u64::from(place.table_block);
-    let table = groups::read_block(&**device, layout, &Overlay::new(), block)?;
-    let slot = place.offset..place.offset + usize::from(layout.inode_size);
-    let raw = RawInode::from_bytes(&table[slot]);
-    if !layout.checksums.verify_inode(no, &raw) {
-        return corrupt("wrong checksum");
-    }
-    if raw.links() == 0 {
-        return corrupt("it is deleted");
-    }
-    if raw.file_type() != Some(FileType::Regular) {
-        return corrupt("it is no regular file");
-    }
-    if raw.flags().contains(InodeFlags::ENCRYPTED) {
-        return corrupt("it says that it is encrypted");
-    }
-    Ok(raw)
-}
-
-/// The log that the journal's inode maps.
-fn map_log(
-    device: &Arc<dyn BlockDevice>,
-    layout: &Layout,
-    no: InodeNo,
-    raw: &RawInode,
-) -> Result<Found> {
-    let nodes = DeviceNodes {
-        device: &**device,
-        layout,
-        seed: has_extents(raw).then(|| layout.checksums.inode_seed(no, raw.generation())),
-    };
-    let map = Mapping::open(raw, layout, nodes)?;
-    let length = raw.size() / u64::from(layout.block_size);
-    let (mut extents, mut blocks, mut at) = (Vec::new(), RangeSet::new(), 0);
-    while let Some(e) = map.next_extent(at)?.filter(|e| u64::from(e.logical) < length) {
-        let len = (length - u64::from(e.logical)).min(e.len.into()) as u32;
-        let log_block = LogBlock(e.logical);
-        extents.push(LogExtent { log_block, device_block: e.start, len });
-        blocks.insert(e.start, e.start + u64::from(e.len));
-        at = e.end();
-    }
-    // What cannot be met is not a request here, but what the disk says.
-    let log =
-        Log::internal(Arc::clone(device), layout.block_size, extents).map_err(|e| match e {
-            JournalError::Refused { what } => Ext4Error::corrupt(what, "journal inode"),
-            e => e.into(),
-        })?;
-    Ok(Found { log, blocks, by_backup: None })
-}
-
-/// The log inside a file system.
-pub(crate) fn internal_log(
-    device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
-    layout: &Layout,
-) -> Result<Log> {
-    Ok(find_internal(device, superblock, layout)?.into_log())
 }
 
 /// Whether the log is to be replayed: the file system says so, or its superblock is torn and the

@@ -15,66 +15,34 @@
 //! 6. Orphans are deleted or cut to their size.
 
 mod given_up;
-mod groups;
-mod home;
 mod journal;
-pub(crate) mod mmp;
-mod option_table;
-mod options;
 mod orphans;
-mod recovery;
 mod reload;
 mod replay;
 mod stale;
-pub(crate) mod superblock;
 mod unmount;
 
-use std::cell::RefCell;
-use std::sync::{Arc, Mutex as StdMutex, Weak};
+use std::sync::{Arc, Weak};
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::Overlay;
-use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
-use steadfast_runtime::Mutex;
-
-pub(crate) use home::HomeMark;
-pub(crate) use journal::{find_internal, internal_log, read_journal_inode};
-pub(crate) use mmp::Protection;
-pub use option_table::{OPTIONS, check_together};
-pub use options::{AccessTimes, DataMode, Dax, MountOptions};
-pub(crate) use options::{BLOCK_COST, INODE_COST};
-pub use recovery::MountRecovery;
-pub(crate) use replay::discardable;
-pub use replay::{delete_orphans, replay, replayed_blocks};
-
-use crate::alloc::{AllocState, RangeSet};
-use crate::error::{Ext4Error, Result};
-use crate::extents::KnownNodes;
-use crate::fastcommit::Track;
-use crate::fs::Ext4;
-use crate::inode::{Clock, InodeCache, Orphans};
-use crate::meta::{Fresh, MetaLog, MetaState, Space, Volume};
-use crate::namespace::NameCache;
-use crate::ondisk::{
-    Compat, GroupDesc, Incompat, Layout, RoCompat, StateFlags, Superblock,
-    check_supported_filesystem, check_writable_filesystem,
+use steadfast_ext4_format::journal::find_internal;
+use steadfast_ext4_format::ondisk::{
+    Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
+    check_writable_filesystem,
 };
-use crate::quota::Quotas;
-use crate::xattr::KnownBlocks;
-use superblock::FoundSuperblock;
+use steadfast_ext4_format::superblock::FoundSuperblock;
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_ext4_format::{groups, superblock};
+use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 
-/// Blocks withheld from data for extent trees: this part of the file system, at most
-/// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).
-const CUSHION_FRACTION: u64 = 50;
-const CUSHION_MAX: u64 = 4096;
+pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
-/// What is known once the log has been dealt with.
-pub(crate) struct Loaded {
-    pub superblock: Superblock,
-    pub layout: Layout,
-    pub groups: Vec<GroupDesc>,
-    pub journal_blocks: RangeSet,
-}
+use crate::meta::{MetaLog, Volume};
+use crate::mounted::Ext4;
+use crate::options::{DataMode, MountOptions};
+use crate::quota;
+use crate::stage::{Loaded, assemble, load_orphans};
+use crate::state::{Clock, MountRecovery, Protection, Track};
 
 impl Ext4 {
     /// Mounts the file system on `device`.
@@ -113,7 +81,7 @@ impl Ext4 {
         let clock = Clock::new(options.simulated_epoch);
         let guarded = layout.features.incompat.contains(Incompat::MMP) && !read_only;
         let protection = guarded
-            .then(|| mmp::Protection::take(&device, superblock, &layout, clock).map(Arc::new))
+            .then(|| Protection::take(&device, superblock, &layout, clock).map(Arc::new))
             .transpose()?;
         let mounted = Ext4::mount_found(device, &bootstrap, found, options, protection.clone());
         if let (Err(_), Some(protection)) = (&mounted, protection) {
@@ -129,7 +97,7 @@ impl Ext4 {
         bootstrap: &FoundSuperblock,
         mut found: Option<journal::Found>,
         options: MountOptions,
-        protection: Option<Arc<mmp::Protection>>,
+        protection: Option<Arc<Protection>>,
     ) -> Result<Arc<Ext4>> {
         let layout = Layout::new(&bootstrap.superblock, device.info().size)?;
         let recovered = journal::recover(&device, bootstrap, &layout, found.as_ref(), &options)?;
@@ -175,10 +143,10 @@ impl Ext4 {
             (false, None) => MetaLog::direct(Arc::clone(&device), loaded.layout.block_size),
         };
         let volume = assemble(device, loaded, log, clock, &options);
-        let mut volume = orphans::load(volume)?;
+        let mut volume = load_orphans(volume)?;
         volume.protection = protection;
         volume.home = home;
-        volume.quotas = Quotas::load(&volume)?;
+        volume.quotas = quota::load(&volume)?;
         let tells = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
         volume.fast = tells.then(Track::default);
         if volume.transacts() {
@@ -210,7 +178,11 @@ impl Ext4 {
             return Ok(fs);
         }
         if let Some(protection) = &fs.volume.protection {
-            protection.start(Arc::downgrade(&fs));
+            let journal = match &fs.volume.log {
+                MetaLog::Journal(journal) => Some(Arc::clone(journal)),
+                _ => None,
+            };
+            protection.start(Arc::downgrade(&fs.volume.status), journal);
         }
         fs.mark_mounted()?;
         fs.process_orphans()?;
@@ -218,142 +190,6 @@ impl Ext4 {
         fs.start_transacting()?;
         Ok(fs)
     }
-}
-
-/// The metadata of a clean file system, to plan a change with: what transactions change stays in
-/// its log until it is taken from there.
-pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
-    stage_with(device, &Overlay::new(), RangeSet::new())
-}
-
-/// As [`stage`], with the blocks that the journal takes.
-fn stage_with(
-    device: &Arc<dyn BlockDevice>,
-    overlay: &Overlay,
-    journal_blocks: RangeSet,
-) -> Result<Volume> {
-    let loaded = load(device, overlay, journal_blocks)?;
-    let log = MetaLog::direct(Arc::clone(device), loaded.layout.block_size);
-    Ok(assemble_staged(device, loaded, log))
-}
-
-/// The metadata of a file system as it is with the blocks of `overlay` in place, to plan what
-/// follows from fast commits: orphans and quotas are loaded, and nothing is ever written.
-pub(crate) fn stage_over(
-    device: &Arc<dyn BlockDevice>,
-    overlay: &Overlay,
-    journal_blocks: RangeSet,
-) -> Result<Volume> {
-    let loaded = load(device, overlay, journal_blocks)?;
-    let log = MetaLog::Staged { base: overlay.clone(), changed: Mutex::default() };
-    let mut volume = orphans::load(assemble_staged(device, loaded, log))?;
-    volume.quotas = Quotas::load(&volume)?;
-    Ok(volume)
-}
-
-fn load(
-    device: &Arc<dyn BlockDevice>,
-    overlay: &Overlay,
-    journal_blocks: RangeSet,
-) -> Result<Loaded> {
-    let superblock = superblock::read(&**device, overlay)?;
-    check_supported_filesystem(&superblock)?;
-    let layout = Layout::new(&superblock, device.info().size)?;
-    let groups = groups::read(&**device, &layout, overlay)?;
-    Ok(Loaded { superblock, layout, groups, journal_blocks })
-}
-
-fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Volume {
-    let options = MountOptions { use_reserved: true, ..MountOptions::default() };
-    let clock = Clock::new(options.simulated_epoch);
-    assemble(Arc::clone(device), loaded, log, clock, &options)
-}
-
-fn assemble(
-    device: Arc<dyn BlockDevice>,
-    loaded: Loaded,
-    log: MetaLog,
-    clock: Clock,
-    options: &MountOptions,
-) -> Volume {
-    let Loaded { superblock, layout, groups, journal_blocks } = loaded;
-    let group_metadata = Volume::find_group_metadata(&layout, &groups);
-    let mut system_blocks = group_metadata.clone();
-    for (start, end) in journal_blocks.iter() {
-        system_blocks.insert(start, end);
-    }
-    if layout.features.incompat.contains(Incompat::MMP) {
-        let block = superblock.mmp_block.get();
-        system_blocks.insert(block, block.saturating_add(1));
-    }
-    let system_blocks = whole_clusters(&layout, system_blocks);
-    let (free_blocks, free_inodes) = count_free(&layout, &groups);
-    let space = Space {
-        free_blocks,
-        free_inodes,
-        resting_blocks: 0,
-        delayed_blocks: 0,
-        settled_blocks: 0,
-        reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
-        cushion_blocks: (layout.blocks_count / CUSHION_FRACTION)
-            .min(CUSHION_MAX * u64::from(layout.blocks_per_cluster)),
-    };
-    let transacts = options.data == DataMode::Transact && matches!(log, MetaLog::Journal(_));
-    let meta = MetaState {
-        cache: RefCell::new(MetaState::new_cache(options.metadata_cache_blocks)),
-        superblock,
-        groups,
-        alloc: AllocState::default(),
-        orphans: Orphans::default(),
-        fetches: Default::default(),
-        xattr_blocks: KnownBlocks::default(),
-        extent_nodes: RefCell::new(KnownNodes::new(layout.block_size as usize)),
-    };
-    Volume {
-        device,
-        layout,
-        log,
-        meta: Mutex::new(meta),
-        inodes: InodeCache::new(options.inode_cache),
-        names: NameCache::new(options.inode_cache.saturating_mul(2)),
-        space: StdMutex::new(space),
-        rested: Arc::default(),
-        home: None,
-        outside: Arc::default(),
-        fresh: transacts.then(Fresh::default),
-        status: Arc::default(),
-        clock,
-        group_metadata,
-        system_blocks,
-        impatient: Default::default(),
-        orphan_file: None,
-        fast: None,
-        quotas: Quotas::default(),
-        protection: None,
-        #[cfg(feature = "planted-bugs")]
-        planted: options.planted,
-    }
-}
-
-/// No file may have a block of a cluster that has one of these.
-fn whole_clusters(layout: &Layout, blocks: RangeSet) -> RangeSet {
-    if layout.blocks_per_cluster == 1 {
-        return blocks;
-    }
-    let mut whole = RangeSet::new();
-    for (start, end) in blocks.iter() {
-        let (start, end) = layout.whole_clusters(start, end);
-        whole.insert(start, end);
-    }
-    whole
-}
-
-/// Free blocks and inodes of all groups.
-fn count_free(layout: &Layout, groups: &[GroupDesc]) -> (u64, u64) {
-    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum::<u64>();
-    // The descriptors count clusters.
-    let clusters = free(GroupDesc::free_blocks);
-    (clusters * u64::from(layout.blocks_per_cluster), free(GroupDesc::free_inodes))
 }
 
 /// Refuses `fast_commit` where fast commits cannot be written.

@@ -1,65 +1,8 @@
 //! Orphans at mount: who they are, and what becomes of them.
 
-use std::collections::BTreeSet;
+use steadfast_ext4_format::{Ext4Error, Result};
 
-use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
-use crate::inode::{OrphanFile, Orphans};
-use crate::meta::Volume;
-use crate::ondisk::{Compat, InodeNo, orphan_slots};
-
-/// Reads the orphan file and the list. Damage in the list ends it; e2fsck does the rest.
-pub(super) fn load(mut volume: Volume) -> Result<Volume> {
-    if volume.layout.features.compat.contains(Compat::ORPHAN_FILE) {
-        volume.orphan_file = Some(find_file(&volume)?);
-    }
-    read(&volume)?;
-    Ok(volume)
-}
-
-/// The same once it is known where the orphan file is.
-pub(super) fn read(volume: &Volume) -> Result<()> {
-    let txn = volume.look();
-    let mut orphans = Orphans::default();
-    if let Some(file) = &volume.orphan_file {
-        for (i, block) in file.blocks.iter().enumerate() {
-            let contents = txn.orphan_block(file, *block)?;
-            let slots = orphan_slots(contents.len());
-            for (j, raw) in contents.chunks_exact(4).take(slots).enumerate() {
-                let no = InodeNo(u32::from_le_bytes([raw[0], raw[1], raw[2], raw[3]]));
-                if no != InodeNo::NONE {
-                    volume.layout.inode_place(no)?;
-                    orphans.set_slot((i * slots + j) as u32, no);
-                }
-            }
-        }
-    }
-    let (mut list, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut next = InodeNo(txn.superblock().last_orphan.get());
-    while next != InodeNo::NONE && seen.insert(next) {
-        list.push(next);
-        next = txn.orphan_after(next)?;
-    }
-    orphans.set_list(list);
-    drop(txn);
-    volume.lock_meta().orphans = orphans;
-    Ok(())
-}
-
-fn find_file(volume: &Volume) -> Result<OrphanFile> {
-    let txn = volume.look();
-    let no = InodeNo(txn.superblock().orphan_file_inode.get());
-    let raw = txn.raw_inode(no)?;
-    let count = raw.size() / volume.block_size();
-    let mut blocks = Vec::new();
-    for logical in 0..u32::try_from(count).unwrap_or(u32::MAX) {
-        let block = txn.block_of(no, logical)?;
-        let hole = || Ext4Error::corrupt("a hole in the orphan file", format!("inode {no}"));
-        blocks.push(block.ok_or_else(hole)?);
-    }
-    let seed = volume.layout.checksums.inode_seed(no, raw.generation());
-    Ok(OrphanFile { blocks, seed })
-}
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Finishes what a crash interrupted: deletes orphans without links, cuts the others to

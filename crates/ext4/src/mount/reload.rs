@@ -3,13 +3,13 @@
 
 use std::sync::PoisonError;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::{groups, superblock};
 use steadfast_journal::{FsBlock, Overlay};
 
-use super::{count_free, groups, orphans, superblock};
-use crate::alloc::AllocState;
-use crate::error::Result;
 use crate::meta::{MetaState, Volume};
-use crate::xattr::KnownBlocks;
+use crate::stage::{count_free, read_orphans};
+use crate::state::{AllocState, KnownBlocks};
 
 impl Volume {
     /// Reads superblock, group descriptors and orphans again, from the log where it has newer
@@ -42,7 +42,7 @@ impl Volume {
         if let Some(fresh) = &self.fresh {
             fresh.clear();
         }
-        orphans::read(self)
+        read_orphans(self)
     }
 
     /// The blocks of the superblock and the descriptors, as far as they are in the log.

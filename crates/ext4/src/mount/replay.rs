@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
-use steadfast_journal::{Overlay, RecoveryReport};
-
-use super::{MountOptions, journal, mmp, orphans, superblock};
-use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
-use crate::inode::Clock;
-use crate::meta::Volume;
-use crate::ondisk::{
+use steadfast_ext4_format::ondisk::{
     Compat, Incompat, Layout, RoCompat, StateFlags, Superblock, check_supported_filesystem,
 };
+use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::{Overlay, RecoveryReport};
+
+use super::journal;
+use crate::meta::Volume;
+use crate::mounted::Ext4;
+use crate::options::MountOptions;
+use crate::stage::{load_orphans, stage_with};
+use crate::state::Clock;
+use crate::state::Protection;
 
 /// Replays the journal if the file system needs recovery, and marks both clean. What no
 /// transaction logs is brought up to date as a mount would: the superblock's free blocks and
@@ -68,24 +72,21 @@ pub fn replay(
 }
 
 /// Takes a file system with multiple-mount protection while it is worked on.
-fn protect(
-    device: &Arc<dyn BlockDevice>,
-    options: &MountOptions,
-) -> Result<Option<mmp::Protection>> {
+fn protect(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> Result<Option<Protection>> {
     let sb = superblock::find(&**device)?.superblock;
     if !sb.features().incompat.contains(Incompat::MMP) {
         return Ok(None);
     }
     let layout = Layout::new(&sb, device.info().size)?;
     let clock = Clock::new(options.simulated_epoch);
-    mmp::Protection::take(device, &sb, &layout, clock).map(Some)
+    Protection::take(device, &sb, &layout, clock).map(Some)
 }
 
 /// The metadata and the orphans after a replay; `None` if they are damaged, which is for a check
 /// to say.
 fn stage(device: &Arc<dyn BlockDevice>, found: &journal::Found) -> Result<Option<Volume>> {
-    let staged = super::stage_with(device, &Overlay::new(), found.blocks.clone());
-    match staged.and_then(orphans::load) {
+    let staged = stage_with(device, &Overlay::new(), found.blocks.clone());
+    match staged.and_then(load_orphans) {
         Ok(volume) => Ok(Some(volume)),
         Err(e @ Ext4Error::Block(_)) => Err(e),
         Err(_) => Ok(None),
@@ -118,7 +119,7 @@ pub fn delete_orphans(device: &Arc<dyn BlockDevice>, options: &MountOptions) -> 
     if sb.last_orphan.get() == 0 && !present {
         return Ok(0);
     }
-    let volume = orphans::load(super::stage(device)?)?;
+    let volume = load_orphans(crate::stage::stage(device)?)?;
     let count = volume.lock_meta().orphans.all().len();
     Ext4::mount(Arc::clone(device), options.clone())?.unmount()?;
     Ok(count)
@@ -135,7 +136,7 @@ pub fn replayed_blocks(device: &Arc<dyn BlockDevice>, options: &MountOptions) ->
 }
 
 /// What the journal holds and nobody has replayed, for an owner that will do without.
-pub(crate) fn discardable(
+pub fn discardable(
     device: &Arc<dyn BlockDevice>,
     options: &MountOptions,
 ) -> Result<(RecoveryReport, Overlay)> {

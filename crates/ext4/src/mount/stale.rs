@@ -17,10 +17,9 @@
 //! far had gone home, is not refused: the file system is whole, what was promised since is missing.
 
 use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{Layout, Superblock};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::{FsBlock, Log, Recovery, Tid};
-
-use crate::error::{Ext4Error, Result};
-use crate::ondisk::{Layout, Superblock};
 
 /// The time of a commit is that of the last tick of a coarse clock.
 const SLACK_SECONDS: u64 = 1;

@@ -1,10 +1,12 @@
 //! What the superblock says of a mounted and of an unmounted file system.
 
-use super::superblock;
-use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
-use crate::meta::{MetaLog, Tid};
-use crate::ondisk::{Compat, Incompat, RoCompat, StateFlags, Superblock};
+use steadfast_ext4_format::ondisk::{Compat, Incompat, RoCompat, StateFlags, Superblock};
+use steadfast_ext4_format::superblock;
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_journal::Tid;
+
+use crate::meta::MetaLog;
+use crate::mounted::Ext4;
 
 impl Ext4 {
     /// Writes into the superblock that the file system is in use.

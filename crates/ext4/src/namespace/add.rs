@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::{Node, ROOT_BYTES};
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
-use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
-use super::{
+use super::entry::{
     check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
     kind_of, known_absent, name_changed, tell,
 };
+use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use crate::dir::InodeBlocks;
-use crate::error::Result;
-use crate::extents::{Node, ROOT_BYTES};
-use crate::fastcommit::NameChange;
-use crate::inode::Inode;
 use crate::meta::{Txn, Volume};
-use crate::ondisk::{InodeFlags, InodeNo};
 use crate::planted::Bug;
+use crate::state::{Inode, NameChange};
 
 /// Longest target of a symbolic link that fits into the inode.
 const FAST_TARGET_MAX: usize = ROOT_BYTES - 1;

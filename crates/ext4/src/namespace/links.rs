@@ -3,11 +3,11 @@
 //! A directory counts its own two names and the ".." of each subdirectory. Beyond 65,000 it stops
 //! counting (`dir_nlink`): the count is 1 from then on, for good. Files have no such way out.
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RoCompat};
 use steadfast_vfs::FsError;
 
-use crate::error::Result;
 use crate::meta::Txn;
-use crate::ondisk::{InodeFlags, InodeNo, RoCompat};
 
 /// Most links of an inode (`EXT4_LINK_MAX`).
 pub(super) const LINKS_MAX: u16 = 65_000;

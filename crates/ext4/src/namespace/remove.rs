@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::{FileType, FsError};
 
+use super::entry::{check_name, check_removable, find, is_dots, kind_of, name_changed, tell};
 use super::links::{remove_link, remove_subdirectory, retire_directory};
-use super::{check_name, check_removable, find, is_dots, kind_of, name_changed, tell};
 use crate::dir::InodeBlocks;
-use crate::error::Result;
-use crate::fastcommit::NameChange;
-use crate::inode::{Ending, Inode};
 use crate::meta::{Txn, Volume};
-use crate::ondisk::InodeNo;
+use crate::state::{Deletion, Inode, NameChange};
 
 /// Removes the name of a file that is not a directory. Returns the inode if this was its last
 /// name: it is an orphan now, to be deleted when nobody has it open. `end` is asked before that: if
@@ -24,7 +23,7 @@ pub(crate) fn unlink(
     volume: &Volume,
     dir: InodeNo,
     name: &[u8],
-    end: impl FnOnce(&mut Txn<'_>, &Arc<Inode>) -> Result<Option<Ending>>,
+    end: impl FnOnce(&mut Txn<'_>, &Arc<Inode>) -> Result<Option<Deletion>>,
 ) -> Result<Option<Arc<Inode>>> {
     let mut txn = volume.begin_yielding()?;
     check_name(&txn, dir, name)?;

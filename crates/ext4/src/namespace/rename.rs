@@ -3,22 +3,22 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use steadfast_ext4_format::dir::Found;
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
-use super::links::{
-    add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
-};
-use super::{
+use super::entry::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
     kind_of, known_absent, name_changed, tell,
 };
-use crate::dir::{Found, InodeBlocks};
-use crate::error::{Ext4Error, Result};
-use crate::fastcommit::NameChange;
-use crate::inode::Inode;
+use super::links::{
+    add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
+};
+use crate::dir::InodeBlocks;
 use crate::meta::{Txn, Volume};
-use crate::ondisk::InodeNo;
 use crate::planted::Bug;
+use crate::state::{Inode, NameChange};
 
 /// A name that takes part: where it is and what it names.
 struct Side {

@@ -1,12 +1,12 @@
 //! Names of a directory that cannot be gone through in its own order.
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_vfs::{DirBlock, DirEntry, Ino};
 
-use super::kind_to_list;
+use super::entry::kind_to_list;
 use crate::dir::InodeBlocks;
-use crate::error::Result;
 use crate::meta::Volume;
-use crate::ondisk::InodeNo;
 
 /// What can be read of the first block of `dir` at or after its byte `from`; `None` behind the
 /// last. Blocks that have no place on the device are passed over, however many the size claims.

@@ -1,15 +1,15 @@
 //! One quota file, in a transaction: finding and adding entries.
 
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
-
-use crate::alloc::{BlockRequest, Purpose};
-use crate::error::{Ext4Error, Result};
-use crate::extents::Placed;
-use crate::meta::Txn;
-use crate::ondisk::{
+use steadfast_ext4_format::ondisk::{
     Extent, InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_ROOT, QuotaBlockHeader,
     QuotaEntry, QuotaInfo, quota_index,
 };
+use steadfast_ext4_format::{Ext4Error, Result};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use crate::alloc::{BlockRequest, Purpose};
+use crate::extents::Placed;
+use crate::meta::Txn;
 
 /// Where an entry is: block of the file, and number in it.
 pub(super) type EntryPlace = (u32, usize);

@@ -11,29 +11,14 @@
 mod file;
 mod usage;
 
-use std::collections::BTreeMap;
-use std::sync::{self, PoisonError};
-
-use crate::error::{Ext4Error, Result};
-use crate::inode::InodeEdit;
-use crate::meta::Volume;
-use crate::ondisk::{InodeFlags, InodeNo, Layout, QuotaInfo, RawInode, RoCompat, Superblock};
-use crate::ondisk::{QUOTA_MAGIC, QUOTA_VERSION};
+use steadfast_ext4_format::ondisk::{InodeNo, QUOTA_MAGIC, QUOTA_VERSION, QuotaInfo, RoCompat};
+pub use steadfast_ext4_format::quota::QuotaKind;
+use steadfast_ext4_format::quota::{KINDS, file_of};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FileType;
 
-/// Whose usage is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QuotaKind {
-    /// By owner.
-    User,
-    /// By group.
-    Group,
-    /// By project id.
-    Project,
-}
-
-/// All of them, in the order of their numbers on disk.
-pub(crate) const KINDS: [QuotaKind; 3] = [QuotaKind::User, QuotaKind::Group, QuotaKind::Project];
+use crate::meta::Volume;
+use crate::state::Quotas;
 
 /// What an id uses and may use; limits of 0 are none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -59,128 +44,36 @@ pub struct QuotaLimits {
     pub inodes_soft: u64,
 }
 
-/// An id of some kind.
-pub(crate) type Id = (QuotaKind, u32);
-
-/// The quota files, and what is reserved.
-#[derive(Debug, Default)]
-pub(crate) struct Quotas {
-    files: BTreeMap<QuotaKind, InodeNo>,
-    /// Bytes reserved for data that has no place yet.
-    delayed: sync::Mutex<BTreeMap<Id, u64>>,
-}
-
-/// The inode of a kind's file, by the superblock; 0 is none.
-pub(crate) fn file_of(sb: &Superblock, kind: QuotaKind) -> InodeNo {
-    InodeNo(match kind {
-        QuotaKind::User => sb.user_quota_inode.get(),
-        QuotaKind::Group => sb.group_quota_inode.get(),
-        QuotaKind::Project => sb.project_quota_inode.get(),
-    })
-}
-
-/// Whether the inode counts: none of the file system's own, and no attribute's value.
-pub(crate) fn counts(sb: &Superblock, no: InodeNo, raw: &RawInode) -> bool {
-    (no == InodeNo::ROOT || no.0 >= sb.first_inode.get())
-        && no != file_of(sb, QuotaKind::Project)
-        && no.0 != sb.orphan_file_inode.get()
-        && !raw.flags().contains(InodeFlags::EA_INODE)
-}
-
-/// To whom the inode belongs.
-pub(crate) fn owner(raw: &RawInode, kind: QuotaKind) -> u32 {
-    match kind {
-        QuotaKind::User => raw.uid(),
-        QuotaKind::Group => raw.gid(),
-        QuotaKind::Project => raw.project(),
+/// Finds the quota files; empty without the feature.
+///
+/// # Errors
+/// Corrupt: no quota file. Unsupported: one of another version.
+pub(crate) fn load(volume: &Volume) -> Result<Quotas> {
+    let txn = volume.look();
+    let sb = *txn.superblock();
+    let mut quotas = Quotas::default();
+    if !sb.features().ro_compat.contains(RoCompat::QUOTA) {
+        return Ok(quotas);
     }
-}
-
-impl Quotas {
-    /// Finds the quota files; empty without the feature.
-    ///
-    /// # Errors
-    /// Corrupt: no quota file. Unsupported: one of another version.
-    pub fn load(volume: &Volume) -> Result<Quotas> {
-        let txn = volume.look();
-        let sb = *txn.superblock();
-        let mut quotas = Quotas::default();
-        if !sb.features().ro_compat.contains(RoCompat::QUOTA) {
-            return Ok(quotas);
+    for kind in KINDS {
+        let no = file_of(&sb, kind);
+        if no == InodeNo::NONE {
+            continue;
         }
-        for kind in KINDS {
-            let no = file_of(&sb, kind);
-            if no == InodeNo::NONE {
-                continue;
-            }
-            let corrupt =
-                |what: &str| Ext4Error::corrupt(what, format!("{kind:?} quota, inode {no}"));
-            let raw = txn.raw_inode(no)?;
-            if raw.file_type() != Some(FileType::Regular) || raw.is_inline() {
-                return Err(corrupt("no ordinary file"));
-            }
-            let info: QuotaInfo = txn.quota_info(no)?;
-            if info.magic.get() != QUOTA_MAGIC[kind as usize] {
-                return Err(corrupt("wrong magic number"));
-            }
-            if info.version.get() != QUOTA_VERSION {
-                let what = format!("{kind:?} quota file of version {}", info.version);
-                return Err(Ext4Error::Unsupported { what });
-            }
-            quotas.files.insert(kind, no);
+        let corrupt = |what: &str| Ext4Error::corrupt(what, format!("{kind:?} quota, inode {no}"));
+        let raw = txn.raw_inode(no)?;
+        if raw.file_type() != Some(FileType::Regular) || raw.is_inline() {
+            return Err(corrupt("no ordinary file"));
         }
-        Ok(quotas)
-    }
-
-    /// Whether anything is counted.
-    pub fn is_on(&self) -> bool {
-        !self.files.is_empty()
-    }
-
-    fn delayed(&self) -> sync::MutexGuard<'_, BTreeMap<Id, u64>> {
-        self.delayed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ids<'q>(&'q self, raw: &'q RawInode) -> impl Iterator<Item = Id> + 'q {
-        self.files.keys().map(|kind| (*kind, owner(raw, *kind)))
-    }
-
-    /// Charges the inode's owners for bytes that have no place yet.
-    pub fn add_delayed(&self, raw: &RawInode, bytes: u64) {
-        if bytes > 0 && self.is_on() {
-            let mut delayed = self.delayed();
-            self.ids(raw).for_each(|id| *delayed.entry(id).or_default() += bytes);
+        let info: QuotaInfo = txn.quota_info(no)?;
+        if info.magic.get() != QUOTA_MAGIC[kind as usize] {
+            return Err(corrupt("wrong magic number"));
         }
+        if info.version.get() != QUOTA_VERSION {
+            let what = format!("{kind:?} quota file of version {}", info.version);
+            return Err(Ext4Error::Unsupported { what });
+        }
+        quotas.files.insert(kind, no);
     }
-
-    /// An inode is about to be published with other owners: what is reserved for it goes with it.
-    pub fn owner_changes(&self, edit: &InodeEdit, layout: &Layout) {
-        if !self.is_on() {
-            return;
-        }
-        let state = edit.inode.state();
-        let blocks = state.reserved_blocks(layout.blocks_per_cluster);
-        let bytes = blocks * u64::from(layout.block_size);
-        let same = KINDS.iter().all(|kind| owner(&state.raw, *kind) == owner(&edit.raw, *kind));
-        if bytes > 0 && !same {
-            self.remove_delayed(&state.raw, bytes);
-            self.add_delayed(&edit.raw, bytes);
-        }
-    }
-
-    /// Takes a charge back.
-    pub fn remove_delayed(&self, raw: &RawInode, bytes: u64) {
-        if bytes == 0 || !self.is_on() {
-            return;
-        }
-        let mut delayed = self.delayed();
-        for id in self.ids(raw) {
-            let left = delayed.get(&id).map_or(0, |n| n.saturating_sub(bytes));
-            if left == 0 {
-                delayed.remove(&id)
-            } else {
-                delayed.insert(id, left)
-            };
-        }
-    }
+    Ok(quotas)
 }

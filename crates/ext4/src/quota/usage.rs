@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_ext4_format::ondisk::{InodeNo, QuotaEntry, RawInode};
+use steadfast_ext4_format::quota::{QuotaKind, counts};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::FsError;
 use zerocopy::FromZeros;
 
-use super::{Id, Quota, QuotaKind, QuotaLimits, counts};
-use crate::error::{Ext4Error, Result};
-use crate::fs::Ext4;
-use crate::inode::{Inode, Life};
+use super::{Quota, QuotaLimits};
 use crate::meta::Txn;
-use crate::ondisk::{InodeNo, QuotaEntry, RawInode};
+use crate::mounted::Ext4;
+use crate::state::QuotaId as Id;
+use crate::state::{Inode, Life};
 
 /// Bytes of the unit of limits of space.
 const UNIT: u64 = 1024;

@@ -6,8 +6,8 @@
 
 use steadfast_vfs::{FsError, Result};
 
-use super::Transact;
-use crate::fs::Ext4;
+use crate::mounted::Ext4;
+use crate::state::Transact;
 
 impl Ext4 {
     /// Begins a group, with a point: to this state a group that fails goes back.

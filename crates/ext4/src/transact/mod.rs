@@ -25,76 +25,15 @@ mod group;
 mod point;
 mod rollback;
 mod run;
-mod since;
-mod timer;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{self, Arc, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use steadfast_pagecache::ErrorCursor;
-use steadfast_runtime::RwLock;
-use steadfast_vfs::{FsError, TransactMask, TransactPolicy};
+use steadfast_ext4_format::Result;
+use steadfast_vfs::{FsError, TransactPolicy};
 
-use crate::error::Result;
-use crate::fs::Ext4;
-pub use since::{LastPoint, RolledBack, SincePoint};
-use timer::Timer;
-
-/// What data=transact keeps of a mounted file system.
-pub(crate) struct Transact {
-    /// Shared by operations, exclusive to points and rollbacks. Taken before all other locks, and
-    /// once: an operation does not take it again.
-    gate: RwLock<()>,
-    state: sync::Mutex<State>,
-    timer: Timer,
-    rollbacks: AtomicU64,
-}
-
-/// Locked for moments only.
-struct State {
-    policy: TransactPolicy,
-    /// Why there can be no further point.
-    failed: Option<FsError>,
-    /// Write-back errors that are known.
-    errors: ErrorCursor,
-    group_open: bool,
-    /// The point to which a rollback goes.
-    last: Option<LastPoint>,
-    /// What the unmount has thrown away.
-    discarded: Option<SincePoint>,
-}
-
-impl Transact {
-    pub(crate) fn new(policy: TransactPolicy) -> Self {
-        Transact {
-            gate: RwLock::new(()),
-            state: sync::Mutex::new(State {
-                policy,
-                failed: None,
-                errors: ErrorCursor::default(),
-                group_open: false,
-                last: None,
-                discarded: None,
-            }),
-            timer: Timer::new(policy.timed),
-            rollbacks: AtomicU64::new(0),
-        }
-    }
-
-    fn state(&self) -> sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn policy(&self) -> TransactPolicy {
-        self.state().policy
-    }
-
-    /// Whether these operations make a point now.
-    fn wants(&self, bits: TransactMask) -> bool {
-        let state = self.state();
-        state.policy.mask.intersects(bits) && !state.group_open
-    }
-}
+use crate::mounted::Ext4;
+use crate::state::{LastPoint, SincePoint, Transact};
 
 impl Ext4 {
     pub(crate) fn transacting(&self) -> steadfast_vfs::Result<&Transact> {
@@ -108,7 +47,14 @@ impl Ext4 {
         let Some(transact) = &self.transact else { return Ok(()) };
         self.make_point()?;
         self.note_point_of_mount(transact);
-        transact.timer.start(Arc::downgrade(self));
+        let fs = Arc::downgrade(self);
+        transact.timer.start(move || {
+            let Some(fs) = fs.upgrade() else { return false };
+            // A failure is told by the next point that somebody asks for. During a group there is
+            // none: the group's end is one.
+            let _ = fs.make_point();
+            true
+        });
         Ok(())
     }
 
@@ -133,8 +79,41 @@ impl Ext4 {
     }
 }
 
-impl Drop for Transact {
-    fn drop(&mut self) {
-        self.timer.stop();
+impl Ext4 {
+    /// The last transaction point; `None` without data=transact.
+    pub fn last_point(&self) -> Option<LastPoint> {
+        self.transact.as_ref().and_then(|transact| transact.state().last)
+    }
+
+    /// What came after the last transaction point; `None` without data=transact, or when there is
+    /// no journal to go back in.
+    pub fn since_point(&self) -> Option<SincePoint> {
+        self.transact.as_ref()?;
+        let journal = self.journal()?;
+        let block = self.volume.block_size();
+        let placed = self.volume.fresh.as_ref().map_or(0, |fresh| fresh.len());
+        let waiting = self.volume.space().promised();
+        Some(SincePoint {
+            data_bytes: (placed + waiting) * block,
+            metadata_bytes: u64::from(journal.running_blocks().0) * block,
+        })
+    }
+
+    /// What the unmount has discarded, because the mask said so or the last point failed; `None`
+    /// if nothing was.
+    pub fn discarded(&self) -> Option<SincePoint> {
+        self.transact.as_ref().and_then(|transact| transact.state().discarded)
+    }
+}
+
+impl Ext4 {
+    /// Something may have changed: the time to the next point runs.
+    pub(super) fn note_change(&self) {
+        if let Some(transact) = &self.transact
+            && transact.timer.listens()
+            && self.journal().is_some_and(|journal| self.is_changed(journal))
+        {
+            transact.timer.note();
+        }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use steadfast_block::Completion;
+use steadfast_ext4_format::Ext4Error;
+use steadfast_journal::Tid;
 use steadfast_journal::{Journal, Update};
 use steadfast_vfs::{FsError, Result};
 
-use super::{LastPoint, Transact};
-use crate::error::Ext4Error;
-use crate::fs::Ext4;
-use crate::meta::{Tid, Trouble};
+use crate::mounted::Ext4;
+use crate::state::{LastPoint, Transact, Trouble};
 
 impl Ext4 {
     /// Makes everything that is there now, data and metadata, what any later power cut leaves at

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use steadfast_ext4_format::Ext4Error;
 use steadfast_journal::Journal;
 use steadfast_vfs::{FsError, Result, TransactMask};
 
-use super::{RolledBack, Transact};
-use crate::error::Ext4Error;
 use crate::file::CALL;
-use crate::fs::Ext4;
+use crate::mounted::Ext4;
+use crate::state::{RolledBack, Transact};
 
 impl Ext4 {
     /// Goes back to the last transaction point: everything since then is as if it had never

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FsError, TransactMask};
 
-use super::Transact;
-use crate::error::{Ext4Error, Result};
-use crate::fs::{Ext4, OpenFile};
 use crate::meta::LOG_FULL;
+use crate::mounted::Ext4;
+use crate::state::{OpenFile, Transact};
 
 /// Times that an operation without space is tried again.
 const RETRIES: u32 = 4;

@@ -1,13 +1,13 @@
 //! Access control lists of inodes: what the kernel does in fs/ext4/acl.c and fs/posix_acl.c.
 
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::xattr::acl::Acl;
+use steadfast_ext4_format::xattr::name::{ACL_ACCESS, ACL_DEFAULT};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, SetXattr};
 
 use super::Unused;
-use super::acl::Acl;
-use super::name::{ACL_ACCESS, ACL_DEFAULT};
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::InodeNo;
 
 /// Which of the two lists of an inode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

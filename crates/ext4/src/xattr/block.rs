@@ -1,13 +1,15 @@
 //! The block of attributes of an inode. Inodes with the same attributes may share one, and count
 //! themselves in it; who changes a shared one gets a block of its own.
 
+use steadfast_ext4_format::ondisk::{
+    Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash,
+};
+use steadfast_ext4_format::xattr::entry::{Entry, Form, Value};
+use steadfast_ext4_format::{Ext4Error, Result};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::entry::{Entry, Form, Value};
 use crate::alloc::{BlockRequest, Purpose};
-use crate::error::{Ext4Error, Result};
 use crate::meta::Txn;
-use crate::ondisk::{Compat, InodeNo, XATTR_MAGIC, XattrBlockHeader, xattr_block_hash};
 use crate::planted::Bug;
 
 /// Most inodes that share a block (`EXT4_XATTR_REFCOUNT_MAX`).
@@ -186,4 +188,16 @@ fn hash_of(entries: &[Entry]) -> u32 {
     let mut sorted = entries.to_vec();
     Form::BLOCK.sort(&mut sorted);
     xattr_block_hash(sorted.iter().map(Entry::hash))
+}
+
+impl Txn<'_> {
+    /// A block that had this hash after the last transaction, and that this one has not touched.
+    pub(super) fn known_xattr_block(&self, hash: u32) -> Option<u64> {
+        let block = *self.meta.xattr_blocks.by_hash.get(&hash)?;
+        (hash != 0 && !self.xattr_notes.contains_key(&block)).then_some(block)
+    }
+
+    pub(super) fn note_xattr_block(&mut self, block: u64, hash: Option<u32>) {
+        self.xattr_notes.insert(block, hash);
+    }
 }

@@ -4,14 +4,14 @@
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::ondisk::csum::crc32c;
+use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, InodeNo, RawInode, xattr_entry_hash};
+use steadfast_ext4_format::xattr::entry::Value;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FileType, FsError, NewNode};
 
-use super::entry::Value;
-use crate::error::{Ext4Error, Result};
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::ondisk::csum::crc32c;
-use crate::ondisk::{Incompat, InodeFlags, InodeNo, RawInode, xattr_entry_hash};
+use crate::state::Inode;
 
 /// Longest value that is believed (`EXT4_XATTR_SIZE_MAX`).
 const VALUE_MAX: u64 = 1 << 24;

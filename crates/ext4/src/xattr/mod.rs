@@ -5,28 +5,23 @@
 //! into an inode of its own. Every change is made in the transaction it is called with, whole or
 //! not at all. `acl` and `acls`: access control lists, which are attributes with a meaning.
 
-pub(crate) mod acl;
 mod acls;
 mod block;
-pub(crate) mod body;
-pub(crate) mod entry;
-mod known;
 mod large;
-pub(crate) mod name;
 
 use std::sync::Arc;
 
+use steadfast_ext4_format::ondisk::{InodeNo, XattrBlockHeader, XattrEntry};
+use steadfast_ext4_format::xattr::entry::{Entry, Value};
+use steadfast_ext4_format::xattr::{body, name};
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{FsError, SetXattr};
 
 pub(crate) use acls::Which;
 use block::{Block, Change};
-use entry::{Entry, Value};
-pub(crate) use known::{KnownBlocks, Notes};
 
-use crate::error::{Ext4Error, Result};
-use crate::inode::Inode;
 use crate::meta::Txn;
-use crate::ondisk::{InodeNo, XattrBlockHeader, XattrEntry};
+use crate::state::Inode;
 
 /// Inodes of values that nobody uses any more: orphans, to be deleted when the transaction that
 /// made them so is finished.

@@ -13,8 +13,9 @@ mod limits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use image::{Form, Population};
 use steadfast_block::rng::Rng;
+
+use image::{Form, Population};
 
 /// Cases of each of the images.
 const CASES: u64 = 1000;

@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use steadfast_ext4::check::{FindingKind, Report, check, info};
-use steadfast_ext4::error::Ext4Error;
-use steadfast_ext4::mkfs::{Contents, JournalDeviceOptions, Options, make, make_journal_device};
-use steadfast_ext4::ondisk::{Extent, ExtentLeaf, Layout, Superblock};
+use steadfast_ext4::Ext4Error;
+use steadfast_ext4_check::{FindingKind, Report, check, info};
+use steadfast_ext4_format::ondisk::{Extent, ExtentLeaf, Layout, Superblock};
+use steadfast_ext4_mkfs::{Contents, JournalDeviceOptions, Options, make, make_journal_device};
 use steadfast_host::Mount;
 use steadfast_journal::{Log, LogBlock, LogExtent, recover_dry};
 use zerocopy::FromBytes;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steadfast_block::{DeviceInfo, Persistence};
-use steadfast_ext4::error::Ext4Error;
-use steadfast_ext4::mkfs::{
+use steadfast_ext4::Ext4Error;
+use steadfast_ext4_format::ondisk::{Compat, Features, RoCompat};
+use steadfast_ext4_mkfs::{
     Contents, JournalChoice, JournalDeviceOptions, Options, make, make_journal_device,
 };
-use steadfast_ext4::ondisk::{Compat, Features, RoCompat};
 use steadfast_host::Mount;
 use uuid::Uuid;
 
@@ -163,7 +163,7 @@ fn extended_options_are_the_same_as_mke2fs() {
 #[test]
 fn a_look_writes_nothing() {
     let image = Image::new(16 * MIB);
-    let made = steadfast_ext4::mkfs::look(&image.device(), &options()).unwrap();
+    let made = steadfast_ext4_mkfs::look(&image.device(), &options()).unwrap();
     assert_eq!((made.blocks, made.block_size), (16 << 10, 1024));
     assert!(std::fs::read(&image.path).unwrap().iter().all(|b| *b == 0));
 }

@@ -5,9 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 use std::sync::Arc;
 
-use steadfast_ext4::check::{FindingKind, check};
 use steadfast_ext4::mount::replayed_blocks;
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_check::{FindingKind, check};
 use steadfast_vfs::{FileSystem, FsError};
 
 use crate::image::Image;

@@ -124,7 +124,7 @@ fn files_written_side_by_side_stay_in_long_runs() {
             let ino = task.join().unwrap();
             let txn = fs.volume().look();
             let (mut extents, mut at) = (0, 0);
-            let no = steadfast_ext4::ondisk::InodeNo(ino.0 as u32);
+            let no = steadfast_ext4_format::ondisk::InodeNo(ino.0 as u32);
             while let Some(e) = txn.next_extent(no, at).unwrap() {
                 (extents, at) = (extents + 1, e.end());
             }

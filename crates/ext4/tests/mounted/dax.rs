@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::source::{FileDevice, FileOptions, Pmem, PmemOptions};
-use steadfast_ext4::mount::Dax;
+use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
 use steadfast_vfs::{Fallocate, Fh, FileSystem, OpenFlags, SetAttr};
 
@@ -340,7 +340,7 @@ fn what_a_map_has_persisted_survives_a_cut() {
     use steadfast_devices::filter::record::DeviceId;
     use steadfast_devices::filter::{Record, RecordLog};
     use steadfast_devices::source::Ram;
-    use steadfast_ext4::mkfs::{Options, make};
+    use steadfast_ext4_mkfs::{Options, make};
 
     const SIZE: u64 = 64 << 20;
     let ram = Ram::new("memory", SIZE).persistent().with_volatile_cache().with_atomic_words();

@@ -10,9 +10,9 @@ use steadfast_block::{
 use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{Record, RecordLog};
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{Options, make};
-use steadfast_ext4::mount::Dax;
+use steadfast_ext4::Dax;
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_pagecache::{DirtyLimit, Settings};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::{

@@ -11,8 +11,8 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::model::{HddParams, ModelParams};
-use steadfast_ext4::mkfs::{Contents, Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Contents, Options, make};
 use steadfast_runtime::{Sim, now};
 use steadfast_vfs::{FileSystem, TransactPolicy};
 

@@ -21,11 +21,12 @@ mod unnamed;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use image::Image;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4::{Ext4, MountOptions};
 use steadfast_vfs::{Attr, Fh, FileSystem, NewNode, OpenFlags};
+
+use image::Image;
 
 /// Reading and writing.
 const RW: OpenFlags = OpenFlags::READ.union(OpenFlags::WRITE);

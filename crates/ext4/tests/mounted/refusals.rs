@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::mkfs::{make, make_journal_device};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_mkfs::{make, make_journal_device};
 
 use crate::image::Image;
 use crate::open;

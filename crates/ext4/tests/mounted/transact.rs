@@ -7,8 +7,8 @@ use std::time::Duration;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::{JournalChoice, Options, make};
 use steadfast_ext4::{DataMode, Ext4, MountOptions};
+use steadfast_ext4_mkfs::{JournalChoice, Options, make};
 use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::{
     Fallocate, FileSystem, FsError, NewNode, OpenFlags, RenameFlags, SetAttr, TransactMask,

@@ -4,7 +4,7 @@
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::Ext4;
-use steadfast_ext4::ondisk::InodeFlags;
+use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, RenameFlags, path};
 
 /// All steps up to this one are durable.

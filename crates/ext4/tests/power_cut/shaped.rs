@@ -5,7 +5,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::RecordLog;
 use steadfast_devices::filter::record::Note;
 use steadfast_ext4::Ext4;
-use steadfast_ext4::ondisk::Incompat;
+use steadfast_ext4_format::ondisk::Incompat;
 use steadfast_vfs::{Fallocate, FileSystem, NewNode, OpenFlags};
 
 /// Notes: so many operations have begun; so many are durable.

@@ -2,8 +2,8 @@
 //! folds and hashes the names itself. (The kernels that tests run on seldom have the tables.)
 
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::check;
-use steadfast_ext4::ondisk::InodeFlags;
+use steadfast_ext4_check as check;
+use steadfast_ext4_format::ondisk::InodeFlags;
 use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, path};
 
 use crate::image::Image;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::image::Image;
-use crate::sequence::{assert_same, tree_of};
-use crate::stage::{Kernel, Ours, Stage};
 use bytes::Bytes;
 use steadfast_runtime::spawn;
 use steadfast_vfs::{FileSystem, Ino, NewNode, OpenFlags, RenameFlags, SetAttr};
+
+use crate::image::Image;
+use crate::sequence::{assert_same, tree_of};
+use crate::stage::{Kernel, Ours, Stage};
 
 const TASKS: u64 = 4;
 const STEPS: u32 = 1500;

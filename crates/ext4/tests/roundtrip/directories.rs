@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, path};
+
 use crate::image::Image;
 use crate::stage::{Kernel, Ours, Stage};
-use steadfast_vfs::{FileSystem, FsError, Ino, NewNode, OpenFlags, RenameFlags, path};
 
 /// Names of some kinds: short, long, with bytes of 0x80 and more.
 fn name(i: u32) -> Vec<u8> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::check::check;
+use steadfast_ext4_check::check;
 use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 use tempfile::TempDir;

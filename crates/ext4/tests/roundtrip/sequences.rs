@@ -1,10 +1,11 @@
 //! Random sequences of operations by us, judged by e2fsck and the kernel, and the other way round.
 
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
+
 use crate::image::Image;
 use crate::sequence::{Op, assert_same, assert_same_attrs, attrs_of, run, sequence, tree_of};
 use crate::stage::{Kernel, Ours, Stage};
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use steadfast_ext4::{AccessTimes, DataMode, MountOptions};
 
 const IMAGE_BYTES: u64 = 48 << 20;
 

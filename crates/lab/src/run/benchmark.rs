@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use steadfast_bench::iozone::latency::Operation;
 use steadfast_bench::iozone::{self, Call, Observer, Surroundings, Test, TestResult};
 use steadfast_crash::explore::Recorded;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Nanos, Sim, now};
 use steadfast_vfs::FileSystem;
 

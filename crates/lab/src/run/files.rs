@@ -6,7 +6,7 @@ use steadfast_crash::explore::{Machine, Plan, Recorded, explore};
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::Sim;
 use steadfast_vfs::FileSystem;
 

@@ -15,7 +15,7 @@ use steadfast_crash::ledger::Ledger;
 use steadfast_crash::unsynced::Unsynced;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
-use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::Ext4;
 use steadfast_runtime::Nanos;
 
 use super::machine::Modelled;

@@ -9,7 +9,7 @@ use steadfast_crash::explore::{Booted, Machine};
 use steadfast_devices::filter::record::{Durability, Record, RecordLog};
 use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
-use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::Ext4;
 
 use crate::scenario::{Scenario, Variant};
 use crate::stack::{Blocks, Devices, Volumes, contents_of, mount_options};

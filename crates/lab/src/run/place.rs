@@ -11,8 +11,8 @@ use steadfast_bench::dd::{
     self, Counts, Errno, Failed, Job, Operands, Skipped, Source, Tally, Teller,
 };
 use steadfast_block::BlockDevice;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Mutex, cpu};
 use steadfast_vfs::{FileSystem, NewNode};
 

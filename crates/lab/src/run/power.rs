@@ -10,7 +10,7 @@ use steadfast_crash::ledger::{self, Ledger, Started};
 use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Mutex, Nanos, Sim};
 use steadfast_vfs::FileSystem;
 

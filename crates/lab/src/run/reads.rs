@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use steadfast_block::{BlockDevice, pattern};
 use steadfast_devices::filter::{Schedule, Window};
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Sim, cpu, now, random_u64, sleep, spawn};
 use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, path};
 

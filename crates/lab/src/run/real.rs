@@ -18,8 +18,8 @@ use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};
 use steadfast_devices::store::Store;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_peers::{AtRisk, Exported, KernelFs, PeerSpec, Served};
 use steadfast_vfs::{FileSystem, HostFs};
 

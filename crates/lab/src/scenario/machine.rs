@@ -1,7 +1,7 @@
 //! The simulated machine: processors, memory, and how the operating system above the disk writes
 //! and reads ahead.
 
-use steadfast_ext4::mount::MountOptions;
+use steadfast_ext4::MountOptions;
 use steadfast_pagecache::Settings;
 
 /// The simulated machine.

@@ -9,12 +9,11 @@ use serde_json::{Map, Value, json};
 use steadfast::FileSystem;
 use steadfast_block::BlockDevice;
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::check::{self, Field};
-use steadfast_ext4::error::Ext4Error;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mount::{
-    AccessTimes, MountOptions, delete_orphans, replay as replay_journal, replayed_blocks,
-};
+use steadfast_ext4::Ext4;
+use steadfast_ext4::Ext4Error;
+use steadfast_ext4::mount::{delete_orphans, replay as replay_journal, replayed_blocks};
+use steadfast_ext4::{AccessTimes, MountOptions};
+use steadfast_ext4_check::{self as check, Field};
 use steadfast_journal::{JournalError, RecoveryReport};
 use steadfast_vfs::path::shown;
 

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use steadfast_ext4::check;
-use steadfast_ext4::tune::{
-    self, Attached, Detached, Discarded, JournalDevice, JournalPlace, JournalStatus, Loss,
+use steadfast_ext4_check as check;
+use steadfast_ext4_tune::{
+    self as tune, Attached, Detached, Discarded, JournalDevice, JournalPlace, JournalStatus, Loss,
     NewJournal,
 };
 use uuid::Uuid;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use steadfast::{device_number, find_journal};
-use steadfast_ext4::tune::JournalDevice;
+use steadfast_ext4_tune::JournalDevice;
 
 use super::image::open;
 use super::pmem;

@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
 use steadfast_devices::foreign;
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
-use steadfast_ext4::tune;
+use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_tune as tune;
 use steadfast_volume::member::{read_label, wipe_label};
 
 use self::unfinished::Unfinished;
@@ -221,7 +221,7 @@ fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
-    let Ok(info) = steadfast_ext4::check::info(device) else {
+    let Ok(info) = steadfast_ext4_check::info(device) else {
         return match foreign::known(device) {
             Some(what) => {
                 let path = path.display();

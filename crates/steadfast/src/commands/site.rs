@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use steadfast_block::BlockDevice;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::stack::{self, Blocks};
 use steadfast_runtime::Sim;
@@ -233,7 +233,7 @@ impl Stack {
         let machine = self.scenario.machine_of(variant);
         let memory = self.memory.or(machine.memory_mb.map(|mb| mb << 20));
         machine.apply(memory.unwrap_or(options.page_cache.memory_bytes), &mut options);
-        if steadfast_ext4::check::info(&disk).is_err() {
+        if steadfast_ext4_check::info(&disk).is_err() {
             stack::make(&disk, journal.as_ref(), variant, Contents::Zeros)
                 .map_err(|e| anyhow!(e))?;
         }

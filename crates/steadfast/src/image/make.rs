@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use steadfast_block::BlockDevice;
 use steadfast_devices::foreign;
 use steadfast_devices::source::{FileDevice, FileOptions};
-use steadfast_ext4::check;
-use steadfast_ext4::mkfs::{self, Contents, JournalChoice, JournalDeviceOptions, Options};
+use steadfast_ext4_check as check;
+use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 
 use super::source::Opened;
 use super::{Journal, Kind, Source};

@@ -14,8 +14,8 @@ use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
 use steadfast_ext4::Dax;
-use steadfast_ext4::fs::Ext4;
-use steadfast_ext4::tune::JournalDevice;
+use steadfast_ext4::Ext4;
+use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{Invalidator, MountError, Mounted, Unmounter};
 use steadfast_vfs::FileSystem;
 

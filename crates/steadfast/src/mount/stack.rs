@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, anyhow};
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::Schedule;
-use steadfast_ext4::mkfs::Contents;
+use steadfast_ext4_mkfs::Contents;
 use steadfast_lab::scenario::{Scenario, Variant};
 use steadfast_lab::stack::{self, Blocks, Devices};
 

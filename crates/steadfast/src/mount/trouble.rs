@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use steadfast_ext4::fs::Ext4;
+use steadfast_ext4::Ext4;
 use steadfast_ext4::meta::{Trouble, UnwrittenPart};
 use steadfast_fuse::ErrorLog;
 use steadfast_pagecache::Stats;

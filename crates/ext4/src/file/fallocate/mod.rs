@@ -18,13 +18,13 @@ mod punch;
 mod shift;
 mod space;
 
+use steadfast_ext4_format::ondisk::InodeFlags;
+use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_vfs::{Fallocate, FsError};
 
-use crate::error::{Ext4Error, Result};
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
-use crate::ondisk::InodeFlags;
+use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
+use crate::state::Inode;
 
 impl Ext4 {
     /// Does what fallocate(2) does to `[offset, offset + len)` bytes of a file.

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
-use crate::error::Result;
 use crate::file::pieces::Place;
-use crate::fs::{Ext4, key};
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::{Ext4, key};
 use crate::planted::Bug;
+use crate::state::Inode;
 
 /// Bytes that are zeroed through the journal at once.
 const ZEROS_AT_ONCE: u64 = 64 << 10;

@@ -4,13 +4,13 @@
 //! first on, and cuts the size; an insert sets the new size and moves extents up from the last on.
 //! So no extent ever meets another, and after each transaction the tree is a valid one.
 
+use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
-use crate::error::Result;
-use crate::fs::Ext4;
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::state::Inode;
 
 /// First file block that no file can have.
 const BLOCKS_END: u64 = u32::MAX as u64;

@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::extents::Lookup;
+
 use crate::alloc::Purpose;
-use crate::error::Result;
-use crate::extents::Lookup;
-use crate::fs::Ext4;
-use crate::inode::Inode;
 use crate::meta::Txn;
+use crate::mounted::Ext4;
+use crate::state::Inode;
 
 impl Ext4 {
     /// Finds places for all blocks that `[offset, end)` bytes touch; new ones are unwritten. What

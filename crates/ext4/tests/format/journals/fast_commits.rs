@@ -10,9 +10,9 @@ use std::sync::Arc;
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_devices::source::Ram;
-use steadfast_ext4::check::check;
 use steadfast_ext4::mount::{replay, replayed_blocks};
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_check::check;
 use steadfast_journal::RecoveryReport;
 
 use super::fast_work::{Seen, prepare, sync, tree, work};

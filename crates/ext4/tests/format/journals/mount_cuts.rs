@@ -10,8 +10,8 @@ use steadfast_devices::filter::record::DeviceId;
 use steadfast_devices::filter::{CacheSettings, Record, RecordLog, Recording, WriteCache};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
+use steadfast_ext4::Ext4;
 use steadfast_ext4::MountOptions;
-use steadfast_ext4::fs::Ext4;
 use steadfast_runtime::Sim;
 use steadfast_vfs::{FileSystem, NewNode};
 

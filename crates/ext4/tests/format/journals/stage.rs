@@ -10,7 +10,7 @@ use steadfast_block::BlockDevice;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
-use steadfast_ext4::check::check;
+use steadfast_ext4_check::check;
 use steadfast_host::{LoopDevice, Mount};
 use tempfile::TempDir;
 

@@ -1,8 +1,8 @@
 //! `-E`: mke2fs's extended options.
 
 use rustix::process::{getegid, geteuid};
-use steadfast_ext4::mkfs::{Contents, Options};
-use steadfast_ext4::ondisk::Incompat;
+use steadfast_ext4_format::ondisk::Incompat;
+use steadfast_ext4_mkfs::{Contents, Options};
 
 use super::identity;
 use crate::{Unsupported, Usage};

@@ -3,8 +3,8 @@
 use clap::builder::{PossibleValuesParser, ValueParser};
 use clap::error::Error;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use steadfast_ext4::mkfs::Options;
-use steadfast_ext4::mkfs::option_table::{MkfsOption, MkfsOptionError, OPTIONS};
+use steadfast_ext4_mkfs::Options;
+use steadfast_ext4_mkfs::option_table::{MkfsOption, MkfsOptionError, OPTIONS};
 
 use crate::{Unsupported, Usage};
 

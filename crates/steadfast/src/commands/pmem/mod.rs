@@ -144,7 +144,7 @@ fn destroy(path: &Path, force: bool, out: &mut dyn Write) -> Result<()> {
         return Ok(());
     }
     let device = open::open(path, true)?;
-    if let Ok(info) = steadfast_ext4::check::info(&device) {
+    if let Ok(info) = steadfast_ext4_check::info(&device) {
         let what = format!(
             "{shown}: holds a file system (UUID {}); --force removes it, and what it holds is lost",
             info.uuid

@@ -67,7 +67,7 @@ pub fn is_memory(path: &Path) -> Result<bool> {
 fn is_contents(path: &Path, label: &Label) -> Result<bool> {
     let options = FileOptions { read_only: true, ..FileOptions::default() };
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(path, &options)?);
-    let reaches_in = steadfast_ext4::check::info(&device)
+    let reaches_in = steadfast_ext4_check::info(&device)
         .is_ok_and(|info| info.blocks.saturating_mul(info.block_size.into()) > label.bytes);
     // A namespace that is there is not the file system's, which begins before it and reaches over
     // it; whose superblock is a remainder is for `open` to say.
@@ -139,7 +139,7 @@ pub(super) fn made(pmem: &Pmem) -> Result<Made> {
 /// Refuses a range that holds a file system of its own beside a namespace: one of the two is what
 /// is left of another time, and to write to it destroys the other one.
 fn refuse_both(device: &Arc<dyn BlockDevice>, path: &Path, namespace: &str) -> Result<()> {
-    let Ok(info) = steadfast_ext4::check::info(device) else { return Ok(()) };
+    let Ok(info) = steadfast_ext4_check::info(device) else { return Ok(()) };
     if !info.checksum_ok {
         return Ok(());
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 
 use anyhow::Result;
 use steadfast_block::BlockDevice;
-use steadfast_ext4::tune::JournalDevice;
+use steadfast_ext4_tune::JournalDevice;
 use steadfast_fuse::{is_dead, mounts, unmount_lazily};
 use steadfast_stack::protocol::{Kind, Refusal};
 use steadfast_stack::{Mounted, Mounter, ToMount};

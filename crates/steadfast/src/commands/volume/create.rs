@@ -96,7 +96,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
 /// not ours.
 pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
     foreign::forget(device)?;
-    if steadfast_ext4::check::info(device).is_ok() {
+    if steadfast_ext4_check::info(device).is_ok() {
         let name = device.info().name;
         device.write_fua(0, vec![0; START].into()).with_context(|| name)?;
     }

@@ -1,0 +1,138 @@
+//! Orphans: inodes that the next mount deletes or truncates. They are in a list that begins in
+//! the superblock and goes on through the inodes' times of deletion, or in the orphan file.
+
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{
+    Compat, InodeNo, ORPHAN_BLOCK_MAGIC, OrphanBlockTail, RawInode, RoCompat, orphan_slots,
+};
+
+use crate::{Checker, FindingKind};
+
+impl Checker<'_> {
+    /// One inode, read by itself; `None` if its table cannot be found.
+    fn read_inode(&mut self, ino: InodeNo) -> Result<Option<RawInode>> {
+        let Ok(place) = self.layout.inode_place(ino) else { return Ok(None) };
+        if !self.has_inode_table(place.group) || place.index >= self.inodes_to_scan(place.group) {
+            return Ok(None);
+        }
+        let table = self.groups[place.group.0 as usize].inode_table();
+        let block = self.source.block(table + u64::from(place.table_block))?;
+        let size = usize::from(self.layout.inode_size);
+        Ok(Some(RawInode::from_bytes(&block[place.offset..place.offset + size])))
+    }
+
+    /// Collects the orphans of the list; those of the file follow when its inode is walked.
+    pub(super) fn find_orphans(&mut self) -> Result<()> {
+        let mut next = self.sb.last_orphan.get();
+        while next != 0 {
+            let ino = InodeNo(next);
+            let known = ino >= self.layout.first_inode && !self.orphans.contains(&ino);
+            let inode = if known { self.read_inode(ino)? } else { None };
+            let Some(inode) = inode else {
+                self.findings.add(
+                    FindingKind::Orphan,
+                    format_args!("superblock"),
+                    format_args!("the list of orphans leads to inode {ino}"),
+                );
+                return Ok(());
+            };
+            self.orphans.insert(ino);
+            next = inode.core().dtime.get();
+        }
+        self.find_orphans_in_file()
+    }
+
+    /// Reads the orphan file ahead of the scan: who is in it counts as in use.
+    fn find_orphans_in_file(&mut self) -> Result<()> {
+        let ino = InodeNo(self.sb.orphan_file_inode.get());
+        let present = self.layout.features.ro_compat.contains(RoCompat::ORPHAN_PRESENT);
+        if !present || !self.layout.features.compat.contains(Compat::ORPHAN_FILE) {
+            return Ok(());
+        }
+        let Some(inode) = self.read_inode(ino)? else { return Ok(()) };
+        // Walked with claims and findings of its own, which are thrown away: the scan comes
+        // by again.
+        let claims = std::mem::replace(&mut self.claims, crate::claims::Claims::new(&self.layout));
+        let findings = std::mem::take(&mut self.findings);
+        let mapped = self.walk_extents(ino, &inode);
+        self.claims = claims;
+        self.findings = findings;
+        for (_, start, len) in mapped?.runs {
+            for number in start..start + u64::from(len) {
+                let block = self.source.block(number)?;
+                self.orphans.extend(slots(&block).filter(|i| self.layout.inode_place(*i).is_ok()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what a special file's blocks hold.
+    pub(super) fn keep_special_runs(&mut self, ino: InodeNo, runs: Vec<(u32, u64, u32)>) {
+        if ino.0 == self.sb.journal_inode.get() {
+            self.journal_runs = runs;
+        } else if ino.0 == self.sb.orphan_file_inode.get() {
+            self.orphan_runs = runs;
+        } else if self.is_quota_file(ino) {
+            self.keep_quota_runs(ino, runs);
+        }
+    }
+
+    /// The orphan file's blocks: magic number, checksum, and nobody in it unless the superblock
+    /// says so.
+    pub(super) fn check_orphan_file(&mut self) -> Result<()> {
+        let ino = InodeNo(self.sb.orphan_file_inode.get());
+        if !self.layout.features.compat.contains(Compat::ORPHAN_FILE) {
+            return Ok(());
+        }
+        let bad = |this: &mut Self, text: std::fmt::Arguments| {
+            this.findings.add(FindingKind::OrphanFile, format_args!("inode {ino}"), text);
+        };
+        let Some(inode) = self.read_inode(ino)?.filter(|i| i.links() > 0) else {
+            bad(self, format_args!("the superblock names it as the orphan file, but it is free"));
+            return Ok(());
+        };
+        let bs = u64::from(self.layout.block_size);
+        let runs = std::mem::take(&mut self.orphan_runs);
+        let mapped: u64 = runs.iter().map(|(_, _, len)| u64::from(*len)).sum();
+        if inode.core().mode.get() & 0xf000 != 0x8000 || inode.size() != mapped * bs || mapped == 0
+        {
+            bad(self, format_args!("the orphan file is no regular file without holes"));
+        }
+        let seed = self.layout.checksums.inode_seed(ino, inode.generation());
+        let present = self.layout.features.ro_compat.contains(RoCompat::ORPHAN_PRESENT);
+        for (_, start, len) in runs {
+            for number in start..start + u64::from(len) {
+                let block = self.source.block(number)?;
+                let magic = OrphanBlockTail::of(&block).map(|t| t.magic.get());
+                if magic != Some(ORPHAN_BLOCK_MAGIC) {
+                    bad(
+                        self,
+                        format_args!("block {number} of the orphan file has no magic number"),
+                    );
+                } else if !self.layout.checksums.verify_orphan_block(seed, number, &block) {
+                    bad(self, format_args!("block {number} of the orphan file: wrong checksum"));
+                }
+                if !present && slots(&block).next().is_some() {
+                    bad(self, format_args!("block {number} of the orphan file is not empty"));
+                }
+                let wild = slots(&block)
+                    .find(|i| *i < self.layout.first_inode || self.layout.inode_place(*i).is_err());
+                if let Some(wild) = wild {
+                    bad(self, format_args!("block {number} of the orphan file holds inode {wild}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The inodes in a block of the orphan file.
+fn slots(block: &[u8]) -> impl Iterator<Item = InodeNo> + '_ {
+    let used = orphan_slots(block.len()) * 4;
+    block[..used]
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|b| InodeNo(u32::from_le_bytes(*b)))
+        .filter(|i| *i != InodeNo::NONE)
+}

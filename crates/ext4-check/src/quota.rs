@@ -1,0 +1,139 @@
+//! Quota files against what inodes use.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steadfast_ext4_format::Result;
+use steadfast_ext4_format::ondisk::{
+    InodeNo, QUOTA_BLOCK, QUOTA_DEPTH, QUOTA_ENTRIES, QUOTA_MAGIC, QUOTA_ROOT, QUOTA_VERSION,
+    QuotaEntry, QuotaInfo, RawInode, RoCompat,
+};
+use steadfast_ext4_format::quota::{KINDS, QuotaKind, counts, file_of, owner};
+use zerocopy::FromBytes;
+
+use crate::{Checker, FindingKind};
+
+/// Runs of a file: file block, first block, length.
+type Runs = Vec<(u32, u64, u32)>;
+
+/// What was counted, and where the files are.
+#[derive(Default)]
+pub(super) struct QuotaCheck {
+    /// Bytes and inodes.
+    used: BTreeMap<(QuotaKind, u32), (u64, u64)>,
+    runs: BTreeMap<InodeNo, Runs>,
+}
+
+impl Checker<'_> {
+    fn has_quota(&self) -> bool {
+        self.layout.features.ro_compat.contains(RoCompat::QUOTA)
+    }
+
+    /// Whether the superblock names the inode as a quota file.
+    pub(super) fn is_quota_file(&self, ino: InodeNo) -> bool {
+        self.has_quota() && KINDS.iter().any(|kind| file_of(&self.sb, *kind) == ino)
+    }
+
+    /// Keeps where a quota file is.
+    pub(super) fn keep_quota_runs(&mut self, ino: InodeNo, runs: Runs) {
+        self.quota.runs.insert(ino, runs);
+    }
+
+    /// Counts an inode in use.
+    pub(super) fn count_quota(&mut self, ino: InodeNo, inode: &RawInode) {
+        if !self.has_quota() || !counts(&self.sb, ino, inode) {
+            return;
+        }
+        let bytes = inode.sectors(self.layout.block_size).saturating_mul(512);
+        for kind in KINDS {
+            let used = self.quota.used.entry((kind, owner(inode, kind))).or_default();
+            *used = (used.0.saturating_add(bytes), used.1 + 1);
+        }
+    }
+
+    /// Compares the files with what was counted.
+    pub(super) fn check_quotas(&mut self) -> Result<()> {
+        if !self.has_quota() {
+            return Ok(());
+        }
+        for kind in KINDS {
+            let no = file_of(&self.sb, kind);
+            if no == InodeNo::NONE {
+                continue;
+            }
+            let place = format!("{kind:?} quota, inode {no}");
+            let Some(said) = self.read_quota_file(kind, no)? else {
+                let text = format_args!("it is damaged");
+                self.findings.add(FindingKind::Quota, format_args!("{place}"), text);
+                continue;
+            };
+            let counted = self.quota.used.iter().filter(|((k, _), _)| *k == kind);
+            let counted: BTreeMap<u32, (u64, u64)> = counted.map(|((_, i), u)| (*i, *u)).collect();
+            let ids: BTreeSet<u32> = said.keys().chain(counted.keys()).copied().collect();
+            for id in ids {
+                let (says, uses) = (
+                    said.get(&id).copied().unwrap_or_default(),
+                    counted.get(&id).copied().unwrap_or_default(),
+                );
+                if says != uses {
+                    let text = format_args!(
+                        "id {id}: {} bytes and {} inodes, counted {} and {}",
+                        says.0, says.1, uses.0, uses.1
+                    );
+                    self.findings.add(FindingKind::Quota, format_args!("{place}"), text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn quota_block(&self, no: InodeNo, block: u32) -> Result<Option<Vec<u8>>> {
+        let size = u64::from(self.layout.block_size);
+        let byte = u64::from(block) * QUOTA_BLOCK as u64;
+        // OK to cast: 2^32 blocks of 1 KiB are no more blocks of the file system.
+        let (logical, offset) = ((byte / size) as u32, (byte % size) as usize);
+        let runs = self.quota.runs.get(&no).map_or(&[][..], |runs| runs);
+        let run = runs.iter().find(|(at, _, len)| *at <= logical && logical - at < *len);
+        let Some((at, start, _)) = run else { return Ok(None) };
+        let whole = self.source.block(start + u64::from(logical - at))?;
+        Ok(Some(whole[offset..offset + QUOTA_BLOCK].to_vec()))
+    }
+
+    /// What a quota file says each id uses; `None` if it makes no sense.
+    fn read_quota_file(
+        &self,
+        kind: QuotaKind,
+        no: InodeNo,
+    ) -> Result<Option<BTreeMap<u32, (u64, u64)>>> {
+        let Some(first) = self.quota_block(no, 0)? else { return Ok(None) };
+        let Ok((info, _)) = QuotaInfo::read_from_prefix(&first[..]) else { return Ok(None) };
+        if info.magic.get() != QUOTA_MAGIC[kind as usize] || info.version.get() != QUOTA_VERSION {
+            return Ok(None);
+        }
+        let mut said = BTreeMap::new();
+        let (mut level, mut seen) = (vec![QUOTA_ROOT], BTreeSet::from([0, QUOTA_ROOT]));
+        for _ in 0..QUOTA_DEPTH {
+            let mut below = Vec::new();
+            for block in level {
+                let Some(links) = self.quota_block(no, block)? else { return Ok(None) };
+                for link in links.as_chunks::<4>().0 {
+                    let to = u32::from_le_bytes(*link);
+                    if to >= info.blocks.get() {
+                        return Ok(None);
+                    }
+                    // Many ids share a block of entries.
+                    if to != 0 && seen.insert(to) {
+                        below.push(to);
+                    }
+                }
+            }
+            level = below;
+        }
+        for block in level {
+            let Some(entries) = self.quota_block(no, block)? else { return Ok(None) };
+            for entry in (0..QUOTA_ENTRIES).filter_map(|i| QuotaEntry::of_block(&entries, i)) {
+                said.insert(entry.id.get(), (entry.space.get(), entry.inodes.get()));
+            }
+        }
+        Ok(Some(said))
+    }
+}

@@ -1,0 +1,174 @@
+//! Which features this version implements. What it does not is refused by name.
+
+use crate::error::{Ext4Error, Result};
+use crate::ondisk::{Compat, Features, Incompat, RoCompat, Superblock};
+
+/// Compatible features that are implemented, or that need nothing done.
+const COMPAT: Compat = Compat::DIR_PREALLOC
+    .union(Compat::HAS_JOURNAL)
+    .union(Compat::EXT_ATTR)
+    .union(Compat::RESIZE_INODE)
+    .union(Compat::DIR_INDEX)
+    .union(Compat::STABLE_INODES)
+    .union(Compat::SPARSE_SUPER2)
+    .union(Compat::FAST_COMMIT)
+    .union(Compat::ORPHAN_FILE);
+
+const INCOMPAT: Incompat = Incompat::FILETYPE
+    .union(Incompat::NEEDS_RECOVERY)
+    .union(Incompat::EXTENT)
+    .union(Incompat::BIT64)
+    .union(Incompat::FLEX_BG)
+    .union(Incompat::META_BG)
+    .union(Incompat::EA_INODE)
+    .union(Incompat::CSUM_SEED)
+    .union(Incompat::LARGE_DIR)
+    .union(Incompat::INLINE_DATA)
+    .union(Incompat::ENCRYPT)
+    .union(Incompat::CASEFOLD)
+    .union(Incompat::MMP);
+
+/// `EXT4_ENC_UTF8_12_1`
+pub const ENCODING_UTF8_12_1: u16 = 1;
+
+const RO_COMPAT: RoCompat = RoCompat::SPARSE_SUPER
+    .union(RoCompat::LARGE_FILE)
+    .union(RoCompat::HUGE_FILE)
+    .union(RoCompat::GDT_CSUM)
+    .union(RoCompat::DIR_NLINK)
+    .union(RoCompat::EXTRA_ISIZE)
+    .union(RoCompat::METADATA_CSUM)
+    .union(RoCompat::VERITY)
+    .union(RoCompat::QUOTA)
+    .union(RoCompat::PROJECT)
+    .union(RoCompat::ORPHAN_PRESENT)
+    .union(RoCompat::BIGALLOC);
+
+fn unsupported(what: impl Into<String>) -> Ext4Error {
+    Ext4Error::Unsupported { what: what.into() }
+}
+
+/// Refuses a file system that uses anything that is not implemented.
+///
+/// # Errors
+/// [`Ext4Error::Unsupported`] names the features; a journal device is [`Ext4Error::Refused`].
+pub fn check_supported_filesystem(sb: &Superblock) -> Result<()> {
+    let f = sb.features();
+    if f.incompat.contains(Incompat::JOURNAL_DEV) {
+        return Err(Ext4Error::Refused {
+            what: format!(
+                "this is a journal device (UUID {}), not a file system; name it as the journal",
+                uuid::Uuid::from_bytes(sb.uuid)
+            ),
+        });
+    }
+    if sb.revision.get() > 1 {
+        return Err(unsupported(format!("ext4 revision {}", sb.revision.get())));
+    }
+    let missing = f.without(Features { compat: COMPAT, incompat: INCOMPAT, ro_compat: RO_COMPAT });
+    if missing != Features::default() {
+        let names = missing.names().join(", ");
+        return Err(unsupported(format!("the file system uses {names}")));
+    }
+    if f.incompat.contains(Incompat::CASEFOLD) {
+        check_encoding(sb)?;
+    }
+    if f.incompat.contains(Incompat::EA_INODE) && f.ro_compat.contains(RoCompat::QUOTA) {
+        // Each user of a shared value is charged for it: not counted here yet.
+        return Err(unsupported("quota together with ea_inode"));
+    }
+    Ok(())
+}
+
+/// Refuses character sets that are not known, and names that are folded and encrypted: their
+/// hashes stand beside them in the directory.
+fn check_encoding(sb: &Superblock) -> Result<()> {
+    let encoding = sb.encoding.get();
+    if encoding != ENCODING_UTF8_12_1 {
+        return Err(unsupported(format!("casefold with the character set {encoding}")));
+    }
+    if sb.features().incompat.contains(Incompat::ENCRYPT) {
+        return Err(unsupported("casefold together with encrypt"));
+    }
+    Ok(())
+}
+
+/// As [`check_supported_filesystem`], and refuses what is implemented for reading only.
+///
+/// # Errors
+/// As that.
+pub fn check_writable_filesystem(sb: &Superblock) -> Result<()> {
+    check_supported_filesystem(sb)?;
+    let f = sb.features();
+    if f.ro_compat.contains(RoCompat::BIGALLOC) && !f.incompat.contains(Incompat::EXTENT) {
+        return Err(unsupported("writing with bigalloc but without extents: mount it with ro"));
+    }
+    Ok(())
+}
+
+/// Refuses what is not an external journal's device, or one with features that a journal device
+/// cannot have.
+///
+/// # Errors
+/// [`Ext4Error::Refused`] says what the device is instead; [`Ext4Error::Unsupported`] names
+/// features.
+pub fn check_supported_journal_device(sb: &Superblock) -> Result<()> {
+    let f = sb.features();
+    if !f.incompat.contains(Incompat::JOURNAL_DEV) {
+        return Err(Ext4Error::Refused {
+            what: "the device holds a file system, not a journal; make a journal on it with \
+                   mkfs -O journal_dev"
+                .into(),
+        });
+    }
+    let known = Features {
+        compat: COMPAT,
+        incompat: INCOMPAT | Incompat::JOURNAL_DEV,
+        ro_compat: RO_COMPAT,
+    };
+    let missing = f.without(known);
+    if missing != Features::default() {
+        return Err(unsupported(format!("the journal device uses {}", missing.names().join(", "))));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sb(f: &[&str]) -> Superblock {
+        let mut sb = Superblock::zeroed();
+        sb.revision.set(1);
+        let all = f.iter().map(|n| Features::by_name(n).unwrap());
+        sb.set_features(all.fold(Features::default(), Features::union));
+        sb
+    }
+
+    #[test]
+    fn features_are_refused_by_name() {
+        let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];
+        assert_eq!(check_supported_filesystem(&sb(&base)), Ok(()));
+        for name in ["compression", "dirdata"] {
+            let mut with = base.to_vec();
+            with.push(name);
+            let error = check_supported_filesystem(&sb(&with)).unwrap_err();
+            assert!(matches!(error, Ext4Error::Unsupported { .. }));
+            assert!(error.to_string().contains(name), "{error}");
+        }
+        let mut casefold = sb(&["filetype", "casefold"]);
+        let error = check_supported_filesystem(&casefold).unwrap_err();
+        assert!(error.to_string().contains("casefold"), "{error}");
+        casefold.encoding.set(ENCODING_UTF8_12_1);
+        assert_eq!(check_supported_filesystem(&casefold), Ok(()));
+        let mut both = sb(&["filetype", "casefold", "encrypt"]);
+        both.encoding.set(ENCODING_UTF8_12_1);
+        assert!(check_supported_filesystem(&both).unwrap_err().to_string().contains("encrypt"));
+        assert_eq!(check_supported_filesystem(&sb(&["has_journal", "filetype"])), Ok(()));
+        assert_eq!(check_supported_filesystem(&sb(&[])), Ok(()));
+        let journal = check_supported_filesystem(&sb(&["journal_dev"])).unwrap_err();
+        assert!(journal.to_string().contains("journal device"), "{journal}");
+        assert_eq!(check_supported_journal_device(&sb(&["journal_dev"])), Ok(()));
+        assert!(check_supported_journal_device(&sb(&base)).is_err());
+    }
+}

@@ -1,0 +1,160 @@
+//! The superblock, read and written past the journal.
+//!
+//! It has more than one sector, and a power cut may leave one of them new and one old: then the
+//! checksum is wrong, though every field is one of two that were right. What a mount needs to find
+//! the journal never changes, so a superblock without its checksum is good enough to look there;
+//! every superblock that is written to its place has been committed to the journal before, so
+//! recovery makes it whole. Where less than a sector is kept whole, a superblock that no log can
+//! hold is written in steps (see `ondisk/redo.rs`).
+
+use steadfast_block::BlockDevice;
+use steadfast_journal::{FsBlock, Overlay};
+use zerocopy::IntoBytes;
+
+use crate::error::Result;
+use crate::ondisk::{Layout, SUPERBLOCK_LEN, SUPERBLOCK_OFFSET, Superblock};
+
+/// Bytes of the smallest sector.
+const SECTOR: u32 = 512;
+
+/// Reads whole sectors around the bytes `[at, at + len)`.
+pub fn read_bytes(device: &dyn BlockDevice, at: u64, len: usize) -> Result<Vec<u8>> {
+    let sector = u64::from(device.info().logical_block);
+    let from = at / sector * sector;
+    let to = (at + len as u64).next_multiple_of(sector);
+    let bytes = device.read(from, to - from)?;
+    let skip = (at - from) as usize;
+    Ok(bytes[skip..skip + len].to_vec())
+}
+
+/// A superblock as it was found.
+pub struct FoundSuperblock {
+    /// As it stands there, or as a change that was interrupted leaves it.
+    pub superblock: Superblock,
+    /// Its checksum is right.
+    pub whole: bool,
+}
+
+/// Reads the superblock to find the journal with; its checksum may be wrong.
+pub fn find(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
+    if device.info().size < SUPERBLOCK_OFFSET + SUPERBLOCK_LEN as u64 {
+        Superblock::parse(&[])?;
+    }
+    of_bytes(&read_bytes(device, SUPERBLOCK_OFFSET, SUPERBLOCK_LEN)?)
+}
+
+fn of_bytes(bytes: &[u8]) -> Result<FoundSuperblock> {
+    let superblock = Superblock::parse_mended(bytes)?;
+    Ok(FoundSuperblock { whole: superblock.checksum_ok(), superblock })
+}
+
+/// Whether a power cut may leave a sector of the device neither old nor new.
+pub fn tears_sectors(device: &dyn BlockDevice) -> bool {
+    device.info().atomic_write < SECTOR
+}
+
+/// Whether what the log would replay makes a torn superblock whole.
+pub fn is_mended(torn: &Superblock, layout: &Layout, replayed: &Overlay) -> bool {
+    let (block, offset) = layout.superblock_place();
+    let image = replayed.get(&FsBlock(block)).map(|image| Superblock::parse(&image[offset..]));
+    matches!(image, Some(Ok(sb)) if sb.uuid == torn.uuid
+        && sb.blocks_count() == torn.blocks_count()
+        && sb.journal_inode == torn.journal_inode)
+}
+
+/// Reads the superblock, from the overlay if it has been replayed there.
+pub fn read(device: &dyn BlockDevice, overlay: &Overlay) -> Result<Superblock> {
+    let found = find(device)?.superblock;
+    let layout = Layout::new(&found, device.info().size)?;
+    let (block, offset) = layout.superblock_place();
+    match overlay.get(&FsBlock(block)) {
+        Some(image) => Superblock::parse(&image[offset..]),
+        None => Superblock::parse(found.as_bytes()),
+    }
+}
+
+/// Writes the superblock to its place and makes it durable. Only when the log holds no other
+/// image of its block. A power cut leaves the old superblock or the new one: only one sector is
+/// written (see [`Superblock::seal`]). If something in the second changes too, that sector is
+/// written after the first, with the checksum that goes with both. Where a cut tears sectors, a
+/// record of the change goes before it (`ondisk/redo.rs`).
+pub fn write(device: &dyn BlockDevice, superblock: &mut Superblock) -> Result<()> {
+    write_at(device, SUPERBLOCK_OFFSET, superblock)
+}
+
+/// As [`write`], of the superblock or a copy of it at byte `at`.
+pub fn write_at(device: &dyn BlockDevice, at: u64, superblock: &mut Superblock) -> Result<()> {
+    let old = settle_at(device, at)?;
+    let before = Superblock::parse(&old).ok();
+    if let Some(before) = before.filter(|_| tears_sectors(device)) {
+        superblock.update_checksum();
+        if let Some(steps) = before.steps_to(superblock) {
+            return put_steps(device, at, &before, &steps);
+        }
+    }
+    if let Some(before) = before {
+        let mut halfway = superblock.with_second_sector_of(&before);
+        halfway.seal(&before);
+        put(device, at, &old, &halfway)?;
+        superblock.algorithm_usage = halfway.algorithm_usage;
+        superblock.checksum = halfway.checksum;
+        superblock.seal(&halfway);
+        return put(device, at, halfway.as_bytes(), superblock);
+    }
+    superblock.update_checksum();
+    put(device, at, &old, superblock)
+}
+
+/// As [`find`]; finishes a change of the superblock that a cut has interrupted. Before anybody
+/// writes it otherwise, as recovery does.
+pub fn settle(device: &dyn BlockDevice) -> Result<FoundSuperblock> {
+    of_bytes(&settle_at(device, SUPERBLOCK_OFFSET)?)
+}
+
+/// Returns what is there then.
+fn settle_at(device: &dyn BlockDevice, at: u64) -> Result<Vec<u8>> {
+    let mut bytes = read_bytes(device, at, SUPERBLOCK_LEN)?;
+    if let Ok(found) = Superblock::parse_unchecked(&bytes) {
+        let steps = found.steps_to_mended();
+        put_steps(device, at, &found, &steps)?;
+        if let Some(last) = steps.last() {
+            bytes.copy_from_slice(last.as_bytes());
+        }
+    }
+    Ok(bytes)
+}
+
+fn put_steps(
+    device: &dyn BlockDevice,
+    at: u64,
+    from: &Superblock,
+    steps: &[Superblock],
+) -> Result<()> {
+    let mut before = from;
+    for step in steps {
+        put(device, at, before.as_bytes(), step)?;
+        before = step;
+    }
+    Ok(())
+}
+
+/// Writes the sectors in which the superblock at byte `at` differs from `old`, durably.
+fn put(device: &dyn BlockDevice, at: u64, old: &[u8], superblock: &Superblock) -> Result<()> {
+    let new = superblock.as_bytes();
+    let Some(first) = (0..SUPERBLOCK_LEN).find(|i| old[*i] != new[*i]) else {
+        return Ok(device.flush()?);
+    };
+    let last = (first..SUPERBLOCK_LEN).rfind(|i| old[*i] != new[*i]).unwrap_or(first);
+    let sector = u64::from(device.info().logical_block);
+    let from = (at + first as u64) / sector * sector;
+    let to = (at + last as u64 + 1).next_multiple_of(sector);
+    let mut bytes = device.read(from, to - from)?.to_vec();
+    for (i, byte) in new.iter().enumerate() {
+        let place = at + i as u64;
+        if (from..to).contains(&place) {
+            bytes[(place - from) as usize] = *byte;
+        }
+    }
+    device.write_fua(from, bytes.into())?;
+    Ok(())
+}

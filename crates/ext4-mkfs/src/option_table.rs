@@ -1,0 +1,275 @@
+//! The options of mke2fs that say what is to be made, each named once: `steadfast mkfs` with its
+//! help and the lab's scenarios go by this table. A new option is an entry here.
+
+use steadfast_ext4_format::ondisk::{Compat, Features, Incompat, RoCompat};
+
+use super::{JournalChoice, Options};
+
+/// An option and its value.
+pub struct MkfsOption {
+    /// The letter after the dash.
+    pub name: &'static str,
+    /// What help shows for the value.
+    pub shown: &'static str,
+    /// The words that it can be; none: something else.
+    pub words: &'static [&'static str],
+    /// What it does.
+    pub help: &'static str,
+    /// Puts it into the options.
+    pub set: fn(&mut Options, &str) -> Result<(), MkfsOptionError>,
+}
+
+/// Why a value is not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MkfsOptionError {
+    /// There is no such thing.
+    #[error("{0}")]
+    Wrong(String),
+    /// mke2fs has it, and we have not.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
+/// The table, in the order in which options are put in.
+pub static OPTIONS: &[MkfsOption] = &[
+    MkfsOption {
+        name: "t",
+        shown: "TYPE",
+        words: &["ext2", "ext3", "ext4"],
+        help: "Kind of file system: its features are those that mke2fs gives it [default: ext4]",
+        set: |options, text| {
+            if text != "ext4" {
+                options.features = Options::ext2_features();
+            }
+            if text == "ext2" {
+                options.journal = JournalChoice::None;
+            }
+            Ok(())
+        },
+    },
+    MkfsOption {
+        name: "I",
+        shown: "BYTES",
+        words: &[],
+        help: "Bytes an inode: 128 to the block size, a power of two",
+        set: |options, text| number(text).map(|n| options.inode_size = n),
+    },
+    MkfsOption {
+        name: "b",
+        shown: "BYTES",
+        words: &[],
+        help: "Block size in bytes: a power of two from 1024 to 65536 (the kernel mounts up to \
+               4096); without it that of the journal device, or 1024 below 512 MiB, and 4096 above \
+               and on a range of memory",
+        set: |options, text| number(text).map(|n| options.block_size = Some(n)),
+    },
+    MkfsOption {
+        name: "C",
+        shown: "BYTES",
+        words: &[],
+        help: "Cluster size in bytes, with -O bigalloc: a power of two, more than a block (16 \
+               blocks)",
+        set: |options, text| number(text).map(|n| options.cluster_size = Some(n)),
+    },
+    MkfsOption {
+        name: "O",
+        shown: "FEATURE,...",
+        words: &[],
+        help: "Features to add or (with ^) to leave out; journal_dev makes a journal device",
+        set: |options, text| {
+            let mut words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+            words.try_for_each(|word| feature(options, word))
+        },
+    },
+    MkfsOption {
+        name: "m",
+        shown: "PERCENT",
+        words: &[],
+        help: "Share of blocks reserved for root, per cent",
+        set: |options, text| number(text).map(|n| options.reserved_percent = n),
+    },
+    MkfsOption {
+        name: "i",
+        shown: "BYTES",
+        words: &[],
+        help: "Bytes for each inode",
+        set: |options, text| number(text).map(|n| options.inode_ratio = Some(n)),
+    },
+    MkfsOption {
+        name: "N",
+        shown: "COUNT",
+        words: &[],
+        help: "Number of inodes",
+        set: |options, text| number(text).map(|n| options.inodes = Some(n)),
+    },
+];
+
+impl MkfsOption {
+    /// Puts a value in.
+    ///
+    /// # Errors
+    /// It cannot be taken; the message names the option.
+    pub fn apply(&self, options: &mut Options, text: &str) -> Result<(), MkfsOptionError> {
+        let named = |what: &str| format!("-{} {text}: {what}", self.name);
+        if !self.words.is_empty() && !self.words.contains(&text) {
+            let what = format!("known are {}", self.words.join(", "));
+            return Err(MkfsOptionError::Wrong(named(&what)));
+        }
+        (self.set)(options, text).map_err(|e| match e {
+            MkfsOptionError::Wrong(what) => MkfsOptionError::Wrong(named(&what)),
+            MkfsOptionError::Unsupported(what) => MkfsOptionError::Unsupported(named(&what)),
+        })
+    }
+}
+
+/// Puts a command line of such options in: `-b 1024 -O ^has_journal`.
+///
+/// # Errors
+/// All that cannot be taken: the word, and what is wrong with it.
+pub fn apply_line(options: &mut Options, line: &str) -> Result<(), Vec<(String, String)>> {
+    let mut wrong = Vec::new();
+    let mut given: Vec<(&str, &str)> = Vec::new();
+    let mut words = line.split_whitespace();
+    while let Some(word) = words.next() {
+        let letter = word.strip_prefix('-').and_then(|rest| rest.get(..1));
+        let Some(option) = OPTIONS.iter().find(|o| Some(o.name) == letter) else {
+            let known: Vec<String> = OPTIONS.iter().map(|o| format!("-{}", o.name)).collect();
+            let what = format!("mkfs option {word} is not known; known: {}", known.join(" "));
+            wrong.push((word.to_owned(), what));
+            // What follows is probably its value.
+            if words.clone().next().is_some_and(|next| !next.starts_with('-')) {
+                words.next();
+            }
+            continue;
+        };
+        // `-b1024`, as getopt has it.
+        let value = Some(&word[2..]).filter(|v| !v.is_empty()).or_else(|| words.next());
+        match value {
+            Some(value) => given.push((option.name, value)),
+            None => wrong.push((word.to_owned(), format!("mkfs option {word}: no value"))),
+        }
+    }
+    for option in OPTIONS {
+        for (_, value) in given.iter().filter(|(name, _)| *name == option.name) {
+            if let Err(e) = option.apply(options, value) {
+                wrong.push(((*value).to_owned(), format!("mkfs option {e}")));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+fn number<N: Limited>(text: &str) -> Result<N, MkfsOptionError> {
+    let wrong = |_| MkfsOptionError::Wrong(format!("a number is needed, at most {}", N::MOST));
+    text.parse().map_err(wrong)
+}
+
+/// A number of a command line, and the largest that there can be.
+trait Limited: std::str::FromStr {
+    const MOST: &'static str;
+}
+
+impl Limited for u16 {
+    const MOST: &'static str = "65535";
+}
+
+impl Limited for u32 {
+    const MOST: &'static str = "4294967295";
+}
+
+impl Limited for f64 {
+    const MOST: &'static str = "50";
+}
+
+/// Adds a feature by its name, or (with ^) takes it away.
+fn feature(options: &mut Options, word: &str) -> Result<(), MkfsOptionError> {
+    let (name, on) = match word.strip_prefix('^') {
+        Some(name) => (name, false),
+        None => (word, true),
+    };
+    if name == "has_journal" {
+        options.journal = if on { JournalChoice::Internal } else { JournalChoice::None };
+        return Ok(());
+    }
+    if word == "none" {
+        // As mke2fs: what was asked for before, and all defaults.
+        options.features = Features::default();
+        options.journal = JournalChoice::None;
+        return Ok(());
+    }
+    let f = &mut options.features;
+    match name {
+        "dir_index" => f.compat.set(Compat::DIR_INDEX, on),
+        "ext_attr" => f.compat.set(Compat::EXT_ATTR, on),
+        "resize_inode" => f.compat.set(Compat::RESIZE_INODE, on),
+        "orphan_file" => f.compat.set(Compat::ORPHAN_FILE, on),
+        "fast_commit" => f.compat.set(Compat::FAST_COMMIT, on),
+        "sparse_super2" => f.compat.set(Compat::SPARSE_SUPER2, on),
+        "meta_bg" => f.incompat.set(Incompat::META_BG, on),
+        "filetype" => f.incompat.set(Incompat::FILETYPE, on),
+        "extent" | "extents" => f.incompat.set(Incompat::EXTENT, on),
+        "64bit" => f.incompat.set(Incompat::BIT64, on),
+        "flex_bg" => f.incompat.set(Incompat::FLEX_BG, on),
+        "casefold" => f.incompat.set(Incompat::CASEFOLD, on),
+        "metadata_csum_seed" => f.incompat.set(Incompat::CSUM_SEED, on),
+        "sparse_super" => f.ro_compat.set(RoCompat::SPARSE_SUPER, on),
+        "uninit_bg" => f.ro_compat.set(RoCompat::GDT_CSUM, on),
+        "large_file" => f.ro_compat.set(RoCompat::LARGE_FILE, on),
+        "huge_file" => f.ro_compat.set(RoCompat::HUGE_FILE, on),
+        "dir_nlink" => f.ro_compat.set(RoCompat::DIR_NLINK, on),
+        "extra_isize" => f.ro_compat.set(RoCompat::EXTRA_ISIZE, on),
+        "quota" => f.ro_compat.set(RoCompat::QUOTA, on),
+        "project" => f.ro_compat.set(RoCompat::PROJECT, on),
+        "bigalloc" => f.ro_compat.set(RoCompat::BIGALLOC, on),
+        "metadata_csum" => f.ro_compat.set(RoCompat::METADATA_CSUM, on),
+        _ if Features::by_name(name).is_some() => {
+            let what = format!("mkfs cannot make the feature {word}");
+            return Err(MkfsOptionError::Unsupported(what));
+        }
+        _ => return Err(MkfsOptionError::Wrong(no_such(name))),
+    }
+    Ok(())
+}
+
+fn no_such(name: &str) -> String {
+    let all = Features::all_names();
+    match steadfast_vfs::options::closest(name, all.iter().copied()) {
+        Some(known) => format!("there is no feature {name}; did you mean {known}?"),
+        None => format!("there is no feature {name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_reaches_the_options() {
+        let mut options = Options::random(0);
+        let line = "-b 1024 -m0 -N 64 -i 4096 -I 128 -O ^has_journal,^64bit -t ext3";
+        apply_line(&mut options, line).unwrap();
+        assert_eq!((options.block_size, options.inodes), (Some(1024), Some(64)));
+        assert_eq!((options.inode_ratio, options.inode_size), (Some(4096), 128));
+        assert!(matches!(options.journal, JournalChoice::None));
+        assert!(!options.features.incompat.contains(Incompat::EXTENT));
+        assert!(options.reserved_percent.abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told() {
+        let wrong = apply_line(&mut Options::random(0), "-z 3 -b x -t ext5 -O exten,mmp -N");
+        let said: Vec<String> = wrong.unwrap_err().into_iter().map(|(_, what)| what).collect();
+        let parts = [
+            "-z is not known",
+            "-N: no value",
+            "known are ext2",
+            "-b x: a number is needed, at most 4294967295",
+            "extent?",
+        ];
+        for part in parts {
+            assert!(said.iter().any(|s| s.contains(part)), "no {part:?} in {said:#?}");
+        }
+        let mmp = apply_line(&mut Options::random(0), "-O mmp").unwrap_err();
+        assert!(mmp[0].1.contains("cannot make"), "{mmp:?}");
+    }
+}

@@ -1,0 +1,159 @@
+//! A file's block map in a transaction.
+
+use bytes::Bytes;
+use steadfast_ext4_format::extents::{FILE_END, NodeRead};
+use steadfast_ext4_format::indirect::{BlockMap, PointerStore, blocks_max, has_extents};
+use steadfast_ext4_format::ondisk::{Incompat, InodeNo, RawInode, RoCompat};
+use steadfast_ext4_format::{Ext4Error, Result};
+
+use crate::alloc::{BlockRequest, Purpose};
+use crate::meta::{Txn, Volume};
+use crate::state::Inode;
+
+/// The pointer blocks of an inode, to be read.
+pub(crate) struct Reader<'t, 'v> {
+    txn: &'t Txn<'v>,
+    no: InodeNo,
+}
+
+/// The pointer blocks of an inode, to be changed.
+pub(crate) struct Writer<'t, 'v> {
+    txn: &'t mut Txn<'v>,
+    no: InodeNo,
+}
+
+impl NodeRead for Reader<'_, '_> {
+    fn read(&self, block: u64) -> Result<Bytes> {
+        self.txn.read(block)
+    }
+
+    fn valid(&self, start: u64, len: u64) -> bool {
+        self.txn.volume.valid_file_blocks(start, len)
+    }
+
+    fn place(&self) -> String {
+        format!("inode {}", self.no)
+    }
+}
+
+impl NodeRead for Writer<'_, '_> {
+    fn read(&self, block: u64) -> Result<Bytes> {
+        self.txn.read(block)
+    }
+
+    fn valid(&self, start: u64, len: u64) -> bool {
+        self.txn.volume.valid_file_blocks(start, len)
+    }
+
+    fn place(&self) -> String {
+        format!("inode {}", self.no)
+    }
+}
+
+impl PointerStore for Writer<'_, '_> {
+    fn create(&mut self, goal: u64) -> Result<u32> {
+        let purpose = Purpose::Metadata;
+        let request = BlockRequest { goal, want: 1, owner: self.no, purpose, window: 0 };
+        let (block, _) = self.txn.allocate_blocks(request)?;
+        let Ok(pointer) = u32::try_from(block) else {
+            let what = "only blocks beyond 2^32 are free, which a block map cannot point to";
+            return Err(Ext4Error::Unsupported { what: what.into() });
+        };
+        self.txn.create(block, vec![0; self.txn.volume.layout.block_size as usize]);
+        self.txn.add_blocks(self.no, 1)?;
+        Ok(pointer)
+    }
+
+    fn set(&mut self, block: u64, index: usize, pointers: &[u32]) -> Result<()> {
+        self.txn.modify(block, |bytes| {
+            for (place, pointer) in bytes[index * 4..].chunks_exact_mut(4).zip(pointers) {
+                place.copy_from_slice(&pointer.to_le_bytes());
+            }
+        })
+    }
+
+    fn free(&mut self, block: u64) -> Result<()> {
+        self.txn.forget(block);
+        let freed = self.txn.free_blocks(block, 1)?;
+        self.txn.add_blocks(self.no, -freed.cast_signed())
+    }
+}
+
+impl Inode {
+    /// Whether the inode has a block map, which cannot hold unwritten blocks.
+    pub(crate) fn has_block_map(&self) -> bool {
+        let state = self.state();
+        !has_extents(&state.raw) && !state.raw.is_inline()
+    }
+}
+
+impl Volume {
+    /// Whether new files get extent trees.
+    pub(crate) fn uses_extents(&self) -> bool {
+        self.layout.features.incompat.contains(Incompat::EXTENT)
+    }
+
+    /// Longest that a file can become, in bytes.
+    pub(crate) fn max_size(&self, inode: &Inode) -> u64 {
+        let layout = &self.layout;
+        if inode.has_block_map() {
+            let huge = layout.features.ro_compat.contains(RoCompat::HUGE_FILE);
+            return blocks_max(layout.block_size, huge) * self.block_size();
+        }
+        layout.max_file_size()
+    }
+}
+
+impl<'v> Txn<'v> {
+    /// Looks into the block map of an inode without extents.
+    pub(crate) fn read_map<R>(
+        &self,
+        no: InodeNo,
+        raw: &RawInode,
+        look: impl FnOnce(&BlockMap<Reader<'_, 'v>>) -> Result<R>,
+    ) -> Result<R> {
+        let size = self.volume.layout.block_size;
+        let storage = raw.sectors(size) / u64::from(size / 512);
+        look(&BlockMap::open(raw.block(), size, storage, Reader { txn: self, no }))
+    }
+
+    /// Changes the block map of an inode without extents.
+    pub(crate) fn change_map<R>(
+        &mut self,
+        no: InodeNo,
+        change: impl FnOnce(&mut BlockMap<Writer<'_, 'v>>) -> Result<R>,
+    ) -> Result<R> {
+        let raw = self.raw_inode(no)?;
+        let size = self.volume.layout.block_size;
+        let storage = raw.sectors(size) / u64::from(size / 512);
+        let mut map = BlockMap::open(raw.block(), size, storage, Writer { txn: self, no });
+        let result = change(&mut map)?;
+        let root = map.root();
+        let edit = self.edit_inode(no)?;
+        edit.raw.block_mut().copy_from_slice(&root);
+        edit.data_changed = true;
+        Ok(result)
+    }
+
+    /// Where a run for file block `logical` is to begin, and how many blocks of it can be mapped
+    /// at once. In a block map, the pointer blocks above are made first, so that they lie before
+    /// what they point to.
+    pub(crate) fn prepare_map(&mut self, no: InodeNo, logical: u32) -> Result<(u64, u64)> {
+        let goal = self.block_goal(no, Some(logical));
+        if has_extents(&self.raw_inode(no)?) {
+            return Ok((goal, u64::MAX));
+        }
+        let room = self.change_map(no, |map| map.prepare(logical, goal))?;
+        Ok((self.block_goal(no, Some(logical)), room))
+    }
+
+    /// Frees pointer blocks from file block `from` on that hold no pointer: other systems may
+    /// leave such.
+    pub(crate) fn drop_empty_pointer_blocks(&mut self, no: InodeNo, from: u64) -> Result<()> {
+        let raw = self.raw_inode(no)?;
+        if !has_extents(&raw) && self.read_map(no, &raw, |map| Ok(map.has_pointer_blocks()))? {
+            self.change_map(no, |map| map.remove(from, FILE_END))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! The mounted file system.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_pagecache::{FileKey, PAGE, PageCache};
+use steadfast_vfs::FsError;
+
+use crate::meta::{MetaLog, Volume};
+use crate::options::{DataMode, MountOptions};
+use crate::state::{AccessRule, Handles, Inode, MountRecovery, Transact};
+
+/// A mounted ext4 file system.
+///
+/// A failed write of newly allocated data with data=ordered stops the journal (`data_err=abort`):
+/// what is committed never shows what its blocks held before.
+///
+/// [`unmount`](Self::unmount) leaves it clean. Dropping it without that is what a power cut is:
+/// the journal is recovered at the next mount.
+pub struct Ext4 {
+    pub(crate) volume: Volume,
+    pub(crate) pages: Arc<PageCache>,
+    pub(crate) options: MountOptions,
+    pub(crate) handles: Handles,
+    /// Files may be used in place.
+    pub(crate) dax: bool,
+    pub(crate) access_rule: AccessRule,
+    /// With data=transact.
+    pub(crate) transact: Option<Transact>,
+    recovery: Option<MountRecovery>,
+}
+
+/// Times that an operation without space is tried again after a commit has freed some.
+const SPACE_RETRIES: u32 = 3;
+
+impl Ext4 {
+    pub(crate) fn new(
+        volume: Volume,
+        pages: Arc<PageCache>,
+        options: MountOptions,
+        dax: bool,
+        recovery: Option<MountRecovery>,
+    ) -> Self {
+        let transact = volume.transacts().then(|| Transact::new(options.transact));
+        let access_rule = AccessRule::of(&options);
+        let handles = Handles::default();
+        Ext4 { volume, pages, options, handles, dax, access_rule, transact, recovery }
+    }
+
+    /// What the mount has recovered; `None` if it had been unmounted.
+    pub fn recovery(&self) -> Option<&MountRecovery> {
+        self.recovery.as_ref()
+    }
+
+    /// The metadata below: for tools that look at the file system's structure.
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    /// The page cache: its counters and settings.
+    pub fn page_cache(&self) -> &PageCache {
+        &self.pages
+    }
+
+    /// Bytes in memory of the disk's contents: pages, what the journal holds of blocks that are
+    /// not home yet, metadata blocks, inodes and names, as [`MountOptions::cache_bytes`] counts
+    /// them.
+    pub fn memory_bytes(&self) -> u64 {
+        let blocks = self.volume.lock_meta().cache.borrow().len() as u64;
+        let inodes = self.volume.inodes.len().max(self.volume.names.len() / 2) as u64;
+        let pages = self.pages.stats().memory_bytes;
+        pages
+            + pages / PAGE as u64 * crate::options::BLOCK_COST
+            + self.options.journal.image_bytes.load(Ordering::Relaxed)
+            + blocks * (self.volume.block_size() + crate::options::BLOCK_COST)
+            + inodes * crate::options::INODE_COST
+    }
+
+    /// The journal, if there is one: its counters and how full it is.
+    pub fn journal(&self) -> Option<&steadfast_journal::Journal> {
+        match &self.volume.log {
+            MetaLog::Journal(journal) => Some(journal),
+            MetaLog::Direct(_) | MetaLog::ReadOnly(_) | MetaLog::Staged { .. } => None,
+        }
+    }
+
+    /// Why nothing can be written: asked for, or forced by an error; `None` if all is well.
+    pub fn read_only_because(&self) -> Option<String> {
+        self.volume.log.aborted().or_else(|| self.volume.status.read_only_because())
+    }
+
+    /// Whether it was shut down ([`FileSystem::shutdown`](steadfast_vfs::FileSystem::shutdown))
+    /// while all was well.
+    pub fn was_shut_down(&self) -> bool {
+        self.volume.log.aborted().is_none() && self.volume.status.was_shut_down()
+    }
+
+    /// Whether the inode's data goes through the journal.
+    pub(crate) fn journals_data(&self, inode: &Inode) -> bool {
+        matches!(self.volume.log, MetaLog::Journal(_))
+            && (self.options.data == DataMode::Journal
+                || inode.state().raw.flags().contains(InodeFlags::JOURNAL_DATA))
+    }
+
+    /// Runs an operation; when it finds no space while freed blocks wait for a commit, commits
+    /// and tries again. Corruption makes the file system read-only, and stays. With data=transact
+    /// no transaction point comes while it runs; so one operation does not run inside another.
+    pub(crate) fn run<T>(
+        &self,
+        mut operation: impl FnMut() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
+        let mut operation = || self.volume.with_blocks(&mut operation);
+        self.outcome(match &self.transact {
+            Some(transact) => self.run_between_points(transact, &mut operation),
+            None => self.with_space(operation),
+        })
+    }
+
+    /// As [`run`](Self::run), for an operation that must not be tried again as a whole: its parts
+    /// are, [`with_space`](Self::with_space).
+    pub(crate) fn run_once<T>(
+        &self,
+        operation: impl FnOnce() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
+        self.outcome(match &self.transact {
+            Some(transact) => self.run_once_between_points(transact, operation),
+            None => operation(),
+        })
+    }
+
+    /// As [`run`](Self::run), for what the page cache asks for: part of an operation, or of a
+    /// transaction point.
+    pub(crate) fn run_inside<T>(
+        &self,
+        operation: impl FnMut() -> Result<T>,
+    ) -> steadfast_vfs::Result<T> {
+        self.volume.status.check_up()?;
+        self.outcome(self.with_space(operation))
+    }
+
+    /// Runs an operation, or the part of one that is a single transaction, again when it has found
+    /// no space while freed blocks wait for a commit. With data=transact a commit must wait until
+    /// the whole operation is over.
+    pub(crate) fn with_space<T>(&self, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+        let mut operation = || self.volume.with_blocks(&mut operation);
+        if self.transact.is_some() {
+            return operation();
+        }
+        let mut outcome = operation();
+        for _ in 0..SPACE_RETRIES {
+            let no_space = matches!(&outcome, Err(Ext4Error::Fs(FsError::NoSpace { .. })));
+            if !no_space || self.volume.space().resting_blocks == 0 {
+                break;
+            }
+            self.volume.log.commit(self.volume.log.running_tid())?;
+            self.volume.use_rested()?;
+            outcome = operation();
+        }
+        outcome
+    }
+
+    /// What the caller is told. Corruption makes the file system read-only.
+    pub(crate) fn outcome<T>(&self, outcome: Result<T>) -> steadfast_vfs::Result<T> {
+        outcome.map_err(|e| {
+            if let Err(down) = self.volume.status.check_up() {
+                return down.into();
+            }
+            if let Ext4Error::Corrupt { .. } = &e {
+                self.volume.status.set_read_only(e.to_string());
+            }
+            e.into()
+        })
+    }
+}
+
+impl std::fmt::Debug for Ext4 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ext4").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// A file's number in the page cache.
+pub(crate) fn key(no: InodeNo) -> FileKey {
+    FileKey(no.0.into())
+}

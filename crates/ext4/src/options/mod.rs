@@ -1,0 +1,287 @@
+//! How to mount.
+
+mod table;
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_pagecache::{PAGE, Settings};
+use steadfast_vfs::TransactPolicy;
+
+pub use table::{OPTIONS, check_together};
+
+/// What the journal promises about file data (mount option `data=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DataMode {
+    /// Nothing: after a crash a file may show what its new blocks held before.
+    Writeback,
+    /// Newly allocated data is on the device before the transaction that maps it commits.
+    /// Overwrites in place are not covered.
+    #[default]
+    Ordered,
+    /// Data goes through the journal like metadata.
+    Journal,
+    /// Data and metadata become durable together, at transaction points; see
+    /// [`MountOptions::transact`]. Nothing that a point holds is ever overwritten in place.
+    Transact,
+}
+
+impl DataMode {
+    const NAMES: [(&'static str, DataMode); 4] = [
+        ("writeback", DataMode::Writeback),
+        ("ordered", DataMode::Ordered),
+        ("journal", DataMode::Journal),
+        ("transact", DataMode::Transact),
+    ];
+
+    /// What follows `data=`.
+    pub fn name(self) -> &'static str {
+        // OK: every mode is in the list.
+        Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("", |(name, _)| *name)
+    }
+
+    /// The mode that `data=` names.
+    pub fn of_name(name: &str) -> Option<DataMode> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, mode)| *mode)
+    }
+}
+
+/// Which files are read and written in place on a device that is memory (mount option `dax=`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dax {
+    /// None.
+    Never,
+    /// Those with the flag (`chattr +x`), where it can be done.
+    #[default]
+    Inode,
+    /// All regular files; a mount where it cannot be done is refused.
+    Always,
+}
+
+impl Dax {
+    const WORDS: [(&'static str, Dax); 5] = [
+        ("dax=never", Dax::Never),
+        ("dax=inode", Dax::Inode),
+        ("dax=always", Dax::Always),
+        ("dax", Dax::Always),
+        ("nodax", Dax::Never),
+    ];
+
+    /// Its mount option.
+    pub fn word(self) -> &'static str {
+        // OK: every way is in the list.
+        Self::WORDS.iter().find(|(_, dax)| *dax == self).map_or("", |(word, _)| *word)
+    }
+
+    /// What a mount option asks for.
+    pub(crate) fn of_word(word: &str) -> Option<Dax> {
+        Self::WORDS.iter().find(|(w, _)| *w == word).map(|(_, dax)| *dax)
+    }
+}
+
+/// When reading changes an inode's time of access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AccessTimes {
+    /// `noatime`: never.
+    Never,
+    /// `relatime`: when the inode was changed after it was last read, and once a day.
+    #[default]
+    Relative,
+    /// `strictatime`: always.
+    Always,
+}
+
+impl AccessTimes {
+    const NAMES: [(&'static str, AccessTimes); 3] = [
+        ("noatime", AccessTimes::Never),
+        ("relatime", AccessTimes::Relative),
+        ("strictatime", AccessTimes::Always),
+    ];
+
+    /// Its mount option.
+    pub fn name(self) -> &'static str {
+        // OK: every way is in the list.
+        Self::NAMES.iter().find(|(_, times)| *times == self).map_or("", |(name, _)| *name)
+    }
+
+    /// What a mount option asks for.
+    pub fn of_name(name: &str) -> Option<AccessTimes> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, times)| *times)
+    }
+}
+
+/// Mount options. The default is the kernel's: data=ordered, delayed allocation, commit every
+/// five seconds.
+#[derive(Clone)]
+pub struct MountOptions {
+    /// `data=`.
+    pub data: DataMode,
+    /// `transact=`: when transaction points are made by themselves, with data=transact.
+    pub transact: TransactPolicy,
+    /// The external journal's device, if the file system has one.
+    pub journal_device: Option<Arc<dyn BlockDevice>>,
+    /// The number of that device as the kernel encodes it (`new_encode_dev`), which the mount
+    /// puts into the superblock (`s_journal_dev`): a kernel finds the journal by it. 0: it is no
+    /// block device, and the superblock keeps what it has.
+    pub journal_number: u32,
+    /// Commit interval, asynchronous commit, whether a volatile journal device is accepted, and
+    /// when checkpoints happen; fast commits (`fast_commit`), for file systems that have this
+    /// feature and neither quotas nor bigalloc, with data=ordered and data=writeback. `checksums`,
+    /// `wide` and `unix_ns_at_zero` are set by the mount.
+    pub journal: steadfast_journal::Config,
+    /// `dax=`: files that are used in place.
+    pub dax: Dax,
+    /// `ro`: nothing at all is written; a log that needs recovery is replayed in memory.
+    pub read_only: bool,
+    /// `noload`: do not look at the journal. Only read-only, or when no recovery is needed and
+    /// the journal stays unused: then it is refused.
+    pub no_load: bool,
+    /// `delalloc`: allocate when data is written back rather than when it is written.
+    pub delayed_allocation: bool,
+    /// `auto_da_alloc`: contents that wait for their places (delayed allocation) are written out
+    /// before their file is renamed over another, and when a file that was cut to nothing is
+    /// closed, so that a program that forgets to sync is not left with an empty file.
+    pub auto_da_alloc: bool,
+    /// The largest window of free blocks, in bytes, that is kept behind a growing file so that
+    /// files that grow side by side stay in runs of this length. The window is as large as the
+    /// file up to here. Default: 8 MiB, where the kernel's allocator stops
+    /// (`ext4_mb_normalize_request`, fs/ext4/mballoc.c). At most a block group is kept.
+    pub window_max: u64,
+    /// Let everybody use the blocks reserved for the super-user.
+    pub use_reserved: bool,
+    /// `noatime`, `relatime`, `strictatime`.
+    pub access_times: AccessTimes,
+    /// `nodiratime`: reading a directory never changes its time of access.
+    pub no_directory_access_times: bool,
+    /// The page cache's settings.
+    pub page_cache: Settings,
+    /// Clean metadata blocks kept in memory.
+    pub metadata_cache_blocks: usize,
+    /// Inodes kept in memory beside those in use, and twice as many names.
+    pub inode_cache: usize,
+    /// `cache=`: bytes for everything that is kept in memory of the disk's contents (pages, block
+    /// images that the journal has and the home places do not, metadata blocks, inodes, names).
+    /// The mount divides them and sets the three above and the journal's `image_bytes_max`.
+    /// `None`: those say it.
+    pub cache_bytes: Option<u64>,
+    /// The date at which a simulation begins, in seconds since 1970. Ignored in real time.
+    pub simulated_epoch: u64,
+    /// A bug that the crash explorer is to find.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::Bug>,
+}
+
+impl Default for MountOptions {
+    fn default() -> Self {
+        MountOptions {
+            data: DataMode::Ordered,
+            transact: TransactPolicy::default(),
+            journal_device: None,
+            journal_number: 0,
+            journal: steadfast_journal::Config::default(),
+            dax: Dax::default(),
+            read_only: false,
+            no_load: false,
+            delayed_allocation: true,
+            auto_da_alloc: true,
+            window_max: 8 << 20,
+            use_reserved: false,
+            access_times: AccessTimes::default(),
+            no_directory_access_times: false,
+            page_cache: Settings::default(),
+            metadata_cache_blocks: 16384,
+            inode_cache: 32768,
+            cache_bytes: None,
+            // 2024-01-01.
+            simulated_epoch: 1_704_067_200,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+}
+
+impl std::fmt::Debug for MountOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MountOptions")
+            .field("data", &self.data)
+            .field("transact", &self.transact)
+            .field("journal_device", &self.journal_device.as_ref().map(|d| d.info().name))
+            .field("journal", &self.journal)
+            .field("read_only", &self.read_only)
+            .field("no_load", &self.no_load)
+            .field("delayed_allocation", &self.delayed_allocation)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Bytes counted for an inode in memory with its share of names.
+pub(crate) const INODE_COST: u64 = 1536;
+
+/// Bytes counted for a page or block in memory beside its contents: its frame, its place in the
+/// maps, who else holds it, and what the allocator adds.
+pub(crate) const BLOCK_COST: u64 = 256;
+
+/// Bytes of [`MountOptions::cache_bytes`], at most an eighth of it, for data between the caches and
+/// the devices.
+const ON_ITS_WAY: u64 = 8 << 20;
+
+impl MountOptions {
+    /// Divides [`cache_bytes`](Self::cache_bytes) after a part for data on its way: three quarters
+    /// for pages, of which the journal's images take up to a half, an eighth for metadata blocks, a
+    /// tenth for inodes with names, of which some in use may be too many for a while.
+    pub(super) fn divided(mut self, block_size: u32) -> Self {
+        // Of this mount, whoever else has been given a copy of the options.
+        self.journal.image_bytes = Arc::default();
+        let Some(all) = self.cache_bytes else { return self };
+        let all = all - (all / 8).min(ON_ITS_WAY);
+        let count = |bytes: u64, each: u64| usize::try_from(bytes / each).unwrap_or(usize::MAX);
+        let pages = all / 4 * 3 / (PAGE as u64 + BLOCK_COST);
+        self.page_cache.memory_bytes = pages * PAGE as u64;
+        self.journal.image_bytes_max = all / 8 * 3;
+        self.metadata_cache_blocks = count(all / 8, u64::from(block_size) + BLOCK_COST);
+        self.inode_cache = count(all / 10, INODE_COST);
+        self
+    }
+
+    /// Refuses options that contradict each other.
+    pub(super) fn check(&self) -> Result<()> {
+        let refused = |what: &str| Err(Ext4Error::Refused { what: what.into() });
+        if self.journal.async_commit && self.data == DataMode::Ordered {
+            // The commit block could be durable before the ordered data is: stale data exposed.
+            return refused(
+                "journal_async_commit cannot keep the promise of data=ordered; mount with \
+                 data=writeback or data=journal, or without async_commit",
+            );
+        }
+        if self.data == DataMode::Transact && self.journal.async_commit {
+            return refused(
+                "journal_async_commit cannot keep the promise of data=transact: the commit block \
+                 could be durable before the data is; mount without it",
+            );
+        }
+        if self.data == DataMode::Transact && !self.delayed_allocation {
+            return refused("data=transact needs delayed allocation: mount without nodelalloc");
+        }
+        let told = matches!(self.data, DataMode::Ordered | DataMode::Writeback);
+        if self.journal.fast_commits && !told {
+            return refused(
+                "fast_commit cannot tell of data that goes through the journal or to new places: \
+                 mount with data=ordered or data=writeback, or without it",
+            );
+        }
+        if self.journal.fast_commits && self.journal.async_commit {
+            return refused("fast_commit and journal_async_commit exclude each other");
+        }
+        if self.dax == Dax::Always && matches!(self.data, DataMode::Journal | DataMode::Transact) {
+            return refused(
+                "dax=always writes files in place, and data=journal and data=transact do not: \
+                 mount with data=ordered or data=writeback, or without dax",
+            );
+        }
+        if self.no_load && !self.read_only {
+            return refused("noload is for read-only mounts only: add ro, or leave noload out");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! A volume from what is on a device: for a mount, or staged, to plan changes with.
+
+mod orphans;
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex as StdMutex};
+
+use steadfast_block::BlockDevice;
+use steadfast_ext4_format::ondisk::{
+    GroupDesc, Incompat, Layout, Superblock, check_supported_filesystem,
+};
+use steadfast_ext4_format::{RangeSet, Result, groups, superblock};
+use steadfast_journal::Overlay;
+use steadfast_runtime::Mutex;
+
+use crate::meta::{MetaLog, MetaState, Volume};
+use crate::options::{DataMode, MountOptions};
+use crate::state::{
+    AllocState, Clock, Fresh, InodeCache, KnownBlocks, KnownNodes, NameCache, Orphans, Quotas,
+    Space,
+};
+
+pub(crate) use orphans::{load as load_orphans, read as read_orphans};
+
+/// Blocks withheld from data for extent trees: this part of the file system, at most
+/// [`CUSHION_MAX`] (the kernel's `s_resv_clusters`).
+const CUSHION_FRACTION: u64 = 50;
+const CUSHION_MAX: u64 = 4096;
+
+/// What is known once the log has been dealt with.
+pub(crate) struct Loaded {
+    pub superblock: Superblock,
+    pub layout: Layout,
+    pub groups: Vec<GroupDesc>,
+    pub journal_blocks: RangeSet,
+}
+
+/// The metadata of a clean file system, to plan a change with: what transactions change stays in
+/// its log until it is taken from there.
+pub(crate) fn stage(device: &Arc<dyn BlockDevice>) -> Result<Volume> {
+    stage_with(device, &Overlay::new(), RangeSet::new())
+}
+
+/// As [`stage`], with the blocks that the journal takes.
+pub(crate) fn stage_with(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Volume> {
+    let loaded = load(device, overlay, journal_blocks)?;
+    let log = MetaLog::direct(Arc::clone(device), loaded.layout.block_size);
+    Ok(assemble_staged(device, loaded, log))
+}
+
+/// The metadata of a file system as it is with the blocks of `overlay` in place, to plan what
+/// follows from fast commits: orphans and quotas are loaded, and nothing is ever written.
+pub(crate) fn stage_over(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Volume> {
+    let loaded = load(device, overlay, journal_blocks)?;
+    let log = MetaLog::Staged { base: overlay.clone(), changed: Mutex::default() };
+    let mut volume = orphans::load(assemble_staged(device, loaded, log))?;
+    volume.quotas = crate::quota::load(&volume)?;
+    Ok(volume)
+}
+
+fn load(
+    device: &Arc<dyn BlockDevice>,
+    overlay: &Overlay,
+    journal_blocks: RangeSet,
+) -> Result<Loaded> {
+    let superblock = superblock::read(&**device, overlay)?;
+    check_supported_filesystem(&superblock)?;
+    let layout = Layout::new(&superblock, device.info().size)?;
+    let groups = groups::read(&**device, &layout, overlay)?;
+    Ok(Loaded { superblock, layout, groups, journal_blocks })
+}
+
+fn assemble_staged(device: &Arc<dyn BlockDevice>, loaded: Loaded, log: MetaLog) -> Volume {
+    let options = MountOptions { use_reserved: true, ..MountOptions::default() };
+    let clock = Clock::new(options.simulated_epoch);
+    assemble(Arc::clone(device), loaded, log, clock, &options)
+}
+
+pub(crate) fn assemble(
+    device: Arc<dyn BlockDevice>,
+    loaded: Loaded,
+    log: MetaLog,
+    clock: Clock,
+    options: &MountOptions,
+) -> Volume {
+    let Loaded { superblock, layout, groups, journal_blocks } = loaded;
+    let group_metadata = Volume::find_group_metadata(&layout, &groups);
+    let mut system_blocks = group_metadata.clone();
+    for (start, end) in journal_blocks.iter() {
+        system_blocks.insert(start, end);
+    }
+    if layout.features.incompat.contains(Incompat::MMP) {
+        let block = superblock.mmp_block.get();
+        system_blocks.insert(block, block.saturating_add(1));
+    }
+    let system_blocks = whole_clusters(&layout, system_blocks);
+    let (free_blocks, free_inodes) = count_free(&layout, &groups);
+    let space = Space {
+        free_blocks,
+        free_inodes,
+        resting_blocks: 0,
+        delayed_blocks: 0,
+        settled_blocks: 0,
+        reserved_blocks: if options.use_reserved { 0 } else { superblock.reserved_blocks() },
+        cushion_blocks: (layout.blocks_count / CUSHION_FRACTION)
+            .min(CUSHION_MAX * u64::from(layout.blocks_per_cluster)),
+    };
+    let transacts = options.data == DataMode::Transact && matches!(log, MetaLog::Journal(_));
+    let meta = MetaState {
+        cache: RefCell::new(MetaState::new_cache(options.metadata_cache_blocks)),
+        superblock,
+        groups,
+        alloc: AllocState::default(),
+        orphans: Orphans::default(),
+        fetches: Default::default(),
+        xattr_blocks: KnownBlocks::default(),
+        extent_nodes: RefCell::new(KnownNodes::new(layout.block_size as usize)),
+    };
+    Volume {
+        device,
+        layout,
+        log,
+        meta: Mutex::new(meta),
+        inodes: InodeCache::new(options.inode_cache),
+        names: NameCache::new(options.inode_cache.saturating_mul(2)),
+        space: StdMutex::new(space),
+        rested: Arc::default(),
+        home: None,
+        outside: Arc::default(),
+        fresh: transacts.then(Fresh::default),
+        status: Arc::default(),
+        clock,
+        group_metadata,
+        system_blocks,
+        impatient: Default::default(),
+        orphan_file: None,
+        fast: None,
+        quotas: Quotas::default(),
+        protection: None,
+        #[cfg(feature = "planted-bugs")]
+        planted: options.planted,
+    }
+}
+
+/// No file may have a block of a cluster that has one of these.
+fn whole_clusters(layout: &Layout, blocks: RangeSet) -> RangeSet {
+    if layout.blocks_per_cluster == 1 {
+        return blocks;
+    }
+    let mut whole = RangeSet::new();
+    for (start, end) in blocks.iter() {
+        let (start, end) = layout.whole_clusters(start, end);
+        whole.insert(start, end);
+    }
+    whole
+}
+
+/// Free blocks and inodes of all groups.
+pub(crate) fn count_free(layout: &Layout, groups: &[GroupDesc]) -> (u64, u64) {
+    let free = |f: fn(&GroupDesc) -> u32| groups.iter().map(|g| u64::from(f(g))).sum::<u64>();
+    // The descriptors count clusters.
+    let clusters = free(GroupDesc::free_blocks);
+    (clusters * u64::from(layout.blocks_per_cluster), free(GroupDesc::free_inodes))
+}

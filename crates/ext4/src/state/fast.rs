@@ -1,0 +1,121 @@
+//! What the running transaction has done since its last fast commit.
+
+use std::collections::BTreeMap;
+use std::sync::{self, PoisonError};
+
+use steadfast_ext4_format::RangeSet;
+use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_journal::Tid;
+use steadfast_runtime::Mutex;
+
+/// What happened to a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameChange {
+    /// It is the first of a new inode.
+    Created,
+    /// It is another of an inode.
+    Linked,
+    /// It went.
+    Unlinked,
+}
+
+/// A name that came or went.
+pub(crate) struct Named {
+    pub what: NameChange,
+    pub dir: InodeNo,
+    pub no: InodeNo,
+    pub name: Vec<u8>,
+}
+
+/// More names than one fast commit can hold.
+const NAMES_MAX: usize = 400;
+
+/// What one operation has done.
+pub(crate) struct Told {
+    pub names: Vec<Named>,
+    /// Inodes, and the file blocks of each whose places have changed.
+    pub inodes: Vec<(InodeNo, RangeSet)>,
+}
+
+/// See the module's text.
+#[derive(Default)]
+pub(crate) struct Track {
+    /// Held while a fast commit is made: one at a time.
+    pub one: Mutex<()>,
+    done: sync::Mutex<Done>,
+}
+
+/// What the transaction `tid` has done.
+#[derive(Default)]
+struct Done {
+    tid: Option<Tid>,
+    /// Something was done that cannot be told.
+    spoilt: bool,
+    /// It has a fast commit already.
+    begun: bool,
+    names: Vec<Named>,
+    inodes: BTreeMap<InodeNo, RangeSet>,
+}
+
+/// What a fast commit has to tell.
+pub(crate) struct ToTell {
+    pub names: Vec<Named>,
+    pub inodes: BTreeMap<InodeNo, RangeSet>,
+    /// The transaction has a fast commit already.
+    pub begun: bool,
+}
+
+impl Track {
+    fn done(&self) -> sync::MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An operation has joined transaction `tid`; without `told` it cannot be told.
+    pub fn note(&self, tid: Tid, told: Option<Told>) {
+        let mut done = self.done();
+        if done.tid != Some(tid) {
+            *done = Done { tid: Some(tid), ..Done::default() };
+        }
+        let Some(told) = told.filter(|_| !done.spoilt) else {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            return;
+        };
+        done.names.extend(told.names);
+        if done.names.len() > NAMES_MAX {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+            return;
+        }
+        for (no, ranges) in told.inodes {
+            let known = done.inodes.entry(no).or_default();
+            for (from, to) in ranges.iter() {
+                known.insert(from, to);
+            }
+        }
+    }
+
+    /// What has been done since the last fast commit of `tid`, to be told now; `None` if it cannot.
+    pub(crate) fn take(&self, tid: Tid) -> Option<ToTell> {
+        let mut done = self.done();
+        if done.tid != Some(tid) || done.spoilt {
+            return None;
+        }
+        let names = std::mem::take(&mut done.names);
+        Some(ToTell { names, inodes: std::mem::take(&mut done.inodes), begun: done.begun })
+    }
+
+    /// What was taken is durable.
+    pub(crate) fn told(&self, tid: Tid) {
+        let mut done = self.done();
+        if done.tid == Some(tid) {
+            done.begun = true;
+        }
+    }
+
+    /// The transaction must be committed in full.
+    pub(crate) fn spoil(&self, tid: Tid) {
+        let mut done = self.done();
+        if done.tid == Some(tid) {
+            *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
+        }
+    }
+}

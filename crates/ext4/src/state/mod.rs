@@ -1,0 +1,58 @@
+//! What is in memory of a mounted file system, part by part: each has its own state and, where it
+//! needs one, its own lock.
+//!
+//! Nothing here knows a transaction or another part's state; [`meta`](crate::meta) holds the parts,
+//! and what changes them on disk is in the modules above.
+
+mod access;
+mod clock;
+mod deletion;
+mod edit;
+mod extent_nodes;
+mod fast;
+mod fetches;
+mod fresh;
+mod handles;
+mod home;
+mod inode;
+mod inode_cache;
+mod mapping;
+mod names;
+mod orphans;
+mod points;
+mod protection;
+mod quotas;
+mod recovery;
+mod space;
+mod status;
+mod timer;
+mod transact;
+mod trouble;
+mod windows;
+mod xattr_blocks;
+
+pub(crate) use access::AccessRule;
+pub use clock::Clock;
+pub(crate) use deletion::Deletion;
+pub(crate) use edit::{InodeEdit, Life};
+pub(crate) use extent_nodes::KnownNodes;
+pub(crate) use fast::{NameChange, Named, ToTell, Told, Track};
+pub(crate) use fetches::{Fetch, Fetches};
+pub(crate) use fresh::Fresh;
+pub(crate) use handles::{Handles, OpenFile};
+pub(crate) use home::HomeMark;
+pub use inode::Inode;
+pub(crate) use inode::InodeState;
+pub(crate) use inode_cache::InodeCache;
+pub(crate) use mapping::{ExtentCache, MapChange};
+pub(crate) use names::{Change as NameEdit, NameCache};
+pub(crate) use orphans::{OrphanFile, Orphans};
+pub use points::{LastPoint, RolledBack, SincePoint};
+pub(crate) use protection::Protection;
+pub(crate) use quotas::{Id as QuotaId, Quotas};
+pub use recovery::MountRecovery;
+pub(crate) use space::{AllocState, Space};
+pub use status::Status;
+pub(crate) use transact::Transact;
+pub use trouble::{Trouble, UnwrittenPart};
+pub(crate) use xattr_blocks::{KnownBlocks, Notes};

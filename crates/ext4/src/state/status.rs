@@ -1,0 +1,111 @@
+//! Whether the volume may be written to, and why not.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use steadfast_ext4_format::{Ext4Error, Result};
+use steadfast_vfs::FsError;
+
+use super::trouble::{Listener, Trouble};
+
+/// Why a volume is read-only that was shut down.
+const SHUT_DOWN: &str = "shut down";
+
+/// Read-write or read-only, with the first reason; the reason stays.
+#[derive(Default)]
+pub struct Status {
+    read_only: OnceLock<String>,
+    listener: OnceLock<Listener>,
+    told_read_only: AtomicBool,
+    unmounted: AtomicBool,
+    down: AtomicBool,
+}
+
+impl Status {
+    /// Why the volume is read-only; `None` if it is not.
+    pub fn read_only_because(&self) -> Option<String> {
+        self.read_only.get().cloned()
+    }
+
+    /// Makes the volume read-only for good. The first reason is kept, and told.
+    pub fn set_read_only(&self, why: impl Into<String>) {
+        let why = why.into();
+        self.refuse_writes(&why);
+        self.tell_read_only(&why);
+    }
+
+    fn refuse_writes(&self, why: &str) {
+        // The first reason is kept.
+        self.read_only.get_or_init(|| why.into());
+    }
+
+    /// Has `listener` told of what goes wrong; the first stays.
+    pub(crate) fn listen(&self, listener: Listener) {
+        // OK to ignore: there is one.
+        let _ = self.listener.set(listener);
+    }
+
+    /// Tells of something.
+    pub(crate) fn tell(&self, trouble: &Trouble<'_>) {
+        if let Some(listener) = self.listener.get() {
+            listener(trouble);
+        }
+    }
+
+    /// Tells that nothing can be written any more, once.
+    pub(crate) fn tell_read_only(&self, why: &str) {
+        if !self.told_read_only.swap(true, Ordering::AcqRel) {
+            self.tell(&Trouble::ReadOnly { why });
+        }
+    }
+
+    /// The volume has been unmounted.
+    pub(crate) fn set_unmounted(&self) {
+        self.unmounted.store(true, Ordering::Relaxed);
+        self.refuse_writes("unmounted");
+    }
+
+    /// Whether the volume has been unmounted.
+    pub(crate) fn is_unmounted(&self) -> bool {
+        self.unmounted.load(Ordering::Relaxed)
+    }
+
+    /// The volume has gone down: nothing works any more.
+    pub(crate) fn set_down(&self) {
+        self.down.store(true, Ordering::Release);
+        self.refuse_writes(SHUT_DOWN);
+    }
+
+    /// Whether the volume has gone down, and that is the first reason to be read-only.
+    pub(crate) fn was_shut_down(&self) -> bool {
+        self.is_down() && self.read_only_because().as_deref() == Some(SHUT_DOWN)
+    }
+
+    /// Whether the volume has gone down.
+    pub(crate) fn is_down(&self) -> bool {
+        self.down.load(Ordering::Acquire)
+    }
+
+    /// Refuses when the volume has gone down.
+    pub(crate) fn check_up(&self) -> Result<()> {
+        if self.is_down() {
+            let what = "the file system was shut down: unmount it".into();
+            return Err(Ext4Error::Fs(FsError::Io { what }));
+        }
+        Ok(())
+    }
+
+    /// Refuses when the volume is read-only.
+    pub fn check_writable(&self) -> Result<()> {
+        match self.read_only_because() {
+            None => Ok(()),
+            Some(why) => Err(Ext4Error::Fs(FsError::ReadOnly { why })),
+        }
+    }
+}
+
+impl std::fmt::Debug for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Status").field("read_only", &self.read_only).finish_non_exhaustive()
+    }
+}

@@ -1,27 +1,47 @@
-//! Puts the results that are kept in docs/results into the program; there may be none.
+//! Puts into the program what lies in folders: the scenarios, and the results that are kept in
+//! docs/results, of which there may be none.
 
 // What a build script prints, Cargo reads.
 #![allow(clippy::print_stdout)]
 
-use std::path::Path;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/results");
+    let mut scenarios = String::new();
+    for path in files("scenarios", "toml")? {
+        let name = path.file_stem().unwrap_or_default();
+        // OK to ignore: writing to a string does not fail.
+        let _ = writeln!(scenarios, "    ({name:?}, include_str!({path:?})),");
+    }
+    write("scenarios.rs", &format!("const EMBEDDED: &[(&str, &str)] = &[\n{scenarios}];\n"))?;
+    let mut results = String::new();
+    for path in files("../../docs/results", "json")? {
+        let _ = writeln!(results, "    include_str!({path:?}),");
+    }
+    write("stored.rs", &format!("const STORED: &[&str] = &[\n{results}];\n"))
+}
+
+/// The files of a folder with this extension, by name. A folder that is not there has none.
+fn files(folder: &str, extension: &str) -> io::Result<Vec<PathBuf>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     // A folder that is not there would always count as changed.
     let watched = if folder.is_dir() { folder.clone() } else { folder.join("..") };
     println!("cargo::rerun-if-changed={}", watched.display());
-    let mut names = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(&folder).into_iter().flatten() {
         let path = entry?.path();
-        if path.extension().is_some_and(|e| e == "json") {
-            names.push(path.canonicalize()?);
+        if path.extension().is_some_and(|e| e == extension) {
+            paths.push(path.canonicalize()?);
         }
     }
-    names.sort();
-    let each = names.iter().map(|path| format!("    include_str!({path:?}),\n"));
-    let list = format!("const STORED: &[&str] = &[\n{}];\n", each.collect::<String>());
+    paths.sort();
+    Ok(paths)
+}
+
+fn write(name: &str, text: &str) -> io::Result<()> {
     // OK to expect: Cargo sets it.
     let out = env::var("OUT_DIR").expect("OUT_DIR");
-    fs::write(Path::new(&out).join("stored.rs"), list)
+    fs::write(Path::new(&out).join(name), text)
 }

@@ -115,3 +115,26 @@ fn fuzz(root: &Path, target: &str, seconds: u64) -> anyhow::Result<bool> {
     let limit = Duration::from_secs(seconds.saturating_add(120));
     step::run_within(limit, command.current_dir(root))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_a_program() {
+        let root = crate::root();
+        let manifest = std::fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+        let mut listed: Vec<String> = Vec::new();
+        let (_, programs) = manifest.split_once("[[bin]]").unwrap();
+        for program in programs.split("[[bin]]") {
+            let value = |key: &str| {
+                let line = program.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+                line.trim_matches(['=', ' ', '"']).to_owned()
+            };
+            assert_eq!(value("path"), format!("fuzz_targets/{}.rs", value("name")));
+            listed.push(value("name"));
+        }
+        listed.sort();
+        assert_eq!(listed, targets(&root).unwrap(), "fuzz/Cargo.toml beside fuzz/fuzz_targets");
+    }
+}

@@ -13,10 +13,12 @@ mod programs;
 mod soak;
 mod step;
 mod stress;
+mod string_errors;
 mod tables;
 mod tally;
 mod test;
 mod tidy;
+mod tools;
 mod traps;
 mod unused;
 
@@ -112,6 +114,7 @@ Usage: cargo xtask COMMAND
               --full       first runs what is kept in docs/results anew: half an hour and more,
                            as root for the kernel's file systems
               --filter S   only those whose command contains S; with --full, results
+              --kept       prints the list of the results that are kept, and does nothing
   traps     what becomes of an external journal that is lost, swapped, shared or of another time:
             e2fsprogs and the kernel beside steadfast, as root; fails if steadfast does not do
             what docs/external-journals.md says
@@ -119,6 +122,8 @@ Usage: cargo xtask COMMAND
               --json       what was run and seen, as JSON
               --markdown   the rows of the document
               --on steadfast:PATH  a program that is there
+  audit     licences, sources, versions and known faults of what is depended on, by cargo-deny,
+            which is built first where it is missing (minutes); the faults are on the network
   deb       a Debian package: program, manual pages, completions, helpers of mount(8), units of
             systemd; needs dpkg-dev and binutils
               --program P  of this program, stripped (default: built now, optimised)
@@ -159,6 +164,7 @@ fn main() -> ExitCode {
         "guest" => guest::run(&root(), rest),
         "tables" => tables::run(&root(), rest),
         "traps" => traps::run(&root(), rest),
+        "audit" => no_more(rest).and_then(|()| tools::audit(&root())),
         "help" | "--help" | "-h" => {
             println!("{HELP}");
             Ok(true)

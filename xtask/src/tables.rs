@@ -22,17 +22,19 @@ use anyhow::{Context, bail};
 
 use crate::{step, value};
 
-/// Results that are kept: the file in docs/results, and the command that writes it.
-const RESULTS: [(&str, &str); 6] = [
+/// Results that are kept: the file in docs/results, the command that writes it, and what that
+/// needs.
+const RESULTS: [(&str, &str, &str); 6] = [
     (
         "nvram-journal-full.json",
         "steadfast lab run nvram-journal --full --seeds 8 --cuts 0 --json -",
+        "",
     ),
-    ("data-at-risk.json", "steadfast lab run data-at-risk --json -"),
-    ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -"),
-    ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -"),
-    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --json -"),
-    ("nvdimm-dax.json", "steadfast lab run nvdimm-dax --json -"),
+    ("data-at-risk.json", "steadfast lab run data-at-risk --json -", "root"),
+    ("ext3-data-modes.json", "steadfast lab run ext3-data-modes --cuts 400 --json -", ""),
+    ("emmc-transactional.json", "steadfast lab run emmc-transactional --cuts 400 --json -", ""),
+    ("ramdisk-mirror.json", "steadfast lab run ramdisk-mirror --json -", ""),
+    ("nvdimm-dax.json", "steadfast lab run nvdimm-dax --json -", ""),
 ];
 /// Their folder.
 const FOLDER: &str = "docs/results";
@@ -64,11 +66,25 @@ pub fn run(root: &Path, args: &[String]) -> anyhow::Result<bool> {
             "--check" => asked.check = true,
             "--quick" => asked.quick = true,
             "--full" => asked.full = true,
+            "--kept" => {
+                print!("{}", kept());
+                return Ok(true);
+            }
             "--filter" => value("--filter", &mut rest)?.clone_into(&mut asked.filter),
             _ => bail!("unexpected argument '{arg}'; see cargo xtask help"),
         }
     }
     all(root, &asked)
+}
+
+/// The results that are kept, as a table of Markdown.
+fn kept() -> String {
+    let row = |(file, command, needs): &(&str, &str, &str)| {
+        let needs = if needs.is_empty() { "-" } else { needs };
+        format!("| `{file}` | `{command}` | {needs} |\n")
+    };
+    let rows: String = RESULTS.iter().map(row).collect();
+    format!("| file | command | needs |\n|---|---|---|\n{rows}")
 }
 
 /// Compares the quick tables, as CI does, with the program that the tests have built.
@@ -83,7 +99,7 @@ fn all(root: &Path, asked: &Asked) -> anyhow::Result<bool> {
         return Ok(false);
     }
     if asked.full {
-        for (file, command) in RESULTS.iter().filter(|(_, c)| c.contains(&asked.filter)) {
+        for (file, command, _) in RESULTS.iter().filter(|(_, c, _)| c.contains(&asked.filter)) {
             keep(root, file, command)?;
         }
         // They are part of the program.
@@ -155,9 +171,9 @@ fn missing(root: &Path, command: &str) -> Option<String> {
     shlex::split(command)?.into_iter().find(kept)
 }
 
-/// README.md and the pages of docs.
+/// README.md, the pages of docs, and the one that lists the results.
 fn pages(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut pages = vec![root.join("README.md")];
+    let mut pages = vec![root.join("README.md"), root.join(FOLDER).join("README.md")];
     for entry in std::fs::read_dir(root.join("docs"))? {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "md") {

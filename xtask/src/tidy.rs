@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
+use crate::string_errors;
+
 /// More lines than this are a design fault.
 const LINES_MAX: usize = 1000;
 /// More lines than this should be a reason to think.
@@ -45,10 +47,11 @@ pub fn check(root: &Path) -> anyhow::Result<Findings> {
         let name = file.strip_prefix(root).unwrap_or(&file).display().to_string();
         check_file(&name, &text, &mut findings);
     }
+    findings.faults.extend(string_errors::check(root)?);
     Ok(findings)
 }
 
-fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+pub fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in folder.read_dir().with_context(|| format!("reading {}", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() {

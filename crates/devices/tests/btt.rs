@@ -36,10 +36,10 @@ fn orders(len: usize) -> impl Iterator<Item = Vec<Op>> {
 /// sector is old or new, never torn, and new if the write was answered.
 #[test]
 fn all_that_a_cut_may_leave_is_old_or_new() {
-    let befores: [&[Op]; 3] =
+    let prefixes: [&[Op]; 3] =
         [&[], &[write(0, 1)], &[write(0, 1), write(1, 2), write(0, 3), write(0, 4), write(1, 5)]];
     let mut tally = Tally::default();
-    for before in befores {
+    for before in prefixes {
         for nfree in [1, 2] {
             // Three writes for each are a minute: some in every run, all of them in a soak.
             let len = if soak() > 1 || (before.len(), nfree) == (5, 2) { 3 } else { 2 };

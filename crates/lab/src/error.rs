@@ -1,9 +1,15 @@
 //! Why a scenario could not be run.
 
-use crate::scenario::WrongFile;
+use steadfast_devices::model::ModelError;
+
+use crate::scenario::{CUTS_MAX, LineError, WrongFile};
+
+mod variant;
+
+pub use variant::{OptionsError, VariantError};
 
 /// Why a scenario could not be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// No scenario of that name and no readable file.
     #[error(
@@ -21,27 +27,171 @@ pub enum LabError {
     #[error("{0}")]
     File(Box<WrongFile>),
     /// The scenario cannot be run as it was asked for.
-    #[error("scenario {origin}: {what}")]
+    #[error("scenario {origin}: {why}")]
     Scenario {
         /// The scenario's name.
         origin: String,
         /// What is wrong, with the place.
-        what: String,
+        why: ScenarioError,
     },
     /// What was asked for beside the scenario cannot be.
-    #[error("{option}: {what}")]
+    #[error("{option}: {why}")]
     Option {
         /// As the command line calls it.
         option: &'static str,
         /// What is wrong.
-        what: String,
+        why: OptionError,
     },
     /// A variant could not be built or run.
-    #[error("variant '{variant}': {what}")]
+    #[error("variant '{variant}': {why}")]
     Variant {
         /// The variant's name.
         variant: String,
         /// What went wrong and what to do.
-        what: String,
+        why: VariantError,
     },
+}
+
+/// Why a scenario that was read cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// A command line of IOzone's.
+    #[error(transparent)]
+    Line(#[from] LineError),
+    /// The benchmark's files are too large.
+    #[error(
+        "'{variant}': files of {bytes} bytes together do not fit on device '{device}' of {room} \
+         bytes"
+    )]
+    FilesDoNotFit {
+        /// The variant's name.
+        variant: String,
+        /// Of all files.
+        bytes: u64,
+        /// Its disk.
+        device: String,
+        /// Bytes of the disk.
+        room: u64,
+    },
+    /// The files to be read are too large.
+    #[error(
+        "'{variant}': {needed} bytes of files have no room on half of device '{device}', {half} bytes"
+    )]
+    NoRoomToRead {
+        /// The variant's name.
+        variant: String,
+        /// Bytes of the files.
+        needed: u64,
+        /// Its disk.
+        device: String,
+        /// Half of its bytes.
+        half: u64,
+    },
+    /// A model refuses its parameters at the size of the run.
+    #[error("device '{device}', as large as this run has it: {why}")]
+    Device {
+        /// The device's name.
+        device: String,
+        /// What of them.
+        why: ModelError,
+    },
+    /// A variant of several matrices names none of them.
+    #[error("'{0}' has no configuration")]
+    NoConfiguration(String),
+    /// The workload is IOzone and its sizes are missing.
+    #[error("[workload] has IOzone without its sizes")]
+    NoSizes,
+    /// There is no workload.
+    #[error("[workload] names nothing that is run")]
+    NoWorkload,
+    /// The peers have no command line of their own.
+    #[error("there is no `peers_iozone`")]
+    NoPeersLine,
+    /// Nothing is measured in virtual time.
+    #[error(
+        "a sensitivity needs what is measured in virtual time: workload.iozone or \
+         workload.read_under_write"
+    )]
+    NothingMeasured,
+    /// No seed to run it with.
+    #[error("no seed")]
+    NoSeed,
+    /// No variant of that name.
+    #[error("no variant '{name}'; there are: {known}")]
+    NoVariant {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// A run in real time cannot be reproduced.
+    #[error(
+        "'{0}' is the kernel's: it runs in real time and does nothing twice; its findings are told \
+         when it runs"
+    )]
+    NotReproducible(String),
+    /// The variant runs nothing whose power is cut.
+    #[error("'{0}' runs nothing that is cut")]
+    NothingCut(String),
+    /// The control would be no other run.
+    #[error("'{0}' has no honest device with a volatile cache: it has no such control")]
+    NoControl(String),
+    /// No cut of that number.
+    #[error("there is no cut {number}: {cuts} are made, from 0 on")]
+    NoCut {
+        /// What was asked for.
+        number: u64,
+        /// How many there are.
+        cuts: u64,
+    },
+}
+
+/// Why an option beside the scenario cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum OptionError {
+    /// More cuts than anybody can wait for.
+    #[error("{0} cuts: it must be at most {CUTS_MAX}")]
+    TooManyCuts(u64),
+    /// The size is none for the benchmark.
+    #[error(transparent)]
+    Size(#[from] LineError),
+    /// The experiment has no size.
+    #[error("{0}")]
+    NoSize(&'static str),
+    /// Nothing of the experiment has that name.
+    #[error("{0}")]
+    Unknown(String),
+    /// The scenario has no variants of the kernel's.
+    #[error("it is for scenarios with `iozone` and variants of the kernel's beside it")]
+    NoPeers,
+    /// The kernel's file system is not known.
+    #[error("'{0}'")]
+    UnknownKernel(String),
+    /// This machine cannot run it.
+    #[error(transparent)]
+    Peer(#[from] steadfast_peers::PeerError),
+    /// A model refuses the size that the peers have.
+    #[error("'{device}' at 1/{scale} of its size: {why}")]
+    Device {
+        /// The device's name.
+        device: String,
+        /// What its capacity is divided by.
+        scale: u64,
+        /// What is wrong then.
+        why: ModelError,
+    },
+}
+
+impl ScenarioError {
+    /// Of this scenario.
+    pub(crate) fn of(self, scenario: &crate::scenario::Scenario) -> LabError {
+        LabError::Scenario { origin: scenario.name.clone(), why: self }
+    }
+}
+
+impl VariantError {
+    /// Of this variant.
+    pub(crate) fn of(self, variant: &crate::scenario::Variant) -> LabError {
+        LabError::Variant { variant: variant.name.clone(), why: self }
+    }
 }

@@ -14,6 +14,6 @@ pub mod table;
 mod volumes;
 mod wrap;
 
-pub use error::LabError;
+pub use error::{LabError, OptionError, OptionsError, ScenarioError, VariantError};
 pub use run::{RunOptions, Watch, check, run, run_seeds};
 pub use steadfast_vfs::size;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, Request};
 use steadfast_devices::filter::btt;
 
+use crate::VariantError;
 use crate::volumes::Volumes;
 
 /// How memory is used.
@@ -36,21 +37,20 @@ impl Namespace {
     /// Opens it on a device; makes it first where there is none yet.
     ///
     /// # Errors
-    /// The device is not memory or too small, or holds no whole namespace, in words.
+    /// The device is not memory or too small, or holds no whole namespace.
     pub(crate) fn open(
         self,
         device: Arc<dyn BlockDevice>,
         state: Volumes,
-    ) -> Result<Arc<dyn BlockDevice>, String> {
+    ) -> Result<Arc<dyn BlockDevice>, VariantError> {
         match self {
             Namespace::Fsdax => Ok(device),
             Namespace::Raw => Ok(Arc::new(Raw(device))),
             Namespace::Sector => {
                 if state != Volumes::Found {
-                    let made = btt::format(&device, btt::Options::default());
-                    made.map_err(|e| e.to_string())?;
+                    btt::format(&device, btt::Options::default())?;
                 }
-                Ok(Arc::new(btt::open(&device).map_err(|e| e.to_string())?))
+                Ok(Arc::new(btt::open(&device)?))
             }
         }
     }
@@ -98,7 +98,7 @@ mod tests {
     fn sectors_are_found_again_and_made_only_where_nothing_is() {
         let memory = memory();
         let none = Namespace::Sector.open(Arc::clone(&memory), Volumes::Found).map(drop);
-        assert!(none.unwrap_err().contains("no sector namespace"));
+        assert!(none.unwrap_err().to_string().contains("no sector namespace"));
         let open = |state| Namespace::Sector.open(Arc::clone(&memory), state).unwrap();
         open(Volumes::New).write(4096, vec![7; 4096].into()).unwrap();
         assert_eq!(open(Volumes::Found).read(4096, 4096).unwrap(), vec![7; 4096]);

@@ -40,10 +40,10 @@ pub(crate) use place::parsed as operands;
 use steadfast_bench::iozone;
 use steadfast_bench::iozone::matrix::Column;
 
-use crate::LabError;
 use crate::results::Results;
-use crate::scenario::{CUTS_MAX, Place, Scenario, Variant};
+use crate::scenario::{CUTS_MAX, LineError, Place, Scenario, Variant};
 use crate::size;
+use crate::{LabError, OptionError, ScenarioError};
 use load::{Load, Outcome};
 use real::Reals;
 
@@ -134,8 +134,8 @@ pub fn run_seeds(
     let first = Cell::new(0.0);
     for (done, seed) in seeds.iter().enumerate() {
         let mut setting = Setting::new(scenario, &RunOptions { seed: *seed, ..options.clone() })?;
-        if let Some(what) = setting.refused() {
-            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+        if let Some(why) = setting.refused() {
+            return Err(why.of(scenario));
         }
         setting.reals = real::run_all(
             &setting,
@@ -159,12 +159,12 @@ pub fn run_seeds(
         }
         None => peers::Peers::default(),
     };
-    let no_seed = || LabError::Scenario { origin: scenario.name.clone(), what: "no seed".into() };
     let jobs = jobs::of(&settings);
     let first = first.get();
     let rest = |share: f64, what: &str| (watch.progress)(first + (1.0 - first) * share, what);
     let outcomes = jobs::run(&settings, &jobs, &Watch { progress: &rest, stop: watch.stop })?;
-    gather::results(&settings, &jobs, outcomes, peers).ok_or_else(no_seed)
+    gather::results(&settings, &jobs, outcomes, peers)
+        .ok_or_else(|| ScenarioError::NoSeed.of(scenario))
 }
 
 /// About what share of a run with the kernel's file systems is spent on measuring.
@@ -172,21 +172,20 @@ const REAL_SHARE: f64 = 0.5;
 
 impl Setting {
     /// Why a model refuses its parameters at the size of the run, if one does.
-    fn refused(&self) -> Option<String> {
+    fn refused(&self) -> Option<ScenarioError> {
         self.measured.devices.iter().find_map(|(name, device)| {
             let why = device.check().err()?;
-            Some(format!("device '{name}', as large as this run has it: {why}"))
+            Some(ScenarioError::Device { device: name.clone(), why })
         })
     }
 
     fn new(scenario: &Scenario, options: &RunOptions) -> Result<Setting, LabError> {
-        let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
         if let Some(n) = options.cuts.filter(|n| *n > CUTS_MAX) {
-            let what = format!("{n} cuts: it must be at most {CUTS_MAX}");
-            return Err(LabError::Option { option: "--cuts", what });
+            let why = OptionError::TooManyCuts(n);
+            return Err(LabError::Option { option: "--cuts", why });
         }
         let mut measured = scenario.clone();
-        let loads = load::loads(scenario, &mut measured, options).map_err(wrong)?;
+        let loads = load::loads(scenario, &mut measured, options).map_err(|e| e.of(scenario))?;
         let is_quick = !options.full && loads.iter().any(|l| l.is_reduced_by_default());
         let quick_cuts = scenario.workload.quick_cuts.filter(|_| is_quick);
         Ok(Setting {
@@ -221,7 +220,7 @@ impl Setting {
     fn job(&self, job: jobs::Job, report: Report) -> Result<Outcome, LabError> {
         let variant = &self.scenario.variants[job.variant];
         let done = self.loads[job.load].run(self, variant, job.part, report);
-        done.map_err(|what| LabError::Variant { variant: variant.name.clone(), what })
+        done.map_err(|e| e.of(variant))
     }
 
     /// Cuts of a variant: as many as were asked for, else as the scenario says.
@@ -254,8 +253,8 @@ impl Setting {
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     for full in [false, true] {
         let setting = Setting::new(scenario, &RunOptions { full, ..RunOptions::default() })?;
-        if let Some(what) = setting.refused() {
-            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+        if let Some(why) = setting.refused() {
+            return Err(why.of(scenario));
         }
     }
     Ok(())
@@ -287,21 +286,21 @@ pub(crate) fn mode_of(line: &str) -> Mode {
 }
 
 /// IOzone's options of a command line of throughput mode, with another size if there is one.
-pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, String> {
+pub(crate) fn iozone_options(line: &str, size: Option<&str>) -> Result<iozone::Options, LineError> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if let Some(text) = size {
-        size::parse(text).map_err(|e| format!("size '{text}': {e}"))?;
+        size::parse(text).map_err(|why| LineError::Size { size: text.to_owned(), why })?;
         replace_size(&mut words, text);
     }
     match iozone::parse(&words) {
         Ok(iozone::Parsed::Run(options)) if options.matrix.is_some() => {
-            Err("workload.iozone: this is a matrix of sizes, not one size: give -t".into())
+            Err(LineError::MatrixForOneSize)
         }
         Ok(iozone::Parsed::Run(options)) => Ok(*options),
-        Ok(_) => Err("workload.iozone asks for help instead of a run".into()),
-        Err(e) => Err(match size {
-            Some(text) => format!("size '{text}': {}", e.message),
-            None => format!("workload.iozone: {}", e.message),
+        Ok(_) => Err(LineError::HelpForOneSize),
+        Err(why) => Err(match size {
+            Some(text) => LineError::IozoneOfSize { size: text.to_owned(), why },
+            None => LineError::Throughput(why),
         }),
     }
 }

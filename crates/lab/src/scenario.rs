@@ -22,6 +22,7 @@ use crate::results::Figure;
 mod copies;
 mod fields;
 pub mod keys;
+mod line_error;
 mod machine;
 mod random_reads;
 mod read;
@@ -36,6 +37,7 @@ mod wrong;
 
 pub use copies::{DdSpec, HdparmSpec};
 pub(crate) use copies::{OWN_DISK, is_file};
+pub use line_error::LineError;
 pub use machine::Machine;
 pub use random_reads::{Distribution, RandomReadSpec};
 pub(crate) use sentence::sized;
@@ -67,15 +69,9 @@ pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The scenarios that come with the program: name and text.
-const EMBEDDED: [(&str, &str); 6] = [
-    ("nvram-journal", include_str!("../scenarios/nvram-journal.toml")),
-    ("data-at-risk", include_str!("../scenarios/data-at-risk.toml")),
-    ("ext3-data-modes", include_str!("../scenarios/ext3-data-modes.toml")),
-    ("emmc-transactional", include_str!("../scenarios/emmc-transactional.toml")),
-    ("ramdisk-mirror", include_str!("../scenarios/ramdisk-mirror.toml")),
-    ("nvdimm-dax", include_str!("../scenarios/nvdimm-dax.toml")),
-];
+// `EMBEDDED`: the scenarios that come with the program, name and text. The build script makes it
+// from the folder `scenarios`.
+include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));
 
 /// A scenario as written in its file, checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -262,7 +258,7 @@ impl Scenario {
             Err(e) => Err(LabError::NotFound {
                 name: name_or_file.into(),
                 reason: e.to_string(),
-                help: wrong::did_you_mean(name_or_file, EMBEDDED.map(|(n, _)| n)),
+                help: wrong::did_you_mean(name_or_file, EMBEDDED.iter().map(|(name, _)| *name)),
             }),
         }
     }

@@ -14,12 +14,12 @@ use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOp
 use steadfast_runtime::Sim;
 use steadfast_vfs::options::{self, Applied, WrongOption};
 
-use crate::LabError;
 use crate::driver::{Driver, DriverCost};
 use crate::namespace::Namespace;
 use crate::scenario::{Scenario, Variant};
 pub use crate::volumes::Volumes;
 use crate::volumes::{Open, Tree};
+use crate::{LabError, OptionsError, VariantError};
 
 /// Seconds since 1970 at which every simulated machine begins: 2024-01-01.
 pub(crate) const EPOCH_SECONDS: u64 = 1_704_067_200;
@@ -61,7 +61,7 @@ pub struct Blocks {
 
 impl Devices {
     /// Builds a variant's devices, all zeros.
-    pub fn build(scenario: &Scenario, variant: &Variant) -> Result<Devices, String> {
+    pub fn build(scenario: &Scenario, variant: &Variant) -> Result<Devices, VariantError> {
         let scheduler = scenario.scheduler_of(variant).cloned();
         Devices::of(scenario, (&variant.disk, variant.journal.as_deref()), scheduler)
     }
@@ -71,18 +71,18 @@ impl Devices {
         scenario: &Scenario,
         (disk, journal): (&str, Option<&str>),
         scheduler: Option<schedule::Settings>,
-    ) -> Result<Devices, String> {
+    ) -> Result<Devices, VariantError> {
         let mut names = Vec::new();
         let disk = Tree::of(scenario, disk, &mut names);
         let journal = journal.map(|j| Tree::of(scenario, j, &mut names));
-        let leaf = |name: String| -> Result<Leaf, String> {
+        let leaf = |name: String| -> Result<Leaf, VariantError> {
             // OK to index: the scenario's check found every device described.
-            let model = scenario.devices[&name].build(&name).map_err(|e| e.to_string())?;
+            let model = scenario.devices[&name].build(&name)?;
             let driver = scenario.drivers.get(&name).copied().unwrap_or_default();
             let namespace = scenario.namespaces.get(&name).copied().unwrap_or_default();
             Ok(Leaf { name, model, namespace, driver })
         };
-        let leaves = names.into_iter().map(leaf).collect::<Result<_, String>>()?;
+        let leaves = names.into_iter().map(leaf).collect::<Result<_, VariantError>>()?;
         Ok(Devices { leaves, disk, journal, scheduler })
     }
 
@@ -109,7 +109,7 @@ impl Devices {
         devices: &[Arc<dyn BlockDevice>],
         state: Volumes,
         open: &mut Open,
-    ) -> Result<Arc<dyn BlockDevice>, String> {
+    ) -> Result<Arc<dyn BlockDevice>, VariantError> {
         self.disk.open(devices, state, open)
     }
 
@@ -117,7 +117,7 @@ impl Devices {
     ///
     /// # Errors
     /// A volume cannot be made, with the reason.
-    pub fn blocks(&self) -> Result<Blocks, String> {
+    pub fn blocks(&self) -> Result<Blocks, VariantError> {
         self.blocks_over(Volumes::New, &mut |_, model| Arc::clone(model) as Arc<dyn BlockDevice>)
     }
 
@@ -129,8 +129,8 @@ impl Devices {
         &self,
         state: Volumes,
         over: &mut Over<'_>,
-    ) -> Result<Blocks, String> {
-        let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, String> {
+    ) -> Result<Blocks, VariantError> {
+        let mut device = |leaf: &Leaf| -> Result<Arc<dyn BlockDevice>, VariantError> {
             let device = leaf.namespace.open(over(&leaf.name, &leaf.model), state)?;
             Ok(match leaf.driver.is_some() {
                 true => Arc::new(Driver::new(device, leaf.driver)),
@@ -162,18 +162,15 @@ impl Blocks {
     ///
     /// # Errors
     /// The first device that fails.
-    pub fn flush(&self) -> Result<(), String> {
-        std::iter::once(&self.disk)
-            .chain(&self.journal)
-            .try_for_each(|d| d.flush())
-            .map_err(|e| e.to_string())
+    pub fn flush(&self) -> Result<(), VariantError> {
+        Ok(std::iter::once(&self.disk).chain(&self.journal).try_for_each(|d| d.flush())?)
     }
 
     /// Ends the use of the volumes.
     ///
     /// # Errors
     /// The first that cannot be closed.
-    pub fn close(&self) -> Result<(), String> {
+    pub fn close(&self) -> Result<(), VariantError> {
         self.volumes.close()
     }
 }
@@ -182,7 +179,7 @@ impl Blocks {
 ///
 /// # Errors
 /// It cannot be built, with the reason.
-pub fn device(scenario: &Scenario, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+pub fn device(scenario: &Scenario, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
     Ok(Devices::of(scenario, (name, None), None)?.blocks()?.disk)
 }
 
@@ -190,13 +187,13 @@ pub fn device(scenario: &Scenario, name: &str) -> Result<Arc<dyn BlockDevice>, S
 ///
 /// # Errors
 /// The device fails.
-pub fn contents_of(device: &Arc<dyn BlockDevice>) -> Result<Store, String> {
+pub fn contents_of(device: &Arc<dyn BlockDevice>) -> Result<Store, VariantError> {
     const PIECE: u64 = 1 << 20;
     let size = device.info().size;
     let mut store = Store::new(size);
     let mut at = 0;
     while at < size {
-        let data = device.read(at, PIECE.min(size - at)).map_err(|e| e.to_string())?;
+        let data = device.read(at, PIECE.min(size - at))?;
         let len = data.len() as u64;
         if data.iter().any(|byte| *byte != 0) {
             store.write_slice(at, &data);
@@ -213,7 +210,7 @@ pub fn make(
     journal: Option<&Arc<dyn BlockDevice>>,
     variant: &Variant,
     contents: Contents,
-) -> Result<(), String> {
+) -> Result<(), VariantError> {
     make_owned(disk, journal, variant, contents, (0, 0))
 }
 
@@ -227,9 +224,9 @@ pub fn make_owned(
     variant: &Variant,
     contents: Contents,
     root_owner: (u32, u32),
-) -> Result<(), String> {
+) -> Result<(), VariantError> {
     let mut options = read_mkfs_options(&variant.mkfs)
-        .map_err(|wrong| wrong.into_iter().map(|(_, what)| what).collect::<Vec<_>>().join("; "))?;
+        .map_err(|wrong| OptionsError(wrong.into_iter().map(|(_, what)| what).collect()))?;
     options.contents = contents;
     options.root_owner = root_owner;
     if let Some(device) = journal {
@@ -240,11 +237,12 @@ pub fn make_owned(
             zeros: true,
             ..JournalDeviceOptions::random(EPOCH_SECONDS)
         };
-        mkfs::make_journal_device(device, &journal_options).map_err(|e| e.to_string())?;
+        mkfs::make_journal_device(device, &journal_options)?;
         options.journal =
             JournalChoice::External { device: Arc::clone(device), accept_volatile: false };
     }
-    mkfs::make(disk, &options).map(drop).map_err(|e| e.to_string())
+    mkfs::make(disk, &options)?;
+    Ok(())
 }
 
 /// Makes a variant's file system on its devices, mounts and unmounts it, in a simulation: what mkfs
@@ -258,18 +256,17 @@ pub fn try_out(scenario: &Scenario, variant: &Variant) -> Result<(), LabError> {
         return Ok(());
     }
     let (scenario, v) = (scenario.clone(), variant.clone());
-    let tried = Sim::new(1).run(move || -> Result<(), String> {
+    let tried = Sim::new(1).run(move || -> Result<(), VariantError> {
         let devices = Devices::build(&scenario, &v)?;
         let blocks = devices.blocks()?;
         make(&blocks.disk, blocks.journal.as_ref(), &v, Contents::Zeros)?;
         let mut options = mount_options(&v.mount)?;
         options.journal_device = blocks.journal.clone();
-        let fs = Ext4::mount(Arc::clone(&blocks.disk), options).map_err(|e| e.to_string())?;
-        fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+        let fs = Ext4::mount(Arc::clone(&blocks.disk), options)?;
+        fs.unmount().map_err(VariantError::Unmount)?;
         blocks.close()
     });
-    let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
-    tried.map_err(|e| failed(e.to_string()))?.map_err(failed)
+    tried.map_err(VariantError::from).flatten().map_err(|e| e.of(variant))
 }
 
 /// mkfs options as a scenario writes them: those that say what is to be made, and `-J size=MIB` of
@@ -329,9 +326,12 @@ fn mount_option(word: &str, to: &mut MountOptions) -> Result<(), WrongOption> {
 }
 
 /// As `read_mount_options`, with what is wrong in one line.
-pub fn mount_options(text: &str) -> Result<MountOptions, String> {
+///
+/// # Errors
+/// All that cannot be taken.
+pub fn mount_options(text: &str) -> Result<MountOptions, OptionsError> {
     read_mount_options(text)
-        .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        .map_err(|wrong| OptionsError(wrong.iter().map(ToString::to_string).collect()))
 }
 
 #[cfg(test)]
@@ -350,8 +350,8 @@ mod tests {
         assert_eq!(o.journal.commit_interval, Duration::from_secs(9));
         let o = mount_options("data=transact,transact=fsync,timed=5s,commit=9").unwrap();
         assert_eq!(o.transact, "timed=5s,fsync".parse().unwrap());
-        assert!(mount_options("transact=fsyn").unwrap_err().contains("'fsyn'"));
-        assert!(mount_options("data=mirrored").unwrap_err().contains("data=mirrored"));
+        assert!(mount_options("transact=fsyn").unwrap_err().to_string().contains("'fsyn'"));
+        assert!(mount_options("data=mirrored").unwrap_err().to_string().contains("data=mirrored"));
         let o = mount_options("fast_commit,cache=8m,relatime").unwrap();
         assert!(o.journal.fast_commits && o.cache_bytes == Some(8 << 20));
         assert_eq!(o.access_times, AccessTimes::Relative);

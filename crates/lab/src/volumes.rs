@@ -10,6 +10,7 @@ use steadfast_volume::{
     Throttle, assemble, create_mirror, create_rows,
 };
 
+use crate::VariantError;
 use crate::scenario::{Scenario, VolumeKind, VolumeSpec};
 
 type Device = Arc<dyn BlockDevice>;
@@ -66,12 +67,12 @@ impl Tree {
         devices: &[Device],
         state: Volumes,
         open: &mut Open,
-    ) -> Result<Device, String> {
+    ) -> Result<Device, VariantError> {
         match self {
             Tree::Leaf(n) => Ok(Arc::clone(&devices[*n])),
-            Tree::Volume { spec: VolumeSpec { model: Some(model), .. }, .. } => {
-                self.modelled(*model, devices, state)
-            }
+            Tree::Volume {
+                spec: spec @ VolumeSpec { model: Some(model), .. }, members, ..
+            } => modelled(*model, spec, members, (devices, state)),
             Tree::Volume { name, spec, members } if state == Volumes::Found => {
                 // Only where there are volumes: it reads the devices, which takes time.
                 open.assembled
@@ -80,35 +81,10 @@ impl Tree {
             }
             Tree::Volume { name, spec, members } => {
                 let each = members.iter().map(|m| m.open(devices, state, open));
-                let each = each.collect::<Result<Vec<_>, String>>()?;
+                let each = each.collect::<Result<Vec<_>, VariantError>>()?;
                 open.create(name, spec, each, state)
             }
         }
-    }
-
-    /// A model of somebody else's: of devices only, as the scenario's check found.
-    fn modelled(
-        &self,
-        model: Arrangement,
-        devices: &[Device],
-        state: Volumes,
-    ) -> Result<Device, String> {
-        let Tree::Volume { spec, members, .. } = self else { return Err("no volume".into()) };
-        let leaf = |member: &Tree| match member {
-            Tree::Leaf(n) => Some(Arc::clone(&devices[*n])),
-            Tree::Volume { .. } => None,
-        };
-        let own: Vec<Device> = members.iter().filter_map(leaf).collect();
-        let legs = own.iter().map(|device| Leg {
-            device: Some(Arc::clone(device)),
-            in_memory: device.info().persistence != Persistence::Persistent,
-        });
-        let (legs, setup) = (legs.collect(), peer_setup(spec, &own));
-        match state {
-            Volumes::Found => model.boot(legs, setup).map_err(|e| e.to_string()),
-            _ => Ok(model.create(legs, setup)),
-        }
-        .map(|up| up.volume)
     }
 
     /// Whether all that it is made of loses its contents with the power.
@@ -118,6 +94,30 @@ impl Tree {
             Tree::Volume { members, .. } => members.iter().all(|m| m.is_volatile(devices)),
         }
     }
+}
+
+/// A model of somebody else's: of devices only, as the scenario's check found.
+fn modelled(
+    model: Arrangement,
+    spec: &VolumeSpec,
+    members: &[Tree],
+    (devices, state): (&[Device], Volumes),
+) -> Result<Device, VariantError> {
+    let leaf = |member: &Tree| match member {
+        Tree::Leaf(n) => Some(Arc::clone(&devices[*n])),
+        Tree::Volume { .. } => None,
+    };
+    let own: Vec<Device> = members.iter().filter_map(leaf).collect();
+    let legs = own.iter().map(|device| Leg {
+        device: Some(Arc::clone(device)),
+        in_memory: device.info().persistence != Persistence::Persistent,
+    });
+    let (legs, setup) = (legs.collect(), peer_setup(spec, &own));
+    let up = match state {
+        Volumes::Found => model.boot(legs, setup)?,
+        _ => model.create(legs, setup),
+    };
+    Ok(up.volume)
 }
 
 /// How a model of somebody else's mirror is set up on these devices.
@@ -146,13 +146,13 @@ impl Open {
         spec: &VolumeSpec,
         members: Vec<Device>,
         state: Volumes,
-    ) -> Result<Device, String> {
+    ) -> Result<Device, VariantError> {
         let interlace = match spec.kind {
             VolumeKind::Mirror => return self.create_mirror(name, spec, members, state),
             VolumeKind::Stripe => Some(spec.interlace_bytes),
             VolumeKind::Concat => None,
         };
-        let made = create_rows(name, &members, interlace, true).map_err(|e| e.to_string())?;
+        let made = create_rows(name, &members, interlace, true)?;
         Ok(made.device)
     }
 
@@ -162,7 +162,7 @@ impl Open {
         spec: &VolumeSpec,
         members: Vec<Device>,
         state: Volumes,
-    ) -> Result<Device, String> {
+    ) -> Result<Device, VariantError> {
         let legs: Vec<NewLeg> =
             members.into_iter().zip(&spec.members).map(|(d, m)| leg(spec, m, d)).collect();
         let contents = match state {
@@ -176,7 +176,7 @@ impl Open {
             contents,
             ..MirrorOptions::default()
         };
-        let mirror = create_mirror(name, &legs, &options).map_err(|e| e.to_string())?;
+        let mirror = create_mirror(name, &legs, &options)?;
         Ok(self.keep(mirror))
     }
 
@@ -196,19 +196,19 @@ impl Open {
         spec: &VolumeSpec,
         members: &[Tree],
         devices: &[Device],
-    ) -> Result<Device, String> {
+    ) -> Result<Device, VariantError> {
         let assembled = self.assembled.as_ref();
         let volume = assembled.and_then(|a| a.volumes.iter().find(|v| v.name == name)).cloned();
         let Some(volume) = volume else {
             if tree.is_volatile(devices) {
                 let each = members.iter().map(|m| m.open(devices, Volumes::New, self));
-                let each = each.collect::<Result<Vec<_>, String>>()?;
+                let each = each.collect::<Result<Vec<_>, VariantError>>()?;
                 return self.create(name, spec, each, Volumes::New);
             }
             let problems = assembled.map_or(&[][..], |a| &a.problems);
             let why = problems.iter().find(|(of, _)| of == name);
-            let why = why.map_or("its members are not there".into(), |(_, e)| e.to_string());
-            return Err(format!("volume {name}: {why}"));
+            let why = why.map(|(_, e)| e.clone());
+            return Err(VariantError::VolumeMissing { name: name.to_owned(), why });
         };
         let Some(mirror) = volume.mirror else { return Ok(volume.device) };
         for (slot, member) in members.iter().enumerate() {
@@ -219,16 +219,16 @@ impl Open {
             if legs.iter().any(|l| gone(&l)) && member.is_volatile(devices) {
                 let device = member.open(devices, Volumes::New, self)?;
                 let new = NewLeg { force: true, ..leg(spec, &spec.members[slot], device) };
-                mirror.replace(slot, Some(&new)).map_err(|e| e.to_string())?;
+                mirror.replace(slot, Some(&new))?;
             }
         }
         Ok(self.keep(mirror))
     }
 
     /// Closes all of them, outer ones first.
-    pub fn close(&self) -> Result<(), String> {
-        let each = self.mirrors.iter().rev().map(|m| m.close().map_err(|e| e.to_string()));
-        each.fold(Ok(()), Result::and)
+    pub fn close(&self) -> Result<(), VariantError> {
+        let each = self.mirrors.iter().rev().map(Mirror::close);
+        Ok(each.fold(Ok(()), Result::and)?)
     }
 }
 

@@ -91,11 +91,49 @@ pub trait Place {
 pub type Src = Box<dyn Source>;
 /// An output.
 pub type Snk = Box<dyn Sink>;
-/// What could be opened, or why not in dd's words.
-pub type Opened<T> = Result<T, String>;
+/// What could be opened, or why not.
+pub type Opened<T> = Result<T, NotOpened>;
 
-fn failed_to_open(path: &[u8], e: Errno) -> String {
-    format!("failed to open {}: {e}", always_quoted(path))
+/// Why an input or output could not be opened, in dd's words.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// open(2) failed.
+    #[error("failed to open {}: {errno}", always_quoted(path))]
+    Open {
+        /// What was to be opened.
+        path: Vec<u8>,
+        /// Why it was not.
+        errno: Errno,
+    },
+    /// The output cannot be cut where `seek=` says.
+    #[error(
+        "offset too large: cannot truncate to a length of seek={blocks} ({block_bytes}-byte) blocks"
+    )]
+    Offset {
+        /// `seek=`.
+        blocks: u64,
+        /// `obs=`.
+        block_bytes: usize,
+    },
+    /// A standard stream does not take the flags.
+    #[error("setting flags for '{name}': {errno}")]
+    Flags {
+        /// The stream.
+        name: &'static str,
+        /// Why not.
+        errno: Errno,
+    },
+}
+
+impl NotOpened {
+    /// The output that these operands describe cannot be cut there.
+    pub fn offset(o: &Operands) -> NotOpened {
+        NotOpened::Offset { blocks: o.seek_blocks, block_bytes: o.obs }
+    }
+}
+
+fn failed_to_open(path: &[u8], errno: Errno) -> NotOpened {
+    NotOpened::Open { path: path.to_vec(), errno }
 }
 
 /// Opens what is read.
@@ -143,10 +181,7 @@ fn file_sink<P: Place>(
     teller: &dyn Teller,
 ) -> Result<Opened<(Snk, bool)>, P::Error> {
     if o.seek_offset().is_none() && o.truncates() {
-        return Ok(Err(format!(
-            "offset too large: cannot truncate to a length of seek={} ({}-byte) blocks",
-            o.seek_blocks, o.obs
-        )));
+        return Ok(Err(NotOpened::offset(o)));
     }
     let mut sink = match FileSink::open(at.fs()?, name, o, at.new_node()) {
         Ok(sink) => sink,

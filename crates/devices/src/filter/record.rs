@@ -28,7 +28,7 @@ use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
 pub use at_cut::{AtCut, Fate};
-pub use media::Media;
+pub use media::{Media, MediaError};
 pub use recording::{RebuildError, Recording};
 
 use crate::store::Packed;

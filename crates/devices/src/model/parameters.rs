@@ -69,6 +69,8 @@ pub struct Kind {
     pub physics: &'static str,
     /// Its parameters.
     pub parameters: &'static [Parameter],
+    /// Whether it is memory, which has namespaces (`namespace =` of a scenario).
+    pub is_memory: bool,
     /// One with its defaults.
     pub default: fn() -> ModelParams,
     /// How small it can be as the disk of a power-cut test, in bytes; `None`: it is none.

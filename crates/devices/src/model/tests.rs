@@ -12,8 +12,8 @@ fn a_scenario_names_the_kind_and_what_differs_from_the_preset() {
     assert_eq!(p.write_cache, hdd::WriteCache::On);
     assert!(toml::from_str::<ModelParams>("kind = \"hdd\"\nwrite_cach = \"on\"").is_err());
     assert!(toml::from_str::<ModelParams>("kind = \"tape\"").is_err());
-    for kind in ["hdd", "nvram", "nvdimm", "ssd", "emmc", "ram"] {
-        let given: ModelParams = toml::from_str(&format!("kind = \"{kind}\"")).unwrap();
+    for kind in KINDS {
+        let given: ModelParams = toml::from_str(&format!("kind = \"{}\"", kind.name)).unwrap();
         let again: ModelParams = toml::from_str(&toml::to_string(&given).unwrap()).unwrap();
         assert_eq!(given, again);
         simulate(move || {
@@ -26,22 +26,38 @@ fn a_scenario_names_the_kind_and_what_differs_from_the_preset() {
     }
 }
 
-/// Every model with every cache it can have.
+/// Every kind with its defaults, and with every other word or truth value of each parameter: every
+/// cache that it can have.
 fn all() -> Vec<ModelParams> {
-    let hdd = |write_cache| ModelParams::Hdd(HddParams { write_cache, ..HddParams::default() });
-    let ssd = |write_cache| ModelParams::Ssd(SsdParams { write_cache, ..SsdParams::default() });
-    let emmc = |cache| ModelParams::Emmc(EmmcParams { cache, ..EmmcParams::default() });
-    vec![
-        hdd(hdd::WriteCache::Off),
-        hdd(hdd::WriteCache::On),
-        hdd(hdd::WriteCache::Lying),
-        ModelParams::Nvram(NvramParams::default()),
-        ssd(ssd::SsdCache::Protected),
-        ssd(ssd::SsdCache::Volatile),
-        ssd(ssd::SsdCache::Off),
-        emmc(false),
-        emmc(true),
-    ]
+    let mut all = Vec::new();
+    for kind in KINDS {
+        let default = (kind.default)();
+        all.push(default.clone());
+        for parameter in kind.parameters {
+            let words = (parameter.words)().iter().map(|word| toml::Value::from(*word));
+            for value in words.chain([false, true].map(toml::Value::from)) {
+                let mut params = default.clone();
+                let is_one = params.set(parameter.name, value).is_some_and(|set| set.is_ok());
+                if is_one && params.check().is_ok() && !all.contains(&params) {
+                    all.push(params);
+                }
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_cache_is_among_what_is_tested() {
+    let all = all();
+    for cache in [hdd::WriteCache::Off, hdd::WriteCache::On, hdd::WriteCache::Lying] {
+        let is = |p: &ModelParams| matches!(p, ModelParams::Hdd(p) if p.write_cache == cache);
+        assert!(all.iter().any(is), "{cache:?}");
+    }
+    let caches = [true, false]
+        .map(|cache| all.iter().any(|p| matches!(p, ModelParams::Emmc(p) if p.cache == cache)));
+    assert_eq!(caches, [true, true]);
+    assert!(KINDS.iter().all(|kind| all.iter().any(|p| p.kind_name() == kind.name)));
 }
 
 #[test]

@@ -145,6 +145,23 @@ mod tests {
         sb
     }
 
+    /// The list in README.md is that of the constants above.
+    #[test]
+    fn the_readme_lists_what_is_refused() {
+        let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
+        let readme = std::fs::read_to_string(readme).unwrap();
+        let (_, list) = readme.split_once("* the features ").unwrap();
+        let (list, _) = list.split_once(", and all without a name").unwrap();
+        let mut listed: Vec<&str> = list.split(',').map(str::trim).collect();
+        listed.sort_unstable();
+        let refused = |name: &&str| check_supported_filesystem(&sb(&[name])).is_err();
+        let mut names: Vec<&str> = Features::all_names().into_iter().filter(refused).collect();
+        // Refused for another reason: it is no file system; without an encoding.
+        names.retain(|name| !["journal_dev", "casefold"].contains(name));
+        names.sort_unstable();
+        assert_eq!(listed, names);
+    }
+
     #[test]
     fn features_are_refused_by_name() {
         let base = ["has_journal", "extent", "filetype", "64bit", "metadata_csum"];

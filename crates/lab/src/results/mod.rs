@@ -32,7 +32,7 @@ pub use rows::{
 pub use sentences::{SentenceRow, Verdict, checked};
 pub use statistics::{Percentiles, Rate, Spread, Tail};
 pub use steadfast_bench::distribution::Distribution;
-pub use stored::{FullRatio, FullSize};
+pub use stored::{FullRatio, FullSize, ResultsError};
 pub use timings::TimingRow;
 
 use crate::scenario::{Medium, Source};

@@ -5,33 +5,55 @@ use serde::{Deserialize, Serialize};
 use super::{Ratio, Results, Spread, VERSION};
 use crate::scenario::Scenario;
 
+/// Why a document is none of results.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    /// It is no document of the kind.
+    #[error("these are no results of lab run --json: {0}")]
+    NoResults(serde_json::Error),
+    /// It is of another program's.
+    #[error("its format is '{0}', not steadfast-lab")]
+    Format(String),
+    /// It is older or newer.
+    #[error("version {0} of the layout; read is {VERSION}")]
+    Version(u32),
+    /// Texts that a terminal would obey.
+    #[error("it has control characters in a text: no such document has")]
+    ControlCharacters,
+    /// Something of it is missing, or of another type.
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    /// Nothing was run.
+    #[error("it has no run")]
+    NoRun,
+}
+
 include!(concat!(env!("OUT_DIR"), "/stored.rs"));
 
 impl Results {
     /// Reads the document that `lab run --json` writes.
     ///
     /// # Errors
-    /// It is no such document, or of another version, in words.
-    pub fn read(json: &str) -> Result<Results, String> {
+    /// It is no such document, or of another version.
+    pub fn read(json: &str) -> Result<Results, ResultsError> {
         #[derive(Deserialize)]
         struct Head {
             format: String,
             version: u32,
         }
-        let head: Head = serde_json::from_str(json)
-            .map_err(|e| format!("these are no results of lab run --json: {e}"))?;
+        let head: Head = serde_json::from_str(json).map_err(ResultsError::NoResults)?;
         if head.format != "steadfast-lab" {
-            return Err(format!("its format is '{}', not steadfast-lab", head.format));
+            return Err(ResultsError::Format(head.format));
         }
         if head.version != VERSION {
-            return Err(format!("version {} of the layout; read is {VERSION}", head.version));
+            return Err(ResultsError::Version(head.version));
         }
         if has_controls(json) {
-            return Err("it has control characters in a text: no such document has".into());
+            return Err(ResultsError::ControlCharacters);
         }
-        let results: Results = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        let results: Results = serde_json::from_str(json)?;
         match results.runs.is_empty() {
-            true => Err("it has no run".into()),
+            true => Err(ResultsError::NoRun),
             false => Ok(results),
         }
     }
@@ -182,7 +204,7 @@ mod tests {
         for json in STORED {
             Results::read(json).unwrap();
         }
-        let refused = |text: &str| Results::read(text).unwrap_err();
+        let refused = |text: &str| Results::read(text).unwrap_err().to_string();
         assert!(refused("{}").contains("no results"), "{}", refused("{}"));
         let other = "{\"format\": \"steadfast-lab\", \"version\": 2}";
         assert!(refused(other).contains("version 2"), "{}", refused(other));

@@ -5,8 +5,8 @@ use steadfast_crash::again::{Again, again};
 use super::controls::{Control, control_plan};
 use super::load::Cuttable;
 use super::{RunOptions, Setting};
-use crate::LabError;
 use crate::scenario::Scenario;
+use crate::{LabError, ScenarioError};
 
 /// Makes the cut `number` of a variant again, as [`run`](super::run()) makes it with the same
 /// options; with `control`: of that control's.
@@ -22,37 +22,30 @@ pub fn cut_again(
     control: Option<Control>,
 ) -> Result<Again, LabError> {
     let setting = Setting::new(scenario, options)?;
-    let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+    let wrong = |why: ScenarioError| why.of(scenario);
     let Some(variant) = scenario.variants.iter().find(|v| v.name == variant) else {
         let known: Vec<_> = scenario.variants.iter().map(|v| v.name.as_str()).collect();
-        return Err(wrong(format!("no variant '{variant}'; there are: {}", known.join(", "))));
+        let known = known.join(", ");
+        return Err(wrong(ScenarioError::NoVariant { name: variant.to_owned(), known }));
     };
     if variant.kernel.is_some() {
-        return Err(wrong(format!(
-            "'{}' is the kernel's: it runs in real time and does nothing twice; its findings are \
-             told when it runs",
-            variant.name
-        )));
+        return Err(wrong(ScenarioError::NotReproducible(variant.name.clone())));
     }
-    let failed = |what| LabError::Variant { variant: variant.name.clone(), what };
     let cut = setting.loads.iter().find_map(|load| load.recorded(&setting, variant));
     let Some(cut) = cut else {
-        return Err(wrong(format!("'{}' runs nothing that is cut", variant.name)));
+        return Err(wrong(ScenarioError::NothingCut(variant.name.clone())));
     };
-    let Cuttable { machine, recorded, plan: honest } = cut.map_err(failed)?;
+    let Cuttable { machine, recorded, plan: honest } = cut.map_err(|e| e.of(variant))?;
     let (recorded, plan) = match control {
         None => (recorded, honest),
         Some(control) => match control.of(&recorded) {
             Some(changed) => (changed, control_plan(&setting, honest.cuts)),
             None => {
-                return Err(wrong(format!(
-                    "'{}' has no honest device with a volatile cache: it has no such control",
-                    variant.name
-                )));
+                return Err(wrong(ScenarioError::NoControl(variant.name.clone())));
             }
         },
     };
     let cuts = plan.cuts;
     again(&machine, recorded, &plan, number)
-        .ok_or_else(|| wrong(format!("there is no cut {number}: {cuts} are made, from 0 on")))
+        .ok_or_else(|| wrong(ScenarioError::NoCut { number, cuts }))
 }

@@ -18,6 +18,7 @@ use super::{Part, Report, Setting, iozone_options, power};
 use crate::results::{Figure, Percentiles, Row};
 use crate::scenario::{RunKind, Scenario, Variant};
 use crate::stack::{Devices, make};
+use crate::{ScenarioError, VariantError};
 
 /// The run of IOzone's that is measured, and the one that is cut.
 pub(super) struct Pair {
@@ -40,7 +41,7 @@ impl Pair {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         match part {
             Part::Speed => run(setting, &self.speed, variant, report),
             Part::Risk => {
@@ -51,7 +52,7 @@ impl Pair {
     }
 
     /// [`Load::recorded`].
-    pub fn recorded(&self, setting: &Setting, variant: &Variant) -> Result<Cuttable, String> {
+    pub fn recorded(&self, setting: &Setting, variant: &Variant) -> Result<Cuttable, VariantError> {
         let plan = power::plan(setting.cuts_of(variant), setting.options.seed);
         let (machine, recorded) = power::recorded(setting, &self.risk, variant)?;
         Ok(Cuttable { machine, recorded, plan })
@@ -70,7 +71,7 @@ impl Throughput {
         line: &str,
         (quick, risk): (&str, &str),
         full: bool,
-    ) -> Result<Throughput, String> {
+    ) -> Result<Throughput, ScenarioError> {
         let quick = Some(quick).filter(|_| !full);
         let (speed, whole) = (iozone_options(line, quick)?, iozone_options(line, None)?.file_bytes);
         if scenario.workload.quick_scales_disks && speed.file_bytes < whole {
@@ -104,11 +105,15 @@ impl Load for Throughput {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         self.0.run(setting, variant, part, report)
     }
 
-    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+    fn recorded(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+    ) -> Option<Result<Cuttable, VariantError>> {
         Some(self.0.recorded(setting, variant))
     }
 
@@ -125,15 +130,13 @@ pub(super) fn files_fit(
     variants: &[Variant],
     iozone: &iozone::Options,
     takes_part: fn(RunKind) -> bool,
-) -> Result<(), String> {
+) -> Result<(), ScenarioError> {
     let bytes = data_bytes(iozone);
     for v in variants.iter().filter(|v| takes_part(v.run)) {
         let room = scenario.bytes_of(&v.disk);
         if bytes >= room {
-            return Err(format!(
-                "'{}': files of {bytes} bytes together do not fit on device '{}' of {} bytes",
-                v.name, v.disk, room
-            ));
+            let (variant, device) = (v.name.clone(), v.disk.clone());
+            return Err(ScenarioError::FilesDoNotFit { variant, bytes, device, room });
         }
     }
     Ok(())
@@ -145,7 +148,7 @@ pub(super) fn run(
     iozone: &iozone::Options,
     variant: &Variant,
     report: Report,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
     let machine =
         || Modelled { scenario: setting.measured.clone(), variant: variant.clone(), memory };
@@ -157,7 +160,7 @@ pub(super) fn run(
     };
     let sim = Sim::new(setting.options.seed).cpus(setting.measured.machine_of(variant).cpus);
     let ran = sim.run(move || simulated(&inner, &iozone_options, is_cut, measured));
-    let (ran, virtual_seconds, recorded) = ran.map_err(|e| e.to_string())??;
+    let (ran, virtual_seconds, recorded) = ran??;
     let loss = recorded.map(|recorded| {
         let rest: Report = Arc::new(move |share| report(0.7 + 0.3 * share));
         loss::cut(setting, variant, machine(), recorded, data_bytes(iozone), &rest)
@@ -179,7 +182,7 @@ fn simulated(
     iozone: &iozone::Options,
     record: bool,
     report: Report,
-) -> Result<(Measured, f64, Option<Recorded>), String> {
+) -> Result<(Measured, f64, Option<Recorded>), VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let (log, wrapped) = match record {
         true => {
@@ -208,7 +211,7 @@ fn simulated(
     let ran = measured::iozone(shared, iozone, &surroundings, Some(observer))?;
     let virtual_seconds = (now() - began).as_secs_f64();
     let recorded = recording.map(Recording::end).transpose()?;
-    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    fs.unmount().map_err(VariantError::Unmount)?;
     wrapped.close()?;
     Ok((ran, virtual_seconds, recorded))
 }

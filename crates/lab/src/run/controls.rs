@@ -9,6 +9,7 @@ use steadfast_crash::figures::Figures;
 
 use super::power::{not_judged, plan, row};
 use super::{Report, Setting, record};
+use crate::VariantError;
 use crate::results::{ControlRow, NotJudged, Rate, RiskRow};
 use crate::scenario::Variant;
 
@@ -72,7 +73,7 @@ pub(super) fn cut_with_controls(
     honest: &Plan,
     report: &Report,
     cut: &Explorer<'_>,
-) -> Result<RiskRow, String> {
+) -> Result<RiskRow, VariantError> {
     let folder = record::folder(setting, variant);
     if let Some(folder) = &folder {
         record::run(folder, &recorded)?;

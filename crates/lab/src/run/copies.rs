@@ -7,6 +7,7 @@ use super::load::{Load, Outcome};
 use super::place::Stack;
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
+use crate::VariantError;
 use crate::results::{CopyRow, Figure, Row};
 use crate::scenario::{DdSpec, Variant};
 
@@ -14,7 +15,7 @@ use crate::scenario::{DdSpec, Variant};
 type Copied = (Vec<Row>, Vec<CopyRow>, f64, Vec<String>);
 
 /// Runs them.
-fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, String> {
+fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied, VariantError> {
     let machine = Stack::machine(setting, variant);
     let copies: Vec<DdSpec> =
         copies.iter().filter(|spec| spec.is_for(&variant.name)).cloned().collect();
@@ -31,7 +32,7 @@ fn run(setting: &Setting, copies: &[DdSpec], variant: &Variant) -> Result<Copied
             let (counts, said) = stack.copy(spec.line(full))?;
             Ok((counts, said.words()))
         });
-        let speeds = each.collect::<Result<Vec<(Counts, String)>, String>>()?;
+        let speeds = each.collect::<Result<Vec<(Counts, String)>, VariantError>>()?;
         let seconds = (now() - began).as_secs_f64();
         stack.shut_down()?;
         Ok((speeds, seconds))
@@ -98,7 +99,7 @@ impl Load for Copies {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let (rows, copies, seconds, notes) = run(setting, &self.0, variant)?;
         Ok(Outcome { rows, copies, virtual_seconds: Some(seconds), notes, ..Outcome::default() })
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::{Part, RunOptions, Setting, Watch, jobs};
-use crate::LabError;
 use crate::results::Row;
 use crate::scenario::Scenario;
+use crate::{LabError, ScenarioError};
 
 /// Runs the benchmark of the named variants (by their places) of each scenario. Rows by scenario;
 /// those of a variant that had not ended when somebody wanted to stop are missing. `None`: a model
@@ -27,10 +27,7 @@ pub(crate) fn measure_each(
         let parts = setting.parts();
         let of_speed = |(_, _, part): &&(usize, usize, Part)| *part == Part::Speed;
         if !parts.iter().any(|part| of_speed(&part)) {
-            let what = "a sensitivity needs what is measured in virtual time: workload.iozone or \
-                        workload.read_under_write"
-                .into();
-            return Err(LabError::Scenario { origin: scenario.name.clone(), what });
+            return Err(ScenarioError::NothingMeasured.of(scenario));
         }
         let can_be = setting.refused().is_none();
         settings.push(Arc::new(setting));

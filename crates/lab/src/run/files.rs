@@ -16,6 +16,7 @@ use super::machine::Modelled;
 use super::power::plan;
 use super::real::Real;
 use super::{Part, Report, Setting, kernel};
+use crate::VariantError;
 use crate::results::{Clock, Distribution, FilesRow, Path, Percentiles, Spread};
 use crate::scenario::{FilesSpec, Variant};
 use crate::stack::{Devices, Volumes, make};
@@ -59,7 +60,7 @@ impl Load for Files {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let workload = &self.workload;
         let mut outcome = match setting.reals.take(variant) {
             Some(Real::LeftOut(why)) => {
@@ -79,7 +80,11 @@ impl Load for Files {
         Ok(outcome)
     }
 
-    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+    fn recorded(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+    ) -> Option<Result<Cuttable, VariantError>> {
         let plan = honest_plan(setting, variant);
         let ran = recorded(setting, &self.workload, variant);
         Some(ran.map(|(machine, ran)| Cuttable { machine, recorded: ran.recorded, plan }))
@@ -103,7 +108,7 @@ fn run(
     variant: &Variant,
     real: Option<[Vec<Speed>; 2]>,
     report: &Report,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, VariantError> {
     let (machine, RecordedRun { recorded, speed }) = recorded(setting, workload, variant)?;
     let explored =
         |recorded, plan: &Plan, progress: &dyn Fn(u64)| explore(&machine, recorded, plan, progress);
@@ -126,7 +131,7 @@ fn recorded(
     setting: &Setting,
     workload: &FilesWorkload,
     variant: &Variant,
-) -> Result<(Arc<dyn Machine>, RecordedRun), String> {
+) -> Result<(Arc<dyn Machine>, RecordedRun), VariantError> {
     let machine = Arc::new(Modelled {
         scenario: setting.scenario.clone(),
         variant: variant.clone(),
@@ -134,7 +139,7 @@ fn recorded(
     });
     let (inner, workload) = (Arc::clone(&machine), workload.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
-    let ran = sim.run(move || record(&inner, &workload)).map_err(|e| e.to_string())??;
+    let ran = sim.run(move || record(&inner, &workload))??;
     Ok((machine, ran))
 }
 
@@ -152,7 +157,7 @@ pub(super) fn cut(
     rows: Vec<FilesRow>,
     report: &Report,
     cut: &Explorer<'_>,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, VariantError> {
     let honest = honest_plan(setting, variant);
     let mut risk = cut_with_controls(setting, variant, recorded, &honest, report, cut)?;
     if variant.kernel.is_some() {
@@ -199,11 +204,11 @@ pub(super) fn files_row(
 
 /// Runs the workload with every device recorded, in the caller's simulation. The devices held
 /// something before.
-fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, String> {
+fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     for device in devices.all() {
         let old = old_contents(device.info().size);
-        device.set_contents(old).map_err(|e| e.to_string())?;
+        device.set_contents(old)?;
     }
     let log = RecordLog::new();
     log.pause(true);
@@ -214,17 +219,17 @@ fn record(machine: &Modelled, workload: &FilesWorkload) -> Result<RecordedRun, S
     let shared: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut bases: Vec<Store> = Vec::new();
     let mut begin = || {
-        recorded.flush()?;
+        recorded.flush().map_err(|e| e.to_string())?;
         bases = devices.all().map(|d| d.contents()).collect();
         // Nothing that happened before can be cut.
         log.clear();
         log.pause(false);
         Ok(())
     };
-    let ran = workload.run(&shared, &log, &mut begin)?;
+    let ran = workload.run(&shared, &log, &mut begin).map_err(VariantError::Workload)?;
     let recording = log.take();
     drop(shared);
-    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    fs.unmount().map_err(VariantError::Unmount)?;
     recorded.close()?;
     Ok(RecordedRun { recorded: Recorded { bases, recording, judge: ran.judge }, speed: ran.speed })
 }

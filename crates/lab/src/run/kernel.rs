@@ -6,6 +6,7 @@ use steadfast_peers::AtRisk;
 
 use super::files::{cut, files_row};
 use super::{Outcome, Report, Setting};
+use crate::VariantError;
 use crate::results::{Clock, Path};
 use crate::scenario::Variant;
 
@@ -15,7 +16,7 @@ pub(super) fn run(
     variant: &Variant,
     (speeds, peer, ran): (&[Speed], &AtRisk, RecordedRun),
     report: &Report,
-) -> Result<Outcome, String> {
+) -> Result<Outcome, VariantError> {
     let RecordedRun { recorded, speed } = ran;
     let cut_run = Some(speed.operations_per_second());
     let rows = files_row(variant, Path::Kernel, Clock::Wall, speeds, cut_run);

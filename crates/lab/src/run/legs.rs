@@ -23,6 +23,7 @@ use steadfast_runtime::{Sim, random_u64, sleep, spawn};
 use super::load::{Load, Outcome};
 use super::machine::Modelled;
 use super::{Part, Report, Setting};
+use crate::VariantError;
 use crate::results::{LegRow, Percentiles, Rate};
 use crate::scenario::{LegsSpec, Variant};
 use crate::stack::{Devices, Volumes};
@@ -74,7 +75,7 @@ impl Load for Legs {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let machine = Arc::new(Modelled {
             scenario: setting.scenario.clone(),
             variant: variant.clone(),
@@ -138,17 +139,17 @@ fn simulated(
     machine: &Arc<Modelled>,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<Run, String> {
+) -> Result<Run, VariantError> {
     let (machine, spec) = (Arc::clone(machine), spec.clone());
     let sim = Sim::new(seed).cpus(machine.scenario.machine_of(&machine.variant).cpus);
-    sim.run(move || workload(&machine, &spec, memory_at)).map_err(|e| e.to_string())?
+    sim.run(move || workload(&machine, &spec, memory_at))?
 }
 
 fn workload(
     machine: &Modelled,
     spec: &LegsSpec,
     memory_at: Option<(u64, u64)>,
-) -> Result<Run, String> {
+) -> Result<Run, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let log = RecordLog::new();
     log.pause(true);
@@ -208,7 +209,7 @@ fn write(
     history: &History,
     spec: &LegsSpec,
     writer: u64,
-) -> Result<(), String> {
+) -> Result<(), VariantError> {
     let own = history.blocks() / spec.writers;
     let until = steadfast_runtime::now() + Duration::from_secs_f64(spec.seconds);
     let mut rng = Rng::new(random_u64());
@@ -236,7 +237,7 @@ fn cut_all(
     run: &Run,
     (kind, cuts, seed): (Kind, u64, u64),
     progress: &dyn Fn(u64),
-) -> Result<Vec<Judged>, String> {
+) -> Result<Vec<Judged>, VariantError> {
     let (first, last) = (run.recording.first_cut(), run.recording.last_cut());
     let mut rng = Rng::new(seed ^ 0x6c65_6773);
     let mut ticks: Vec<u64> = (0..cuts)
@@ -256,7 +257,7 @@ fn cut_all(
         };
         let (machine, history) = (Arc::clone(machine), run.history.clone());
         let sim = Sim::new(seed.wrapping_add(tick));
-        let found = sim.run(move || -> Result<Judged, String> {
+        let found = sim.run(move || -> Result<Judged, VariantError> {
             Ok(match boot(&machine, contents, away, history.blocks())? {
                 Found::Refused => {
                     let lost = history.judge(tick, false, &|_| None, &[]);
@@ -268,7 +269,7 @@ fn cut_all(
                 }
             })
         });
-        judged.push(found.map_err(|e| e.to_string())??);
+        judged.push(found??);
         progress(n + 1);
     }
     Ok(judged)

@@ -22,6 +22,7 @@ use crate::results::{
     TimingRow,
 };
 use crate::scenario::{Scenario, Variant, WorkloadKind};
+use crate::{ScenarioError, VariantError};
 
 /// A workload of a scenario, ready to be run on its variants.
 pub(super) trait Load: Send + Sync {
@@ -46,10 +47,10 @@ pub(super) trait Load: Send + Sync {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, String>;
+    ) -> Result<Outcome, VariantError>;
 
     /// The run whose power is cut, made again; `None`: it has none.
-    fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, String>> {
+    fn recorded(&self, _: &Setting, _: &Variant) -> Option<Result<Cuttable, VariantError>> {
         None
     }
 
@@ -116,7 +117,7 @@ pub(super) fn loads(
     scenario: &Scenario,
     measured: &mut Scenario,
     options: &super::RunOptions,
-) -> Result<Vec<Box<dyn Load>>, String> {
+) -> Result<Vec<Box<dyn Load>>, ScenarioError> {
     let kinds = scenario.workload.kinds()?;
     let is_alone = kinds.len() == 1;
     let mut loads: Vec<Box<dyn Load>> = Vec::with_capacity(kinds.len());

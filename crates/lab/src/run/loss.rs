@@ -21,6 +21,7 @@ use steadfast_runtime::Nanos;
 use super::machine::Modelled;
 use super::power::{Account, plan};
 use super::{Report, Setting};
+use crate::VariantError;
 use crate::results::{LossRow, Percentiles, Rate, SteadyLoss};
 use crate::scenario::Variant;
 use crate::stack::{Blocks, Devices, Volumes};
@@ -40,7 +41,10 @@ impl Recording {
     ///
     /// # Errors
     /// A volume cannot be made.
-    pub fn devices(machine: &Modelled, devices: &Devices) -> Result<(RecordLog, Blocks), String> {
+    pub fn devices(
+        machine: &Modelled,
+        devices: &Devices,
+    ) -> Result<(RecordLog, Blocks), VariantError> {
         let log = RecordLog::new();
         log.pause(true);
         let recorded = machine.recorded(devices, Volumes::New, &log)?;
@@ -68,9 +72,9 @@ impl Recording {
     }
 
     /// Ends it: the run, ready to be cut.
-    pub fn end(self) -> Result<Recorded, String> {
+    pub fn end(self) -> Result<Recorded, VariantError> {
         let recording = self.log.take();
-        let account = Arc::into_inner(self.account).ok_or("the workload still runs")?;
+        let account = Arc::into_inner(self.account).ok_or(VariantError::StillRuns)?;
         let judge = Arc::new(Unsynced(account.into_ledger()));
         Ok(Recorded { bases: self.bases, recording, judge })
     }

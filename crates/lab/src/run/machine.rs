@@ -11,6 +11,7 @@ use steadfast_devices::model::Model;
 use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 
+use crate::VariantError;
 use crate::scenario::{Scenario, Variant};
 use crate::stack::{Blocks, Devices, Volumes, contents_of, mount_options};
 
@@ -26,11 +27,11 @@ pub(super) struct Modelled {
 }
 
 impl Modelled {
-    pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, String> {
+    pub fn mount(&self, devices: &Blocks) -> Result<Arc<Ext4>, VariantError> {
         let mut options = mount_options(&self.variant.mount)?;
         options.journal_device = devices.journal.clone();
         self.scenario.machine_of(&self.variant).apply(self.memory, &mut options);
-        Ext4::mount(Arc::clone(&devices.disk), options).map_err(|e| e.to_string())
+        Ok(Ext4::mount(Arc::clone(&devices.disk), options)?)
     }
 
     fn durability(&self, name: &str, device: &dyn Model) -> Durability {
@@ -54,7 +55,7 @@ impl Modelled {
         devices: &Devices,
         volumes: Volumes,
         log: &RecordLog,
-    ) -> Result<Blocks, String> {
+    ) -> Result<Blocks, VariantError> {
         // In the order of `Devices::all`: the recording numbers them so.
         devices.blocks_over(volumes, &mut |name, model| self.record_over(name, model, log))
     }
@@ -71,14 +72,14 @@ impl Modelled {
     }
 }
 
-impl Machine for Modelled {
-    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+impl Modelled {
+    fn boot(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, VariantError> {
         let devices = Devices::build(&self.scenario, &self.variant)?;
         let keeps = |d: &dyn Model| d.info().persistence == Persistence::Persistent;
         for (device, contents) in devices.all().zip(contents) {
             // Whatever happened to the machine, its memory is blank.
             if keeps(&**device) || !devices.has_volumes() {
-                device.set_contents(contents).map_err(|e| e.to_string())?;
+                device.set_contents(contents)?;
             }
         }
         let blocks = match log {
@@ -95,11 +96,18 @@ impl Machine for Modelled {
                     return Ok(devices.all().map(|d| d.contents()).collect());
                 }
                 let both = std::iter::once(&blocks.disk).chain(&blocks.journal);
-                let contents = both.map(contents_of).collect::<Result<_, String>>()?;
-                blocks.close()?;
-                Ok(contents)
+                let contents = both.map(contents_of).collect::<Result<_, _>>();
+                contents
+                    .and_then(|contents| blocks.close().map(|()| contents))
+                    .map_err(|e| e.to_string())
             }),
         })
+    }
+}
+
+impl Machine for Modelled {
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+        self.boot(contents, log).map_err(|e| e.to_string())
     }
 
     fn journal(&self) -> Option<usize> {

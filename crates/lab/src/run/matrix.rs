@@ -10,6 +10,7 @@ use super::load::{Cuttable, Load, Outcome};
 use super::measured::{data_bytes, matrix_options};
 use super::{Part, Report, Setting};
 use crate::scenario::{RunKind, Scenario, Variant};
+use crate::{ScenarioError, VariantError};
 
 /// The matrices of a scenario, by variant.
 pub(super) struct Matrices {
@@ -20,12 +21,12 @@ pub(super) struct Matrices {
 
 impl Matrices {
     /// Of all variants; without `full` those of a reduced run.
-    pub fn new(scenario: &Scenario, full: bool) -> Result<Matrices, String> {
+    pub fn new(scenario: &Scenario, full: bool) -> Result<Matrices, ScenarioError> {
         let mut lines = BTreeMap::new();
         let (mut speeds, mut risks) = (Vec::new(), Vec::new());
         for variant in &scenario.variants {
             let Some(of) = scenario.workload.lines_of(variant) else {
-                return Err(format!("'{}' has no configuration", variant.name));
+                return Err(ScenarioError::NoConfiguration(variant.name.clone()));
             };
             let speed = Box::new(matrix_options(if full { of.full } else { of.quick })?);
             let risk = Box::new(matrix_options(of.risk)?);
@@ -39,8 +40,9 @@ impl Matrices {
         Ok(Matrices { lines, command: speeds.join("; "), risk_command: risks.join("; ") })
     }
 
-    fn of(&self, variant: &Variant) -> Result<&Pair, String> {
-        self.lines.get(&variant.name).ok_or_else(|| format!("'{}' has no lines", variant.name))
+    fn of(&self, variant: &Variant) -> Result<&Pair, VariantError> {
+        let none = || VariantError::NoLines(variant.name.clone());
+        self.lines.get(&variant.name).ok_or_else(none)
     }
 }
 
@@ -75,11 +77,15 @@ impl Load for Matrices {
         variant: &Variant,
         part: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         self.of(variant)?.run(setting, variant, part, report)
     }
 
-    fn recorded(&self, setting: &Setting, variant: &Variant) -> Option<Result<Cuttable, String>> {
+    fn recorded(
+        &self,
+        setting: &Setting,
+        variant: &Variant,
+    ) -> Option<Result<Cuttable, VariantError>> {
         Some(self.of(variant).and_then(|pair| pair.recorded(setting, variant)))
     }
 

@@ -8,8 +8,9 @@ use steadfast_bench::iozone::{self, Observer, Surroundings};
 use steadfast_vfs::FileSystem;
 
 use super::benchmark::row;
+use crate::VariantError;
 use crate::results::{Figure, GridCell, GridRow, Row};
-use crate::scenario::{Scenario, Variant};
+use crate::scenario::{LineError, Scenario, Variant};
 
 /// What a run brought.
 pub(super) enum Measured {
@@ -25,10 +26,10 @@ pub(super) fn iozone(
     options: &iozone::Options,
     surroundings: &Surroundings,
     observer: Option<Arc<dyn Observer>>,
-) -> Result<Measured, String> {
+) -> Result<Measured, VariantError> {
     if options.matrix.is_none() {
-        let results = iozone::run(fs, "", options, surroundings, observer);
-        return results.map(Measured::Throughput).map_err(|e| e.to_string());
+        let results = iozone::run(fs, "", options, surroundings, observer)?;
+        return Ok(Measured::Throughput(results));
     }
     let place: &dyn Place = &NoPlace;
     let cells = &mut matrix::Nobody;
@@ -38,7 +39,7 @@ pub(super) fn iozone(
         }
         None => matrix::run(&fs, "", options, surroundings, place, cells),
     };
-    results.map(Measured::Matrix).map_err(|e| e.to_string())
+    Ok(Measured::Matrix(results?))
 }
 
 impl Measured {
@@ -134,14 +135,14 @@ pub(super) fn writes_expected(options: &iozone::Options) -> f64 {
 }
 
 /// IOzone's options of a command line of single or auto mode.
-pub(crate) fn matrix_options(line: &str) -> Result<iozone::Options, String> {
+pub(crate) fn matrix_options(line: &str) -> Result<iozone::Options, LineError> {
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let options = match iozone::parse(&words).map_err(|e| e.message)? {
+    let options = match iozone::parse(&words).map_err(LineError::Matrix)? {
         iozone::Parsed::Run(options) => *options,
-        _ => return Err("it asks for help instead of a run".into()),
+        _ => return Err(LineError::HelpForMatrix),
     };
     let Some(m) = &options.matrix else {
-        return Err("-t is throughput mode: it has sizes, and no matrix of them".into());
+        return Err(LineError::OneSizeForMatrix);
     };
     let refused = [
         (m.mapped.is_some(), "-B, -D", "a variant's file system has no mappings in process"),
@@ -157,7 +158,7 @@ pub(crate) fn matrix_options(line: &str) -> Result<iozone::Options, String> {
         (options.processor.is_some(), "-P", "it is of this machine, not of the simulated one"),
     ];
     match refused.iter().find(|(given, ..)| *given) {
-        Some((_, option, why)) => Err(format!("{option} is not for a scenario: {why}")),
+        Some((_, option, why)) => Err(LineError::NotForScenario { option, why }),
         None => Ok(options),
     }
 }

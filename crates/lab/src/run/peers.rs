@@ -18,11 +18,11 @@ use steadfast_peers::KernelFs;
 use steadfast_vfs::FileSystem;
 
 use super::measured::{self, Measured, matrix_options};
-use super::real::{Used, failed, load, ours, peer};
+use super::real::{Used, load, ours, peer};
 use super::{Setting, Watch, iozone_options};
-use crate::LabError;
 use crate::results::{Note, Path, PeerRow, Row, Spread};
 use crate::scenario::{RunKind, Scenario, Variant};
+use crate::{LabError, OptionError, ScenarioError, VariantError};
 
 /// How long IOzone rests after each test, instead of two seconds.
 const SETTLE_MS: u64 = 100;
@@ -36,20 +36,19 @@ pub(super) struct Peers {
 
 /// Looks whether the peers that were asked for can be run.
 pub(super) fn check(scenario: &Scenario) -> Result<(), LabError> {
-    let wrong = |what: String| LabError::Option { option: "--peers", what };
+    let wrong = |why: OptionError| LabError::Option { option: "--peers", why };
     let kernels = || scenario.variants.iter().filter(|v| v.run == RunKind::Peer);
     if kernels().next().is_none() {
-        let what =
-            "it is for scenarios with `iozone` and variants of the kernel's beside it".into();
-        return Err(wrong(what));
+        return Err(wrong(OptionError::NoPeers));
     }
     for kernel in kernels().filter_map(|v| v.kernel.as_deref()) {
-        let known = KernelFs::of_name(kernel).ok_or_else(|| wrong(format!("'{kernel}'")))?;
-        known.available().map_err(|e| wrong(e.to_string()))?;
+        let unknown = || wrong(OptionError::UnknownKernel(kernel.to_owned()));
+        KernelFs::of_name(kernel).ok_or_else(unknown)?.available().map_err(|e| wrong(e.into()))?;
     }
     for (name, device) in scaled(scenario).devices {
         let scale = scenario.workload.peers_scale;
-        device.check().map_err(|e| wrong(format!("'{name}' at 1/{scale} of its size: {e}")))?;
+        let of = |why| wrong(OptionError::Device { device: name, scale, why });
+        device.check().map_err(of)?;
     }
     Ok(())
 }
@@ -75,7 +74,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Peers, Lab
             let v = sides[side];
             let share = (turn * sides.len() + i) as f64 / (runs * sides.len()) as f64;
             (watch.progress)(share, &format!("{}: {} in real time", v.name, path_of(v).name()));
-            let ran = one(setting, &scenario, &lines[side], v).map_err(failed(v))?;
+            let ran = one(setting, &scenario, &lines[side], v).map_err(|e| e.of(v))?;
             rows.insert((side, turn), ran);
         }
     }
@@ -103,14 +102,14 @@ fn scaled(scenario: &Scenario) -> Scenario {
 
 /// The benchmark at the size of the peers.
 fn workload(scenario: &Scenario, variant: &Variant) -> Result<iozone::Options, LabError> {
-    let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
+    let wrong = |why: ScenarioError| why.of(scenario);
     if let Some(lines) = scenario.workload.lines_of(variant) {
-        let line = lines.peers.ok_or_else(|| wrong("there is no `peers_iozone`".into()))?;
-        return matrix_options(line).map_err(wrong);
+        let line = lines.peers.ok_or_else(|| wrong(ScenarioError::NoPeersLine))?;
+        return matrix_options(line).map_err(|e| wrong(e.into()));
     }
     let line = scenario.workload.iozone.as_deref().unwrap_or_default();
     let size = scenario.workload.peers_size.as_deref();
-    let mut options = iozone_options(line, size).map_err(wrong)?;
+    let mut options = iozone_options(line, size).map_err(|e| wrong(e.into()))?;
     options.settle_ms = SETTLE_MS;
     Ok(options)
 }
@@ -139,10 +138,13 @@ fn one(
     scenario: &Scenario,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<Vec<Row>, String> {
+) -> Result<Vec<Row>, VariantError> {
     let run = Benchmark { iozone: iozone.clone(), found: Mutex::new(None) };
     match variant.kernel {
-        Some(_) => peer(scenario, variant, Used::Zeros)?.record(&run).map(drop)?,
+        Some(_) => peer(scenario, variant, Used::Zeros)?
+            .record(&run)
+            .map(drop)
+            .map_err(VariantError::Workload)?,
         None => {
             let memory = setting.page_cache_bytes(iozone, variant);
             ours(scenario, &run, variant, Path::Fuse, (memory, Used::Zeros)).map(drop)?;
@@ -168,7 +170,8 @@ impl Workload for Benchmark {
         // Nothing of it is cut: what the devices are asked need not be kept.
         log.pause(true);
         let surroundings = Surroundings { repeat_data: true, ..Surroundings::default() };
-        let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)?;
+        let results = measured::iozone(Arc::clone(fs), &self.iozone, &surroundings, None)
+            .map_err(|e| e.to_string())?;
         *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(results);
         Ok(Ran { judge: Arc::new(Ledger::new(log)), speed: Speed::default() })
     }

@@ -6,9 +6,9 @@ use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_bench::dd::place::{self, Named, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
 use steadfast_bench::dd::{
-    self, Counts, Errno, Failed, Job, Operands, Skipped, Source, Tally, Teller,
+    self, Counts, Errno, Failed, Job, Operands, Skipped, Source, Tally, Teller, WrongOperand,
 };
 use steadfast_block::BlockDevice;
 use steadfast_ext4::Ext4;
@@ -18,6 +18,7 @@ use steadfast_vfs::{FileSystem, NewNode};
 
 use super::Setting;
 use super::machine::Modelled;
+use crate::VariantError;
 use crate::scenario::{OWN_DISK, Variant};
 use crate::stack::{Blocks, Devices, device, make};
 
@@ -44,7 +45,7 @@ impl Stack {
     }
 
     /// Builds the devices and makes the file system.
-    pub fn build(machine: Modelled) -> Result<Stack, String> {
+    pub fn build(machine: Modelled) -> Result<Stack, VariantError> {
         let built = Devices::build(&machine.scenario, &machine.variant)?;
         let devices = built.blocks()?;
         let journal = devices.journal.as_ref();
@@ -53,22 +54,22 @@ impl Stack {
     }
 
     /// A device or volume of the scenario, new.
-    fn new_device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+    fn new_device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
         let scenario = &self.machine.scenario;
         if !scenario.devices.contains_key(name) && !scenario.volumes.contains_key(name) {
-            return Err(format!("there is no device '{name}'"));
+            return Err(VariantError::NoDevice(name.to_owned()));
         }
         device(scenario, name)
     }
 
     /// Unmounts, and ends the use of the volumes.
-    pub fn shut_down(self) -> Result<(), String> {
+    pub fn shut_down(self) -> Result<(), VariantError> {
         self.unmount()?;
         self.devices.close()
     }
 
     /// The file system.
-    pub fn mounted(&self) -> Result<Arc<Ext4>, String> {
+    pub fn mounted(&self) -> Result<Arc<Ext4>, VariantError> {
         let mut mounted = self.mounted.lock();
         if let Some(fs) = &*mounted {
             return Ok(Arc::clone(fs));
@@ -79,23 +80,24 @@ impl Stack {
     }
 
     /// Writes everything back and forgets what was kept of it.
-    pub fn unmount(&self) -> Result<(), String> {
+    pub fn unmount(&self) -> Result<(), VariantError> {
         let mounted = self.mounted.lock().take();
-        mounted.map_or(Ok(()), |fs| fs.unmount().map_err(|e| format!("unmounting: {e}")))
+        mounted.map_or(Ok(()), |fs| fs.unmount().map_err(VariantError::Unmount))
     }
 
     /// Runs dd: the counts, and what it said; `Err` only where nothing could be begun.
-    pub fn copy(&self, line: &str) -> Result<(Counts, Said), String> {
+    pub fn copy(&self, line: &str) -> Result<(Counts, Said), VariantError> {
         let operands = parsed(line)?;
         let (said, tally) = (Said::default(), Tally::default());
-        let failed = |what: String| format!("dd {line}: {what}");
+        let failed = |said: String| VariantError::Dd { line: line.to_owned(), said };
+        let not_opened = |e: NotOpened| failed(e.to_string());
         let (Some(from), Some(to)) = (&operands.input, &operands.output) else {
             return Err(failed("if= and of= are needed".into()));
         };
-        let source = place::source(self, named(from), &operands)?.map_err(failed)?;
+        let source = place::source(self, named(from), &operands)?.map_err(not_opened)?;
         let cost = self.record_cost([named(from), named(to)]);
         let mut source = Charged { source, cost };
-        let opened = place::sink(self, named(to), &operands, &said)?.map_err(failed)?;
+        let opened = place::sink(self, named(to), &operands, &said)?.map_err(not_opened)?;
         let (mut sink, whole) = opened;
         let (source, sink) = (&mut source, &mut *sink);
         let operands = &operands;
@@ -119,10 +121,10 @@ impl Stack {
     }
 
     /// Runs dd, all of which must go well.
-    pub fn copy_silently(&self, line: &str) -> Result<(), String> {
+    pub fn copy_silently(&self, line: &str) -> Result<(), VariantError> {
         match self.copy(line)?.1.words() {
             none if none.is_empty() => Ok(()),
-            said => Err(format!("dd {line}: {said}")),
+            said => Err(VariantError::Dd { line: line.to_owned(), said }),
         }
     }
 }
@@ -149,9 +151,9 @@ impl Source for Charged {
 }
 
 /// dd's operands.
-pub(crate) fn parsed(line: &str) -> Result<Operands, String> {
+pub(crate) fn parsed(line: &str) -> Result<Operands, WrongOperand> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-    dd::parse(&words).map_err(|e| e.to_string())
+    dd::parse(&words)
 }
 
 /// What dd says beside its counts.
@@ -173,17 +175,14 @@ impl Teller for Said {
     fn line(&self, _line: &str) {}
 }
 
-/// A scenario is the same on every machine, so it knows no files of this one.
-const NO_HOST: &str = "a scenario has no files of this machine";
-
 impl Place for Stack {
-    type Error = String;
+    type Error = VariantError;
 
-    fn fs(&self) -> Result<Arc<dyn FileSystem>, String> {
+    fn fs(&self) -> Result<Arc<dyn FileSystem>, VariantError> {
         Ok(self.mounted()?)
     }
 
-    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, String> {
+    fn device(&self, name: &str) -> Result<Arc<dyn BlockDevice>, VariantError> {
         if name == OWN_DISK {
             // What the file system keeps in memory is on the disk then, and is not kept.
             self.unmount()?;
@@ -198,8 +197,8 @@ impl Place for Stack {
         Ok(device)
     }
 
-    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<Opened<Src>, String> {
-        Err(NO_HOST.into())
+    fn host_source(&self, _: &OsStr, _: &Operands) -> Result<Opened<Src>, VariantError> {
+        Err(VariantError::NoHost)
     }
 
     fn host_sink(
@@ -207,8 +206,8 @@ impl Place for Stack {
         _: &OsStr,
         _: &Operands,
         _: &dyn Teller,
-    ) -> Result<Opened<(Snk, bool)>, String> {
-        Err(NO_HOST.into())
+    ) -> Result<Opened<(Snk, bool)>, VariantError> {
+        Err(VariantError::NoHost)
     }
 
     fn new_node(&self) -> NewNode {

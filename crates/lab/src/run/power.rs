@@ -17,6 +17,7 @@ use steadfast_vfs::FileSystem;
 use super::controls::cut_with_controls;
 use super::machine::Modelled;
 use super::{Report, Setting, measured};
+use crate::VariantError;
 use crate::results::{Clock, NotJudged, Percentiles, Rate, RiskRow};
 use crate::scenario::Variant;
 use crate::stack::{Devices, Volumes, make};
@@ -30,7 +31,7 @@ pub(super) fn run(
     iozone: &iozone::Options,
     variant: &Variant,
     report: &Report,
-) -> Result<RiskRow, String> {
+) -> Result<RiskRow, VariantError> {
     let (machine, recorded) = recorded(setting, iozone, variant)?;
     let plan = plan(setting.cuts_of(variant), setting.options.seed);
     let explored =
@@ -43,13 +44,13 @@ pub(super) fn recorded(
     setting: &Setting,
     iozone: &iozone::Options,
     variant: &Variant,
-) -> Result<(Arc<dyn Machine>, Recorded), String> {
+) -> Result<(Arc<dyn Machine>, Recorded), VariantError> {
     let memory = setting.page_cache_bytes(iozone, variant);
     let machine =
         Arc::new(Modelled { scenario: setting.scenario.clone(), variant: variant.clone(), memory });
     let (inner, iozone) = (Arc::clone(&machine), iozone.clone());
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
-    let recorded = sim.run(move || record(&inner, &iozone)).map_err(|e| e.to_string())??;
+    let recorded = sim.run(move || record(&inner, &iozone))??;
     Ok((machine, recorded))
 }
 
@@ -66,7 +67,7 @@ pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
 }
 
 /// Runs the workload with every device recorded, in the caller's simulation.
-fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, String> {
+fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     let log = RecordLog::new();
     log.pause(true);
@@ -81,9 +82,9 @@ fn record(machine: &Modelled, iozone: &iozone::Options) -> Result<Recorded, Stri
     let judged = Surroundings { judged: true, ..Surroundings::default() };
     measured::iozone(shared, iozone, &judged, Some(account.clone()))?;
     let recording = log.take();
-    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    fs.unmount().map_err(VariantError::Unmount)?;
     recorded.close()?;
-    let account = Arc::into_inner(account).ok_or("the workload still runs")?;
+    let account = Arc::into_inner(account).ok_or(VariantError::StillRuns)?;
     Ok(Recorded { bases, recording, judge: Arc::new(account.into_ledger()) })
 }
 

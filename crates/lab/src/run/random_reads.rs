@@ -12,6 +12,7 @@ use super::load::{Load, Outcome};
 use super::place::Stack;
 use super::timings::in_simulation;
 use super::{Part, Report, Setting};
+use crate::VariantError;
 use crate::results::{Percentiles, RandomReadRow};
 use crate::scenario::{Distribution, OWN_DISK, RandomReadSpec, Variant};
 
@@ -84,7 +85,7 @@ fn scatter(blocks: u64) -> u64 {
 }
 
 /// What one task found: how long each read took, in microseconds.
-type Times = Result<Vec<f64>, String>;
+type Times = Result<Vec<f64>, VariantError>;
 
 fn task(
     disk: &Arc<dyn BlockDevice>,
@@ -96,7 +97,7 @@ fn task(
         let offset = chooser.block(&mut rng) * bytes;
         let begun = now();
         cpu(cost);
-        disk.read(offset, bytes).map_err(|e| e.to_string())?;
+        disk.read(offset, bytes)?;
         Ok((now() - begun).as_secs_f64() * 1e6)
     };
     (0..reads).map(one).collect()
@@ -108,7 +109,7 @@ fn tasks(
     chooser: &Arc<Chooser>,
     spec: &RandomReadSpec,
     (reads, cost, seed): (u64, Duration, u64),
-) -> Result<(Vec<f64>, f64), String> {
+) -> Result<(Vec<f64>, f64), VariantError> {
     let begun = now();
     let each = (0..spec.tasks).map(|n| {
         let (disk, chooser, bytes) = (Arc::clone(disk), Arc::clone(chooser), spec.bytes);
@@ -119,7 +120,7 @@ fn tasks(
     let each: Vec<_> = each.collect();
     let mut all = Vec::new();
     for task in each {
-        all.extend(task.join().map_err(|e| format!("{e:?}"))??);
+        all.extend(task.join().unwrap_or_else(|panicked| panicked.resume())?);
     }
     Ok((all, (now() - begun).as_secs_f64()))
 }
@@ -128,7 +129,7 @@ fn run(
     setting: &Setting,
     spec: &RandomReadSpec,
     variant: &Variant,
-) -> Result<RandomReadRow, String> {
+) -> Result<RandomReadRow, VariantError> {
     let machine = Stack::machine(setting, variant);
     let cost = setting.scenario.machine_of(variant).dd_device_us;
     let cost = Duration::from_secs_f64(cost / 1e6);
@@ -139,7 +140,7 @@ fn run(
         let disk = stack.device(OWN_DISK)?;
         let blocks = disk.info().size / inner.bytes;
         if blocks == 0 {
-            return Err(format!("the disk has no {} bytes", inner.bytes));
+            return Err(VariantError::DiskTooSmall(inner.bytes));
         }
         let chooser = Arc::new(Chooser::new(inner.distribution, blocks));
         let warm_up = reads * inner.warm_up_percent / 100;
@@ -179,10 +180,10 @@ impl Load for RandomReads {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let each = self.0.iter().filter(|spec| spec.is_for(&variant.name));
         let random_reads = each.map(|spec| run(setting, spec, variant));
-        let random_reads = random_reads.collect::<Result<Vec<_>, String>>()?;
+        let random_reads = random_reads.collect::<Result<Vec<_>, VariantError>>()?;
         Ok(Outcome { random_reads, ..Outcome::default() })
     }
 

@@ -15,7 +15,7 @@ use steadfast_devices::filter::{Schedule, Window};
 use steadfast_ext4::Ext4;
 use steadfast_ext4_mkfs::Contents;
 use steadfast_runtime::{Sim, cpu, now, random_u64, sleep, spawn};
-use steadfast_vfs::{FileSystem, FsError, NewNode, OpenFlags, path};
+use steadfast_vfs::{FileSystem, NewNode, OpenFlags, path};
 
 use super::load::{Load, Outcome};
 use super::machine::Modelled;
@@ -23,6 +23,7 @@ use super::{Part, Report, Setting};
 use crate::results::{Figure, Percentiles, QueueSeries, ReadRow, Row};
 use crate::scenario::{Place, ReadUnderWriteSpec, Scenario, Variant};
 use crate::stack::{Blocks, Devices, make};
+use crate::{ScenarioError, VariantError};
 
 /// Processor time of a system call apart from what the file system does.
 const SYSCALL: Duration = Duration::from_micros(1);
@@ -45,7 +46,7 @@ impl Reads {
         scenario: &Scenario,
         spec: &ReadUnderWriteSpec,
         full: bool,
-    ) -> Result<Reads, String> {
+    ) -> Result<Reads, ScenarioError> {
         let trials = if full { spec.trials } else { spec.quick_trials.unwrap_or(spec.trials) };
         let reads = Reads { spec: spec.clone(), trials };
         let files = reads.files() * spec.file_bytes();
@@ -54,11 +55,8 @@ impl Reads {
             let half = scenario.bytes_of(&v.disk) / 2;
             // A part for metadata and the journal.
             if needed > half / 10 * 9 {
-                return Err(format!(
-                    "'{}': {needed} bytes of files have no room on half of device '{}', {half} \
-                     bytes",
-                    v.name, v.disk
-                ));
+                let (variant, device) = (v.name.clone(), v.disk.clone());
+                return Err(ScenarioError::NoRoomToRead { variant, needed, device, half });
             }
         }
         Ok(reads)
@@ -85,7 +83,7 @@ impl Load for Reads {
         variant: &Variant,
         _: Part,
         report: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let machine = Modelled {
             scenario: setting.measured.clone(),
             variant: variant.clone(),
@@ -95,7 +93,7 @@ impl Load for Reads {
         let cpus = machine.scenario.machine_of(variant).cpus;
         let sim = Sim::new(setting.options.seed).cpus(cpus);
         let ran = sim.run(move || Experiment::prepare(machine, spec, trials)?.run(&report));
-        let found = ran.map_err(|e| e.to_string())??;
+        let found = ran??;
         Ok(found.outcome(setting, variant, &self.spec))
     }
 }
@@ -131,7 +129,7 @@ impl Experiment {
         machine: Modelled,
         spec: ReadUnderWriteSpec,
         trials: u64,
-    ) -> Result<Experiment, String> {
+    ) -> Result<Experiment, VariantError> {
         let devices = Devices::build(&machine.scenario, &machine.variant)?;
         let blocks = devices.blocks()?;
         let (journal, queue) = (blocks.journal.clone(), blocks.queue.clone());
@@ -165,7 +163,7 @@ impl Experiment {
         }
     }
 
-    fn run(self, report: &Report) -> Result<Found, String> {
+    fn run(self, report: &Report) -> Result<Found, VariantError> {
         let began = now();
         let mut places: Vec<OfPlace> = Vec::new();
         for place in self.spec.places.clone() {
@@ -210,7 +208,11 @@ impl Experiment {
         Ok(Found { places, virtual_seconds, written_kb_per_s, queue })
     }
 
-    fn trials_under_write(&self, places: &mut [OfPlace], report: &Report) -> Result<(), String> {
+    fn trials_under_write(
+        &self,
+        places: &mut [OfPlace],
+        report: &Report,
+    ) -> Result<(), VariantError> {
         for trial in 0..self.trials {
             for of in &mut *places {
                 // At no fixed distance, or all trials might meet the writer at the same point.
@@ -226,33 +228,38 @@ impl Experiment {
     }
 
     /// Reads a file from its beginning to its end; seconds.
-    fn read(&self, place: Place, number: u64, calls_ms: &mut Vec<f64>) -> Result<f64, String> {
+    fn read(
+        &self,
+        place: Place,
+        number: u64,
+        calls_ms: &mut Vec<f64>,
+    ) -> Result<f64, VariantError> {
         let fs = self.fs(place);
-        let failed = |e: FsError| format!("reading: {e}");
+        let failed = VariantError::call("reading");
         let began = now();
-        let file = path::resolve(&**fs, name(number).as_bytes(), true).map_err(failed)?;
-        let fh = fs.open(file.ino, OpenFlags::READ).map_err(failed)?;
+        let file = path::resolve(&**fs, name(number).as_bytes(), true).map_err(&failed)?;
+        let fh = fs.open(file.ino, OpenFlags::READ).map_err(&failed)?;
         let mut at = 0;
         loop {
             let asked = now();
             cpu(SYSCALL);
-            let part = fs.read(fh, at, self.spec.read_bytes() as usize).map_err(failed)?;
+            let part = fs.read(fh, at, self.spec.read_bytes() as usize).map_err(&failed)?;
             if part.is_empty() {
                 break;
             }
             calls_ms.push(now().since(asked).as_secs_f64() * 1e3);
             at += part.len() as u64;
         }
-        fs.release(fh).map_err(failed)?;
+        fs.release(fh).map_err(&failed)?;
         match at == self.spec.file_bytes() {
             true => Ok(now().since(began).as_secs_f64()),
-            false => Err(format!("a file of {} bytes ended at {at}", self.spec.file_bytes())),
+            false => Err(VariantError::Short { bytes: self.spec.file_bytes(), at }),
         }
     }
 
-    fn unmount(self) -> Result<(), String> {
+    fn unmount(self) -> Result<(), VariantError> {
         let all = [Some(self.written_to), self.beside];
-        let each = |fs: Arc<Ext4>| fs.unmount().map_err(|e| format!("unmounting: {e}"));
+        let each = |fs: Arc<Ext4>| fs.unmount().map_err(VariantError::Unmount);
         all.into_iter().flatten().try_for_each(each)
     }
 }
@@ -306,13 +313,13 @@ impl Found {
 }
 
 /// Two partitions of the same size, whole MiB each.
-fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2], String> {
+fn halves(disk: &Arc<dyn BlockDevice>) -> Result<[Arc<dyn BlockDevice>; 2], VariantError> {
     let info = disk.info();
     let half = (info.size / 2) >> 20 << 20;
-    let part = |number: u64| -> Result<Arc<dyn BlockDevice>, String> {
+    let part = |number: u64| -> Result<Arc<dyn BlockDevice>, VariantError> {
         let name = format!("{}{}", info.name, number + 1);
         let window = Window::new(name, Arc::clone(disk), number * half, half);
-        Ok(Arc::new(window.map_err(|e| e.to_string())?))
+        Ok(Arc::new(window?))
     };
     Ok([part(0)?, part(1)?])
 }
@@ -323,8 +330,8 @@ fn with_files(
     blocks: &Blocks,
     spec: &ReadUnderWriteSpec,
     files: u64,
-) -> Result<Arc<Ext4>, String> {
-    let failed = |e: FsError| format!("writing the files to be read: {e}");
+) -> Result<Arc<Ext4>, VariantError> {
+    let failed = VariantError::call("writing the files to be read");
     let fs = machine.mount(blocks)?;
     if files == 0 {
         return Ok(fs);
@@ -333,16 +340,16 @@ fn with_files(
         let node = NewNode { mode: 0o644, ..NewNode::default() };
         let name = name(number);
         let made = fs.create(fs.root(), name.as_bytes(), node, OpenFlags::WRITE);
-        let (_, fh) = made.map_err(failed)?;
+        let (_, fh) = made.map_err(&failed)?;
         let mut at = 0;
         while at < spec.file_bytes() {
             let data =
                 pattern::lasting(TAG, at % REPEATS, (1 << 20).min(spec.file_bytes() - at) as usize);
-            at += fs.write(fh, at, data).map_err(failed)? as u64;
+            at += fs.write(fh, at, data).map_err(&failed)? as u64;
         }
-        fs.release(fh).map_err(failed)?;
+        fs.release(fh).map_err(&failed)?;
     }
-    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    fs.unmount().map_err(VariantError::Unmount)?;
     drop(fs);
     machine.mount(blocks)
 }
@@ -358,9 +365,9 @@ fn write_flat_out(
     spec: &ReadUnderWriteSpec,
     stop: &AtomicBool,
     written: &AtomicU64,
-) -> Result<(), String> {
+) -> Result<(), VariantError> {
     let storm = &spec.storm;
-    let failed = |e: FsError| format!("{}: {e}", storm.line);
+    let failed = VariantError::call(&storm.line);
     let mut ino = None;
     loop {
         let fh = match ino {
@@ -368,24 +375,24 @@ fn write_flat_out(
                 let node = NewNode { mode: 0o644, ..NewNode::default() };
                 let flags = OpenFlags::WRITE;
                 let (attr, fh) =
-                    fs.create(fs.root(), storm.file.as_bytes(), node, flags).map_err(failed)?;
+                    fs.create(fs.root(), storm.file.as_bytes(), node, flags).map_err(&failed)?;
                 ino = Some(attr.ino);
                 fh
             }
-            Some(ino) => fs.open(ino, OpenFlags::WRITE | OpenFlags::TRUNCATE).map_err(failed)?,
+            Some(ino) => fs.open(ino, OpenFlags::WRITE | OpenFlags::TRUNCATE).map_err(&failed)?,
         };
         for block in 0..storm.count {
             if stop.load(Ordering::Relaxed) {
-                return fs.release(fh).map_err(failed);
+                return fs.release(fh).map_err(&failed);
             }
             // Reading /dev/zero, and writing.
             cpu(2 * SYSCALL);
             let at = block * storm.block_bytes;
             let data = pattern::lasting(TAG, at % REPEATS, storm.block_bytes as usize);
-            let done = fs.write(fh, at, data).map_err(failed)?;
+            let done = fs.write(fh, at, data).map_err(&failed)?;
             written.fetch_add(done as u64, Ordering::Relaxed);
         }
-        fs.release(fh).map_err(failed)?;
+        fs.release(fh).map_err(&failed)?;
     }
 }
 

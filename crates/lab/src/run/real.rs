@@ -25,10 +25,10 @@ use steadfast_vfs::{FileSystem, HostFs};
 
 use super::files::MEMORY;
 use super::{Setting, Watch};
-use crate::LabError;
 use crate::results::Path;
 use crate::scenario::{Scenario, Variant};
 use crate::stack::{Blocks, make, mount_options};
+use crate::{LabError, VariantError};
 
 /// What the runs in real time of a variant brought.
 pub(super) enum Real {
@@ -70,7 +70,7 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
         if let Some(kernel) = &v.kernel
             && let Err(why) = available(kernel)
         {
-            reals.insert(v.name.clone(), Real::LeftOut(why));
+            reals.insert(v.name.clone(), Real::LeftOut(why.to_string()));
         }
     }
     let some_kernel = variants.iter().any(|v| v.kernel.is_some() && !reals.contains_key(&v.name));
@@ -91,8 +91,9 @@ pub(super) fn run_all(setting: &Setting, watch: &Watch<'_>) -> Result<Reals, Lab
             None => Real::Ours { in_process: of(Path::InProcess), mounted: of(Path::Fuse) },
             Some(_) => {
                 (watch.progress)(SPEED_SHARE, &format!("{}: recorded in real time", v.name));
-                let peer = peer(scenario, v, Used::Before).map_err(failed(v))?;
-                let ran = peer.record(workload).map_err(failed(v))?;
+                let peer = peer(scenario, v, Used::Before).map_err(|e| e.of(v))?;
+                let ran = peer.record(workload);
+                let ran = ran.map_err(|e| VariantError::Workload(e).of(v))?;
                 Real::Kernel(of(Path::Kernel), Box::new(peer), Box::new(ran))
             }
         };
@@ -144,20 +145,16 @@ fn by_turns<'v>(
             (watch.progress)(share, &format!("{}: measured in real time", v.name));
             let ran = match path {
                 Path::Kernel => peer(&setting.scenario, v, Used::Before)
-                    .and_then(|peer| peer.record(&short))
+                    .and_then(|peer| peer.record(&short).map_err(VariantError::Workload))
                     .map(|ran| ran.speed),
                 Path::InProcess | Path::Fuse => {
                     ours(&setting.scenario, &short, v, path, (MEMORY, Used::Before))
                 }
             };
-            speeds.entry((&v.name, path)).or_default().push(ran.map_err(failed(v))?);
+            speeds.entry((&v.name, path)).or_default().push(ran.map_err(|e| e.of(v))?);
         }
     }
     Ok(speeds)
-}
-
-pub(super) fn failed(variant: &Variant) -> impl Fn(String) -> LabError + '_ {
-    |what| LabError::Variant { variant: variant.name.clone(), what }
 }
 
 /// Tasks that wanted to run, on average over the last minute.
@@ -166,18 +163,18 @@ pub(super) fn load() -> String {
     load.split(' ').next().filter(|l| !l.is_empty()).unwrap_or("unknown").to_owned()
 }
 
-fn kind_of(kernel: &str) -> Result<KernelFs, String> {
+fn kind_of(kernel: &str) -> Result<KernelFs, VariantError> {
     // Checked where the scenario is read.
-    KernelFs::of_name(kernel).ok_or_else(|| format!("kernel = '{kernel}' is not known"))
+    KernelFs::of_name(kernel).ok_or_else(|| VariantError::UnknownKernel(kernel.to_owned()))
 }
 
-fn available(kernel: &str) -> Result<(), String> {
-    kind_of(kernel)?.available().map_err(|e| e.to_string())
+fn available(kernel: &str) -> Result<(), VariantError> {
+    Ok(kind_of(kernel)?.available()?)
 }
 
-fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, String> {
+fn model_of(scenario: &Scenario, device: &str) -> Result<ModelParams, VariantError> {
     let params = &scenario.devices[device];
-    let no_time = || format!("device '{device}' is no model: it has no time of its own");
+    let no_time = || VariantError::NoModel(device.to_owned());
     params.takes_time().then(|| params.clone()).ok_or_else(no_time)
 }
 
@@ -200,9 +197,13 @@ impl Used {
 }
 
 /// The kernel's file system that a variant is.
-pub(super) fn peer(scenario: &Scenario, variant: &Variant, used: Used) -> Result<AtRisk, String> {
+pub(super) fn peer(
+    scenario: &Scenario,
+    variant: &Variant,
+    used: Used,
+) -> Result<AtRisk, VariantError> {
     let disk = model_of(scenario, &variant.disk)?;
-    let bytes = disk.build(&variant.disk).map_err(|e| e.to_string())?.info().size;
+    let bytes = disk.build(&variant.disk)?.info().size;
     let journal = variant.journal.as_ref().map(|name| model_of(scenario, name)).transpose()?;
     Ok(AtRisk::new(&PeerSpec {
         kind: kind_of(variant.kernel.as_deref().unwrap_or_default())?,
@@ -223,20 +224,24 @@ struct Behind {
 
 impl Behind {
     /// Recorded, as the kernel's devices are.
-    fn new(scenario: &Scenario, name: &str, log: &RecordLog, used: Used) -> Result<Behind, String> {
-        let model: Arc<dyn Model> =
-            model_of(scenario, name)?.build(name).map_err(|e| e.to_string())?;
-        model.set_contents(used.contents(model.info().size)).map_err(|e| e.to_string())?;
+    fn new(
+        scenario: &Scenario,
+        name: &str,
+        log: &RecordLog,
+        used: Used,
+    ) -> Result<Behind, VariantError> {
+        let model: Arc<dyn Model> = model_of(scenario, name)?.build(name)?;
+        model.set_contents(used.contents(model.info().size))?;
         let recorded = Record::new(model as Arc<dyn BlockDevice>, log);
-        let exported = Exported::new(Arc::new(recorded)).map_err(|e| e.to_string())?;
+        let exported = Exported::new(Arc::new(recorded))?;
         let options = FileOptions { direct: Direct::Required, ..FileOptions::default() };
-        let device = FileDevice::open(exported.path(), &options).map_err(|e| e.to_string())?;
+        let device = FileDevice::open(exported.path(), &options)?;
         Ok(Behind { device: Arc::new(device), exported })
     }
 
-    fn take_away(self) -> Result<(), String> {
+    fn take_away(self) -> Result<(), VariantError> {
         drop(self.device);
-        self.exported.take_away().map_err(|e| e.to_string())
+        Ok(self.exported.take_away()?)
     }
 }
 
@@ -248,7 +253,7 @@ pub(super) fn ours(
     variant: &Variant,
     path: Path,
     (memory_bytes, used): (u64, Used),
-) -> Result<Speed, String> {
+) -> Result<Speed, VariantError> {
     let log = RecordLog::new();
     let behind = |name: &String| Behind::new(scenario, name, &log, used);
     let disk = behind(&variant.disk)?;
@@ -261,27 +266,27 @@ pub(super) fn ours(
     options.journal_device = blocks.journal;
     scenario.machine_of(variant).apply(memory_bytes, &mut options);
     drop(blocks.queue);
-    let fs = Ext4::mount(blocks.disk, options).map_err(|e| e.to_string())?;
+    let fs = Ext4::mount(blocks.disk, options)?;
     let own: Arc<dyn FileSystem> = Arc::clone(&fs) as Arc<dyn FileSystem>;
     let mut begin = || disk.device.flush().map_err(|e| e.to_string());
     let ran = match path {
         Path::Fuse => {
-            let served = Served::new(own).map_err(|e| e.to_string())?;
-            let ran = HostFs::open(served.path()).map_err(|e| e.to_string()).and_then(|host| {
+            let served = Served::new(own)?;
+            let ran = HostFs::open(served.path()).map_err(VariantError::from).and_then(|host| {
                 let host: Arc<dyn FileSystem> = Arc::new(host);
-                workload.run(&host, &log, &mut begin)
+                workload.run(&host, &log, &mut begin).map_err(VariantError::Workload)
             });
-            served.take_away().map_err(|e| e.to_string())?;
+            served.take_away()?;
             ran
         }
         Path::InProcess | Path::Kernel => {
-            let ran = workload.run(&own, &log, &mut begin);
+            let ran = workload.run(&own, &log, &mut begin).map_err(VariantError::Workload);
             // It holds the device, which is to be taken away.
             drop(own);
             ran
         }
     };
-    fs.unmount().map_err(|e| format!("unmounting: {e}"))?;
+    fs.unmount().map_err(VariantError::Unmount)?;
     drop(fs);
     journal.into_iter().chain([disk]).try_for_each(Behind::take_away)?;
     ran.map(|ran| ran.speed)

@@ -14,6 +14,7 @@ use steadfast_crash::opinion::Opinion;
 use steadfast_devices::filter::record::{Action, Durability, Event, Moment};
 
 use super::Setting;
+use crate::VariantError;
 use crate::scenario::Variant;
 
 /// The folder of a variant's recordings, if there are to be any: `DIR/seed-S/VARIANT`.
@@ -23,8 +24,8 @@ pub(super) fn folder(setting: &Setting, variant: &Variant) -> Option<PathBuf> {
 }
 
 /// Writes what the devices were asked and what the workload did.
-pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), String> {
-    let failed = |e: std::io::Error| format!("{}: {e}", folder.display());
+pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), VariantError> {
+    let failed = |source| VariantError::Record { path: folder.to_owned(), source };
     create_dir_all(folder).map_err(failed)?;
     let recording = &recorded.recording;
     let devices = recording.devices().iter().enumerate().map(|(number, d)| DeviceRow {
@@ -45,7 +46,7 @@ pub(super) fn run(folder: &Path, recorded: &Recorded) -> Result<(), String> {
 }
 
 /// Writes a row for each cut; `which` of the cuts: "cuts", or a control's name.
-pub(super) fn cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), String> {
+pub(super) fn cuts(folder: &Path, which: &str, figures: &Figures) -> Result<(), VariantError> {
     let rows = figures.cuts.iter().map(|c| CutRow {
         number: c.number,
         place: c.place,
@@ -73,7 +74,7 @@ fn ns(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(), String> {
+fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(), VariantError> {
     let written = || -> std::io::Result<()> {
         let mut out = BufWriter::new(File::create(path)?);
         for row in rows {
@@ -82,7 +83,7 @@ fn lines<T: Serialize>(path: &Path, rows: impl Iterator<Item = T>) -> Result<(),
         }
         out.flush()
     };
-    written().map_err(|e| format!("cannot write {}: {e}", path.display()))
+    written().map_err(|source| VariantError::Record { path: path.to_owned(), source })
 }
 
 /// A device of the variant.

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_bench::hdparm::line::Wanted;
-use steadfast_bench::hdparm::{
-    self, CopyCost, DeviceReader, FileReader, NoTiming, Readable, Timing,
-};
+use steadfast_bench::hdparm::{self, CopyCost, DeviceReader, FileReader, Readable, Timing};
 use steadfast_block::BlockDevice;
 use steadfast_pagecache::Settings;
 use steadfast_runtime::Sim;
@@ -14,6 +12,7 @@ use steadfast_vfs::{FileSystem, OpenFlags, path};
 use super::load::{Load, Outcome};
 use super::place::Stack;
 use super::{Part, Report, Setting};
+use crate::VariantError;
 use crate::results::TimingRow;
 use crate::scenario::{HdparmSpec, Scenario, Variant, is_file};
 
@@ -58,12 +57,12 @@ impl Load for Timings {
         variant: &Variant,
         _: Part,
         _: Report,
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, VariantError> {
         let timed = self.of(setting, variant).map(|(spec, target)| match is_file(target) {
             true => file(setting, spec, variant, target),
             false => device(setting, spec, variant, target),
         });
-        let rows = timed.collect::<Result<Vec<_>, String>>()?;
+        let rows = timed.collect::<Result<Vec<_>, VariantError>>()?;
         Ok(Outcome { timings: rows.concat(), ..Outcome::default() })
     }
 
@@ -78,12 +77,12 @@ fn device(
     spec: &HdparmSpec,
     variant: &Variant,
     name: &str,
-) -> Result<Vec<TimingRow>, String> {
+) -> Result<Vec<TimingRow>, VariantError> {
     // OK to index: the scenario's check found it.
     let (params, wanted) = (setting.scenario.devices[name].clone(), spec.wanted);
     let called = name.to_owned();
     let timed = in_simulation(setting, variant, move || {
-        let device: Arc<dyn BlockDevice> = params.build(&called).map_err(|e| e.to_string())?;
+        let device: Arc<dyn BlockDevice> = params.build(&called)?;
         let settings = Settings::default();
         let (ns_per_kib, ns_per_page) = (settings.cpu_copy_ns_per_kib, settings.cpu_page_ns);
         let cost = CopyCost { ns_per_kib, ns_per_page };
@@ -98,7 +97,7 @@ fn file(
     spec: &HdparmSpec,
     variant: &Variant,
     name: &str,
-) -> Result<Vec<TimingRow>, String> {
+) -> Result<Vec<TimingRow>, VariantError> {
     let wanted = spec.wanted;
     let (called, before) = (name.to_owned(), spec.before.clone());
     let machine = Stack::machine(setting, variant);
@@ -108,13 +107,13 @@ fn file(
         // What is read next is read from the devices.
         stack.unmount()?;
         let fs: Arc<dyn FileSystem> = stack.mounted()?;
-        let failed = |e: steadfast_vfs::FsError| format!("{called}: {e}");
-        let attr = path::resolve(&*fs, called.as_bytes(), true).map_err(failed)?;
+        let failed = VariantError::call(&called);
+        let attr = path::resolve(&*fs, called.as_bytes(), true).map_err(&failed)?;
         let mut flags = OpenFlags::READ;
         flags.set(OpenFlags::DIRECT, wanted.direct);
-        let fh = fs.open(attr.ino, flags).map_err(failed)?;
+        let fh = fs.open(attr.ino, flags).map_err(&failed)?;
         let timed = timings(&mut FileReader::new(Arc::clone(&fs), fh, attr.size), wanted);
-        fs.release(fh).map_err(failed)?;
+        fs.release(fh).map_err(&failed)?;
         drop(fs);
         stack.shut_down()?;
         timed
@@ -126,20 +125,19 @@ fn file(
 pub(super) fn in_simulation<T: Send + 'static>(
     setting: &Setting,
     variant: &Variant,
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
+    work: impl FnOnce() -> Result<T, VariantError> + Send + 'static,
+) -> Result<T, VariantError> {
     let sim = Sim::new(setting.options.seed).cpus(setting.scenario.machine_of(variant).cpus);
-    sim.run(work).map_err(|e| e.to_string())?
+    sim.run(work)?
 }
 
 /// -T, if it is wanted, and -t.
 type Timed = [Option<Timing>; 2];
 
-fn timings(from: &mut dyn Readable, wanted: Wanted) -> Result<Timed, String> {
-    let of = |e: NoTiming| e.to_string();
-    let cached = wanted.cached.then(|| hdparm::cached(from)).transpose().map_err(of)?;
+fn timings(from: &mut dyn Readable, wanted: Wanted) -> Result<Timed, VariantError> {
+    let cached = wanted.cached.then(|| hdparm::cached(from)).transpose()?;
     let offset = wanted.offset_gib.unwrap_or(0).saturating_mul(1 << 30);
-    let disk = wanted.disk.then(|| hdparm::disk(from, offset)).transpose().map_err(of)?;
+    let disk = wanted.disk.then(|| hdparm::disk(from, offset)).transpose()?;
     Ok([cached, disk])
 }
 

@@ -3,6 +3,7 @@
 use steadfast_bench::dd::place::{Named, named};
 use steadfast_bench::hdparm::line::{self, Wanted};
 
+use super::LineError;
 use crate::run::operands;
 
 /// A copy by dd, timed.
@@ -59,9 +60,9 @@ impl HdparmSpec {
     /// Reads the command line.
     ///
     /// # Errors
-    /// It is none, in words.
-    pub fn parse(text: &str, before: Vec<String>) -> Result<HdparmSpec, String> {
-        let (wanted, targets) = line::parse(text).map_err(|e| e.to_string())?;
+    /// It is none.
+    pub fn parse(text: &str, before: Vec<String>) -> Result<HdparmSpec, LineError> {
+        let (wanted, targets) = line::parse(text)?;
         Ok(HdparmSpec { line: text.to_owned(), wanted, targets, before })
     }
 
@@ -83,30 +84,26 @@ pub(crate) fn is_file(target: &str) -> bool {
 }
 
 /// Looks at dd's operands: what is wrong with them in a scenario.
-pub(crate) fn check_operands(line: &str) -> Result<(), String> {
+pub(crate) fn check_operands(line: &str) -> Result<(), LineError> {
     let quoted = |word: &&str| {
         let value = word.split_once('=').map_or(*word, |(_, value)| value);
         value.starts_with(['"', '\'']) || word.starts_with(['"', '\''])
     };
     if let Some(word) = line.split_whitespace().find(quoted) {
-        return Err(format!(
-            "{word}: quotes are not taken away here, as a shell does: leave them out"
-        ));
+        return Err(LineError::Quoted(word.to_owned()));
     }
     let operands = operands(line)?;
     for (key, path) in [("if", &operands.input), ("of", &operands.output)] {
         match path.as_deref().map(named) {
-            None => return Err(format!("{key}= is missing: a scenario has no standard streams")),
-            Some(Named::Host(_)) => {
-                return Err(format!("{key}=host: a scenario has no files of this machine"));
-            }
+            None => return Err(LineError::NoPath(key)),
+            Some(Named::Host(_)) => return Err(LineError::HostPath(key)),
             Some(_) => {}
         }
     }
     let paths = || [&operands.input, &operands.output].into_iter().flatten().map(|p| named(p));
     if paths().any(|p| p == Named::Device(OWN_DISK)) && paths().any(|p| matches!(p, Named::File(_)))
     {
-        return Err(format!("a file of the disk while the disk itself, {OWN_DISK}, is copied"));
+        return Err(LineError::FileOfCopiedDisk);
     }
     let is = |path: &Option<std::ffi::OsString>, sorts: fn(&Named<'_>) -> bool| {
         path.as_deref().map(named).is_some_and(|named| sorts(&named))
@@ -115,7 +112,7 @@ pub(crate) fn check_operands(line: &str) -> Result<(), String> {
     let takes_all =
         is(&operands.output, |n| matches!(n, Named::Zero | Named::Null | Named::Random));
     if endless && takes_all && operands.count_blocks.is_none() && operands.count_bytes == 0 {
-        return Err("it never ends: give it a count=".into());
+        return Err(LineError::Endless);
     }
     Ok(())
 }
@@ -148,7 +145,7 @@ mod tests {
             ("if='/dev/zero' of=/f", "'/dev/zero': quotes"),
             ("if=device:@disk of=/f", "the disk itself, @disk"),
         ] {
-            assert!(check_operands(line).unwrap_err().contains(told), "{line}");
+            assert!(check_operands(line).unwrap_err().to_string().contains(told), "{line}");
         }
         assert_eq!(devices("if=device:card of=/dev/null"), ["card"]);
         assert!(devices("if=device:@disk of=/dev/null").is_empty());

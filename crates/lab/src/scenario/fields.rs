@@ -192,7 +192,7 @@ impl<'t, 'i> Fields<'t, 'i> {
     }
 
     /// Notes that a command line is wrong: at the word that the message tells of, where one is.
-    pub fn wrong_line(&self, name: &str, line: &str, what: String, help: &str) {
+    pub fn wrong_line(&self, name: &str, line: &str, what: &str, help: &str) {
         // Whole words of the message, which may quote a value or stand before a colon.
         let is_edge = |c: char| c.is_whitespace() || "'\"`:;,()\u{2018}\u{2019}".contains(c);
         let said: Vec<&str> = what.split(is_edge).filter(|word| !word.is_empty()).collect();

@@ -4,6 +4,8 @@
 use steadfast_ext4::MountOptions;
 use steadfast_pagecache::Settings;
 
+use super::LineError;
+
 /// The simulated machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
@@ -73,20 +75,19 @@ impl Machine {
 /// The nine numbers of `/proc/sys/vm/bdflush`; an empty text: none, today's settings.
 ///
 /// # Errors
-/// They are not nine whole numbers, in words.
-pub fn bdflush(text: &str) -> Result<Option<[u32; 9]>, String> {
+/// They are not nine whole numbers that the kernel takes.
+pub fn bdflush(text: &str) -> Result<Option<[u32; 9]>, LineError> {
     if text.is_empty() {
         return Ok(None);
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     let numbers: Result<Vec<u32>, _> = words.iter().map(|w| w.parse::<u32>()).collect();
-    let numbers = numbers.map_err(|_| format!("`{text}` is not nine whole numbers"))?;
+    let numbers = numbers.map_err(|_| LineError::BdflushNumbers(text.to_owned()))?;
     let n = numbers.len();
-    let nine: [u32; 9] =
-        numbers.try_into().map_err(|_| format!("bdflush has nine numbers, not {n}"))?;
+    let nine: [u32; 9] = numbers.try_into().map_err(|_| LineError::BdflushCount(n))?;
     for (place, number, most) in BOUNDS.map(|(i, most)| (i + 1, nine[i], most)) {
         if number > most {
-            return Err(format!("number {place} of bdflush is at most {most}, not {number}"));
+            return Err(LineError::BdflushTooLarge { place, most, number });
         }
     }
     Ok(Some(nine))
@@ -105,10 +106,17 @@ mod tests {
         let line = "40 0 0 0 60 300 60 0 0";
         assert_eq!(bdflush(line).unwrap(), Some([40, 0, 0, 0, 60, 300, 60, 0, 0]));
         assert_eq!(bdflush("").unwrap(), None);
-        assert!(bdflush("40 0").unwrap_err().contains("not 2"));
-        assert!(bdflush("40 0 0 0 60 300 60 0 x").unwrap_err().contains("whole numbers"));
+        assert!(bdflush("40 0").unwrap_err().to_string().contains("not 2"));
+        assert!(
+            bdflush("40 0 0 0 60 300 60 0 x").unwrap_err().to_string().contains("whole numbers")
+        );
         assert!(bdflush("-1 0 0 0 60 300 60 0 0").is_err());
-        assert!(bdflush("101 0 0 0 60 300 60 0 0").unwrap_err().contains("number 1"));
-        assert!(bdflush("40 0 0 0 60 300 101 0 0").unwrap_err().contains("at most 100, not 101"));
+        assert!(bdflush("101 0 0 0 60 300 60 0 0").unwrap_err().to_string().contains("number 1"));
+        assert!(
+            bdflush("40 0 0 0 60 300 101 0 0")
+                .unwrap_err()
+                .to_string()
+                .contains("at most 100, not 101")
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! `[[workload.random_read]]` of a scenario file: reads of a disk at random places, some of which
 //! are read more than others.
 
+use super::LineError;
 use super::fields::Fields;
 use super::keys::Table;
 use super::read::count;
@@ -23,24 +24,20 @@ impl Distribution {
     /// Reads `random`, `zipf:1.1` or `zoned:80/20:20/80`.
     ///
     /// # Errors
-    /// It is none of them, in words.
-    pub fn parse(text: &str) -> Result<Distribution, String> {
+    /// It is none of them.
+    pub fn parse(text: &str) -> Result<Distribution, LineError> {
         if text == "random" {
             return Ok(Distribution::Random);
         }
         if let Some(theta) = text.strip_prefix("zipf:") {
             let theta = theta.parse().ok().filter(|t: &f64| (0.01..=5.0).contains(t));
-            return theta.map(Distribution::Zipf).ok_or_else(|| {
-                format!("`{text}`: theta is a number from 0.01 to 5, as in zipf:1.1")
-            });
+            return theta.map(Distribution::Zipf).ok_or_else(|| LineError::Theta(text.to_owned()));
         }
         if let Some(zones) = text.strip_prefix("zoned:") {
-            let help = "two zones that are 100 % of both, as in zoned:80/20:20/80: 80 % of the \
-                        reads go to the first 20 %";
-            return zoned(zones).ok_or_else(|| format!("`{text}`: {help}"));
+            return zoned(zones).ok_or_else(|| LineError::Zones(text.to_owned()));
         }
         let help = did_you_mean(text, ["random", "zipf:", "zoned:"]);
-        Err(format!("there is no distribution `{text}`; there are random, zipf: and zoned:{help}"))
+        Err(LineError::NoDistribution { name: text.to_owned(), help })
     }
 
     /// As [`parse`](Self::parse) takes it.
@@ -126,7 +123,7 @@ pub(super) fn random_reads(workload: &Fields<'_, '_>) -> Option<Vec<RandomReadSp
 fn one(fields: &Fields<'_, '_>) -> Option<RandomReadSpec> {
     let distribution: Option<String> = fields.take("distribution");
     let distribution = distribution.and_then(|text| {
-        let wrong = |e: String| fields.wrong("distribution", e, "");
+        let wrong = |e: LineError| fields.wrong("distribution", e.to_string(), "");
         Distribution::parse(&text).map_err(wrong).ok()
     });
     let bytes = count(fields, "bytes", 512, 1 << 20);

@@ -16,7 +16,7 @@ use super::scheduler::scheduler;
 use super::sentence::{medium, sentences};
 use super::volume::{self, VolumeSpec};
 use super::wrong::{Wrong, did_you_mean};
-use super::{Band, Machine, Published, RunKind, Scenario, Source, Variant, machine};
+use super::{Band, LineError, Machine, Published, RunKind, Scenario, Source, Variant, machine};
 use super::{Workload, read_copies};
 use crate::driver::DriverCost;
 use crate::namespace::Namespace;
@@ -268,7 +268,9 @@ fn machine_over(fields: &Fields<'_, '_>, base: Option<&Machine>) -> Option<Machi
         None => fields.value("bdflush").and_then(|_| {
             let text: String = fields.take("bdflush")?;
             let read = machine::bdflush(&text);
-            let told = |e| fields.wrong("bdflush", e, "as /proc/sys/vm/bdflush has them");
+            let told = |e: LineError| {
+                fields.wrong("bdflush", e.to_string(), "as /proc/sys/vm/bdflush has them")
+            };
             read.map_err(told).ok().flatten()
         }),
     };

@@ -4,7 +4,7 @@ use super::copies::{check_operands, devices, is_file};
 use super::fields::Fields;
 use super::keys::Table;
 use super::wrong::did_you_mean;
-use super::{DdSpec, HdparmSpec};
+use super::{DdSpec, HdparmSpec, LineError};
 
 /// dd's copies.
 pub(super) fn dd(workload: &Fields<'_, '_>) -> Option<Vec<DdSpec>> {
@@ -51,14 +51,14 @@ fn one_hdparm(fields: &Fields<'_, '_>) -> Option<HdparmSpec> {
     let (line, before): (Option<String>, _) = (fields.take("line"), before(fields));
     let line = line?;
     let help = "as `steadfast hdparm` has it, without its name";
-    let wrong = |e| fields.wrong_line("line", &line, e, help);
+    let wrong = |e: LineError| fields.wrong_line("line", &line, &e.to_string(), help);
     HdparmSpec::parse(&line, before?).map_err(wrong).ok()
 }
 
 /// dd's operands of a key.
 fn checked(fields: &Fields<'_, '_>, key: &str) -> Option<String> {
     let line: String = fields.take(key)?;
-    let wrong = |e| fields.wrong_line(key, &line, e, HELP);
+    let wrong = |e: LineError| fields.wrong_line(key, &line, &e.to_string(), HELP);
     check_operands(&line).map_err(wrong).ok()?;
     Some(line)
 }
@@ -66,9 +66,9 @@ fn checked(fields: &Fields<'_, '_>, key: &str) -> Option<String> {
 fn before(fields: &Fields<'_, '_>) -> Option<Vec<String>> {
     let lines: Vec<String> = fields.take("before")?;
     let wrong = lines.iter().filter_map(|line| Some((line, check_operands(line).err()?)));
-    let wrong: Vec<(&String, String)> = wrong.collect();
+    let wrong: Vec<(&String, LineError)> = wrong.collect();
     let none = wrong.is_empty();
-    wrong.into_iter().for_each(|(line, e)| fields.wrong_line("before", line, e, HELP));
+    wrong.into_iter().for_each(|(line, e)| fields.wrong_line("before", line, &e.to_string(), HELP));
     none.then_some(lines)
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use steadfast_devices::model::parameters::Kind;
-use steadfast_devices::model::{ModelError, ModelParams};
+use steadfast_devices::model::{KINDS, ModelError, ModelParams};
 use toml::de::ValueDeserializer;
 
 use super::fields::{Fields, note};
@@ -17,7 +17,7 @@ use crate::namespace::Namespace;
 pub(super) fn device(fields: &Fields<'_, '_>) -> Option<ModelParams> {
     let name: String = fields.take("kind")?;
     let Some(kind) = Kind::of_name(&name) else {
-        let kinds = steadfast_devices::model::KINDS.iter().map(|k| k.name);
+        let kinds = KINDS.iter().map(|k| k.name);
         let help = did_you_mean(&name, kinds);
         fields.wrong("kind", format!("there is no kind of device `{name}`"), help);
         return None;
@@ -81,12 +81,13 @@ pub(super) fn driver(fields: &Fields<'_, '_>) -> Option<DriverCost> {
 
 /// How a device that is memory is used.
 pub(super) fn namespace(fields: &Fields<'_, '_>) -> Option<Namespace> {
-    const MEMORY: [&str; 2] = ["nvdimm", "ram"];
     let namespace: Namespace = fields.take("namespace")?;
     let kind: String = fields.take("kind")?;
-    if !MEMORY.contains(&kind.as_str()) {
+    if Kind::of_name(&kind).is_some_and(|kind| !kind.is_memory) {
         let what = format!("a device of kind `{kind}` has no namespaces: it is not memory");
-        fields.wrong("namespace", what, "they are for `nvdimm` and `ram`");
+        let memory = KINDS.iter().filter(|kind| kind.is_memory);
+        let memory: Vec<String> = memory.map(|kind| format!("`{}`", kind.name)).collect();
+        fields.wrong("namespace", what, format!("they are for {}", memory.join(" and ")));
         return None;
     }
     let driver = ["driver_us", "driver_mb_per_s"].into_iter();

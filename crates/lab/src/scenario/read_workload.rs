@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use super::fields::Fields;
 use super::keys::{self, Table};
 use super::read::{CUTS_MAX, count, number, size_of};
-use super::{Configuration, FilesSpec, LegsSpec, Place, ReadUnderWriteSpec, Storm, Workload};
+use super::{
+    Configuration, FilesSpec, LegsSpec, LineError, Place, ReadUnderWriteSpec, Storm, Workload,
+};
 use super::{random_reads, read_copies};
 use crate::run::{Mode, iozone_options, matrix_options, mode_of};
 use crate::size;
@@ -75,7 +77,7 @@ pub fn workload(fields: &Fields<'_, '_>) -> Option<Workload> {
         };
         match read {
             // What belongs beside a line that is none nobody knows.
-            Err(e) => fields.wrong_line("iozone", line, e, IOZONE_HELP),
+            Err(e) => fields.wrong_line("iozone", line, &e.to_string(), IOZONE_HELP),
             Ok(()) => {
                 sizes_or_lines(fields, is_matrix);
                 if !is_matrix {
@@ -174,7 +176,7 @@ fn matrix_line(fields: &Fields<'_, '_>, name: &str) -> Option<String> {
     fields.value(name)?;
     let line: String = fields.take(name)?;
     if let Err(e) = matrix_options(&line) {
-        fields.wrong_line(name, &line, e, IOZONE_HELP);
+        fields.wrong_line(name, &line, &e.to_string(), IOZONE_HELP);
     }
     Some(line)
 }
@@ -234,7 +236,7 @@ fn sizes_suit(fields: &Fields<'_, '_>, line: &str, sizes: &[Option<String>; 3]) 
         if let Some(text) = size.as_ref().filter(|text| size::parse(text).is_ok())
             && let Err(e) = iozone_options(line, Some(text))
         {
-            fields.wrong(name, e, "with the options of `iozone`");
+            fields.wrong(name, e.to_string(), "with the options of `iozone`");
         }
     }
 }
@@ -276,7 +278,8 @@ fn legs_spec(fields: &Fields<'_, '_>) -> Option<LegsSpec> {
 fn read_under_write(fields: &Fields<'_, '_>) -> Option<ReadUnderWriteSpec> {
     let line: Option<String> = fields.take("storm");
     let storm = line.and_then(|line| {
-        let wrong = |e| fields.wrong_line("storm", &line, e, "a dd(1) that writes zeros");
+        let help = "a dd(1) that writes zeros";
+        let wrong = |e: LineError| fields.wrong_line("storm", &line, &e.to_string(), help);
         Storm::parse(&line).map_err(wrong).ok()
     });
     let places: Option<Vec<Place>> = fields.take("places");

@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use steadfast_crash::risk::FilesWorkload;
 
-use super::{DdSpec, HdparmSpec, RandomReadSpec, Variant};
+use super::{DdSpec, HdparmSpec, LineError, RandomReadSpec, Variant};
+use crate::ScenarioError;
 
 /// What is run, as written in the file; which keys may stand beside each other is known where it is
 /// read.
@@ -238,38 +239,38 @@ impl Storm {
     /// Reads the command; zeros from /dev/zero into a file, `bs=` at a time, `count=` times.
     ///
     /// # Errors
-    /// What of it is something else, in words.
-    pub fn parse(line: &str) -> Result<Storm, String> {
+    /// What of it is something else.
+    pub fn parse(line: &str) -> Result<Storm, LineError> {
         let mut words = line.split_whitespace();
         if words.next() != Some("dd") {
-            return Err("the command is dd".into());
+            return Err(LineError::NotDd);
         }
         let (mut file, mut block_bytes, mut count) = (None, None, None);
         for word in words {
-            let number = |v: &str| v.parse::<u64>().map_err(|_| format!("{word}: no whole number"));
+            let number =
+                |v: &str| v.parse::<u64>().map_err(|_| LineError::NoNumber(word.to_owned()));
             match word.split_once('=') {
                 Some(("if", "/dev/zero")) => {}
                 Some(("of", name)) if !name.is_empty() && !name.contains('/') => file = Some(name),
                 Some(("bs", n)) => block_bytes = Some(number(n)?),
                 Some(("count", n)) => count = Some(number(n)?),
-                _ => return Err(format!("{word}: it is if=/dev/zero of=NAME bs=BYTES count=N")),
+                _ => return Err(LineError::NotOfWriter(word.to_owned())),
             }
         }
-        let missing = |name: &str| format!("{name} is missing");
         let storm = Storm {
             line: line.split_whitespace().collect::<Vec<_>>().join(" "),
-            file: file.ok_or_else(|| missing("of="))?.to_owned(),
-            block_bytes: block_bytes.ok_or_else(|| missing("bs="))?,
-            count: count.ok_or_else(|| missing("count="))?,
+            file: file.ok_or(LineError::Missing("of="))?.to_owned(),
+            block_bytes: block_bytes.ok_or(LineError::Missing("bs="))?,
+            count: count.ok_or(LineError::Missing("count="))?,
         };
         let fits = storm.block_bytes.is_multiple_of(512)
             && (512..=16 << 20).contains(&storm.block_bytes)
             && (4 << 20) % storm.block_bytes == 0;
         if !fits {
-            return Err("bs= is a power of two from 512 to 4194304".into());
+            return Err(LineError::BlockSize);
         }
         if storm.count == 0 {
-            return Err("count=0 writes nothing".into());
+            return Err(LineError::NothingWritten);
         }
         Ok(storm)
     }
@@ -313,7 +314,7 @@ impl Workload {
     ///
     /// # Errors
     /// Nothing, or a size that IOzone needs is not there: no file is read so.
-    pub fn kinds(&self) -> Result<Vec<WorkloadKind<'_>>, String> {
+    pub fn kinds(&self) -> Result<Vec<WorkloadKind<'_>>, ScenarioError> {
         let mut kinds = Vec::new();
         if let Some(line) = &self.iozone {
             match (&self.quick_size, &self.risk_size) {
@@ -321,7 +322,7 @@ impl Workload {
                     kinds.push(WorkloadKind::Iozone { line, quick_size, risk_size });
                 }
                 _ if self.is_matrix() => kinds.push(WorkloadKind::Matrix),
-                _ => return Err("[workload] has IOzone without its sizes".into()),
+                _ => return Err(ScenarioError::NoSizes),
             }
         } else if self.is_matrix() {
             kinds.push(WorkloadKind::Matrix);
@@ -334,7 +335,7 @@ impl Workload {
         kinds.extend(self.files.as_ref().map(WorkloadKind::Files));
         kinds.extend(self.legs.as_ref().map(WorkloadKind::Legs));
         if kinds.is_empty() {
-            return Err("[workload] names nothing that is run".into());
+            return Err(ScenarioError::NoWorkload);
         }
         Ok(kinds)
     }
@@ -373,7 +374,8 @@ mod tests {
         let line = "dd if=/dev/zero of=largefile bs=16384 count=131072";
         let storm = Storm::parse(line).unwrap();
         assert_eq!((storm.bytes(), storm.file.as_str()), (2 << 30, "largefile"));
-        let refused = |from: &str, to: &str| Storm::parse(&line.replace(from, to)).unwrap_err();
+        let refused =
+            |from: &str, to: &str| Storm::parse(&line.replace(from, to)).unwrap_err().to_string();
         assert!(refused("/dev/zero", "/dev/sda").contains("if=/dev/sda"));
         assert!(refused("largefile", "a/b").contains("of=a/b"));
         assert!(refused("bs=16384", "").contains("bs= is missing"));

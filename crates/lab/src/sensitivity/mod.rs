@@ -14,10 +14,10 @@ mod tornado;
 
 use serde::{Serialize, Serializer};
 
-use crate::LabError;
 use crate::results::{Ratio, Row, ratios};
 use crate::run::{RunOptions, Watch, iozone_options, measure_each};
 use crate::scenario::{Scenario, did_you_mean};
+use crate::{LabError, OptionError};
 
 pub use drives::{Drive, drive, drives};
 pub use text::text;
@@ -118,11 +118,11 @@ pub fn run(
     if let Some(text) = &options.size {
         let line = scenario.workload.iozone.as_deref().unwrap_or_default();
         if scenario.variants.iter().any(|v| scenario.workload.lines_of(v).is_some()) {
-            let what = "the benchmark is a matrix of sizes, and has no one size".into();
-            return Err(LabError::Option { option: "--size", what });
+            let why = "the benchmark is a matrix of sizes, and has no one size";
+            return Err(LabError::Option { option: "--size", why: OptionError::NoSize(why) });
         }
         iozone_options(line, Some(text))
-            .map_err(|what| LabError::Option { option: "--size", what })?;
+            .map_err(|e| LabError::Option { option: "--size", why: e.into() })?;
         scenario.workload.quick_size = Some(text.clone());
     }
     let mut changes = changes::all(&scenario, options.full);
@@ -139,7 +139,7 @@ pub fn run(
             let near = if near.starts_with("known") { String::new() } else { format!(" {near}") };
             let words = words.join(", ");
             let what = format!("'{only}' is no part and no parameter.{near} Known: {words}");
-            return Err(LabError::Option { option: "--only", what });
+            return Err(LabError::Option { option: "--only", why: OptionError::Unknown(what) });
         }
     }
     let variants = |part: &str| {
@@ -157,8 +157,8 @@ pub fn run(
     let mut rows =
         measure_each(&runs, &lab, &Watch { progress: &progress, stop: watch.stop })?.into_iter();
     let Some(base) = rows.next().flatten() else {
-        let what = "the models refuse the scenario as it is at this size; take a larger one".into();
-        return Err(LabError::Option { option: "--size", what });
+        let why = "the models refuse the scenario as it is at this size; take a larger one";
+        return Err(LabError::Option { option: "--size", why: OptionError::NoSize(why) });
     };
     let baseline = scenario.baseline().to_owned();
     let baseline_of = |variant: &str| scenario.baseline_of(variant);

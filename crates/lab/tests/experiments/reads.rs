@@ -85,7 +85,9 @@ fn what_has_no_room_is_refused() {
     scenario.workload.read_under_write.as_mut().unwrap().quick_trials = Some(100_000);
     let options = RunOptions { cuts: Some(0), ..RunOptions::default() };
     match run(&scenario, &options, &|_, _| ()) {
-        Err(LabError::Scenario { what, .. }) => assert!(what.contains("no room"), "{what}"),
+        Err(LabError::Scenario { why, .. }) => {
+            assert!(why.to_string().contains("no room"), "{why}");
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -208,7 +208,7 @@ impl Stack {
             let what = format!("{}: no device '{name}'; it has {names}", self.scenario.name);
             return Err(Usage(what).into());
         }
-        let device = stack::device(&self.scenario, name).map_err(Usage)?;
+        let device = stack::device(&self.scenario, name).map_err(|e| Usage(e.to_string()))?;
         devices.insert(name.to_owned(), Arc::clone(&device));
         Ok(device)
     }

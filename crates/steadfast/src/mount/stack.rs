@@ -35,8 +35,8 @@ pub fn build(file: &str, variant: Option<&str>, wanted: &mut Wanted) -> Result<S
         );
         return Err(Usage(why).into());
     }
-    let devices = Devices::build(&scenario, variant).map_err(Usage)?;
-    let Blocks { disk, journal, queue, .. } = devices.blocks().map_err(Usage)?;
+    let devices = Devices::build(&scenario, variant).map_err(|e| Usage(e.to_string()))?;
+    let Blocks { disk, journal, queue, .. } = devices.blocks().map_err(|e| Usage(e.to_string()))?;
     let owner = mkfs::root_owner();
     let made = stack::make_owned(&disk, journal.as_ref(), variant, Contents::Zeros, owner);
     made.map_err(|e| anyhow!(e))?;

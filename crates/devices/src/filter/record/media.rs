@@ -194,24 +194,39 @@ impl Doubted {
     }
 }
 
+/// Why a text names no medium.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MediaError {
+    /// There is none of that name.
+    #[error("no medium is called {name}; known: {}", Media::ALL.map(|(name, _)| name).join(", "))]
+    Unknown {
+        /// As given.
+        name: String,
+    },
+    /// What stands after `=` is no size.
+    #[error("{0}: a size in KiB, 1 to 1048576")]
+    Size(String),
+    /// The medium has none.
+    #[error("{0} has no size")]
+    NoSize(&'static str),
+}
+
 impl FromStr for Media {
-    type Err = String;
+    type Err = MediaError;
 
     /// A kind by its name; of those that have a size another one after `=`, in KiB.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, MediaError> {
         let (name, size) = text.split_once('=').map_or((text, None), |(n, s)| (n, Some(s)));
-        let known = || Media::ALL.map(|(name, _)| name).join(", ");
-        let media = Media::ALL.into_iter().find(|(n, _)| *n == name).map(|(_, media)| media);
-        let media =
-            media.ok_or_else(|| format!("no medium is called {text}; known: {}", known()))?;
+        let named = Media::ALL.into_iter().find(|(n, _)| *n == name);
+        let (name, media) = named.ok_or_else(|| MediaError::Unknown { name: text.to_owned() })?;
         let Some(size) = size else { return Ok(media) };
         let kib: Option<u64> = size.parse().ok().filter(|kib| (1..=1 << 20).contains(kib));
-        let bytes = kib.ok_or_else(|| format!("{text}: a size in KiB, 1 to 1048576"))? << 10;
+        let bytes = kib.ok_or_else(|| MediaError::Size(text.to_owned()))? << 10;
         match media {
             Media::Barrier { .. } => Ok(Media::Barrier { bytes }),
             Media::EraseBlock { .. } => Ok(Media::EraseBlock { bytes }),
             Media::Mapping { .. } => Ok(Media::Mapping { bytes }),
-            _ => Err(format!("{name} has no size")),
+            _ => Err(MediaError::NoSize(name)),
         }
     }
 }

@@ -85,6 +85,7 @@ impl Describe for EmmcParams {
         preset: "Samsung eMMC Pro Class 1500, 16 GB",
         physics: "one command at a time, erase groups, cache",
         parameters: EmmcParams::PARAMETERS,
+        is_memory: false,
         default: || ModelParams::Emmc(EmmcParams::default()),
         test_disk_bytes_min: Some(1 << 20),
     };

@@ -110,6 +110,7 @@ impl Describe for HddParams {
                   command queue by shortest positioning time with an age limit, segmented read \
                   cache, write cache off, on or lying",
         parameters: HddParams::PARAMETERS,
+        is_memory: false,
         default: || ModelParams::Hdd(HddParams::default()),
         test_disk_bytes_min: Some(1 << 30),
     };

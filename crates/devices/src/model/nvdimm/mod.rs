@@ -235,6 +235,7 @@ impl Describe for NvdimmParams {
         preset: "HPE 8GB NVDIMM-N, DDR4-2133",
         physics: "bursts, open rows, refreshes, lines on their way, fences; energy source; ADR",
         parameters: NvdimmParams::PARAMETERS,
+        is_memory: true,
         default: || ModelParams::Nvdimm(NvdimmParams::default()),
         test_disk_bytes_min: None,
     };

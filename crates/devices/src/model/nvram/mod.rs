@@ -142,6 +142,7 @@ impl Describe for NvramParams {
         preset: "Micro Memory MM-5425CN, 256 MB",
         physics: "bus clocks, bursts, descriptors, interrupts; batteries; initialised or not",
         parameters: NvramParams::PARAMETERS,
+        is_memory: false,
         default: || ModelParams::Nvram(NvramParams::default()),
         test_disk_bytes_min: None,
     };

@@ -87,6 +87,7 @@ impl Describe for SsdParams {
         preset: "Intel DC S3700, 400 GB",
         physics: "dies, channels, program and erase, protected or volatile cache",
         parameters: SsdParams::PARAMETERS,
+        is_memory: false,
         default: || ModelParams::Ssd(SsdParams::default()),
         test_disk_bytes_min: Some(1 << 20),
     };

@@ -25,6 +25,7 @@ impl Describe for RamParams {
         preset: "",
         physics: "none: requests take no time",
         parameters: RamParams::PARAMETERS,
+        is_memory: true,
         default: || ModelParams::Ram(RamParams::default()),
         test_disk_bytes_min: Some(1 << 20),
     };

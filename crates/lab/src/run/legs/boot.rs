@@ -13,6 +13,7 @@ use steadfast_volume::{
 
 use super::history::{BLOCK, Leg};
 use super::is_kept;
+use crate::VariantError;
 use crate::run::machine::Modelled;
 use crate::stack::{Devices, Volumes};
 use crate::volumes::{Open, peer_setup};
@@ -48,12 +49,12 @@ pub fn boot(
     contents: Vec<Store>,
     away: Option<usize>,
     blocks: u64,
-) -> Result<Found, String> {
+) -> Result<Found, VariantError> {
     let devices = Devices::build(&machine.scenario, &machine.variant)?;
     for (device, contents) in devices.all().zip(contents) {
         // What is memory is blank.
         if is_kept(&**device) {
-            device.set_contents(contents).map_err(|e| e.to_string())?;
+            device.set_contents(contents)?;
         }
     }
     let all: Vec<Device> = devices.all().map(|d| Arc::clone(d) as Device).collect();
@@ -85,7 +86,7 @@ fn ours(
     all: &[Device],
     away: Option<usize>,
     blocks: u64,
-) -> Result<Found, String> {
+) -> Result<Found, VariantError> {
     let present: Vec<Device> =
         (0..all.len()).filter(|n| away != Some(*n)).map(|n| Arc::clone(&all[n])).collect();
     let mut by_hand = false;
@@ -107,7 +108,7 @@ fn ours(
     let Some(mirror) = open.last_mirror() else {
         return Ok(Found::Up { read: reads(&*volume, blocks), legs: Vec::new(), by_hand });
     };
-    while !mirror.resync(Throttle::default()).map_err(|e| e.to_string())?.complete {
+    while !mirror.resync(Throttle::default())?.complete {
         // Another one is under way: the mirror's own upkeep.
         steadfast_runtime::sleep(std::time::Duration::from_millis(10));
     }
@@ -115,14 +116,14 @@ fn ours(
     let in_use = mirror.status().legs;
     let kept = in_use.iter().filter(|l| !l.volatile && l.state == LegState::Okay);
     let legs = kept.map(|leg| of_leg(&mirror, leg.slot, blocks));
-    let legs = legs.collect::<Result<_, String>>()?;
+    let legs = legs.collect::<Result<_, VariantError>>()?;
     Ok(Found::Up { read, legs, by_hand })
 }
 
 /// A leg as the mirror reads it.
-fn of_leg(mirror: &Mirror, slot: usize, blocks: u64) -> Result<Leg, String> {
+fn of_leg(mirror: &Mirror, slot: usize, blocks: u64) -> Result<Leg, VariantError> {
     let read = ReadPolicy::Preferred(slot);
     let policies = Policies { read, ..mirror.policies() };
-    mirror.set_policies(policies).map_err(|e| e.to_string())?;
+    mirror.set_policies(policies)?;
     Ok(reads(mirror, blocks))
 }

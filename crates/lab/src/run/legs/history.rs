@@ -7,6 +7,8 @@ use steadfast_block::{BlockDevice, pattern};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_runtime::Mutex;
 
+use crate::VariantError;
+
 /// What is written at once.
 pub const BLOCK: u64 = 4096;
 /// What a cut leaves old or new.
@@ -72,7 +74,7 @@ impl History {
     }
 
     /// Writes a block anew.
-    pub fn write(&self, disk: &Arc<dyn BlockDevice>, block: u64) -> Result<(), String> {
+    pub fn write(&self, disk: &Arc<dyn BlockDevice>, block: u64) -> Result<(), VariantError> {
         let began = self.now();
         let (tag, number) = {
             let mut inner = self.inner.lock();
@@ -83,16 +85,16 @@ impl History {
             (tag, versions.len() - 1)
         };
         let data = pattern::bytes(tag, block * BLOCK, BLOCK as usize);
-        disk.write(block * BLOCK, data.into()).map_err(|e| format!("writing: {e}"))?;
+        disk.write(block * BLOCK, data.into()).map_err(VariantError::request("writing"))?;
         let now = self.now();
         self.inner.lock().blocks[block as usize][number].acknowledged = Some(now);
         Ok(())
     }
 
     /// Flushes the disk.
-    pub fn flush(&self, disk: &Arc<dyn BlockDevice>) -> Result<(), String> {
+    pub fn flush(&self, disk: &Arc<dyn BlockDevice>) -> Result<(), VariantError> {
         let began = self.now();
-        disk.flush().map_err(|e| format!("flushing: {e}"))?;
+        disk.flush().map_err(VariantError::request("flushing"))?;
         let now = self.now();
         self.inner.lock().flushes.push((began, now));
         Ok(())

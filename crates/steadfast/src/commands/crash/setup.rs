@@ -8,7 +8,7 @@ use steadfast_crash::cuts::{Bound, Choice, Places};
 use steadfast_crash::e2fsck::E2fsck;
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
 use steadfast_crash::program::{Command, Names, Own, Recovers, Run};
-use steadfast_devices::filter::record::{DeviceId, Media};
+use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
 use steadfast_lab::size;
@@ -231,13 +231,18 @@ impl Setup {
             options: text("options")?.to_owned(),
             journal: text("journal")?.parse()?,
             disk: text("device")?.parse()?,
-            // Older recordings do not say it.
-            media: about.get("media").map_or(Ok(Media::default()), |media| media.parse())?,
+            media: media(about)?,
             size: number(about, "size")?,
             epoch: number(about, "epoch")?,
         };
         setup.checked().map_err(|e| e.to_string())
     }
+}
+
+/// Recordings of before there were media do not say it.
+fn media(about: &BTreeMap<String, String>) -> Result<Media, String> {
+    let media = about.get("media").map(|media| media.parse()).transpose();
+    Ok(media.map_err(|e: MediaError| e.to_string())?.unwrap_or_default())
 }
 
 fn text<'a>(about: &'a BTreeMap<String, String>, key: &str) -> Result<&'a str, String> {

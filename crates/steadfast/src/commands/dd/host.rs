@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Advice, FileType, Mode, OFlags, SeekFrom, fadvise, fstat, ftruncate, seek};
+use steadfast_bench::dd::place::NotOpened;
 use steadfast_bench::dd::{Conv, Errno, Flags, Operands, Sink, Skipped, Source, always_quoted};
 
 enum Descriptor {
@@ -21,9 +22,6 @@ pub struct HostEnd {
 fn errno(e: rustix::io::Errno) -> Errno {
     Errno(e.raw_os_error())
 }
-
-/// What could not be opened, and why, in dd's words.
-pub type NotOpened = String;
 
 /// rustix has O_SYNC's value by this name.
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
@@ -77,10 +75,7 @@ pub fn open_output(
     how.set(OFlags::EXCL, o.conv.contains(Conv::EXCL));
     how.set(OFlags::TRUNC, o.seek_blocks == 0 && o.truncates());
     if o.seek_offset().is_none() && o.truncates() {
-        return Err(format!(
-            "offset too large: cannot truncate to a length of seek={} ({}-byte) blocks",
-            o.seek_blocks, o.obs
-        ));
+        return Err(NotOpened::offset(o));
     }
     let mode = Mode::from_raw_mode(0o666);
     // To be read only where seek= may have to read; what can only be written is good, too.
@@ -101,11 +96,15 @@ pub fn open_output(
 
 fn not_opened(path: &OsStr, e: rustix::io::Errno) -> NotOpened {
     use std::os::unix::ffi::OsStrExt;
-    format!("failed to open {}: {}", always_quoted(path.as_bytes()), errno(e))
+    NotOpened::Open { path: path.as_bytes().to_vec(), errno: errno(e) }
 }
 
 /// What is open already gets the flags that can still be set.
-fn standard(fd: BorrowedFd<'static>, name: &str, flags: Flags) -> Result<HostEnd, NotOpened> {
+fn standard(
+    fd: BorrowedFd<'static>,
+    name: &'static str,
+    flags: Flags,
+) -> Result<HostEnd, NotOpened> {
     let set = || -> Result<(), rustix::io::Errno> {
         let add = open_flags(flags - (Flags::NOCTTY | Flags::NOFOLLOW));
         if add.is_empty() {
@@ -117,7 +116,7 @@ fn standard(fd: BorrowedFd<'static>, name: &str, flags: Flags) -> Result<HostEnd
         }
         rustix::fs::fcntl_setfl(fd, old | (add - OFlags::DIRECTORY))
     };
-    set().map_err(|e| format!("setting flags for '{name}': {}", errno(e)))?;
+    set().map_err(|e| NotOpened::Flags { name, errno: errno(e) })?;
     Ok(HostEnd::new(Descriptor::Standard(fd)))
 }
 

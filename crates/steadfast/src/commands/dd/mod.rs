@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use steadfast_bench::dd::place::{self, Named, Opened, Place, Snk, Src, named};
-use steadfast_bench::dd::{self, Failed, Flags, Job, Operands, Tally, Teller, WrongOperand};
+use steadfast_bench::dd::place::{self, Named, NotOpened, Opened, Place, Snk, Src, named};
+use steadfast_bench::dd::{self, Errno, Failed, Flags, Job, Operands, Tally, Teller, WrongOperand};
 use steadfast_block::BlockDevice;
 use steadfast_vfs::{FileSystem, NewNode};
 
@@ -88,14 +88,16 @@ fn copy(
     };
     let mut source = match source(site, operands)? {
         Ok(source) => source,
-        Err(what) => return not_opened(&what),
+        Err(what) => return not_opened(&what.to_string()),
     };
     let (mut sink, whole) = match sink(site, operands, teller)? {
         Ok(opened) => opened,
-        Err(what) => return not_opened(&what),
+        Err(what) => return not_opened(&what.to_string()),
     };
     if operands.iflags.contains(Flags::DIRECTORY) && operands.input.is_none() && !site.is_here() {
-        return not_opened("setting flags for 'standard input': Not a directory");
+        return not_opened(
+            &NotOpened::Flags { name: "standard input", errno: Errno::NOTDIR }.to_string(),
+        );
     }
     let job =
         Job { operands, source: &mut *source, sink: &mut *sink, tally, teller, failed: !whole };

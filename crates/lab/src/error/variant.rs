@@ -1,0 +1,166 @@
+//! Why a variant could not be built or run.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use steadfast_bench::dd::WrongOperand;
+use steadfast_bench::hdparm::NoTiming;
+use steadfast_bench::iozone::RunError;
+use steadfast_block::BlockError;
+use steadfast_devices::filter::btt::BttError;
+use steadfast_devices::model::ModelError;
+use steadfast_devices::source::file::OpenError;
+use steadfast_ext4::Ext4Error;
+use steadfast_peers::PeerError;
+use steadfast_runtime::SimError;
+use steadfast_vfs::FsError;
+use steadfast_volume::VolumeError;
+
+/// Why a variant could not be built or run.
+#[derive(Debug, thiserror::Error)]
+pub enum VariantError {
+    /// A device failed.
+    #[error(transparent)]
+    Block(#[from] BlockError),
+    /// A model cannot be so, or hold that.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A sector namespace cannot be made or opened.
+    #[error(transparent)]
+    Namespace(#[from] BttError),
+    /// A volume cannot be made or used.
+    #[error(transparent)]
+    Volume(#[from] VolumeError),
+    /// A volume was not found after a cut.
+    #[error("volume {name}: {}", missing(.why))]
+    VolumeMissing {
+        /// The volume's name.
+        name: String,
+        /// Why it could not be assembled, if its members are there.
+        why: Option<VolumeError>,
+    },
+    /// The file system cannot be made, mounted or used.
+    #[error(transparent)]
+    Ext4(#[from] Ext4Error),
+    /// It cannot be unmounted.
+    #[error("unmounting: {0}")]
+    Unmount(Ext4Error),
+    /// A call of the workload failed.
+    #[error("{call}: {source}")]
+    Call {
+        /// What was being done.
+        call: String,
+        /// Why it failed.
+        source: FsError,
+    },
+    /// A request of the workload failed.
+    #[error("{request}: {source}")]
+    Request {
+        /// What was being done.
+        request: &'static str,
+        /// Why it failed.
+        source: BlockError,
+    },
+    /// A folder of the host's cannot be used as a file system.
+    #[error(transparent)]
+    Host(#[from] FsError),
+    /// mkfs or mount options that are none.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The simulation cannot go on.
+    #[error(transparent)]
+    Simulation(#[from] SimError),
+    /// IOzone failed.
+    #[error(transparent)]
+    Iozone(#[from] RunError),
+    /// A timing by hdparm failed.
+    #[error(transparent)]
+    Hdparm(#[from] NoTiming),
+    /// dd's operands are none.
+    #[error(transparent)]
+    Operands(#[from] WrongOperand),
+    /// dd failed.
+    #[error("dd {line}: {said}")]
+    Dd {
+        /// Its operands.
+        line: String,
+        /// What it said.
+        said: String,
+    },
+    /// A name that stands for no device.
+    #[error("there is no device '{0}'")]
+    NoDevice(String),
+    /// A scenario is the same on every machine, so it knows no files of this one.
+    #[error("a scenario has no files of this machine")]
+    NoHost,
+    /// A file is shorter than it was written.
+    #[error("a file of {bytes} bytes ended at {at}")]
+    Short {
+        /// As written.
+        bytes: u64,
+        /// Bytes that were read.
+        at: u64,
+    },
+    /// A read is larger than the disk.
+    #[error("the disk has no {0} bytes")]
+    DiskTooSmall(u64),
+    /// The variant has no command lines of its own.
+    #[error("'{0}' has no lines")]
+    NoLines(String),
+    /// The kernel's devices are those that take time.
+    #[error("device '{0}' is no model: it has no time of its own")]
+    NoModel(String),
+    /// A file system of the kernel's that nobody knows.
+    #[error("kernel = '{0}' is not known")]
+    UnknownKernel(String),
+    /// The kernel's file system, or a loop device, cannot be had.
+    #[error(transparent)]
+    Peer(#[from] PeerError),
+    /// A loop device cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Tasks of the workload go on after its end.
+    #[error("the workload still runs")]
+    StillRuns,
+    /// The workload of files, or a kernel's file system under it, failed.
+    #[error("{0}")]
+    Workload(String),
+    /// A recording cannot be kept.
+    #[error("cannot write {}: {source}", path.display())]
+    Record {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl VariantError {
+    /// Of a call of the file system while something was being done.
+    pub(crate) fn call(call: impl Into<String>) -> impl Fn(FsError) -> VariantError {
+        let call = call.into();
+        move |source| VariantError::Call { call: call.clone(), source }
+    }
+
+    /// Of a request to a device.
+    pub(crate) fn request(request: &'static str) -> impl Fn(BlockError) -> VariantError {
+        move |source| VariantError::Request { request, source }
+    }
+}
+
+fn missing(why: &Option<VolumeError>) -> String {
+    why.as_ref().map_or("its members are not there".into(), ToString::to_string)
+}
+
+/// mkfs or mount options that cannot be taken: each with what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OptionsError(pub(crate) Vec<String>);
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("; "))
+    }
+}
+
+impl std::error::Error for OptionsError {}

@@ -1,6 +1,6 @@
-//! One cut of a variant, made again: the same seed, the same run, the same state.
+//! One crash state of a variant, reproduced: the same seed, the same run, the same state.
 
-use steadfast_crash::again::{Again, again};
+use steadfast_crash::explore::{Reproduced, reproduce};
 
 use super::controls::{Control, control_plan};
 use super::load::Cuttable;
@@ -20,7 +20,7 @@ pub fn cut_again(
     variant: &str,
     number: u64,
     control: Option<Control>,
-) -> Result<Again, LabError> {
+) -> Result<Reproduced, LabError> {
     let setting = Setting::new(scenario, options)?;
     let wrong = |what: String| LabError::Scenario { origin: scenario.name.clone(), what };
     let Some(variant) = scenario.variants.iter().find(|v| v.name == variant) else {
@@ -43,7 +43,7 @@ pub fn cut_again(
     let (recorded, plan) = match control {
         None => (recorded, honest),
         Some(control) => match control.of(&recorded) {
-            Some(changed) => (changed, control_plan(&setting, honest.cuts)),
+            Some(changed) => (changed, control_plan(&setting, honest.cuts())),
             None => {
                 return Err(wrong(format!(
                     "'{}' has no honest device with a volatile cache: it has no such control",
@@ -52,7 +52,7 @@ pub fn cut_again(
             }
         },
     };
-    let cuts = plan.cuts;
-    again(&machine, recorded, &plan, number)
+    let cuts = plan.cuts();
+    reproduce(&machine, recorded, &plan, number)
         .ok_or_else(|| wrong(format!("there is no cut {number}: {cuts} are made, from 0 on")))
 }

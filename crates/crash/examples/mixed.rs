@@ -20,13 +20,6 @@ use steadfast_crash::shrink::Effort;
 
 const EFFORT: Effort = Effort { runs: 200, recoveries: 200 };
 
-fn is_wrong(cut: &Cut) -> bool {
-    cut.broken_promises > 0
-        || cut.stale_bytes > 0
-        || !cut.damage.is_empty()
-        || cut.e2fsck.as_ref().is_some_and(|opinion| opinion.damage().is_some())
-}
-
 fn main() -> ExitCode {
     let (mut cut, mut small, mut line) = (None, false, String::new());
     for word in std::env::args().skip(1) {
@@ -59,10 +52,10 @@ fn main() -> ExitCode {
 
 fn explored(case: &Case) -> Result<bool, String> {
     let figures = case.explore()?;
-    let wrong = figures.count(is_wrong);
+    let wrong = figures.count(Cut::is_wrong);
     println!("{} cuts, {wrong} wrong", figures.cuts.len());
     figures.findings.iter().for_each(|finding| println!("{finding}"));
-    if let Some(first) = figures.cuts.iter().find(|cut| is_wrong(cut)) {
+    if let Some(first) = figures.cuts.iter().find(|cut| cut.is_wrong()) {
         println!("{}", case.command(Some(first.number)));
     }
     Ok(wrong > 0)
@@ -81,11 +74,11 @@ fn told(case: &Case, number: u64) -> Result<bool, String> {
     if let Some(said) = e2fsck.as_ref().and_then(|opinion| opinion.damage()) {
         println!("  e2fsck: {said}");
     }
-    Ok(is_wrong(&told.cut))
+    Ok(told.cut.is_wrong())
 }
 
 fn shrunk(case: &Case) -> Result<bool, String> {
-    let shrunk = case.shrink(&is_wrong, EFFORT)?;
+    let shrunk = case.shrink(&Cut::is_wrong, EFFORT)?;
     match &shrunk {
         Some(shrunk) => println!("{shrunk}"),
         None => println!("no cut is wrong"),

@@ -14,8 +14,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, Twice, explore_twice};
+use steadfast_crash::small::{Sequence, SmallMachine, Twice, explore_twice};
 use steadfast_ext4::DataMode;
 
 /// Sequences that are explored between two looks at how many states there are.
@@ -58,15 +60,8 @@ fn main() -> ExitCode {
         println!("not a number");
         return ExitCode::from(2);
     };
-    let bound = Bound { exhaustive: 256, single_units: true, random: 16 };
-    let plan = Plan {
-        bound,
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: 0,
-        keep_every: 0,
-    };
+    let bound = Bound::exhaustive(256, true, 16);
+    let plan = Plan { bound, ..Plan::EVERYWHERE };
     let all = Sequence::all(longest as usize);
     println!("| set-up | states | pruned | agree | differ | a minute a core, unpruned | pruned |");
     println!("|---|--:|--:|--:|--:|--:|--:|");
@@ -77,7 +72,7 @@ fn main() -> ExitCode {
         }
         let explored = SmallMachine::new(setup).and_then(|machine| {
             let told = Cell::new(0);
-            explore_twice(&machine, &all, &plan, &cpu, &|twice| {
+            explore_twice(&machine, &all, (&plan, 0), &cpu, &|twice| {
                 let done = twice.pruned.sequences as usize;
                 if done >= told.get() + PART {
                     told.set(done);

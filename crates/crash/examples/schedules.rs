@@ -21,22 +21,21 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
-    Bound, Plan, Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, compare_pruning,
-    explore_schedules,
+    Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, compare_pruning, explore_schedules,
 };
 
 const USAGE: &str = "usage: schedules MODE JOURNAL LIST [every=N] [parts=N | part=K/N] [done=FILE]
        schedules MODE JOURNAL LIST [every=N] compare
        schedules CASE";
 const PLAN: Plan = Plan {
-    bound: Bound { exhaustive: 8, single_units: false, random: 1 },
-    seed: 1,
+    bound: Bound::exhaustive(8, false, 1),
     e2fsck_every: 20_000,
-    again_every: 200,
-    again_whole_every: 0,
-    keep_every: 0,
+    second: SecondCuts { every: 200, ..SecondCuts::NONE },
+    ..Plan::EVERYWHERE
 };
 /// Of three tasks so many, and of each so many schedules, from a seed.
 const THREES: usize = 1000;
@@ -207,7 +206,7 @@ fn again(case: &ScheduledCase) -> Result<bool, String> {
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let is_wrong = if args.iter().any(|word| word.starts_with("begins=")) {
-        args.join(" ").parse::<ScheduledCase>().and_then(|case| again(&case))
+        args.join(" ").parse::<ScheduledCase>().map_err(String::from).and_then(|case| again(&case))
     } else {
         asked(&args).and_then(|asked| {
             if asked.compare {

@@ -10,8 +10,10 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Explored, Plan, Sequence, SmallMachine, explore};
+use steadfast_crash::small::{Explored, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
@@ -47,14 +49,12 @@ fn main() -> ExitCode {
         sequences = vec![one];
     }
     println!("{} sequences", sequences.len());
-    let bound = Bound { exhaustive: 256, single_units: true, random: 16 };
+    let bound = Bound::exhaustive(256, true, 16);
     let plan = Plan {
         bound,
-        seed: 1,
         e2fsck_every: 500,
-        again_every: 20,
-        again_whole_every: 2000,
-        keep_every: 0,
+        second: SecondCuts { every: 20, whole_every: 2000, ..SecondCuts::NONE },
+        ..Plan::EVERYWHERE
     };
     let begun = Instant::now();
     let progress = |so_far: &Explored| {

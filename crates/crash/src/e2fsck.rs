@@ -67,16 +67,18 @@ impl E2fsck {
         Ok((Store::import(image.path()).map_err(bad)?, person))
     }
 
-    /// What e2fsck says of a disk, and of its journal's device if it has one.
+    /// What e2fsck says of a disk, and of its journal's device if it has one. May be called by
+    /// several threads at once.
     pub fn judge(&self, disk: &Store, journal: Option<&Store>) -> Opinion {
-        let image = |name: &str, contents: &Store| {
-            let path = self.folder.path().join(name);
-            contents.export(&path).map(|()| path)
+        let image = |contents: &Store| {
+            let image = tempfile::NamedTempFile::new_in(self.folder.path())?;
+            contents.export(image.path()).map(|()| image)
         };
-        let images = image("disk.img", disk)
-            .and_then(|disk| Ok((disk, journal.map(|j| image("journal.img", j)).transpose()?)));
+        let images = image(disk).and_then(|disk| Ok((disk, journal.map(image).transpose()?)));
         match images {
-            Ok((disk, journal)) => self.judge_image(&disk, journal.as_deref()),
+            Ok((disk, journal)) => {
+                self.judge_image(disk.path(), journal.as_ref().map(|journal| journal.path()))
+            }
             Err(e) => Opinion::NotGiven(format!("cannot write an image for e2fsck: {e}")),
         }
     }

@@ -52,8 +52,13 @@ pub struct Cut {
     pub empty_after_replace: u64,
     /// What the structure check, the mount or a read found, in words.
     pub damage: Vec<String>,
-    /// The mount was refused: manual repair is needed.
+    /// The mount was refused, or repairs that need nobody were not enough: manual repair is needed.
     pub manual_repair: bool,
+    /// Why the mount was refused, if it was.
+    pub refused: Option<String>,
+    /// How many requests would have changed a device before that; counted where a device was lost
+    /// ([`Plan::loss`](crate::explore::Plan::loss)). Must be none: the device may still be found.
+    pub changes_refused: u64,
     /// What e2fsck says, where it was asked.
     pub e2fsck: Option<Opinion>,
     /// What the kernel's own recovery makes of it, where it was asked.
@@ -67,7 +72,27 @@ pub struct Cut {
 impl Cut {
     /// A cut after which the file system could not be mounted.
     pub fn unmountable(at: Nanos, why: String) -> Self {
-        Cut { at, damage: vec![why], manual_repair: true, ..Cut::default() }
+        let refused = Some(why.clone());
+        Cut { at, damage: vec![why], manual_repair: true, refused, ..Cut::default() }
+    }
+
+    /// Whether a promise is broken, bytes are foreign, or the structure is damaged, by our judges
+    /// or another program's.
+    pub fn is_wrong(&self) -> bool {
+        let others = self.e2fsck.iter().chain(&self.kernel);
+        self.broken_promises > 0
+            || self.stale_bytes > 0
+            || !self.damage.is_empty()
+            || self.manual_repair
+            || others.filter_map(Opinion::damage).next().is_some()
+    }
+
+    /// Where a device was lost: neither a refusal that changed nothing nor a whole file system.
+    pub fn is_silent_damage(&self) -> bool {
+        match self.refused {
+            Some(_) => self.changes_refused > 0,
+            None => !self.damage.is_empty() || self.stale_bytes > 0,
+        }
     }
 
     /// Counts what was lost with a file that is nowhere: work, whoever promised what.

@@ -40,6 +40,12 @@ pub trait Judge: Send + Sync {
     /// implemented.
     fn judge_refused(&self, _at: Moment, _cut: &mut Cut) {}
 
+    /// How much had been done and promised before a tick: a number that grows. Equal contents of
+    /// another age are another state to this judge. The same for all if nothing else is said.
+    fn age(&self, _tick: u64) -> u64 {
+        0
+    }
+
     /// The ticks `[from, to)`, ascending, between which a cut finds something acknowledged that was
     /// not promised: where [`Places::Unsynced`](crate::explore::Places::Unsynced) cuts.
     fn unsynced(&self) -> Vec<(u64, u64)> {

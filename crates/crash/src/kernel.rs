@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
@@ -18,7 +19,8 @@ const LIMIT_SECONDS: &str = "60";
 
 /// Mounts images with the kernel's ext4.
 pub struct Kernel {
-    folder: tempfile::TempDir,
+    /// One image at a time: there is one mount point.
+    folder: Mutex<tempfile::TempDir>,
 }
 
 impl Kernel {
@@ -30,7 +32,7 @@ impl Kernel {
         }
         let folder = tempfile::tempdir().map_err(|e| format!("a folder for images: {e}"))?;
         std::fs::create_dir(folder.path().join("mount")).map_err(|e| e.to_string())?;
-        Ok(Kernel { folder })
+        Ok(Kernel { folder: Mutex::new(folder) })
     }
 
     /// Lets the kernel recover the contents of disk and journal device, and judges what it shows.
@@ -52,14 +54,15 @@ impl Kernel {
         judge: &dyn Judge,
         at: Moment,
     ) -> Result<Opinion, String> {
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         let image = |name: &str, contents: &Store| {
-            let path = self.folder.path().join(name);
+            let path = folder.path().join(name);
             contents.export(&path).map_err(|e| format!("cannot write an image: {e}"))?;
             Ok::<_, String>(path)
         };
         let disk = image("disk.img", disk)?;
         let journal = journal.map(|j| image("journal.img", j)).transpose()?;
-        let point = self.folder.path().join("mount");
+        let point = folder.path().join("mount");
         let options = "errors=remount-ro";
         let mounted = match Mount::of_image_at(&disk, journal.as_deref(), &point, options) {
             Ok(mounted) => mounted,

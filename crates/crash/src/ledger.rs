@@ -10,6 +10,8 @@
 //!
 //! One task writes to a file at a time; different files are independent.
 
+mod judge;
+
 use std::collections::BTreeMap;
 
 use steadfast_devices::filter::record::{Moment, RecordLog};

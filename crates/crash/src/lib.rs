@@ -1,21 +1,24 @@
 //! Record a run, cut the power, recover, judge.
 
-pub mod again;
 pub mod corpus;
 pub mod cuts;
+mod delta;
 pub mod e2fsck;
+mod error;
 pub mod explore;
 pub mod figures;
 pub mod judge;
 pub mod kernel;
 pub mod ledger;
-pub mod losses;
 pub mod media;
 pub mod mixed;
 pub mod opinion;
 pub mod points;
 pub mod program;
 pub mod risk;
+mod schedule;
 pub mod shrink;
 pub mod small;
 pub mod unsynced;
+
+pub use error::{CrashError, Result};

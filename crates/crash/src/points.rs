@@ -10,6 +10,9 @@ use steadfast_devices::filter::record::{Moment, RecordLog};
 use steadfast_runtime::Mutex;
 use steadfast_vfs::{Attr, FileSystem, FileType, Ino, OpenFlags, Result, path};
 
+use crate::figures::Cut;
+use crate::judge::Judge;
+
 /// Bytes of a file read at once.
 const READ: usize = 1 << 20;
 /// Notes of points in the record carry this label; their details mean nothing.
@@ -198,7 +201,7 @@ impl Points {
     ///
     /// # Errors
     /// How it differs from the last finished point, in words.
-    pub fn judge(&self, left: &Snapshot, cut: u64) -> std::result::Result<usize, String> {
+    fn compare(&self, left: &Snapshot, cut: u64) -> std::result::Result<usize, String> {
         let points = self.points.lock();
         let last = points
             .iter()
@@ -212,5 +215,29 @@ impl Points {
         }
         let how = points[last].snapshot.difference(left).unwrap_or_default();
         Err(format!("not transaction point {last}: {how}"))
+    }
+}
+
+impl Judge for Points {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        let left = match Snapshot::take(fs, fs.root()) {
+            Ok(left) => left,
+            Err(e) => {
+                cut.damage.push(format!("cannot be read after recovery: {e}"));
+                return;
+            }
+        };
+        // Before the first point is finished nothing is promised.
+        let finished = self.points.lock().iter().any(|p| p.done.is_some_and(|d| d.tick < at.tick));
+        if finished && let Err(why) = self.compare(&left, at.tick) {
+            cut.broken_promises += 1;
+            cut.findings.push(why);
+        }
+    }
+
+    fn age(&self, tick: u64) -> u64 {
+        let before = |moment: Moment| u64::from(moment.tick < tick);
+        let of = |p: &Point| before(p.begun) + p.done.map_or(0, before);
+        self.points.lock().iter().map(of).sum()
     }
 }

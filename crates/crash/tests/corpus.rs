@@ -4,14 +4,15 @@
 
 use std::time::Duration;
 
-use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Plan, Subject, ace, try_out};
+use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, ace, try_out};
 use steadfast_crash::cuts::{Bound, Places};
 use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::explore::Plan;
 use steadfast_ext4::{DataMode, MountOptions};
 
 fn plan(states: u64) -> Plan {
-    let bound = Bound { states, combinations: 16, drawn: 4 };
-    Plan { places: Places::Flushes, bound, seed: 1 }
+    let bound = Bound { states, drawn: 4, ..Bound::default() };
+    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 fn own(kind: OwnKind, data: DataMode) -> Own {
@@ -28,7 +29,7 @@ fn soak() -> usize {
 fn known_on(subject: &dyn Subject, states: u64) -> (u64, Vec<String>) {
     let (mut all, mut failed) = (0, Vec::new());
     for known in &KNOWN {
-        let outcome = try_out(subject, &known.workload(), plan(states)).unwrap();
+        let outcome = try_out(subject, &known.workload(), &plan(states)).unwrap();
         // ext2 knows no fallocate.
         assert!(outcome.refused <= 2, "{}", known.name);
         all += outcome.states;
@@ -75,7 +76,7 @@ fn ace_finds_nothing() {
     let subject = own(OwnKind::Ext4, DataMode::Ordered);
     let (one, two) = (5usize.div_ceil(soak()), 9973usize.div_ceil(soak()));
     for workload in ace::seq1().step_by(one).chain(ace::seq2(two)) {
-        let outcome = try_out(&subject, &workload, plan(8)).unwrap();
+        let outcome = try_out(&subject, &workload, &plan(8)).unwrap();
         assert_eq!(outcome.first, None, "{workload}");
     }
 }

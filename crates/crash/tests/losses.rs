@@ -10,8 +10,10 @@ use std::sync::Arc;
 
 use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
-use steadfast_crash::explore::{Booted, Machine, Places, Plan, Recorded, explore};
-use steadfast_crash::losses::{Losable, Loss, Outcome, Verdict, lose};
+use steadfast_crash::explore::{
+    Booted, Loss, Machine, Places, Plan, Recorded, SecondCuts, explore, lose,
+};
+use steadfast_crash::figures::Cut;
 use steadfast_crash::mixed::{MixedMachine, Setup};
 use steadfast_devices::filter::record::{DeviceId, RecordLog, Recording};
 use steadfast_devices::source::Ram;
@@ -51,12 +53,9 @@ fn recorded(setup: Setup, seed: u64) -> (MixedMachine, Recorded) {
 
 /// Cuts the run at some ticks, and at each does to the card what `losses` says of the tick: one
 /// after the other, so that what is wrong is seen when it happens.
-fn survey(
-    setup: Setup,
-    losses: impl Fn(u64, &mut Rng) -> Vec<Loss>,
-) -> impl Iterator<Item = Outcome> {
+fn survey(setup: Setup, losses: impl Fn(u64, &mut Rng) -> Vec<Loss>) -> impl Iterator<Item = Cut> {
     let (machine, recorded) = recorded(setup, 1);
-    let machine: Arc<dyn Losable> = Arc::new(machine);
+    let machine: Arc<dyn Machine> = Arc::new(machine);
     let (first, last) = (recorded.recording.first_cut(), recorded.recording.last_cut());
     let mut rng = Rng::new(7);
     let drawn = (0..cuts()).flat_map(move |number| {
@@ -70,9 +69,9 @@ fn survey(
 fn an_absent_journal_is_refused_and_nothing_is_written() {
     for (name, setup) in modes() {
         for outcome in survey(setup, |_, _| vec![Loss::Absent]) {
-            let why = outcome.refusal().unwrap_or_else(|| panic!("{name}: {outcome}"));
-            assert!(why.contains("its journal on another device"), "{name}: {outcome}");
-            assert!(!outcome.is_silent_damage(), "{name}: {outcome}");
+            let why = outcome.refused.as_ref().unwrap_or_else(|| panic!("{name}: {outcome:?}"));
+            assert!(why.contains("its journal on another device"), "{name}: {outcome:?}");
+            assert!(!outcome.is_silent_damage(), "{name}: {outcome:?}");
         }
     }
 }
@@ -81,9 +80,9 @@ fn an_absent_journal_is_refused_and_nothing_is_written() {
 fn a_journal_whose_battery_was_empty_is_refused_and_nothing_is_written() {
     for (name, setup) in modes() {
         for outcome in survey(setup, |tick, _| vec![Loss::Zeros, Loss::Noise(tick)]) {
-            let why = outcome.refusal().unwrap_or_else(|| panic!("{name}: {outcome}"));
-            assert!(why.contains("card") && why.contains("not a journal"), "{name}: {outcome}");
-            assert!(!outcome.is_silent_damage(), "{name}: {outcome}");
+            let why = outcome.refused.as_ref().unwrap_or_else(|| panic!("{name}: {outcome:?}"));
+            assert!(why.contains("card") && why.contains("not a journal"), "{name}: {outcome:?}");
+            assert!(!outcome.is_silent_damage(), "{name}: {outcome:?}");
         }
     }
 }
@@ -166,14 +165,14 @@ fn a_journal_put_back_within_its_mount_damages_nothing() {
                 vec![Loss::Stale(rng.below(tick.max(1))), Loss::Stale(late)]
             };
             for outcome in survey(setup, put_back) {
-                assert!(!outcome.is_silent_damage(), "{name}: {outcome}");
-                let what = match &outcome.verdict {
-                    Verdict::Refused { why, .. } => {
-                        assert!(why.contains("older than the file system"), "{name}: {outcome}");
+                assert!(!outcome.is_silent_damage(), "{name}: {outcome:?}");
+                let what = match &outcome.refused {
+                    Some(why) => {
+                        assert!(why.contains("older than the file system"), "{name}: {outcome:?}");
                         "refused"
                     }
-                    Verdict::Recovered(cut) if cut.broken_promises > 0 => "whole, promises broken",
-                    Verdict::Recovered(_) => "whole, nothing lost",
+                    None if outcome.broken_promises > 0 => "whole, promises broken",
+                    None => "whole, nothing lost",
                 };
                 *counts.entry(what).or_default() += 1;
             }
@@ -199,14 +198,9 @@ fn all_is_well(name: &str, setup: Setup, plan: &Plan) {
 fn a_cut_beside_the_mark_loses_nothing() {
     for (name, setup) in modes() {
         let setup = Setup { checkpoint_percent: 2, churn: true, ..setup };
-        let plan = Plan {
-            cuts: 10 * cuts(),
-            places: Places::Boundaries,
-            seed: 5,
-            e2fsck_every: 10,
-            again_percent: 50,
-            kernel_every: 0,
-        };
+        let second = SecondCuts { percent: 50, ..SecondCuts::NONE };
+        let trials = Plan::trials(Places::Boundaries(10 * cuts()), 5);
+        let plan = Plan { e2fsck_every: 10, second, ..trials };
         all_is_well(name, setup, &plan);
     }
 }
@@ -216,8 +210,9 @@ fn a_cut_beside_the_mark_loses_nothing() {
 fn a_journal_that_is_there_recovers() {
     for (name, setup) in modes() {
         for outcome in survey(setup, |_, _| vec![Loss::None]) {
-            let Verdict::Recovered(cut) = &outcome.verdict else { panic!("{name}: {outcome}") };
-            assert_eq!((cut.broken_promises, outcome.is_silent_damage()), (0, false), "{outcome}");
+            let Cut { broken_promises, refused, .. } = &outcome;
+            assert_eq!((refused, *broken_promises), (&None, 0), "{name}: {outcome:?}");
+            assert!(!outcome.is_silent_damage(), "{name}: {outcome:?}");
         }
     }
 }
@@ -226,14 +221,8 @@ fn a_journal_that_is_there_recovers() {
 fn a_journal_on_memory_tears_words_and_keeps_its_promises() {
     for (name, setup) in modes() {
         let setup = Setup { memory_journal: true, ..setup };
-        let plan = Plan {
-            cuts: 8 * cuts(),
-            places: Places::Boundaries,
-            seed: 3,
-            e2fsck_every: 0,
-            again_percent: 25,
-            kernel_every: 0,
-        };
+        let second = SecondCuts { percent: 25, ..SecondCuts::NONE };
+        let plan = Plan { second, ..Plan::trials(Places::Boundaries(8 * cuts()), 3) };
         all_is_well(name, setup, &plan);
     }
 }

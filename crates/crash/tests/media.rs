@@ -10,7 +10,7 @@ use steadfast_devices::filter::record::Media;
 const STATES: u64 = 4;
 
 fn on(setup: Setups, media: Media) -> Cell {
-    let cell = cell(&setup.make().unwrap().on(media), plan(STATES)).unwrap();
+    let cell = cell(&setup.make().unwrap().on(media), &plan(STATES)).unwrap();
     println!("{media}, {setup:?}: {cell}; {:?}", cell.first);
     cell
 }

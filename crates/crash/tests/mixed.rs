@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use steadfast_crash::e2fsck::E2fsck;
-use steadfast_crash::explore::{Machine, Places, Plan, explore};
+use steadfast_crash::explore::{Machine, Places, Plan, SecondCuts, explore};
 use steadfast_crash::figures::Figures;
 use steadfast_crash::kernel::Kernel;
 use steadfast_crash::mixed::{Case, Memory, Mirrored, MixedMachine, Setup};
@@ -58,11 +58,11 @@ fn explored(name: &str, setup: Setup) -> Figures {
         let mountable = !setup.async_commit && setup.mirror.is_none();
         let ask = asked(&all) < KERNEL_MOUNTS && mountable;
         let kernel_every = if ask { CUTS / 2 } else { 0 };
-        let places = Places::Spread;
-        let plan =
-            Plan { cuts: CUTS, places, seed, e2fsck_every: 1, again_percent: 25, kernel_every };
+        let second = SecondCuts { percent: 25, ..SecondCuts::NONE };
+        let trials = Plan::trials(Places::Spread(CUTS), seed);
+        let plan = Plan { e2fsck_every: 1, second, kernel_every, ..trials };
         let figures = explore(&shared, recorded, &plan, &|_| ());
-        let case = Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan: plan.clone() };
+        let case = Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan };
         for finding in &figures.findings {
             let told = format!("{finding}: {}", case.command(None));
             if !setup.lying {

@@ -7,9 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_crash::cuts::{Bound, Choice, Places};
+use steadfast_crash::explore::{Machine, OnRam, Plan};
 use steadfast_crash::program::explore::{Exploration, Outcome, Wrong};
 use steadfast_crash::program::exposure::{exposure, quantile};
-use steadfast_crash::program::{Own, Run, Watched, file, shrink};
+use steadfast_crash::program::{Run, Watched, file, shrink};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -77,16 +78,20 @@ fn choice(places: Places) -> Choice {
     Choice { places, bound: Bound { states: 16, ..Bound::default() }, seed: 1 }
 }
 
+/// How it is mounted, and what mounts it.
+struct Own {
+    options: MountOptions,
+    machine: Arc<dyn Machine>,
+}
+
+fn own(data: DataMode, auto_da_alloc: bool) -> Own {
+    let options = options(data, auto_da_alloc);
+    Own { machine: OnRam::new(options.clone()).shared(), options }
+}
+
 fn with<T>(run: &Run, own: &Own, work: impl FnOnce(&Exploration<'_>) -> T) -> T {
-    work(&Exploration {
-        run,
-        recovers: own,
-        judge: None,
-        choice: choice(Places::All),
-        by_lines: false,
-        second_opinion_every: 0,
-        workers: 2,
-    })
+    let (system, plan) = (&own.machine, Plan::from(choice(Places::All)));
+    work(&Exploration { run, system, judge: None, plan, by_lines: false, workers: 2 })
 }
 
 fn explore(run: &Run, own: &Own) -> Outcome {
@@ -98,7 +103,7 @@ fn explore(run: &Run, own: &Own) -> Outcome {
 #[test]
 fn what_a_program_forgot_is_told_from_what_was_promised() {
     for data in MODES {
-        let own = |auto| Own { options: options(data, auto), e2fsck: None, at_boot: None };
+        let own = |auto| own(data, auto);
         let synced = explore(&run(&own(false).options, true), &own(false));
         assert!(synced.findings.is_empty(), "{data:?}: {:?}", synced.findings.first());
         assert!(synced.states > 50 && synced.trees >= 3, "{data:?}: {synced:?}");
@@ -122,7 +127,7 @@ fn what_a_program_forgot_is_told_from_what_was_promised() {
 
 #[test]
 fn a_kept_run_gives_the_same_states_and_shrinks() {
-    let own = Own { options: options(DataMode::Writeback, false), e2fsck: None, at_boot: None };
+    let own = own(DataMode::Writeback, false);
     let run = run(&own.options, false);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.crash");
@@ -133,7 +138,7 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
     assert_eq!((one.states, first), (other.states, other.findings[0].state));
     with(&kept, &own, |e| {
         let (state, base) = (e.state(first).unwrap(), e.base().unwrap());
-        assert!(!e.wrong(state.contents.clone(), state.cut, &base).unwrap().is_empty());
+        assert!(!e.wrong(state.contents.clone(), &state, &base).unwrap().is_empty());
         let decisive = shrink::shrink(e, &state, &base, 100).unwrap();
         assert!(decisive.units.len() <= state.in_doubt.len(), "{decisive}");
     });
@@ -141,8 +146,8 @@ fn a_kept_run_gives_the_same_states_and_shrinks() {
 
 #[test]
 fn exposure_is_what_has_returned_and_is_not_there() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
-    let forgot = exposure(&run(&own.options, false), &own, choice(Places::All), &|| true);
+    let own = own(DataMode::Ordered, true);
+    let forgot = exposure(&run(&own.options, false), &own.machine, choice(Places::All), &|| true);
     let most = quantile(&forgot, 1.0);
     // Both files at the most; the sync of the second one ends it.
     assert!(most.bytes >= 8 && most.bytes <= 16, "{most:?}");
@@ -178,7 +183,7 @@ fn broken(outcome: &Outcome) -> Vec<&str> {
 /// The control: a disk that promises nothing is found out.
 #[test]
 fn a_lying_disk_breaks_promises() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
+    let own = own(DataMode::Ordered, true);
     let outcome = explore(&lying(run(&own.options, true)), &own);
     assert!(!broken(&outcome).is_empty(), "{outcome:?}");
 }
@@ -225,7 +230,7 @@ fn sync_folder(fs: &dyn FileSystem, name: &[u8]) {
 /// Inodes are known from listings too (readdirplus): nobody need have looked them up.
 #[test]
 fn names_that_were_only_listed_have_their_places() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
+    let own = own(DataMode::Ordered, true);
     let run = watched(&own.options, |fs| sync_folder(fs, b"f"));
     let told: Vec<String> = run.calls.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["unlink d/5/f", "fsync of directory d/5"]);
@@ -241,7 +246,7 @@ fn names_that_were_only_listed_have_their_places() {
 /// A file that nobody has seen under a name is not taken for another.
 #[test]
 fn what_has_no_known_place_is_not_measured() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
+    let own = own(DataMode::Ordered, true);
     let run = watched(&own.options, |fs| {
         // As by a handle: the number comes from elsewhere.
         let folder = Ino(listed(fs, fs.root(), b"config").0 + 2);
@@ -269,7 +274,7 @@ fn durable_writes(fs: &dyn FileSystem) {
 #[test]
 fn a_write_through_o_dsync_is_a_promise() {
     for data in MODES {
-        let own = Own { options: options(data, true), e2fsck: None, at_boot: None };
+        let own = own(data, true);
         let run = watched(&own.options, durable_writes);
         assert!(run.calls[0].promises && !run.calls[1].promises, "{:?}", run.calls);
         let outcome = explore(&run, &own);
@@ -284,7 +289,7 @@ fn a_write_through_o_dsync_is_a_promise() {
 
 #[test]
 fn what_was_written_over_a_promise_is_not_measured() {
-    let own = Own { options: options(DataMode::Ordered, true), e2fsck: None, at_boot: None };
+    let own = own(DataMode::Ordered, true);
     let run = watched(&own.options, |fs| {
         durable_writes(fs);
         let file = listed(fs, listed(fs, listed(fs, fs.root(), b"d"), b"5"), b"f");

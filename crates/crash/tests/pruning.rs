@@ -10,8 +10,10 @@
 
 use std::time::Duration;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Plan, Sequence, SmallMachine, explore_twice};
+use steadfast_crash::small::{Sequence, SmallMachine, explore_twice};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
@@ -23,20 +25,13 @@ const IN_PLACE: Setup = Setup { dax: true, block_size: 4096, ..Setup::PLAIN };
 fn agree(name: &str, setup: Setup) {
     let soak = std::env::var_os("STEADFAST_SOAK").is_some();
     let (longest, bound) = match soak {
-        true => (2, Bound { exhaustive: 256, single_units: true, random: 16 }),
-        false => (1, Bound { exhaustive: 8, single_units: false, random: 1 }),
+        true => (2, Bound::exhaustive(256, true, 16)),
+        false => (1, Bound::exhaustive(8, false, 1)),
     };
-    let plan = Plan {
-        bound,
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: 0,
-        keep_every: 0,
-    };
+    let plan = Plan { bound, ..Plan::EVERYWHERE };
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));
     let no_clock = || Duration::ZERO;
-    let twice = explore_twice(&machine, &Sequence::all(longest), &plan, &no_clock, &|_| ())
+    let twice = explore_twice(&machine, &Sequence::all(longest), (&plan, 0), &no_clock, &|_| ())
         .unwrap_or_else(|e| panic!("{name}: {e}"));
     let a_minute = |used: Duration| twice.pruned.distinct as f64 / used.as_secs_f64() * 60.0;
     println!(
@@ -102,20 +97,13 @@ fn pruned_on_memory() {
 #[test]
 fn pruned_with_findings() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
-    let bound = Bound { exhaustive: 8, single_units: false, random: 1 };
-    let plan = Plan {
-        bound,
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: 0,
-        keep_every: 0,
-    };
+    let bound = Bound::exhaustive(8, false, 1);
+    let plan = Plan { bound, ..Plan::EVERYWHERE };
     let with_promise = |s: &&Sequence| s.to_string().contains("sync");
     let sequences: Vec<Sequence> =
         Sequence::all(2).iter().filter(with_promise).step_by(4).cloned().collect();
     let no_clock = || Duration::ZERO;
-    let twice = explore_twice(&machine, &sequences, &plan, &no_clock, &|_| ()).unwrap();
+    let twice = explore_twice(&machine, &sequences, (&plan, 0), &no_clock, &|_| ()).unwrap();
     let (pruned, unpruned) = (&twice.pruned, &twice.unpruned);
     assert_eq!((twice.differing, twice.agreed), (0, pruned.distinct), "{pruned}");
     assert!(pruned.broken > 0 && pruned.damaged > 0 && pruned.pruned > 0, "{pruned}");

@@ -14,22 +14,22 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Instant;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::{
-    Bound, Plan, Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
+    Scheduled, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
 };
 use steadfast_ext4::DataMode;
 
-const QUICK: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
+const QUICK: Bound = Bound::exhaustive(8, false, 1);
 
 fn explored(name: &str, setup: Setup, pairs: &[Tasks], schedules: &Schedules) {
     let plan = Plan {
         bound: QUICK,
-        seed: 1,
         e2fsck_every: 2000,
-        again_every: 200,
-        again_whole_every: 0,
-        keep_every: 0,
+        second: SecondCuts { every: 200, ..SecondCuts::NONE },
+        ..Plan::EVERYWHERE
     };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));

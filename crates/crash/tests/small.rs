@@ -12,13 +12,15 @@ use std::cell::Cell;
 use std::io::Write;
 use std::time::Instant;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::{Plan, SecondCuts};
 use steadfast_crash::mixed::Setup;
 use steadfast_crash::small::quick::{AGAIN_WHOLE_EVERY, BOUND, EXTERNAL, Family, Part, SMALL};
-use steadfast_crash::small::{Bound, Explored, Plan, Sequence, SmallMachine, explore};
+use steadfast_crash::small::{Explored, Sequence, SmallMachine, explore};
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-const WHOLE: Bound = Bound { exhaustive: 256, single_units: true, random: 16 };
+const WHOLE: Bound = Bound::exhaustive(256, true, 16);
 
 /// The test of the tests: they can fail.
 #[test]
@@ -26,11 +28,8 @@ fn small_a_lying_cache_is_found() {
     let machine = SmallMachine::new(Setup { lying: true, ..SMALL }).unwrap();
     let plan = Plan {
         bound: BOUND,
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: AGAIN_WHOLE_EVERY,
-        keep_every: 0,
+        second: SecondCuts { whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE },
+        ..Plan::EVERYWHERE
     };
     let sequences = Sequence::all(2);
     let with_promise = sequences.iter().filter(|s| s.to_string().contains("Sync")).cloned();
@@ -139,14 +138,12 @@ fn on_memory(name: &str, setup: Setup) {
     let (sequences, random) =
         if soak { (Sequence::all(2), 64) } else { (on_memory_quick(&setup), 4) };
     let exhaustive = if soak { 64 } else { 16 };
-    let bound = Bound { exhaustive, single_units: false, random };
+    let bound = Bound::exhaustive(exhaustive, false, random);
     let plan = Plan {
         bound,
-        seed: 1,
         e2fsck_every: 1000,
-        again_every: 50,
-        again_whole_every: AGAIN_WHOLE_EVERY,
-        keep_every: 0,
+        second: SecondCuts { every: 50, whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE },
+        ..Plan::EVERYWHERE
     };
     let begun = Instant::now();
     let machine = SmallMachine::new(setup).unwrap_or_else(|e| panic!("{name}: {e}"));

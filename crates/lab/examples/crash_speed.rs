@@ -26,8 +26,10 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use steadfast_bench::iozone::{self, Call, Observer, Parsed, Surroundings};
 use steadfast_block::BlockDevice;
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::Setup;
-use steadfast_crash::small::{Bound, Peer, Plan, Sequence, SmallMachine, explore_twice};
+use steadfast_crash::small::{Peer, Sequence, SmallMachine, explore_twice};
 use steadfast_devices::filter::record::{Record, RecordLog, Recording};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
@@ -132,13 +134,13 @@ struct PeerCost {
 
 fn states(name: &'static str, setup: Setup, quick: bool) -> Outcome<States> {
     let (bound, keep_every) = match quick {
-        false => (Bound { exhaustive: 256, single_units: true, random: 16 }, STATES / PEERS),
-        true => (Bound { exhaustive: 8, single_units: false, random: 1 }, 1000),
+        false => (Bound::exhaustive(256, true, 16), STATES / PEERS),
+        true => (Bound::exhaustive(8, false, 1), 1000),
     };
-    let plan =
-        Plan { bound, seed: 1, e2fsck_every: 0, again_every: 0, again_whole_every: 0, keep_every };
+    let plan = Plan { bound, ..Plan::EVERYWHERE };
     let machine = SmallMachine::new(setup)?;
-    let twice = explore_twice(&machine, &Sequence::all(2), &plan, &|| cpu().0, &|_| ())?;
+    let twice =
+        explore_twice(&machine, &Sequence::all(2), (&plan, keep_every), &|| cpu().0, &|_| ())?;
     for explored in [&twice.pruned, &twice.unpruned] {
         if explored.wrong() > 0 {
             return Err(format!("{name}: {explored}: {:#?}", explored.findings));

@@ -1,9 +1,10 @@
 //! The kernel's file systems under the corpus of [`steadfast_crash::corpus`].
 
-use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_crash::corpus::{Found, Recorded, Subject, Workload, play, set_up, use_it};
+use steadfast_crash::corpus::{Ran, Subject, Workload, play, set_up};
+use steadfast_crash::explore::System;
+use steadfast_crash::{CrashError, Result};
 use steadfast_devices::model::Model;
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
@@ -40,8 +41,8 @@ impl InCorpus {
     }
 }
 
-fn words(error: impl std::fmt::Display) -> String {
-    error.to_string()
+fn host(error: impl std::fmt::Display) -> CrashError {
+    CrashError::Host(error.to_string())
 }
 
 impl Subject for InCorpus {
@@ -49,43 +50,19 @@ impl Subject for InCorpus {
         format!("kernel-{}", self.peer.fs.name())
     }
 
-    fn record(&self, workload: &Workload) -> Result<Recorded, String> {
-        let running = self.peer.resume(self.formatted.clone()).map_err(words)?;
+    fn record(&self, workload: &Workload) -> Result<Ran> {
+        let running = self.peer.resume(self.formatted.clone()).map_err(host)?;
         let (bases, story) = {
-            let fs = HostFs::open(running.path()).map_err(words)?;
+            let fs = HostFs::open(running.path()).map_err(host)?;
             set_up(&fs, workload)?;
-            let bases = running.begin().map_err(words)?;
+            let bases = running.begin().map_err(host)?;
             (bases, play(&fs, running.log(), workload)?)
         };
-        let recording = running.end().map_err(words)?;
-        Ok(Recorded { bases, recording, story })
+        let recording = running.end().map_err(host)?;
+        Ok(Ran::new(bases, recording, story))
     }
 
-    fn recover(&self, contents: Vec<Store>) -> Result<Found, String> {
-        let mut found = Found::refused("it was not mounted".into());
-        let mut used = Ok(());
-        let mut look = |mounted: &Path| match HostFs::open(mounted) {
-            Ok(fs) => found = Found::look(&fs),
-            Err(e) => found = Found::refused(format!("the mounted folder: {e}")),
-        };
-        let mut then = |mounted: &Path| match HostFs::open(mounted) {
-            Ok(fs) => used = use_it(&fs),
-            Err(e) => used = Err(format!("the folder, mounted again: {e}")),
-        };
-        let recovery = self
-            .peer
-            .recover_and_use(contents, &mut look, Some(&mut then))
-            .map_err(|e| format!("the host could not recover this state: {e}"))?;
-        found.usable = used;
-        found.damage.extend(recovery.damage);
-        if let Some(why) = recovery.refused {
-            found = Found::refused(format!("the kernel's mount was refused: {why}"));
-        } else if recovery.manual_repair {
-            found.by_hand = true;
-            found
-                .damage
-                .push("manual repair is needed: the repairs at boot were not enough".into());
-        }
-        Ok(found)
+    fn system(&self) -> &dyn System {
+        &self.peer
     }
 }

@@ -27,6 +27,7 @@ pub mod mirrors;
 mod peer;
 mod risk;
 mod served;
+mod system;
 mod tool;
 
 pub use corpus::InCorpus;

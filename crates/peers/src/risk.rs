@@ -1,13 +1,9 @@
 //! The kernel's file systems under the workload and the judge of [`steadfast_crash::risk`].
 
-use std::path::Path;
 use std::sync::Arc;
 
-use steadfast_crash::explore::Recorded;
-use steadfast_crash::figures::Cut;
-use steadfast_crash::judge::Judge;
-use steadfast_crash::risk::{self, RecordedRun, Workload};
-use steadfast_devices::filter::record::Moment;
+use steadfast_crash::explore::{Recorded, System};
+use steadfast_crash::risk::{RecordedRun, Workload};
 use steadfast_devices::model::ModelParams;
 use steadfast_devices::store::Store;
 use steadfast_vfs::{FileSystem, HostFs};
@@ -56,8 +52,12 @@ impl AtRisk {
     }
 }
 
-impl risk::Peer for AtRisk {
-    fn record(&self, workload: &dyn Workload) -> Result<RecordedRun, String> {
+impl AtRisk {
+    /// Runs the workload with the devices recorded.
+    ///
+    /// # Errors
+    /// What could not be built, mounted or run, in words.
+    pub fn record(&self, workload: &dyn Workload) -> Result<RecordedRun, String> {
         let words = |e: &dyn std::fmt::Display| e.to_string();
         let running =
             self.peer.start(Some(vec![self.old_contents.snapshot()])).map_err(|e| words(&e))?;
@@ -76,25 +76,8 @@ impl risk::Peer for AtRisk {
         Ok(RecordedRun { recorded, speed: ran.speed })
     }
 
-    fn recover(&self, contents: Vec<Store>, judge: &dyn Judge, at: Moment) -> Cut {
-        let mut cut = Cut { at: at.at, ..Cut::default() };
-        let mut look = |mounted: &Path| match HostFs::open(mounted) {
-            Ok(fs) => judge.judge(&fs, at, &mut cut),
-            Err(e) => cut.damage.push(format!("the mounted folder cannot be opened: {e}")),
-        };
-        match self.peer.recover(contents, &mut look) {
-            Ok(recovery) => {
-                cut.recovery = recovery.time;
-                cut.manual_repair = recovery.manual_repair;
-                cut.damage.extend(recovery.damage);
-                if let Some(why) = recovery.refused {
-                    cut.damage.push(format!("the mount: {why}"));
-                    judge.judge_refused(at, &mut cut);
-                }
-            }
-            // Whatever it is, it is not a verdict on the file system.
-            Err(e) => cut.trouble = Some(format!("the host could not recover this state: {e}")),
-        }
-        cut
+    /// What recovers what a cut has left.
+    pub fn system(&self) -> &dyn System {
+        &self.peer
     }
 }

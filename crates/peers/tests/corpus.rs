@@ -2,14 +2,15 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says why; figures are for people")]
 
-use steadfast_crash::corpus::{KNOWN, Plan, Subject, try_out};
+use steadfast_crash::corpus::{KNOWN, Subject, try_out};
 use steadfast_crash::cuts::{Bound, Places};
+use steadfast_crash::explore::Plan;
 use steadfast_peers::{InCorpus, KernelFs};
 
 /// Few states: the kernel takes a hundred times as long to recover.
 fn plan() -> Plan {
-    let bound = Bound { states: 4, combinations: 4, drawn: 1 };
-    Plan { places: Places::Flushes, bound, seed: 1 }
+    let bound = Bound { states: 4, combinations: 4, drawn: 1, ..Bound::default() };
+    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 /// `STEADFAST_SOAK`: above 1 all known bugs.
@@ -35,7 +36,7 @@ fn no_known_bug_is_in_the_kernel() {
         };
         let (mut states, mut failed) = (0, Vec::new());
         for known in KNOWN.iter().step_by(every) {
-            let outcome = try_out(&subject, &known.workload(), plan()).unwrap();
+            let outcome = try_out(&subject, &known.workload(), &plan()).unwrap();
             states += outcome.states;
             if let Some((state, wrong)) = outcome.first {
                 failed.push(format!("{}: state {state}: {wrong:?}", known.name));

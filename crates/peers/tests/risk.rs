@@ -1,13 +1,16 @@
 //! A workload's way through a peer: prepared, recorded, cut, recovered, judged.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use steadfast_block::rng::Rng;
+use steadfast_crash::explore::Boot;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::judge::Judge;
-use steadfast_crash::risk::{Peer, Ran, Speed, Workload};
+use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::{DeviceId, Moment, RecordLog};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, SsdParams};
@@ -95,9 +98,15 @@ fn a_workload_is_recorded_and_its_cuts_are_judged() {
         vec![at.contents(&recorded.bases[0], 0, percent, &mut Rng::new(1))]
     };
     let first = recorded.recording.first_cut();
-    let cut = peer.recover(left(first, 0), &*recorded.judge, note);
-    assert_eq!((cut.findings, cut.damage), (vec![], vec![]));
-    let cut = peer.recover(left(note.tick, 0), &*recorded.judge, note);
-    assert_eq!((cut.findings, cut.damage), (vec!["kept: true".to_owned()], vec![]));
-    assert!(cut.recovery > Duration::ZERO && !cut.manual_repair);
+    let recovered = |contents| {
+        let found = Rc::new(RefCell::new(Cut::default()));
+        let (judge, seen) = (Arc::clone(&recorded.judge), Rc::clone(&found));
+        let look = move |fs: &dyn FileSystem| judge.judge(fs, note, &mut seen.borrow_mut());
+        let recovered = peer.system().recover(Boot::of(contents, Rc::new(look)), 1).unwrap();
+        assert_eq!((recovered.refused, recovered.damage), (None, vec![]));
+        assert!(recovered.time > Duration::ZERO && !recovered.manual_repair);
+        found.take().findings
+    };
+    assert_eq!(recovered(left(first, 0)), Vec::<String>::new());
+    assert_eq!(recovered(left(note.tick, 0)), ["kept: true"]);
 }

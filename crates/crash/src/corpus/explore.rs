@@ -1,66 +1,64 @@
 //! A workload on a file system: recorded, cut, recovered, judged.
 
-use steadfast_devices::filter::record::Recording;
+use std::sync::Arc;
+
+use steadfast_devices::filter::record::{Moment, Recording};
 use steadfast_devices::store::Store;
 use steadfast_vfs::FileSystem;
 
 use super::judge::judge;
 use super::run::Story;
-use super::seen::{self, Names};
+use super::seen;
 use super::step::Workload;
-use crate::cuts::{Choice, Cuts, State};
+use crate::error::{CrashError, Result};
+use crate::explore::{Plan, Recorded, System, each_cut};
+use crate::figures::Cut;
+use crate::judge::Judge;
 
 /// A run of a workload.
-pub struct Recorded {
-    /// What each device held at first.
-    pub bases: Vec<Store>,
-    /// What they were asked.
-    pub recording: Recording,
-    /// What was done, and what was seen.
-    pub story: Story,
+pub struct Ran {
+    /// The run; its judge knows what was done, and what was seen.
+    pub recorded: Recorded,
+    /// Operations that were refused, and count as not made.
+    pub refused: u64,
 }
 
-/// What the next boot finds.
-#[derive(Debug, Clone)]
-pub struct Found {
-    /// The names; `Err`: the mount was refused, or they cannot be read.
-    names: Result<Names, String>,
-    /// Whether it can be used: what [`use_it`](super::use_it) says once its structure has been
-    /// checked.
-    pub usable: Result<(), String>,
-    /// What is wrong with its structure.
-    pub damage: Vec<String>,
-    /// The repairs that need nobody were not enough.
-    pub by_hand: bool,
-}
-
-impl Found {
-    /// The mount was refused.
-    pub fn refused(why: String) -> Found {
-        Found { names: Err(why), usable: Ok(()), damage: Vec::new(), by_hand: false }
-    }
-
-    /// Looks at a file system that has just been recovered.
-    pub fn look(fs: &dyn FileSystem) -> Found {
-        Found { names: seen::look(fs), usable: Ok(()), damage: Vec::new(), by_hand: false }
-    }
-
-    /// What is wrong, in words.
-    fn wrong(&self, story: &Story, tick: u64) -> Vec<String> {
-        let names = match &self.names {
-            Ok(names) => names,
-            Err(why) => return vec![why.clone()],
-        };
-        let mut wrong: Vec<String> =
-            self.damage.iter().map(|what| format!("damage: {}", first_line(what))).collect();
-        wrong.extend(judge(story, names, tick));
-        wrong.extend(self.usable.clone().err());
-        wrong
+impl Ran {
+    /// A run that began with the devices holding `bases`.
+    pub fn new(bases: Vec<Store>, recording: Recording, story: Story) -> Ran {
+        let refused = story.refused() as u64;
+        Ran { recorded: Recorded { bases, recording, judge: Arc::new(story) }, refused }
     }
 }
 
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default()
+impl Judge for Story {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        match seen::look(fs) {
+            Ok(names) => {
+                let wrong = judge(self, &names, at.tick);
+                cut.broken_promises += wrong.len() as u64;
+                cut.findings.extend(wrong);
+            }
+            Err(why) => {
+                cut.damage.push(why);
+                cut.manual_repair = true;
+            }
+        }
+    }
+
+    fn age(&self, tick: u64) -> u64 {
+        Story::age(self, tick)
+    }
+}
+
+/// What is wrong with a state, in words.
+fn words(cut: &Cut) -> Vec<String> {
+    if cut.refused.is_some() {
+        return cut.damage.clone();
+    }
+    let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
+    let damage = cut.damage.iter().map(|what| format!("damage: {}", first(what)));
+    damage.chain(cut.findings.iter().cloned()).collect()
 }
 
 /// A file system under test.
@@ -71,18 +69,12 @@ pub trait Subject {
     /// Sets up and carries out a workload on a new file system.
     ///
     /// # Errors
-    /// In words: what of the machine around failed, or an operation that it does not know.
-    fn record(&self, workload: &Workload) -> Result<Recorded, String>;
+    /// What of the machine around failed, or an operation that it does not know.
+    fn record(&self, workload: &Workload) -> Result<Ran>;
 
-    /// Recovers what a cut has left: looks, checks the structure, then uses it.
-    ///
-    /// # Errors
-    /// The machine around failed: nothing is known of this state.
-    fn recover(&self, contents: Vec<Store>) -> Result<Found, String>;
+    /// What recovers what a cut has left.
+    fn system(&self) -> &dyn System;
 }
-
-/// How to cut.
-pub type Plan = Choice;
 
 /// What came of a workload.
 #[derive(Debug, Clone, Default)]
@@ -103,29 +95,31 @@ pub struct Outcome {
     pub refused: u64,
 }
 
-/// Runs a workload, cuts it, recovers and judges every state.
+/// Runs a workload, cuts it, recovers and judges every state. (The corpus's own judge also
+/// [uses](Plan::use_it) the file system.)
 ///
 /// # Errors
-/// The machine around failed, in words.
-pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: Plan) -> Result<Outcome, String> {
-    let recorded = subject.record(workload)?;
-    let Recorded { bases, recording, story } = &recorded;
-    let mut outcome = Outcome { refused: story.refused() as u64, ..Outcome::default() };
-    let mut cuts = Cuts::new(bases, recording, plan).with_age(|tick| story.age(tick));
-    for State { number, cut, contents, .. } in cuts.by_ref() {
-        let found = subject.recover(contents)?;
-        let wrong = found.wrong(story, cut.tick);
+/// The machine around failed.
+pub fn try_out(subject: &dyn Subject, workload: &Workload, plan: &Plan) -> Result<Outcome> {
+    let Ran { recorded, refused } = subject.record(workload)?;
+    let mut outcome = Outcome { refused, ..Outcome::default() };
+    let mut trouble = None;
+    outcome.cuts = each_cut(subject.system(), &recorded, plan, &mut |mut cut, state| {
+        trouble = cut.trouble.take();
         outcome.states += 1;
-        if !wrong.is_empty() {
+        if cut.is_wrong() {
             outcome.wrong += 1;
-            if found.by_hand || found.names.is_err() {
+            if cut.manual_repair {
                 outcome.refused_mounts += 1;
-            } else if !found.damage.is_empty() {
+            } else if !cut.damage.is_empty() {
                 outcome.damaged += 1;
             }
-            outcome.first.get_or_insert((number, wrong));
+            outcome.first.get_or_insert_with(|| (state.number, words(&cut)));
         }
+        trouble.is_none()
+    });
+    match trouble {
+        Some(why) => Err(CrashError::Host(why)),
+        None => Ok(outcome),
     }
-    outcome.cuts = cuts.cuts();
-    Ok(outcome)
 }

@@ -2,9 +2,9 @@
 //! of workloads that they explored ([`ace`]), on any file system, with one judge.
 //!
 //! * A [`Workload`] is a list of operations ([`Op`]), some of which make something durable.
-//! * A [`Subject`] is a file system: it records a run, and recovers what a cut has left. [`Own`] is
-//!   Steadfast's; the kernel's are in the crate above.
-//! * [`try_out`] does it: it cuts the run, recovers each state, and judges it. What is judged is
+//! * A [`Subject`] is a file system: it records a run, and has a [`System`](crate::explore::System)
+//!   that recovers. [`Own`] is Steadfast's; the kernel's are in the crate above.
+//! * [`try_out`] does it, by the pipeline of [`explore`](mod@crate::explore). What is judged is
 //!   written at the head of `judge.rs`; beside that, the file system must be undamaged, and it must
 //!   be possible to make a file in each directory and to remove everything.
 
@@ -17,9 +17,8 @@ mod run;
 mod seen;
 mod step;
 
-pub use explore::{Found, Outcome, Plan, Recorded, Subject, try_out};
+pub use explore::{Outcome, Ran, Subject, try_out};
 pub use known::{KNOWN, Known};
 pub use own::{Own, OwnKind};
 pub use run::{Story, play, set_up};
-pub use seen::use_it;
 pub use step::{How, Op, Path, Range, Workload};

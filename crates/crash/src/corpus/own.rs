@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::filter::record::{DeviceId, Durability, Media, Record, RecordLog};
+use steadfast_devices::filter::record::{Durability, Media, Record, RecordLog};
 use steadfast_devices::source::Ram;
 use steadfast_devices::store::Store;
 use steadfast_ext4::{AccessTimes, Ext4, MountOptions};
@@ -15,11 +15,12 @@ use steadfast_runtime::{Sim, sleep};
 use steadfast_vfs::FileSystem;
 use uuid::Uuid;
 
-use super::explore::{Found, Recorded, Subject};
+use super::explore::{Ran, Subject};
 use super::run::{play, set_up};
-use super::seen::use_it;
 use super::step::Workload;
 use crate::e2fsck::E2fsck;
+use crate::error::CrashError;
+use crate::explore::{Machine, OnRam, System};
 
 /// 2024-01-01.
 const EPOCH: u64 = 1_704_067_200;
@@ -47,7 +48,7 @@ pub struct Own {
     name: String,
     options: MountOptions,
     formatted: Store,
-    at_boot: Option<E2fsck>,
+    machine: Arc<dyn Machine>,
     lying: bool,
     media: Media,
     linger: Duration,
@@ -64,7 +65,7 @@ impl Own {
         kind: OwnKind,
         options: MountOptions,
         linger: Duration,
-    ) -> Result<Own, String> {
+    ) -> crate::Result<Own> {
         let id = |n: u8| Uuid::from_bytes([n; 16]);
         let ram = Ram::new("disk", DISK).persistent();
         let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
@@ -80,14 +81,18 @@ impl Own {
             }
         }
         mkfs::make(&device, &make).map_err(|e| format!("making {name}: {e}"))?;
-        let at_boot = match kind {
-            OwnKind::Ext4 | OwnKind::Ext4NoChecksums => None,
-            OwnKind::Ext2 => Some(E2fsck::find().ok_or("e2fsck is not installed")?),
-        };
         let access_times = AccessTimes::Never;
         let options = MountOptions { simulated_epoch: EPOCH, access_times, ..options };
-        let (name, formatted) = (name.to_owned(), ram.store());
-        Ok(Own { name, options, formatted, at_boot, lying: false, media: Media::default(), linger })
+        let machine = OnRam::new(options.clone());
+        let machine = match kind {
+            OwnKind::Ext4 | OwnKind::Ext4NoChecksums => machine,
+            OwnKind::Ext2 => {
+                let missing = || CrashError::host("e2fsck is not installed");
+                machine.repaired_by(E2fsck::find().ok_or_else(missing)?)
+            }
+        };
+        let (name, formatted, machine) = (name.to_owned(), ram.store(), machine.shared());
+        Ok(Own { name, options, formatted, machine, lying: false, media: Media::default(), linger })
     }
 
     /// On a disk of another medium.
@@ -117,7 +122,7 @@ fn recorded(
     durability: Durability,
     linger: Duration,
     workload: &Workload,
-) -> Result<Recorded, String> {
+) -> Result<Ran, String> {
     let plain: Arc<dyn BlockDevice> = Arc::new(ram.clone());
     let fs = mounted(options, &plain)?;
     set_up(&*fs, workload)?;
@@ -135,34 +140,7 @@ fn recorded(
     let recording = log.take();
     // What reaches the disk now is no longer of interest.
     let _ = fs.unmount();
-    Ok(Recorded { bases, recording, story })
-}
-
-fn recovered(options: &MountOptions, contents: Store) -> Found {
-    let ram = Ram::from_store("disk", contents).persistent();
-    let disk: Arc<dyn BlockDevice> = Arc::new(ram);
-    let fs = match mounted(options, &disk) {
-        Ok(fs) => fs,
-        Err(why) => return Found::refused(why),
-    };
-    let mut found = Found::look(&*fs);
-    if let Err(e) = fs.unmount() {
-        found.damage.push(format!("it cannot be unmounted: {e}"));
-    }
-    drop(fs);
-    match steadfast_ext4_check::check(&disk, None) {
-        Ok(report) => found.damage.extend(report.findings.iter().map(ToString::to_string)),
-        Err(e) => found.damage.push(format!("the structure check failed: {e}")),
-    }
-    match mounted(options, &disk) {
-        Ok(fs) => {
-            found.usable = use_it(&*fs);
-            // What it leaves is of no interest.
-            let _ = fs.unmount();
-        }
-        Err(why) => found.damage.push(format!("it cannot be mounted again: {why}")),
-    }
-    found
+    Ok(Ran::new(bases, recording, story))
 }
 
 impl Subject for Own {
@@ -170,31 +148,18 @@ impl Subject for Own {
         self.name.clone()
     }
 
-    fn record(&self, workload: &Workload) -> Result<Recorded, String> {
+    fn record(&self, workload: &Workload) -> crate::Result<Ran> {
         let (options, workload, linger) = (self.options.clone(), workload.clone(), self.linger);
         let ram = Ram::from_store("disk", self.formatted.clone()).persistent();
         let durability = if self.lying { LYING } else { Durability::OnFlush };
         let ran = Sim::new(1)
             .run(move || recorded(&options, &ram, durability, linger, &workload))
             .unwrap_or_else(|stuck| Err(format!("the run stopped: {stuck}")));
-        let recorded = ran.map_err(|why| format!("{}: {why}", self.name))?;
-        let recording = recorded.recording.with_media(DeviceId(0), self.media);
-        Ok(Recorded { recording, ..recorded })
+        let Ran { recorded, refused } = ran.map_err(|why| format!("{}: {why}", self.name))?;
+        Ok(Ran { recorded: recorded.on_media(0, self.media), refused })
     }
 
-    fn recover(&self, mut contents: Vec<Store>) -> Result<Found, String> {
-        let Some(mut disk) = contents.pop() else { return Err("there is no disk".into()) };
-        let mut by_hand = None;
-        if let Some(e2fsck) = &self.at_boot {
-            (disk, by_hand) = e2fsck.at_boot(&disk)?;
-        }
-        let options = self.options.clone();
-        let mut found = Sim::new(1)
-            .run(move || recovered(&options, disk))
-            .unwrap_or_else(|stuck| Found::refused(format!("recovery stopped: {stuck}")));
-        let needed = |said: String| format!("manual repair is needed: {said}");
-        found.by_hand = by_hand.is_some();
-        found.damage.extend(by_hand.map(needed));
-        Ok(found)
+    fn system(&self) -> &dyn System {
+        &self.machine
     }
 }

@@ -1,4 +1,5 @@
-//! What is in doubt at one cut, and which combinations of it are made.
+//! What is in doubt at one crash point, and which combinations of it are made by whole writes and
+//! units ([`Rule::Writes`](super::Rule::Writes)).
 
 use std::collections::HashMap;
 
@@ -6,75 +7,7 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{Action, DeviceId, Event, Recording};
 use steadfast_devices::store::Store;
 
-/// An atomic unit of a write (or a piece of a discard) that a cut leaves in doubt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Unit {
-    /// Index of the device.
-    pub device: u32,
-    /// Tick at which the write was submitted: its name in the recording.
-    pub submitted: u64,
-    /// Where the unit lies on the device, in bytes.
-    pub offset: u64,
-}
-
-/// How many states of a cut are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bound {
-    /// At most so many. Of those that the rules below name, nothing and all of what is in doubt
-    /// come first, the others are drawn from the seed where they are too many.
-    pub states: u64,
-    /// Every combination of units, then of whole writes, is named if they are not more than this.
-    pub combinations: u64,
-    /// So many more are drawn from the seed where not all combinations of units are named.
-    pub drawn: u64,
-}
-
-impl Default for Bound {
-    /// 48 states a cut, all combinations of up to 4 units or writes, 16 drawn.
-    fn default() -> Self {
-        Bound { states: 48, combinations: 16, drawn: 16 }
-    }
-}
-
-/// How it was chosen what is there. Units and writes are numbered among those in doubt, in the
-/// order of submission, device by device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
-    /// Nothing in doubt is there.
-    None,
-    /// All of it is.
-    All,
-    /// All that is in doubt on this device is there, and nothing on the others.
-    Device(u32),
-    /// The first so many writes are there.
-    First(usize),
-    /// All writes but this one.
-    AllBut(usize),
-    /// This write alone.
-    Only(usize),
-    /// Those writes whose bit is set.
-    Writes(u64),
-    /// Those units whose bit is set.
-    Units(u64),
-    /// All units but this one.
-    AllButUnit(usize),
-    /// This unit alone.
-    OnlyUnit(usize),
-    /// Each whole write is there in so many of 100 cases.
-    DrawnWrites {
-        /// Of the draw.
-        seed: u64,
-        /// Of 100.
-        percent: u64,
-    },
-    /// Each unit is.
-    DrawnUnits {
-        /// Of the draw.
-        seed: u64,
-        /// Of 100.
-        percent: u64,
-    },
-}
+use super::{Bound, Pick, Unit};
 
 /// What is in doubt at a cut.
 pub(super) struct Doubt {
@@ -161,7 +94,7 @@ impl Doubt {
         let by_write =
             |there: &dyn Fn(usize) -> bool| self.writes.iter().map(|w| there(*w)).collect();
         match pick {
-            Pick::None => vec![false; count],
+            Pick::None | Pick::Trial | Pick::Versions => vec![false; count],
             Pick::All => vec![true; count],
             Pick::Device(device) => self.units.iter().map(|unit| unit.device == device).collect(),
             Pick::First(writes) => by_write(&|w| w < writes),

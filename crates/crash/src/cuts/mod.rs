@@ -1,43 +1,64 @@
-//! The states that a power cut may leave of a recorded run, one after the other.
+//! The crash states of a recorded run: what a power cut may leave, one after the other.
 //!
-//! [`Cuts`] is an iterator: at each of its [`Places`], in the order of time, it makes the contents
-//! that the devices may hold then. What a device had promised is there. Of the rest, which is *in
-//! doubt*, any atomic unit is there or not, on each device independently; which of these
-//! combinations are made says a [`Bound`]: by rule as far as it goes, then drawn from a seed.
+//! [`Cuts`] is an iterator: at each of its crash points ([`Places`]), in the order of time, it
+//! makes the contents that the devices may hold then. What a device had promised is there. Of the
+//! rest, which is *in doubt*, any atomic unit is there or not, on each device independently; which
+//! of these combinations are made says a [`Bound`]: by rule as far as it goes, then drawn from a
+//! seed.
 //!
 //! # Invariants
 //!
 //! 1. The same recording, places, bound and seed give the same states with the same numbers, so a
 //!    number is all that is needed to make a state again.
-//! 2. No two states are the same: neither the same contents for the same *age*
-//!    ([`Cuts::with_age`]: what had been promised by then), nor, therefore, the same case for a
-//!    judge.
+//! 2. But for trials ([`Rule::Trial`]) no two states are the same: neither the same contents for
+//!    the same *age* ([`Cuts::with_age`]: what had been promised by then), nor, therefore, the same
+//!    case for a judge.
 
+mod bound;
 mod doubt;
+mod instants;
 mod pages;
 mod places;
+mod trial;
+pub(crate) mod versions;
 
 use std::collections::{HashSet, VecDeque};
 
 use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::{DeviceId, Event, Moment, Recording};
+use steadfast_devices::filter::record::{DeviceId, Event, Media, Moment, Recording};
 use steadfast_devices::store::Store;
 
-pub use doubt::{Bound, Pick, Unit};
+use crate::explore::Recorded;
+
+pub use bound::{Bound, Pick, Rule};
+pub use instants::ActiveTime;
 pub use places::Places;
 
 use doubt::Doubt;
 use pages::Pages;
+use trial::Trials;
+use versions::{Doubts, Units};
 
-/// Which states of a run are made.
+/// Which crash states of a run are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
-    /// Where it is cut.
+    /// At which crash points.
     pub places: Places,
-    /// How many states a cut.
+    /// How many states of a crash point.
     pub bound: Bound,
     /// Decides what is drawn.
     pub seed: u64,
+}
+
+/// An atomic unit of a write (or a piece of a discard) that a cut leaves in doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unit {
+    /// Index of the device.
+    pub device: u32,
+    /// Tick at which the write was submitted: its name in the recording.
+    pub submitted: u64,
+    /// Where the unit lies on the device, in bytes.
+    pub offset: u64,
 }
 
 /// What a power cut may leave.
@@ -45,17 +66,22 @@ pub struct Choice {
 pub struct State {
     /// Counts the states of an exploration from 0.
     pub number: u64,
-    /// The cut: what has a lower tick had happened.
+    /// The crash point: what has a lower tick had happened.
     pub cut: Moment,
+    /// Of trials: the number of the first one that found every device with the same requests
+    /// settled and the same in doubt. Else the number of the crash point.
+    pub place: u64,
     /// What each device holds, in the order of the recording.
     pub contents: Vec<Store>,
-    /// The units in doubt that make a difference, device by device and in the order of submission.
-    /// (What a unit holds may be there already.)
+    /// The units in doubt that make a difference (of trials: all of them), device by device and in
+    /// the order of submission. (What a unit holds may be there already.)
     pub in_doubt: Vec<Unit>,
     /// Of each of them, whether it is there.
     pub kept: Vec<bool>,
     /// The rule by which that was chosen.
     pub pick: Pick,
+    /// For what is drawn next: whether recovery is cut, where, and what survives that.
+    pub(crate) choices: Rng,
 }
 
 impl State {
@@ -65,105 +91,206 @@ impl State {
     }
 }
 
-/// One device as far as no later cut can doubt it.
+/// One device as far as no later crash point can doubt it.
 struct Followed {
     base: Store,
     settled: usize,
     pages: Pages,
 }
 
-/// The states, in the order of the cuts.
+/// The states, in the order of the crash points.
 pub struct Cuts<'r> {
     recording: &'r Recording,
     choice: Choice,
     ages: Box<dyn Fn(u64) -> u64 + Send + 'r>,
-    devices: Vec<Followed>,
+    maker: Maker,
     ticks: VecDeque<u64>,
-    at: Option<At>,
     seen: HashSet<(u64, u128)>,
     number: u64,
     cuts: u64,
 }
 
-/// The cut whose states are being made.
+/// Who makes the states: one for each [`Rule`].
+enum Maker {
+    Trials(Trials),
+    Writes { devices: Vec<Followed>, at: Option<At> },
+    Versions { units: Units, bases: Vec<Store>, at: Option<VersionsAt> },
+}
+
+/// The crash point whose states are being made.
 struct At {
     moment: Moment,
     doubt: Doubt,
     picks: VecDeque<Pick>,
 }
 
+struct VersionsAt {
+    moment: Moment,
+    doubts: Doubts,
+    sure: Vec<Store>,
+    choices: VecDeque<versions::Choice>,
+}
+
 impl<'r> Cuts<'r> {
     /// Cuts `recording`, which began with the devices holding `bases`.
     pub fn new(bases: &[Store], recording: &'r Recording, choice: Choice) -> Self {
+        Cuts::within(bases, recording, choice, &[])
+    }
+
+    /// The crash states of a run whose judge knows when something was unsynced, and what had been
+    /// promised.
+    pub fn of(recorded: &'r Recorded, choice: Choice) -> Self {
+        let Recorded { bases, recording, judge } = recorded;
+        Cuts::within(bases, recording, choice, &judge.unsynced()).with_age(|tick| judge.age(tick))
+    }
+
+    fn within(
+        bases: &[Store],
+        recording: &'r Recording,
+        choice: Choice,
+        unsynced: &[(u64, u64)],
+    ) -> Self {
+        let mut ticks = choice.places.ticks(recording, unsynced, choice.seed);
         let follow =
             |base: &Store| Followed { base: base.clone(), settled: 0, pages: Pages::of(base) };
+        // What becomes of units on other media is more than a choice of versions.
+        let is_plain = recording.devices().iter().all(|d| d.media == Media::Sectors);
+        let maker = match choice.bound.rule {
+            Rule::Trial => Maker::Trials(Trials::new(bases)),
+            Rule::Versions { .. } if is_plain => Maker::Versions {
+                units: Units::new(recording, bases),
+                bases: bases.to_vec(),
+                at: None,
+            },
+            Rule::Writes | Rule::Versions { .. } => {
+                Maker::Writes { devices: bases.iter().map(follow).collect(), at: None }
+            }
+        };
+        if !matches!(maker, Maker::Trials(_)) {
+            ticks.dedup();
+        }
         Cuts {
             recording,
             choice,
             ages: Box::new(|_| 0),
-            devices: bases.iter().map(follow).collect(),
-            ticks: choice.places.ticks(recording, choice.seed).into(),
-            at: None,
+            maker,
+            ticks: ticks.into(),
             seen: HashSet::new(),
             number: 0,
             cuts: 0,
         }
     }
 
-    /// Tells apart equal contents at cuts of different age: a number that grows whenever more has
-    /// been promised, by tick. Without it the first cut that leaves some contents stands for all.
+    /// Tells apart equal contents at crash points of different age: a number that grows whenever
+    /// more has been promised, by tick. Without it the first one that leaves some contents stands
+    /// for all.
     pub fn with_age(mut self, ages: impl Fn(u64) -> u64 + Send + 'r) -> Self {
         self.ages = Box::new(ages);
         self
     }
 
-    /// How many cuts have been begun.
+    /// How many crash points have been begun.
     pub fn cuts(&self) -> u64 {
         self.cuts
     }
 
-    /// How many cuts are still to come.
+    /// How many crash points are still to come.
     pub fn cuts_left(&self) -> usize {
         self.ticks.len()
     }
 
-    /// Moves on to the next cut.
+    fn moment(&self, tick: u64) -> Moment {
+        Moment { tick, at: self.recording.time_of(tick) }
+    }
+
+    fn seed(&self, number: u64) -> u64 {
+        self.choice.seed ^ (number + 1).wrapping_mul(0xa076_1d64_78bd_642f)
+    }
+
+    /// Moves on to the next crash point.
     fn advance(&mut self) -> Option<()> {
         let tick = self.ticks.pop_front()?;
-        for (device, id) in self.devices.iter_mut().zip(0..) {
-            device.follow(self.recording, DeviceId(id), tick);
+        let (moment, seed) = (self.moment(tick), self.seed(self.cuts));
+        let Cuts { recording, choice, maker, .. } = self;
+        match maker {
+            Maker::Trials(_) => {}
+            Maker::Writes { devices, at } => {
+                for (device, id) in devices.iter_mut().zip(0..) {
+                    device.follow(recording, DeviceId(id), tick);
+                }
+                let bases = devices.iter().map(|d| (&d.base, d.settled));
+                let doubt = Doubt::at(recording, tick, bases);
+                let picks = doubt.picks(choice.bound, &mut Rng::new(seed)).into();
+                *at = Some(At { moment, doubt, picks });
+            }
+            Maker::Versions { units, bases, at } => {
+                let doubts = units.at(recording, tick);
+                let sure = units.sure(&doubts, bases);
+                let choices = doubts.choices(choice.bound, seed).into();
+                *at = Some(VersionsAt { moment, doubts, sure, choices });
+            }
         }
-        let bases = self.devices.iter().map(|d| (&d.base, d.settled));
-        let doubt = Doubt::at(self.recording, tick, bases);
-        let seed = self.choice.seed ^ (self.cuts + 1).wrapping_mul(0xa076_1d64_78bd_642f);
-        let picks = doubt.picks(self.choice.bound, &mut Rng::new(seed)).into();
         self.cuts += 1;
-        let moment = Moment { tick, at: self.recording.time_of(tick) };
-        self.at = Some(At { moment, doubt, picks });
         Some(())
     }
 
-    fn make(&self, at: &At, pick: Pick) -> (State, u128) {
-        let kept = at.doubt.kept(pick);
-        let all = at.doubt.all_kept(&kept);
-        let mut next = all.into_iter();
-        let mut digest = 0;
-        let contents = self
-            .devices
-            .iter()
-            .zip(0..)
-            .map(|(device, id)| {
-                let left = self.recording.at(DeviceId(id), at.moment.tick);
-                let keep = |_: &Event, _| next.next().unwrap_or(false);
-                let store = left.contents_where(&device.base, device.settled, keep);
-                let touched = left.changes(device.settled).map(|(event, _)| event);
-                digest ^= device.pages.digest(&store, touched).rotate_left(id * 7);
-                store
-            })
-            .collect();
-        let in_doubt = at.doubt.units().to_vec();
-        let (number, cut) = (self.number, at.moment);
-        (State { number, cut, contents, in_doubt, kept, pick }, digest)
+    /// The next state of this crash point, with a digest; `None` if there is none.
+    fn make(&mut self) -> Option<(State, u128)> {
+        let number = self.number;
+        let choices = Rng::new(self.seed(number));
+        let (recording, place) = (self.recording, self.cuts.saturating_sub(1));
+        match &mut self.maker {
+            Maker::Trials(_) => None,
+            Maker::Writes { devices, at } => {
+                let at = at.as_mut()?;
+                let pick = at.picks.pop_front()?;
+                let kept = at.doubt.kept(pick);
+                let mut next = at.doubt.all_kept(&kept).into_iter();
+                let mut digest = 0;
+                let contents = devices
+                    .iter()
+                    .zip(0..)
+                    .map(|(device, id)| {
+                        let left = recording.at(DeviceId(id), at.moment.tick);
+                        let keep = |_: &Event, _| next.next().unwrap_or(false);
+                        let store = left.contents_where(&device.base, device.settled, keep);
+                        let touched = left.changes(device.settled).map(|(event, _)| event);
+                        digest ^= device.pages.digest(&store, touched).rotate_left(id * 7);
+                        store
+                    })
+                    .collect();
+                let (in_doubt, cut) = (at.doubt.units().to_vec(), at.moment);
+                Some((
+                    State { number, cut, place, contents, in_doubt, kept, pick, choices },
+                    digest,
+                ))
+            }
+            Maker::Versions { units, at, .. } => {
+                let at = at.as_mut()?;
+                let choice = at.choices.pop_front()?;
+                let contents = units.contents(&at.doubts, &at.sure, &choice);
+                let digest = units.digest(&at.doubts, &choice);
+                let cut = at.moment;
+                let (in_doubt, kept) = units.told(recording, cut.tick, &at.doubts, &choice);
+                let pick = Pick::Versions;
+                Some((
+                    State { number, cut, place, contents, in_doubt, kept, pick, choices },
+                    digest,
+                ))
+            }
+        }
+    }
+
+    /// The next trial.
+    fn trial(&mut self) -> Option<State> {
+        let tick = self.ticks.pop_front()?;
+        let (number, cut) = (self.number, self.moment(tick));
+        let choices = Rng::new(self.seed(number));
+        (self.number, self.cuts) = (number + 1, self.cuts + 1);
+        match &mut self.maker {
+            Maker::Trials(trials) => Some(trials.make(self.recording, number, cut, choices)),
+            _ => None,
+        }
     }
 }
 
@@ -171,15 +298,15 @@ impl Iterator for Cuts<'_> {
     type Item = State;
 
     fn next(&mut self) -> Option<State> {
+        if matches!(self.maker, Maker::Trials(_)) {
+            return self.trial();
+        }
         loop {
-            let pick = self.at.as_mut().and_then(|at| at.picks.pop_front());
-            let (Some(pick), Some(at)) = (pick, self.at.take()) else {
+            let Some((state, digest)) = self.make() else {
                 self.advance()?;
                 continue;
             };
-            let (state, digest) = self.make(&at, pick);
-            let age = (self.ages)(at.moment.tick);
-            self.at = Some(at);
+            let age = (self.ages)(state.cut.tick);
             if self.seen.insert((age, digest)) {
                 self.number += 1;
                 return Some(state);
@@ -198,7 +325,7 @@ impl Followed {
     }
 }
 
-/// Contents of all devices at a cut, where `keep` decides of each unit in doubt.
+/// Contents of all devices at a crash point, where `keep` decides of each unit in doubt.
 pub fn contents_where(
     bases: &[Store],
     recording: &Recording,

@@ -7,7 +7,9 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Recording;
 use steadfast_runtime::Nanos;
 
-/// Where a run is cut.
+use super::instants;
+
+/// At which instants of a run the power goes: its crash points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Places {
     /// Nowhere.
@@ -20,13 +22,66 @@ pub enum Places {
     Flushes,
     /// After every single thing that happened.
     All,
+    /// So many trials: every second one evenly over the time without its pauses
+    /// ([`ActiveTime`](super::ActiveTime)), the others evenly over what happened.
+    Spread(u64),
+    /// So many trials around what makes something durable (see [`Recording::boundaries`]), evenly
+    /// over those places: just before a flush has ended, and just after a write that is durable by
+    /// itself. There the most is in doubt, and what relies on an order that was not kept is seen.
+    Boundaries(u64),
+    /// So many trials while something was acknowledged and not promised (see
+    /// [`Judge::unsynced`](crate::judge::Judge::unsynced)): every second one evenly over that time
+    /// without its pauses, the others evenly over what happened in it. None, if that was never so.
+    Unsynced(u64),
 }
 
+/// The words of [`Places`] with a number.
+const COUNTED: [(&str, fn(u64) -> Places); 3] = [
+    ("spread", Places::Spread),
+    ("boundaries", Places::Boundaries),
+    ("unsynced", Places::Unsynced),
+];
+
 impl Places {
-    /// The cuts, ascending, no two the same.
-    pub(super) fn ticks(self, recording: &Recording, seed: u64) -> Vec<u64> {
+    /// How many trials; `None`: as many as there are.
+    pub fn count(self) -> Option<u64> {
+        match self {
+            Places::None => Some(0),
+            Places::Sampled(count)
+            | Places::Spread(count)
+            | Places::Boundaries(count)
+            | Places::Unsynced(count) => Some(count),
+            Places::Flushes | Places::All => None,
+        }
+    }
+
+    /// The same with so many trials, where they are counted.
+    #[must_use]
+    pub fn with_count(self, count: u64) -> Places {
+        match self {
+            Places::None | Places::Flushes | Places::All => self,
+            Places::Sampled(_) => Places::Sampled(count),
+            Places::Spread(_) => Places::Spread(count),
+            Places::Boundaries(_) => Places::Boundaries(count),
+            Places::Unsynced(_) => Places::Unsynced(count),
+        }
+    }
+
+    /// The crash points, ascending. Trials may meet at one. `unsynced`: see
+    /// [`Judge::unsynced`](crate::judge::Judge::unsynced).
+    pub(super) fn ticks(
+        self,
+        recording: &Recording,
+        unsynced: &[(u64, u64)],
+        seed: u64,
+    ) -> Vec<u64> {
         let (first, last) = (recording.first_cut(), recording.last_cut());
         let mut ticks = match self {
+            Places::Spread(count) => return instants::spread(recording, count, seed),
+            Places::Boundaries(count) => return instants::boundaries(recording, count, seed),
+            Places::Unsynced(count) => {
+                return instants::within(recording, unsynced, count, seed);
+            }
             Places::None => Vec::new(),
             Places::Sampled(count) => sampled(recording, count, &mut Rng::new(seed)),
             Places::Flushes => {
@@ -55,8 +110,16 @@ fn sampled(recording: &Recording, count: u64, rng: &mut Rng) -> Vec<u64> {
 impl FromStr for Places {
     type Err = String;
 
-    /// `none`, `flushes`, `all`, or how many instants are drawn.
+    /// `none`, `flushes`, `all`, or how many instants are drawn; `spread:N`, `boundaries:N` and
+    /// `unsynced:N`.
     fn from_str(text: &str) -> Result<Self, String> {
+        let counted = text.split_once(':').and_then(|(word, number)| {
+            let (_, places) = COUNTED.iter().find(|(known, _)| *known == word)?;
+            Some(places(number.parse().ok()?))
+        });
+        if let Some(places) = counted {
+            return Ok(places);
+        }
         match text {
             "none" => Ok(Places::None),
             "flushes" => Ok(Places::Flushes),
@@ -75,6 +138,9 @@ impl fmt::Display for Places {
             Places::Sampled(count) => write!(f, "{count}"),
             Places::Flushes => f.write_str("flushes"),
             Places::All => f.write_str("all"),
+            Places::Spread(count) => write!(f, "spread:{count}"),
+            Places::Boundaries(count) => write!(f, "boundaries:{count}"),
+            Places::Unsynced(count) => write!(f, "unsynced:{count}"),
         }
     }
 }

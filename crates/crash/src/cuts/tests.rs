@@ -29,7 +29,11 @@ fn recorded(requests: Vec<(usize, Request)>) -> (Vec<Store>, Recording) {
 }
 
 fn choice(places: Places, combinations: u64) -> Choice {
-    Choice { places, bound: Bound { states: 1000, combinations, drawn: 8 }, seed: 1 }
+    Choice {
+        places,
+        bound: Bound { states: 1000, combinations, drawn: 8, ..Bound::default() },
+        seed: 1,
+    }
 }
 
 /// First bytes of the given sectors of device 0, and of sector 0 of device 1.
@@ -104,7 +108,7 @@ fn an_age_keeps_equal_contents_apart() {
 fn beyond_the_bound_rules_and_draws_share_the_states() {
     let requests = (0..40).map(|n| (0, write(n * 2, 2, n as u8 + 1, false)));
     let (bases, recording) = recorded(requests.collect());
-    let bound = Bound { states: 30, combinations: 16, drawn: 10 };
+    let bound = Bound { states: 30, combinations: 16, drawn: 10, ..Bound::default() };
     let choice = Choice { places: Places::Flushes, bound, seed: 3 };
     let states: Vec<State> = Cuts::new(&bases, &recording, choice).collect();
     assert_eq!(states.len(), 30);
@@ -119,14 +123,16 @@ fn beyond_the_bound_rules_and_draws_share_the_states() {
 fn places_are_read_and_counted() {
     let (_, recording) =
         recorded(vec![(0, write(0, 1, 1, true)), (0, write(1, 1, 1, false)), (0, Request::Flush)]);
-    let ticks = |text: &str| text.parse::<Places>().unwrap().ticks(&recording, 5);
+    let ticks = |text: &str| text.parse::<Places>().unwrap().ticks(&recording, &[], 5);
     assert_eq!(ticks("none"), Vec::<u64>::new());
     assert_eq!(ticks("flushes"), [2, 4, 5, 6]);
     assert_eq!(ticks("all"), [0, 1, 2, 3, 4, 5, 6]);
     assert_eq!(ticks("50"), ticks("50"));
     assert!(ticks("50").len() > 3);
     assert!("some".parse::<Places>().is_err());
-    for places in [Places::None, Places::Sampled(7), Places::Flushes, Places::All] {
+    let counted = [Places::Spread(3), Places::Boundaries(4), Places::Unsynced(5)];
+    let all = [Places::None, Places::Sampled(7), Places::Flushes, Places::All];
+    for places in all.into_iter().chain(counted) {
         assert_eq!(places.to_string().parse(), Ok(places));
     }
 }

@@ -10,8 +10,10 @@ use std::fmt;
 
 use steadfast_devices::filter::record::Media;
 
-use crate::corpus::{How, KNOWN, Op, Plan, Range, Subject, Workload, try_out};
+use crate::corpus::{How, KNOWN, Op, Range, Subject, Workload, try_out};
 use crate::cuts::{Bound, Places};
+use crate::error::Result;
+use crate::explore::Plan;
 
 pub use setups::Setups;
 
@@ -79,7 +81,8 @@ pub fn workloads() -> Vec<Workload> {
 
 /// Which cuts and states: around every flush, up to so many states of each.
 pub fn plan(states: u64) -> Plan {
-    Plan { places: Places::Flushes, bound: Bound { states, combinations: 16, drawn: 8 }, seed: 1 }
+    let bound = Bound { states, drawn: 8, ..Bound::default() };
+    Plan { places: Places::Flushes, bound, use_it: true, ..Plan::EVERYWHERE }
 }
 
 /// What came of all workloads on one set-up and one medium.
@@ -121,7 +124,7 @@ impl fmt::Display for Cell {
 ///
 /// # Errors
 /// The machine around failed, in words.
-pub fn cell(subject: &dyn Subject, plan: Plan) -> Result<Cell, String> {
+pub fn cell(subject: &dyn Subject, plan: &Plan) -> Result<Cell> {
     let mut cell = Cell::default();
     for workload in workloads() {
         let outcome = try_out(subject, &workload, plan)?;

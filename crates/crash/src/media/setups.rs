@@ -5,6 +5,7 @@ use std::time::Duration;
 use steadfast_ext4::{DataMode, MountOptions};
 
 use crate::corpus::{Own, OwnKind};
+use crate::error::Result;
 
 /// A set-up of the table: its name, and how it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Setups {
     ///
     /// # Errors
     /// In words; ext2 needs e2fsck.
-    pub fn make(self) -> Result<Own, String> {
+    pub fn make(self) -> Result<Own> {
         let with = |data| MountOptions { data, ..MountOptions::default() };
         let (kind, options) = match self {
             Setups::Ordered => (OwnKind::Ext4, with(DataMode::Ordered)),

@@ -10,7 +10,9 @@ use steadfast_vfs::TransactMask;
 
 use super::mirrored::LEGS;
 use super::{Memory, Mirrored, MixedMachine, Setup};
-use crate::explore::{Machine, Places, Plan, explore, first_wrong};
+use crate::cuts::State;
+use crate::error::{CrashError, Result};
+use crate::explore::{Machine, Places, Plan, SecondCuts, explore, first_wrong};
 use crate::figures::{Cut, Figures};
 use crate::shrink::{Effort, Shrunk, shrink};
 
@@ -59,7 +61,7 @@ impl Case {
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn explore(&self) -> Result<Figures, String> {
+    pub fn explore(&self) -> Result<Figures> {
         let recorded = self.machine().record(self.seed, self.tasks, self.operations)?;
         let machine: Arc<dyn Machine> = Arc::new(self.machine());
         Ok(explore(&machine, recorded, &self.plan, &|_| ()))
@@ -69,18 +71,20 @@ impl Case {
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn tell(&self, number: u64) -> Result<Option<Told>, String> {
+    pub fn tell(&self, number: u64) -> Result<Option<Told>> {
         let machine: Arc<dyn Machine> = Arc::new(self.machine());
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         let recorded = self.machine().record_script(self.seed, &script)?;
         let found = first_wrong(&machine, &recorded, &self.plan, &|cut| cut.number == number);
-        Ok(found.map(|(cut, survival)| Told {
+        let of_device = |state: &State, device: usize| {
+            let units = state.in_doubt.iter().zip(&state.kept);
+            let kept: Vec<bool> =
+                units.filter(|(u, _)| u.device as usize == device).map(|(_, kept)| *kept).collect();
+            (kept.len(), kept.iter().filter(|kept| **kept).count())
+        };
+        Ok(found.map(|(cut, state)| Told {
             operations: script.before(&recorded.recording, cut.tick).lines(),
-            in_doubt: survival
-                .kept
-                .iter()
-                .map(|kept| (kept.len(), kept.iter().filter(|kept| **kept).count()))
-                .collect(),
+            in_doubt: (0..state.contents.len()).map(|d| of_device(&state, d)).collect(),
             cut,
         }))
     }
@@ -89,11 +93,7 @@ impl Case {
     ///
     /// # Errors
     /// If the run fails, in words.
-    pub fn shrink(
-        &self,
-        wrong: &dyn Fn(&Cut) -> bool,
-        effort: Effort,
-    ) -> Result<Option<Shrunk>, String> {
+    pub fn shrink(&self, wrong: &dyn Fn(&Cut) -> bool, effort: Effort) -> Result<Option<Shrunk>> {
         let script = self.machine().script(self.seed, self.tasks, self.operations);
         shrink(&self.machine(), (self.seed, &script), &self.plan, wrong, effort)
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Case {
             (setup.fast_commits, "fast"),
             (setup.churn, "churn"),
             (setup.stragglers, "stragglers"),
-            (plan.places == Places::Boundaries, "boundaries"),
+            (matches!(plan.places, Places::Boundaries(_)), "boundaries"),
         ];
         flags.iter().filter(|(on, _)| *on).try_for_each(|(_, word)| write!(f, " {word}"))?;
         if let Some(points) = setup.points {
@@ -140,20 +140,18 @@ impl fmt::Display for Case {
         }
         let (block, checkpoint) = (setup.block_size, setup.checkpoint_percent);
         write!(f, " block={block} checkpoint={checkpoint} seed={seed} tasks={tasks}")?;
-        let Plan { cuts, seed, e2fsck_every, again_percent, .. } = plan;
-        write!(f, " operations={operations} cuts={cuts} cutseed={seed}")?;
-        write!(f, " e2fsck={e2fsck_every} again={again_percent}")
+        let Plan { seed, e2fsck_every, second: SecondCuts { percent, .. }, .. } = plan;
+        write!(f, " operations={operations} cuts={} cutseed={seed}", plan.cuts())?;
+        write!(f, " e2fsck={e2fsck_every} again={percent}")
     }
 }
 
 impl FromStr for Case {
-    type Err = String;
+    type Err = CrashError;
 
     /// Reads what [`Display`](fmt::Display) writes; what is left out is as in `Setup::PLAIN`.
-    fn from_str(line: &str) -> Result<Case, String> {
-        let places = Places::Spread;
-        let plan =
-            Plan { cuts: 24, places, seed: 0, e2fsck_every: 0, again_percent: 0, kernel_every: 0 };
+    fn from_str(line: &str) -> Result<Case> {
+        let plan = Plan::trials(Places::Spread(24), 0);
         let mut case = Case { setup: Setup::PLAIN, seed: 0, tasks: 3, operations: 70, plan };
         for word in line.split_whitespace() {
             case.take(word)?;
@@ -163,10 +161,13 @@ impl FromStr for Case {
 }
 
 impl Case {
-    fn take(&mut self, word: &str) -> Result<(), String> {
+    fn take(&mut self, word: &str) -> Result<()> {
         let Case { setup, plan, .. } = self;
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let number = || value.parse::<u64>().map_err(|_| format!("{word}: not a whole number"));
+        let number = || {
+            let not = |_| CrashError::Words(format!("{word}: not a whole number"));
+            value.parse::<u64>().map_err(not)
+        };
         match name {
             "writeback" => setup.data = DataMode::Writeback,
             "ordered" => setup.data = DataMode::Ordered,
@@ -181,14 +182,14 @@ impl Case {
             "fast" => setup.fast_commits = true,
             "churn" => setup.churn = true,
             "stragglers" => setup.stragglers = true,
-            "boundaries" => plan.places = Places::Boundaries,
+            "boundaries" => plan.places = Places::Boundaries(plan.cuts()),
             "points" => setup.points = Some(TransactMask::from_bits_truncate(number()? as u32)),
             "mirror" => {
                 let memory = match value {
                     "none" => Memory::None,
                     "whole" => Memory::Whole,
                     "partial" => Memory::Partial,
-                    _ => return Err(format!("{word}: none, whole or partial")),
+                    _ => return Err(CrashError::Words(format!("{word}: none, whole or partial"))),
                 };
                 setup.mirror = Some(Mirrored { memory, lost: None });
             }
@@ -203,15 +204,15 @@ impl Case {
             "operations" => self.operations = number()? as usize,
             "seed" => self.seed = number()?,
             "cutseed" => plan.seed = number()?,
-            "cuts" => plan.cuts = number()?,
+            "cuts" => plan.places = plan.places.with_count(number()?),
             "e2fsck" => plan.e2fsck_every = number()?,
-            "again" => plan.again_percent = number()?,
+            "again" => plan.second.percent = number()?,
             #[cfg(feature = "planted-bugs")]
             "bug" => {
                 let planted = super::Planted::named(value);
                 setup.planted = Some(planted.ok_or_else(|| format!("{value}: no such bug"))?);
             }
-            _ => return Err(format!("{word}: not a word of a case")),
+            _ => return Err(CrashError::Words(format!("{word}: not a word of a case"))),
         }
         Ok(())
     }
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(line.parse::<Case>().unwrap().to_string(), line);
         assert!("ordered lost=1".parse::<Case>().is_err());
         assert!("ordered surprising".parse::<Case>().is_err());
-        assert!("seed=many".parse::<Case>().unwrap_err().contains("seed=many"));
+        assert!("seed=many".parse::<Case>().unwrap_err().to_string().contains("seed=many"));
     }
 
     #[test]

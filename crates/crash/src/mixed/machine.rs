@@ -24,8 +24,9 @@ use super::generate::Like;
 use super::judge::{MixedJudge, Promises};
 use super::mirrored::{LEGS, Mirrored};
 use super::run::{Script, record};
+use crate::error::Result;
 use crate::explore::{Booted, Machine, Recorded};
-use crate::losses::Losable;
+use crate::risk::old_contents;
 
 /// 1970 and some: when every machine begins, in seconds.
 const EPOCH: u64 = 1_704_067_200;
@@ -204,7 +205,7 @@ impl MixedMachine {
         }
         if is_new {
             // What was there before: to be seen by nobody.
-            let old = self.old(models[0].info().size);
+            let old = old_contents(models[0].info().size);
             let disks = if self.setup.mirror.is_some() { LEGS } else { 1 };
             for disk in &models[..disks] {
                 disk.set_contents(old.clone()).map_err(|e| e.to_string())?;
@@ -238,14 +239,6 @@ impl MixedMachine {
         Ok(Built { models, devices, mirror: Some(mirror) })
     }
 
-    fn old(&self, bytes: u64) -> Store {
-        let mut old = Store::new(bytes);
-        for at in (0..bytes).step_by(1 << 16) {
-            old.write_slice(at, &steadfast_block::pattern::bytes(0xdead, at, 1 << 16));
-        }
-        old
-    }
-
     fn mount(&self, devices: &[Arc<dyn BlockDevice>]) -> Result<Arc<Ext4>, String> {
         let options = self.setup.options(devices.get(1).cloned());
         Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())
@@ -273,7 +266,7 @@ impl MixedMachine {
     ///
     /// # Errors
     /// If anything in it fails, in words.
-    pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded, String> {
+    pub fn record(&self, seed: u64, tasks: usize, operations: usize) -> Result<Recorded> {
         self.record_script(seed, &self.script(seed, tasks, operations))
     }
 
@@ -288,10 +281,10 @@ impl MixedMachine {
     ///
     /// # Errors
     /// If anything in it fails, in words.
-    pub fn record_script(&self, seed: u64, script: &Script) -> Result<Recorded, String> {
+    pub fn record_script(&self, seed: u64, script: &Script) -> Result<Recorded> {
         let (machine, script) = (*self, script.clone());
         let ran = Sim::new(seed).run(move || machine.simulate(&script));
-        ran.map_err(|e| e.to_string())?
+        Ok(ran.map_err(|e| e.to_string())??)
     }
 
     fn simulate(&self, script: &Script) -> Result<Recorded, String> {
@@ -359,9 +352,7 @@ impl Machine for MixedMachine {
     fn journal(&self) -> Option<usize> {
         self.setup.external.then_some(1)
     }
-}
 
-impl Losable for MixedMachine {
     fn power_on_without(
         &self,
         missing: usize,

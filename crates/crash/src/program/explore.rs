@@ -1,15 +1,19 @@
 //! All cuts of a run: recovered, judged, counted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
 
 use super::judge::{Judges, Left};
-use super::rules;
-use super::{Recovers, Run, Tree};
-use crate::cuts::{Choice, Cuts, State};
+use super::recorded::{ByRules, Looks};
+use super::{Run, Tree, recover, rules};
+use crate::cuts::{Cuts, State};
+use crate::error::{CrashError, Result};
+use crate::explore::recorded::Source;
+use crate::explore::{Others, Plan, System, Trial};
+use crate::judge::Judge;
 use crate::opinion::Opinion;
 
 /// Findings kept in words; the counts go on.
@@ -24,8 +28,8 @@ pub enum Wrong {
     Refused(String),
     /// The structure check of the recovered file system.
     Damage(String),
-    /// The second opinion on it.
-    SecondOpinion(String),
+    /// The second opinion on it, or on what it left: whose, and what it is.
+    SecondOpinion(&'static str, String),
     /// The user's judge: its verdict, and all its output.
     Judge(String, String),
     /// What the file system had promised is not there.
@@ -41,9 +45,9 @@ impl Wrong {
         match self {
             Wrong::Refused(why) => first(why),
             Wrong::Damage(what) => format!("damage: {}", first(what)),
-            Wrong::SecondOpinion(what) => {
+            Wrong::SecondOpinion(who, what) => {
                 let lines = what.split_whitespace().collect::<Vec<_>>().join(" ");
-                format!("e2fsck: {}", lines.chars().take(200).collect::<String>())
+                format!("{who}: {}", lines.chars().take(200).collect::<String>())
             }
             Wrong::Judge(verdict, _) => verdict.clone(),
             Wrong::Promise(what) => format!("a promise is broken: {what}"),
@@ -59,6 +63,14 @@ pub struct Verdict {
     pub wrong: Vec<Wrong>,
     /// What had been promised and could not be judged, with the reason.
     pub unmeasured: BTreeSet<String>,
+    /// Other opinions that were asked.
+    second_opinions: u64,
+}
+
+impl Verdict {
+    fn of(wrong: Wrong) -> Verdict {
+        Verdict { wrong: vec![wrong], ..Verdict::default() }
+    }
 }
 
 /// A state that is wrong.
@@ -101,17 +113,15 @@ pub struct Outcome {
 pub struct Exploration<'a> {
     /// What is cut.
     pub run: &'a Run,
-    /// Who recovers.
-    pub recovers: &'a dyn Recovers,
+    /// What recovers.
+    pub system: &'a dyn System,
     /// Who judges; without, the rules do.
     pub judge: Option<&'a dyn Judges>,
-    /// The cuts and states.
-    pub choice: Choice,
+    /// The crash states, what else fails, and who is asked too.
+    pub plan: Plan,
     /// Equal contents are another state when more lines had been printed; else, when more calls had
     /// been made or had returned. A state's number depends on it.
     pub by_lines: bool,
-    /// Every n-th state gets a second opinion; 0: none.
-    pub second_opinion_every: u64,
     /// Threads.
     pub workers: usize,
 }
@@ -131,7 +141,7 @@ impl<'a> Exploration<'a> {
     pub fn cuts(&self) -> Cuts<'a> {
         let run = self.run;
         let by_lines = self.by_lines;
-        Cuts::new(&run.bases, &run.recording, self.choice)
+        Cuts::new(&run.bases, &run.recording, self.plan.choice())
             .with_age(move |tick| age(run, by_lines, tick))
     }
 
@@ -144,8 +154,8 @@ impl<'a> Exploration<'a> {
     ///
     /// # Errors
     /// It cannot be recovered.
-    pub fn base(&self) -> Result<Tree, String> {
-        self.recovers.recover(self.run.bases.clone())?.tree
+    pub fn base(&self) -> Result<Tree> {
+        recover(self.system, self.run.bases.clone())?.tree.map_err(CrashError::Run)
     }
 
     /// Recovers and judges all states. `progress` is told after each how many cuts are done, of how
@@ -153,11 +163,12 @@ impl<'a> Exploration<'a> {
     ///
     /// # Errors
     /// The file system before the run cannot be read.
-    pub fn explore(
-        &self,
-        progress: &(dyn Fn(u64, u64, u64) -> bool + Sync),
-    ) -> Result<Outcome, String> {
-        let base = self.base().map_err(|e| format!("the file system before the run: {e}"))?;
+    pub fn explore(&self, progress: &(dyn Fn(u64, u64, u64) -> bool + Sync)) -> Result<Outcome> {
+        let base = self.base();
+        let base =
+            base.map_err(|e| CrashError::Run(format!("the file system before the run: {e}")))?;
+        let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, base.clone()));
+        let judging = Judging { base, rules, others: Others::of(&self.plan) };
         let states = Mutex::new(self.cuts());
         let all = lock(&states).cuts_left() as u64;
         let shared = Mutex::new(Shared::default());
@@ -165,7 +176,7 @@ impl<'a> Exploration<'a> {
             for _ in 0..self.workers.max(1) {
                 scope.spawn(|| {
                     while let Some((state, cuts)) = next(&states) {
-                        let done = self.one(state, &base, &shared);
+                        let done = self.one(&state, &judging, &shared);
                         if !progress(cuts, all, done) {
                             break;
                         }
@@ -182,16 +193,40 @@ impl<'a> Exploration<'a> {
         Ok(outcome)
     }
 
-    /// One state; how many are done with it.
-    fn one(&self, state: State, base: &Tree, shared: &Mutex<Shared>) -> u64 {
-        let State { number, cut, contents, .. } = state;
-        let asked =
-            self.second_opinion_every > 0 && number.is_multiple_of(self.second_opinion_every);
-        let found = self.recovered(contents, cut, base, asked, Some(shared));
+    /// One state, and the second cuts that it is asked for; how many are done with it.
+    fn one(&self, state: &State, judging: &Judging, shared: &Mutex<Shared>) -> u64 {
+        let asked = |every: u64| every > 0 && state.number.is_multiple_of(every);
+        let Plan { e2fsck_every, kernel_every, second, .. } = self.plan;
+        let others = (asked(e2fsck_every), asked(kernel_every));
+        let found = self.recovered(state, None, judging, others, Some(shared));
+        let mut done = self.count(state, found, shared);
+        let (once, everywhere) = (asked(second.every), asked(second.whole_every));
+        if once || everywhere {
+            let trial = judging.trial(self, &judging.rules, state.cut, (false, false));
+            let mut choices = state.choices.clone();
+            let left = trial.second_states(&state.contents, &mut choices, once, everywhere);
+            for left in left {
+                let found = match left {
+                    Ok(contents) => {
+                        let none = (false, false);
+                        self.recovered(state, Some(contents), judging, none, Some(shared))
+                    }
+                    Err(why) => Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why)))),
+                };
+                done = self.count(state, found, shared);
+            }
+        }
+        done
+    }
+
+    /// Counts a state; how many there are with it.
+    fn count(&self, state: &State, found: Result<Found>, shared: &Mutex<Shared>) -> u64 {
+        let State { number, cut, .. } = *state;
         let mut all = lock(shared);
         all.outcome.states += 1;
         match found {
-            Ok(Found::Fresh(key, Verdict { wrong, unmeasured })) => {
+            Ok(Found::Fresh(key, Verdict { wrong, unmeasured, second_opinions })) => {
+                all.outcome.second_opinions += second_opinions;
                 let reasons = &mut all.outcome.unmeasured;
                 let room = REASONS_KEPT.saturating_sub(reasons.len());
                 reasons.extend(unmeasured.into_iter().take(room));
@@ -208,60 +243,80 @@ impl<'a> Exploration<'a> {
                     all.verdicts.insert(key, place);
                 }
             }
-            Ok(Found::Known(Some(place))) => {
-                all.outcome.bad_states += 1;
-                // OK to index: places are of findings that were kept.
-                let finding = &mut all.outcome.findings[place];
-                finding.states += 1;
-                if number < finding.state {
-                    (finding.state, finding.cut) = (number, cut);
+            Ok(Found::Known(place, second_opinions)) => {
+                all.outcome.second_opinions += second_opinions;
+                if let Some(place) = place {
+                    all.outcome.bad_states += 1;
+                    // OK to index: places are of findings that were kept.
+                    let finding = &mut all.outcome.findings[place];
+                    finding.states += 1;
+                    if number < finding.state {
+                        (finding.state, finding.cut) = (number, cut);
+                    }
                 }
             }
-            Ok(Found::Known(None)) => {}
-            Err(trouble) => all.outcome.troubles.push(trouble),
-        }
-        if asked {
-            all.outcome.second_opinions += 1;
+            Err(trouble) => all.outcome.troubles.push(trouble.to_string()),
         }
         all.outcome.states
     }
 
+    /// What becomes of a state, or of other contents at its crash point.
     fn recovered(
         &self,
-        contents: Vec<Store>,
-        cut: Moment,
-        base: &Tree,
-        second_opinion: bool,
+        state: &State,
+        contents: Option<Vec<Store>>,
+        judging: &Judging,
+        (e2fsck, kernel): (bool, bool),
         shared: Option<&Mutex<Shared>>,
-    ) -> Result<Found, String> {
-        let recovered = self.recovers.recover(contents)?;
-        let tree = match recovered.tree {
-            Ok(tree) => tree,
-            Err(why) => {
-                let verdict = Verdict { wrong: vec![Wrong::Refused(why)], ..Verdict::default() };
-                return Ok(Found::Fresh(None, verdict));
+    ) -> Result<Found> {
+        let looks = Arc::new(Looks::default());
+        let judge: Arc<dyn Judge> = Arc::clone(&looks) as Arc<dyn Judge>;
+        let trial = judging.trial(self, &judge, state.cut, (e2fsck, false));
+        let second = contents.is_none() && self.plan.second.percent > 0;
+        let contents = contents.unwrap_or_else(|| state.contents.clone());
+        let by_kernel = judging.trial(self, &judging.rules, state.cut, (false, kernel));
+        let by_kernel = by_kernel.ask_kernel(&contents);
+        let (found, contents) = match second {
+            true => trial.run_whole(contents, state.choices.clone()),
+            false => trial.recover_whole(contents, 1),
+        };
+        if let Some(why) = found.trouble {
+            return Err(CrashError::Host(why));
+        }
+        let tree = match looks.take() {
+            Some(Ok(tree)) if found.refused.is_none() => tree,
+            Some(Err(why)) if found.refused.is_none() => {
+                return Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why))));
+            }
+            _ => {
+                let why = found.refused.unwrap_or_default();
+                return Ok(Found::Fresh(None, Verdict::of(Wrong::Refused(why))));
             }
         };
-        let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
-        if let (true, Some(contents)) = (second_opinion, &recovered.contents) {
-            match self.recovers.second_opinion(contents) {
-                Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(what)),
+        let mut wrong: Vec<Wrong> = found.damage.into_iter().map(Wrong::Damage).collect();
+        wrong.extend(found.findings.into_iter().map(Wrong::Promise));
+        let mut second_opinions = 0;
+        for (who, opinion) in [("e2fsck", found.e2fsck), ("the kernel", by_kernel)] {
+            second_opinions += u64::from(opinion.is_some());
+            match opinion {
+                Some(Opinion::Damaged(what)) => wrong.push(Wrong::SecondOpinion(who, what)),
                 // What was found already is not lost for it.
-                Some(Opinion::NotGiven(why)) if wrong.is_empty() => return Err(why),
-                Some(Opinion::NotGiven(_)) => {}
-                Some(Opinion::Clean) | None => {}
+                Some(Opinion::NotGiven(why)) if wrong.is_empty() => {
+                    return Err(CrashError::Host(why));
+                }
+                Some(Opinion::NotGiven(_) | Opinion::Clean) | None => {}
             }
         }
-        let key = (tree.digest(), age(self.run, self.by_lines, cut.tick));
+        let key = (tree.digest(), age(self.run, self.by_lines, state.cut.tick));
         if wrong.is_empty()
             && let Some(known) = shared.and_then(|s| lock(s).verdicts.get(&key).copied())
         {
-            return Ok(Found::Known(known));
+            return Ok(Found::Known(known, second_opinions));
         }
         let structure = wrong.is_empty();
-        let mut verdict = self.verdict(&tree, recovered.contents.as_deref(), base, cut)?;
+        let mut verdict = self.verdict(&tree, contents.as_deref(), &judging.base, state.cut)?;
         wrong.append(&mut verdict.wrong);
-        verdict.wrong = wrong;
+        (verdict.wrong, verdict.second_opinions) = (wrong, second_opinions);
         // What the structure check found is this state's own, not the tree's.
         Ok(Found::Fresh(structure.then_some(key), verdict))
     }
@@ -277,7 +332,7 @@ impl<'a> Exploration<'a> {
         contents: Option<&[Store]>,
         base: &Tree,
         cut: Moment,
-    ) -> Result<Verdict, String> {
+    ) -> Result<Verdict> {
         let Some(judge) = self.judge else {
             let said = rules::judge(&self.run.calls, base, tree, cut.tick);
             let wrong = said
@@ -285,35 +340,54 @@ impl<'a> Exploration<'a> {
                 .into_iter()
                 .map(|b| if b.promised { Wrong::Promise(b.what) } else { Wrong::Unasked(b.what) })
                 .collect();
-            return Ok(Verdict { wrong, unmeasured: said.unmeasured });
+            return Ok(Verdict { wrong, unmeasured: said.unmeasured, second_opinions: 0 });
         };
         let said = judge
             .judge(&Left { tree, contents }, &self.run.printed_text(cut.tick))
-            .map_err(|e| format!("the judge could not be asked: {e}"))?;
+            .map_err(|e| CrashError::Host(format!("the judge could not be asked: {e}")))?;
         let wrong = said.summary().map(|verdict| Wrong::Judge(verdict, said.output));
         Ok(Verdict { wrong: wrong.into_iter().collect(), ..Verdict::default() })
     }
 
-    /// What is wrong with the given contents at a cut.
+    /// What is wrong with the given contents at a state's crash point.
     ///
     /// # Errors
     /// The judge could not be asked.
-    pub fn wrong(
-        &self,
-        contents: Vec<Store>,
-        cut: Moment,
-        base: &Tree,
-    ) -> Result<Vec<Wrong>, String> {
-        match self.recovered(contents, cut, base, false, None)? {
+    pub fn wrong(&self, contents: Vec<Store>, state: &State, base: &Tree) -> Result<Vec<Wrong>> {
+        let rules: Arc<dyn Judge> = Arc::new(ByRules::new(self.run, Tree::default()));
+        let judging = Judging { base: base.clone(), rules, others: Others::default() };
+        match self.recovered(state, Some(contents), &judging, (false, false), None)? {
             Found::Fresh(_, verdict) => Ok(verdict.wrong),
-            Found::Known(_) => Ok(Vec::new()),
+            Found::Known(..) => Ok(Vec::new()),
         }
+    }
+}
+
+/// Who judges, beside the user's judge.
+struct Judging {
+    base: Tree,
+    rules: Arc<dyn Judge>,
+    others: Others,
+}
+
+impl Judging {
+    fn trial<'a>(
+        &'a self,
+        exploration: &'a Exploration<'_>,
+        judge: &'a Arc<dyn Judge>,
+        at: Moment,
+        asked: (bool, bool),
+    ) -> Trial<'a> {
+        let Run { bases, recording, .. } = exploration.run;
+        let source = Source { bases, recording, judge };
+        self.others.trial((exploration.system, source), &exploration.plan, at, asked)
     }
 }
 
 enum Found {
     Fresh(Option<(u128, u64)>, Verdict),
-    Known(Option<usize>),
+    /// Where the finding is, and how many other opinions were asked.
+    Known(Option<usize>, u64),
 }
 
 /// What a judge is told beside the tree: how many lines were printed, or how many calls had been

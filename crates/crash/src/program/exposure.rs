@@ -14,8 +14,9 @@ use steadfast_devices::store::{Digest, Store};
 
 use super::calls::{Call, Kind, Origin, file_id, returns};
 use super::tree::{Contents, Node, Tree};
-use super::{Recovers, Run};
+use super::{Run, recover};
 use crate::cuts::{Bound, Choice, Cuts};
+use crate::explore::System;
 
 /// What one cut takes at the worst.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,14 +42,14 @@ struct Live {
 /// recovered are left out. Empty where no calls are known. `go_on` is asked after each.
 pub fn exposure(
     run: &Run,
-    recovers: &dyn Recovers,
+    system: &dyn System,
     choice: Choice,
     go_on: &dyn Fn() -> bool,
 ) -> Vec<Exposed> {
     if run.calls.is_empty() {
         return Vec::new();
     }
-    let bound = Bound { states: 1, combinations: 0, drawn: 0 };
+    let bound = Bound { states: 1, combinations: 0, drawn: 0, ..Bound::default() };
     let worst = Cuts::new(&run.bases, &run.recording, Choice { bound, ..choice });
     let mut account = Account {
         calls: &run.calls,
@@ -61,9 +62,8 @@ pub fn exposure(
     let mut exposed = Vec::new();
     for state in worst.with_age(|tick| tick) {
         let digests = state.contents.iter().map(Store::digest).collect();
-        let tree = trees
-            .entry(digests)
-            .or_insert_with(|| recovers.recover(state.contents).ok()?.tree.ok());
+        let tree =
+            trees.entry(digests).or_insert_with(|| recover(system, state.contents).ok()?.tree.ok());
         account.advance(state.cut.tick);
         if let Some(tree) = tree {
             exposed.push(account.judge(tree, state.cut));

@@ -4,7 +4,7 @@
 //! * [`Watched`] notes the calls that reach the file system; the devices below are recorded by
 //!   [`Record`](steadfast_devices::filter::record::Record); what the program prints are its
 //!   [`Line`]s. Together they are a [`Run`], which [`file`](mod@file) keeps.
-//! * A [`Recovers`] turns what a cut left into the [`Tree`] that the next boot finds.
+//! * A [`System`] recovers from what a cut left; the next boot finds a [`Tree`].
 //! * A [`Command`] judges that tree, or code of this process ([`inside`], which also runs a
 //!   program in this process, [`side_by_side`] the tasks of one); without one the [`rules`] do,
 //!   which hold for all programs.
@@ -22,8 +22,8 @@ pub mod file;
 pub mod inside;
 mod judge;
 mod names;
-pub mod own;
 mod places;
+mod recorded;
 pub mod rules;
 pub mod shrink;
 pub mod side_by_side;
@@ -31,17 +31,20 @@ pub mod story;
 mod tree;
 mod watched;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
-use crate::opinion::Opinion;
 use steadfast_devices::filter::record::{Action, Moment, Recording};
 use steadfast_devices::store::Store;
+use steadfast_vfs::FileSystem;
+
+use crate::explore::{Boot, System, structure};
 
 pub use calls::{Call, Kind, Origin};
 pub use judge::{Command, Judgement, Judges, Left};
 pub use names::Names;
-pub use own::Own;
 pub use tree::{Contents, Node, Tree, first_difference, shown};
 pub use watched::{CALL, Watched};
 
@@ -140,7 +143,7 @@ impl Run {
     }
 }
 
-/// What the next boot makes of what a cut left.
+/// What the next boot makes of a crash state.
 #[derive(Debug, Clone)]
 pub struct Recovered {
     /// The files that are there; `Err` says in words why the mount was refused or the tree cannot
@@ -152,24 +155,20 @@ pub struct Recovered {
     pub contents: Option<Vec<Store>>,
 }
 
-impl Recovered {
-    /// The mount was refused, or recovery ended otherwise without a tree.
-    pub fn refused(why: String) -> Recovered {
-        Recovered { tree: Err(why), damage: Vec::new(), contents: None }
+/// Lets a system recover from these contents, and reads the tree.
+///
+/// # Errors
+/// The machine around failed: nothing is known of this state.
+pub fn recover(system: &dyn System, contents: Vec<Store>) -> crate::Result<Recovered> {
+    let seen = Rc::new(RefCell::new(None));
+    let slot = Rc::clone(&seen);
+    let look = Rc::new(move |fs: &dyn FileSystem| *slot.borrow_mut() = Some(Tree::read(fs)));
+    let recovered = system.recover(Boot::of(contents, look), 1)?;
+    let tree = seen.take().unwrap_or_else(|| Err(recovered.refused.unwrap_or_default()));
+    let tree = tree.map_err(|why| format!("the recovered tree: {why}"));
+    let (mut damage, contents) = (recovered.damage, recovered.contents);
+    if let Some(contents) = &contents {
+        damage.extend(structure(&contents[system.disk()]));
     }
-}
-
-/// Recovers what a cut left, as the next boot does. Called by several threads at once.
-pub trait Recovers: Send + Sync {
-    /// Recovers these contents, one for each recorded device.
-    ///
-    /// # Errors
-    /// The machine around failed: nothing is known of this state.
-    fn recover(&self, contents: Vec<Store>) -> Result<Recovered, String>;
-
-    /// Another opinion on the structure of the recovered file system, if there is one and it is to
-    /// be asked for this state.
-    fn second_opinion(&self, _recovered: &[Store]) -> Option<Opinion> {
-        None
-    }
+    Ok(Recovered { tree, damage, contents })
 }

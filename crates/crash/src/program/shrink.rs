@@ -1,26 +1,13 @@
-//! Which of the writes in doubt make a state of a run wrong.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+//! Which of the writes in doubt make a state of a program's run wrong.
 
 use super::Tree;
 use super::explore::Exploration;
-use crate::cuts::{State, Unit, contents_where};
-use crate::shrink::minimise;
+use crate::cuts::State;
+use crate::error::Result;
 
-/// The fewest writes that make the difference, at one cut.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decisive {
-    /// Units in doubt.
-    pub in_doubt: usize,
-    /// Those that matter.
-    pub units: Vec<Unit>,
-    /// They are lost and all others are there; else they are there and all others are lost.
-    pub lost: bool,
-}
+pub use crate::explore::Decisive;
 
-/// Finds them, with so many recoveries at most. What a state is wrong about may change on the way;
-/// that it is wrong does not.
+/// Finds them, with so many recoveries at most.
 ///
 /// # Errors
 /// The judge could not be asked.
@@ -29,66 +16,17 @@ pub fn shrink(
     state: &State,
     base: &Tree,
     recoveries: u32,
-) -> Result<Decisive, String> {
-    let run = exploration.run;
-    let (there, gone): (Vec<_>, Vec<_>) =
-        state.in_doubt.iter().zip(&state.kept).partition(|(_, kept)| **kept);
-    let units = |part: Vec<(&Unit, &bool)>| part.into_iter().map(|(u, _)| *u).collect::<Vec<_>>();
-    let (there, gone) = (units(there), units(gone));
-    let doubted: BTreeSet<Unit> = state.in_doubt.iter().copied().collect();
+) -> Result<Decisive> {
     let mut trouble = None;
-    let mut fails = |lost: &BTreeSet<Unit>| {
-        // What makes no difference is as it would be.
-        let keep = |unit: Unit| !doubted.contains(&unit) || !lost.contains(&unit);
-        let contents = contents_where(&run.bases, &run.recording, state.cut.tick, keep);
-        match exploration.wrong(contents, state.cut, base) {
-            Ok(wrong) => !wrong.is_empty(),
-            Err(why) => {
-                trouble.get_or_insert(why);
-                false
-            }
+    let run = (&exploration.run.bases[..], &exploration.run.recording);
+    let decisive = Decisive::find(run, state, recoveries, &mut |contents| match exploration
+        .wrong(contents, state, base)
+    {
+        Ok(wrong) => !wrong.is_empty(),
+        Err(why) => {
+            trouble.get_or_insert(why);
+            false
         }
-    };
-    let half = (recoveries / 2).max(1);
-    let lost = minimise(&gone, &mut { half }, |part| fails(&part.iter().copied().collect()));
-    let kept = minimise(&there, &mut { half }, |part| {
-        let kept: BTreeSet<Unit> = part.iter().copied().collect();
-        fails(&doubted.difference(&kept).copied().collect())
     });
-    if let Some(why) = trouble {
-        return Err(why);
-    }
-    let in_doubt = state.in_doubt.len();
-    Ok(match lost.len() <= kept.len() {
-        true => Decisive { in_doubt, units: lost, lost: true },
-        false => Decisive { in_doubt, units: kept, lost: false },
-    })
-}
-
-impl Decisive {
-    /// The units by device and write.
-    pub fn writes(&self) -> BTreeMap<(u32, u64), Vec<u64>> {
-        let mut writes: BTreeMap<(u32, u64), Vec<u64>> = BTreeMap::new();
-        for unit in &self.units {
-            writes.entry((unit.device, unit.submitted)).or_default().push(unit.offset);
-        }
-        writes
-    }
-}
-
-impl fmt::Display for Decisive {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Decisive { in_doubt, units, lost } = self;
-        let (these, others) = if *lost { ("lost", "there") } else { ("there", "lost") };
-        match (in_doubt, units.len()) {
-            (0, _) => f.write_str("nothing was in doubt: the state is wrong in any case"),
-            (_, 0) => write!(f, "nothing in doubt is to blame: wrong also with all of it {others}"),
-            (_, n) => write!(
-                f,
-                "it is enough that {n} of {in_doubt} sectors in doubt are {these} (of {} writes) \
-                 and all others {others}",
-                self.writes().len()
-            ),
-        }
-    }
+    trouble.map_or(Ok(decisive), Err)
 }

@@ -7,9 +7,7 @@
 //! nothing because no other task could have gone on ([`Passed::alone`]).
 
 use std::collections::{HashSet, VecDeque};
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::Recording;
@@ -18,7 +16,9 @@ use steadfast_vfs::FileSystem;
 
 use super::Run;
 use super::inside::{Acknowledged, Program};
-use crate::small::hash_action;
+use crate::schedule::hash_action;
+
+pub use crate::schedule::Schedule;
 
 /// What a task does; what it says of a failure ends the test.
 pub type Work =
@@ -30,46 +30,6 @@ pub struct Task {
     pub name: String,
     /// What it does.
     pub work: Work,
-}
-
-/// One schedule, in words `begins=0 points=2,5`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Schedule {
-    /// The task that is started first; the others follow in their order.
-    pub begins: usize,
-    /// The points at which the running task is preempted, by their numbers.
-    pub points: Vec<u64>,
-}
-
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "begins={}", self.begins)?;
-        if !self.points.is_empty() {
-            let points: Vec<String> = self.points.iter().map(u64::to_string).collect();
-            write!(f, " points={}", points.join(","))?;
-        }
-        Ok(())
-    }
-}
-
-impl FromStr for Schedule {
-    type Err = String;
-
-    fn from_str(words: &str) -> Result<Schedule, String> {
-        let mut schedule = Schedule::default();
-        let unknown = |word: &str| format!("{word}: not a word of a schedule");
-        for word in words.split_whitespace() {
-            let number = |text: &str| text.parse().map_err(|_| unknown(word));
-            match word.split_once('=') {
-                Some(("begins", task)) => schedule.begins = number(task)? as usize,
-                Some(("points", points)) => {
-                    schedule.points = points.split(',').map(number).collect::<Result<_, _>>()?;
-                }
-                _ => return Err(unknown(word)),
-            }
-        }
-        Ok(schedule)
-    }
 }
 
 /// A program whose tasks work side by side, as a schedule says. It ends when all have ended.
@@ -166,19 +126,4 @@ fn digest(run: &Run) -> u64 {
     let order: Vec<(u64, u64)> = happenings.into_iter().map(|(_, what, who)| (what, who)).collect();
     order.hash(&mut hasher);
     hasher.finish()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_schedule_is_read_as_it_is_written() {
-        for words in ["begins=0", "begins=2 points=0,7"] {
-            assert_eq!(words.parse::<Schedule>().unwrap().to_string(), words);
-        }
-        for wrong in ["points=", "begins=x", "pints=1", "1"] {
-            assert!(wrong.parse::<Schedule>().is_err(), "{wrong}");
-        }
-    }
 }

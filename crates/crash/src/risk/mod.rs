@@ -2,9 +2,9 @@
 //! configurations that are replaced, mail. The same for Steadfast's own file system in virtual
 //! time and for the kernel's in real time; docs/risk.md defines the figures.
 
-mod explore;
 pub mod history;
 mod judge;
+mod old;
 mod peer;
 mod speed;
 mod tasks;
@@ -13,9 +13,9 @@ mod tree;
 mod words;
 mod workload;
 
-pub use explore::{explore_peer, old_contents};
 pub use judge::judge_tree;
-pub use peer::{Peer, Ran, RecordedRun, Workload};
+pub use old::old_contents;
+pub use peer::{Ran, RecordedRun, Workload};
 pub use speed::Speed;
 pub use tree::Tree;
 pub use workload::FilesWorkload;

@@ -7,44 +7,21 @@ use std::sync::Arc;
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Moment;
 use steadfast_devices::store::Store;
-use steadfast_runtime::Sim;
 
 pub use super::explored::Explored;
 use super::explored::{FINDINGS_KEPT, Verdict};
 use super::machine::{Run, SmallMachine};
 use super::prune::{Base, OutcomeNo, Place, Pruner, Pruning};
 use super::sequence::Sequence;
-use super::states::{Bound, Choice, Doubts, Units};
-use crate::e2fsck::E2fsck;
-use crate::explore::{
-    Machine, Recorded, Recovered, cut_again, left_at, record_recovery, recover, structure,
-};
+use crate::cuts::versions::{Choice, Doubts, Units};
+use crate::error::Result;
+use crate::explore::{Machine, Others, Plan, Recorded, System, structure};
 use crate::figures::Cut;
-use crate::judge::Judge;
 use crate::mixed::judge::MixedJudge;
 use crate::opinion::Opinion;
 
 /// States that recover in one simulation, one after the other.
 const BATCH: usize = 64;
-
-/// How to explore.
-#[derive(Debug, Clone, Copy)]
-pub struct Plan {
-    /// How many states of a cut.
-    pub bound: Bound,
-    /// Seed of what is drawn beyond the bound.
-    pub seed: u64,
-    /// Every n-th new state is judged by e2fsck too, where it is installed; 0: none.
-    pub e2fsck_every: u64,
-    /// Of every n-th new state the recovery is cut too, at an instant drawn from the seed; 0: of
-    /// none.
-    pub again_every: u64,
-    /// Of every n-th new state the recovery is cut at each of its instants, three times: nothing in
-    /// doubt is there, all of it is, some; 0: of none.
-    pub again_whole_every: u64,
-    /// Every n-th new state is kept in [`Explored::kept`]; 0: none.
-    pub keep_every: u64,
-}
 
 /// A state to be judged.
 struct State {
@@ -56,13 +33,37 @@ struct State {
     choice: Choice,
     /// What is known of it, if it recovers to compare.
     known: Option<Arc<Verdict>>,
-    again: bool,
-    again_whole: bool,
-    e2fsck: bool,
+    asked: Asked,
 }
 
-/// Explores the sequences one after the other, in this task. `progress` is told after each what
-/// there is so far.
+/// What else is asked of a state.
+#[derive(Clone, Copy)]
+struct Asked {
+    e2fsck: bool,
+    kernel: bool,
+    second: bool,
+    second_everywhere: bool,
+}
+
+impl Asked {
+    fn of(plan: &Plan, number: u64) -> Asked {
+        let nth = |every: u64| every > 0 && number.is_multiple_of(every);
+        Asked {
+            e2fsck: nth(plan.e2fsck_every),
+            kernel: nth(plan.kernel_every),
+            second: nth(plan.second.every),
+            second_everywhere: nth(plan.second.whole_every),
+        }
+    }
+
+    fn anything(self) -> bool {
+        self.e2fsck || self.kernel || self.second || self.second_everywhere
+    }
+}
+
+/// Explores the sequences one after the other, in this task, at every crash point at which
+/// something else may be left or something else is promised than before. `progress` is told after
+/// each what there is so far.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.
@@ -71,7 +72,7 @@ pub fn explore(
     sequences: &[Sequence],
     plan: &Plan,
     progress: &dyn Fn(&Explored),
-) -> Result<Explored, String> {
+) -> Result<Explored> {
     let mut explorer = Explorer::new(machine, plan);
     for (number, sequence) in sequences.iter().enumerate() {
         explorer.sequence(machine, number, sequence)?;
@@ -84,7 +85,9 @@ pub(super) struct Explorer {
     machine: Arc<dyn Machine>,
     plan: Plan,
     pruning: Pruning,
-    e2fsck: Option<E2fsck>,
+    others: Others,
+    /// Every n-th new state is kept in [`Explored::kept`]; 0: none.
+    pub keep_every: u64,
     /// States judged: base, what was done and promised, contents.
     seen: HashSet<(u64, u128)>,
     /// What the structure check said of recovered disks: most states recover to few.
@@ -101,9 +104,8 @@ pub(super) struct Explorer {
 struct Cutting<'r> {
     name: &'r str,
     units: Units,
-    recorded: Arc<dyn Judge>,
+    recorded: &'r Recorded,
     judge: Arc<MixedJudge>,
-    bases: Vec<Store>,
     base: Option<Arc<Base>>,
     tasks: usize,
     batch: Vec<State>,
@@ -121,7 +123,7 @@ struct CutAt {
 
 impl CutAt {
     fn sure(&mut self, run: &Cutting<'_>) -> &[Store] {
-        self.sure.get_or_insert_with(|| run.units.sure(&self.doubts, &run.bases))
+        self.sure.get_or_insert_with(|| run.units.sure(&self.doubts, &run.recorded.bases))
     }
 
     fn contents(&mut self, run: &Cutting<'_>, choice: &Choice) -> Vec<Store> {
@@ -136,12 +138,17 @@ impl Explorer {
     }
 
     pub fn with(machine: &SmallMachine, plan: &Plan, pruning: Pruning) -> Explorer {
+        // What a state shows is no longer a matter of its own devices alone.
+        let on = pruning.on && plan.loss.is_none() && !plan.use_it;
+        let mut pruning = pruning;
+        pruning.on = on;
         let shared: Arc<dyn Machine> = Arc::new(machine.clone());
         Explorer {
             machine: shared,
             plan: *plan,
             pruning,
-            e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
+            others: Others::of(plan),
+            keep_every: 0,
             seen: HashSet::new(),
             checked: HashMap::new(),
             pruner: Pruner::new(machine, plan.seed, pruning),
@@ -157,7 +164,7 @@ impl Explorer {
         machine: &SmallMachine,
         number: usize,
         sequence: &Sequence,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let sequences = std::slice::from_ref(sequence);
         let run = machine.record(sequences, None)?;
         self.sequences(&format!("sequence {number}, {sequence}"), sequences, run);
@@ -169,12 +176,13 @@ impl Explorer {
         self.figures.sequences += 1;
         self.verdicts.clear();
         let Run { recorded, judge, begin, progress } = run;
-        let Recorded { bases, recording, judge: recorded } = recorded;
-        let units = Units::new(&recording, &bases);
+        let Recorded { bases, recording, .. } = &recorded;
+        let units = Units::new(recording, bases);
         let start: Vec<u128> = bases.iter().map(Store::digest).collect();
-        let base = self.pruning.on.then(|| self.pruner.base(&start, &bases));
+        let base = self.pruning.on.then(|| self.pruner.base(&start, bases));
         let (tasks, batch) = (sequences.len(), Vec::new());
-        let mut run = Cutting { name, units, recorded, judge, bases, base, tasks, batch };
+        let recorded = &recorded;
+        let mut run = Cutting { name, units, recorded, judge, base, tasks, batch };
         let mut last = None;
         for cut in begin..=recording.last_cut() {
             let before = |of_task: &Vec<(u64, u64)>| {
@@ -182,7 +190,7 @@ impl Explorer {
                 (started, of_task.iter().filter(|(_, a)| *a < cut).count())
             };
             let counts: Vec<(usize, usize)> = progress.iter().map(before).collect();
-            let doubts = Arc::new(run.units.at(&recording, cut));
+            let doubts = Arc::new(run.units.at(recording, cut));
             let now = (counts.clone(), Arc::clone(&doubts));
             if last.replace(now.clone()).is_some_and(|before| before == now) {
                 continue;
@@ -211,7 +219,7 @@ impl Explorer {
         let doubts = Arc::clone(&cut.doubts);
         let choices = doubts.choices(self.plan.bound, self.plan.seed ^ cut.context);
         self.figures.cuts += 1;
-        self.figures.exhausted += u64::from(doubts.count() <= self.plan.bound.exhaustive);
+        self.figures.exhausted += u64::from(doubts.count() as u64 <= self.plan.bound.combinations);
         for choice in choices {
             self.figures.states += 1;
             if !self.seen.insert((cut.context, run.units.digest(&doubts, &choice))) {
@@ -220,15 +228,13 @@ impl Explorer {
             self.figures.distinct += 1;
             let number = self.figures.distinct;
             let nth = |every: u64| every > 0 && number.is_multiple_of(every);
-            if nth(self.plan.keep_every) {
+            if self.keep_every > 0 && number.is_multiple_of(self.keep_every) {
                 let contents = cut.contents(run, &choice);
                 self.figures.kept.push(contents);
             }
-            let (again, again_whole) =
-                (nth(self.plan.again_every), nth(self.plan.again_whole_every));
-            let e2fsck = nth(self.plan.e2fsck_every);
+            let asked = Asked::of(&self.plan, number);
             let known = if self.pruning.on { self.known(run, &mut cut, &choice) } else { None };
-            let compare = again || again_whole || e2fsck || nth(self.pruning.compare_every);
+            let compare = asked.anything() || nth(self.pruning.compare_every);
             if let Some(verdict) = &known {
                 self.count(number, verdict);
                 if !verdict.words.is_empty() {
@@ -241,17 +247,7 @@ impl Explorer {
             let contents = cut.contents(run, &choice);
             let doubts = Arc::clone(&doubts);
             let at = cut.at;
-            run.batch.push(State {
-                number,
-                contents,
-                at,
-                doubts,
-                choice,
-                known,
-                again,
-                again_whole,
-                e2fsck,
-            });
+            run.batch.push(State { number, contents, at, doubts, choice, known, asked });
             if run.batch.len() == BATCH {
                 self.judge(run);
             }
@@ -292,10 +288,10 @@ impl Explorer {
     /// Lets the states of the batch recover and judges each by itself.
     fn judge(&mut self, run: &mut Cutting<'_>) {
         let batch = std::mem::take(&mut run.batch);
-        let contents = |s: &State| (s.contents.clone(), s.at);
-        let recovered = self.recover_all(&run.recorded, batch.iter().map(contents).collect());
-        for (state, recovered) in batch.iter().zip(recovered) {
-            let (verdict, mut words) = self.verdict(recovered, state.e2fsck);
+        let states = batch.iter().map(|s| (s.contents.clone(), s.at, s.asked)).collect();
+        for (state, cut) in batch.iter().zip(self.recover_all(run.recorded, states)) {
+            let mut words = self.opinions(&cut);
+            let verdict = Verdict::of(cut);
             match &state.known {
                 Some(known) => {
                     self.figures.compared += 1;
@@ -309,12 +305,7 @@ impl Explorer {
                     words.extend(verdict.words);
                 }
             }
-            if state.again {
-                words.extend(self.again(&run.recorded, state));
-            }
-            if state.again_whole {
-                words.extend(self.again_whole(&run.recorded, state));
-            }
+            words.extend(self.second_cuts(run.recorded, state));
             if !words.is_empty() {
                 self.found(run, &state.doubts, &state.choice, state.at, &words);
             }
@@ -337,9 +328,7 @@ impl Explorer {
     }
 
     fn count(&mut self, number: u64, verdict: &Verdict) {
-        self.figures.broken += u64::from(verdict.broken);
-        self.figures.stale += u64::from(verdict.stale);
-        self.figures.damaged += u64::from(verdict.damaged);
+        self.add(verdict);
         if let Some(told) = &mut self.told {
             let mut hasher = DefaultHasher::new();
             verdict.hash(&mut hasher);
@@ -347,105 +336,98 @@ impl Explorer {
         }
     }
 
-    /// Cuts the recovery of a state too.
-    fn again(&mut self, judge: &Arc<dyn Judge>, state: &State) -> Vec<String> {
-        self.figures.again += 1;
-        let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
-        match cut_again(&self.machine, state.contents.clone(), &mut choices) {
-            Ok(contents) => {
-                let recovered = self.recover_all(judge, vec![(contents, state.at)]);
-                recovered.into_iter().flat_map(|r| self.account(r)).collect()
+    /// Cuts the recovery of a state too, once or wherever it can be cut.
+    fn second_cuts(&mut self, recorded: &Recorded, state: &State) -> Vec<String> {
+        let Asked { second, second_everywhere, .. } = state.asked;
+        let mut words = Vec::new();
+        for (once, everywhere) in [(second, false), (false, second_everywhere)] {
+            if !once && !everywhere {
+                continue;
             }
-            Err(why) => {
-                self.figures.damaged += 1;
-                vec![format!("cut again: {why}")]
-            }
-        }
-    }
-
-    /// Cuts the recovery of a state wherever it can be cut.
-    fn again_whole(&mut self, judge: &Arc<dyn Judge>, state: &State) -> Vec<String> {
-        let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
-        let recording = record_recovery(&self.machine, state.contents.clone(), choices.bits());
-        let recording = match recording {
-            Ok(recording) => recording,
-            Err(why) => {
-                self.figures.damaged += 1;
-                return vec![format!("cut again: {why}")];
-            }
-        };
-        let mut seen = HashSet::new();
-        let mut left = Vec::new();
-        for cut in recording.first_cut()..=recording.last_cut() {
-            for keep_percent in [0, 100, 50] {
-                let stores = left_at(&recording, &state.contents, cut, keep_percent, &mut choices);
-                if seen.insert(stores.iter().map(Store::digest).collect::<Vec<_>>()) {
-                    left.push((stores, state.at));
+            let mut choices = Rng::new(self.plan.seed ^ self.figures.distinct);
+            let system: &dyn System = &self.machine;
+            let trial = self.others.trial(
+                (system, recorded.source()),
+                &self.plan,
+                state.at,
+                (false, false),
+            );
+            let left = trial.second_states(&state.contents, &mut choices, once, everywhere);
+            self.figures.again += left.len() as u64;
+            let nothing = Asked::of(&Plan::EVERYWHERE, state.number);
+            let mut states = Vec::new();
+            for left in left {
+                match left {
+                    Ok(contents) => states.push((contents, state.at, nothing)),
+                    Err(why) => {
+                        self.figures.damaged += 1;
+                        words.push(format!("recovery cut: {why}"));
+                    }
                 }
             }
+            for cut in self.recover_all(recorded, states) {
+                let verdict = Verdict::of(cut);
+                self.add(&verdict);
+                words.extend(verdict.words);
+            }
         }
-        self.figures.again += left.len() as u64;
-        let recovered = self.recover_all(judge, left);
-        recovered.into_iter().flat_map(|r| self.account(r)).collect()
+        words
     }
 
-    /// Lets states recover, all in one simulation. Should it stop, each in one of its own.
+    /// Lets states recover, and judges each by its own promises.
     fn recover_all(
-        &self,
-        judge: &Arc<dyn Judge>,
-        states: Vec<(Vec<Store>, Moment)>,
-    ) -> Vec<Recovered> {
-        let (machine, inner) = (Arc::clone(&self.machine), Arc::clone(judge));
-        let all = states.clone();
-        let one_by_one = move || {
-            let recovered = all.into_iter().map(|(c, at)| recover(&*machine, c, &*inner, at));
-            recovered.collect::<Vec<_>>()
+        &mut self,
+        recorded: &Recorded,
+        states: Vec<(Vec<Store>, Moment, Asked)>,
+    ) -> Vec<Cut> {
+        let (others, plan, checked) = (&self.others, &self.plan, &mut self.checked);
+        let system: &dyn System = &self.machine;
+        let trial = |at, asked: Asked| {
+            others.trial((system, recorded.source()), plan, at, (asked.e2fsck, asked.kernel))
         };
-        match Sim::new(self.plan.seed).run(one_by_one) {
-            Ok(recovered) => recovered,
-            Err(why) if states.len() == 1 => {
-                let cut = Cut::unmountable(states[0].1.at, format!("recovery stopped: {why}"));
-                vec![Recovered { cut, contents: None }]
-            }
-            Err(_) => {
-                states.into_iter().flat_map(|state| self.recover_all(judge, vec![state])).collect()
-            }
+        let (mut boots, mut judged) = (Vec::new(), Vec::new());
+        for (contents, at, asked) in states {
+            let trial = trial(at, asked);
+            let kernel = trial.ask_kernel(&contents);
+            let (boot, slot) = trial.boot(contents);
+            boots.push(boot);
+            judged.push((trial, slot, kernel));
         }
+        let recovered = system.recover_all(boots, plan.seed);
+        let mut structure =
+            |disk: &Store| checked.entry(disk.digest()).or_insert_with(|| structure(disk)).clone();
+        let both = recovered.into_iter().zip(judged);
+        both.map(|(recovered, (trial, slot, kernel))| Cut {
+            kernel,
+            ..trial.outcome(recovered, &slot, &mut structure).0
+        })
+        .collect()
     }
 
-    /// What a state that was cut again has shown, counted: what is wrong with it, in words.
-    fn account(&mut self, recovered: Recovered) -> Vec<String> {
-        let (verdict, _) = self.verdict(recovered, false);
+    fn add(&mut self, verdict: &Verdict) {
         self.figures.broken += u64::from(verdict.broken);
         self.figures.stale += u64::from(verdict.stale);
         self.figures.damaged += u64::from(verdict.damaged);
-        verdict.words
     }
 
-    /// What a state has shown, and what e2fsck says of it if it is to be asked.
-    fn verdict(&mut self, recovered: Recovered, sampled: bool) -> (Verdict, Vec<String>) {
-        let Recovered { mut cut, contents } = recovered;
-        let mut said = Vec::new();
-        if let Some(contents) = contents {
-            let disk = &contents[self.machine.disk()];
-            let found = self.checked.entry(disk.digest()).or_insert_with(|| structure(disk));
-            cut.damage.extend(found.iter().cloned());
-            if let Some(e2fsck) = self.e2fsck.as_ref().filter(|_| sampled) {
-                let journal = self.machine.journal().map(|j| &contents[j]);
-                match e2fsck.judge(disk, journal) {
-                    Opinion::Clean => self.figures.e2fsck += 1,
-                    Opinion::Damaged(why) => {
-                        self.figures.e2fsck += 1;
-                        self.figures.e2fsck_refuted += 1;
-                        said.push(format!("e2fsck: {why}"));
-                    }
-                    Opinion::NotGiven(why) => {
-                        self.figures.e2fsck_unanswered += 1;
-                        said.push(format!("e2fsck gave no answer: {why}"));
-                    }
+    /// Counts what other programs say of a state: what is wrong, in words.
+    fn opinions(&mut self, cut: &Cut) -> Vec<String> {
+        let mut words = Vec::new();
+        for (who, opinion) in [("e2fsck", &cut.e2fsck), ("the kernel", &cut.kernel)] {
+            match opinion {
+                None => {}
+                Some(Opinion::Clean) => self.figures.e2fsck += 1,
+                Some(Opinion::Damaged(why)) => {
+                    self.figures.e2fsck += 1;
+                    self.figures.e2fsck_refuted += 1;
+                    words.push(format!("{who}: {why}"));
+                }
+                Some(Opinion::NotGiven(why)) => {
+                    self.figures.e2fsck_unanswered += 1;
+                    words.push(format!("{who} gave no answer: {why}"));
                 }
             }
         }
-        (Verdict::of(cut), said)
+        words
     }
 }

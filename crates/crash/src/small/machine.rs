@@ -22,6 +22,7 @@ use steadfast_runtime::{Preemption, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, TransactMask};
 
 use super::sequence::Sequence;
+use crate::error::Result;
 use crate::explore::{Booted, Machine, Recorded};
 use crate::judge::Judge;
 use crate::mixed::Setup;
@@ -81,7 +82,7 @@ impl SmallMachine {
     ///
     /// # Errors
     /// In words.
-    pub fn new(setup: Setup) -> Result<Self, String> {
+    pub fn new(setup: Setup) -> Result<Self> {
         // What was there before: to be seen by nobody.
         let old = |size: u64| {
             let mut store = Store::new(size);
@@ -139,7 +140,7 @@ impl SmallMachine {
         &self,
         sequences: &[Sequence],
         preemption: Option<(&Preemption, usize)>,
-    ) -> Result<Run, String> {
+    ) -> Result<Run> {
         let (machine, sequences) = (self.clone(), sequences.to_vec());
         let preemption = preemption.map(|(preemption, begins)| (preemption.clone(), begins));
         let mut sim = Sim::new(1);
@@ -147,7 +148,7 @@ impl SmallMachine {
             // Whoever was put aside writes the same times down.
             sim = sim.date_step(DATE_STEP);
         }
-        sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)?
+        Ok(sim.run(move || machine.simulate(&sequences, preemption)).map_err(words)??)
     }
 
     fn simulate(

@@ -26,18 +26,15 @@ mod prune;
 pub mod quick;
 mod schedules;
 mod sequence;
-mod states;
 mod twice;
 
-pub use explore::{Explored, Plan, explore};
+pub use explore::{Explored, explore};
 pub use machine::SmallMachine;
 pub use peer::Peer;
 pub use prune::Pruning;
-pub(crate) use schedules::hash_action;
 pub use schedules::{
     Compared, Lost, Prune, Schedule, Scheduled, ScheduledCase, Schedules, ShrunkCase, Tasks,
     compare_pruning, explore_schedules,
 };
 pub use sequence::{Sequence, Start};
-pub use states::Bound;
 pub use twice::{Spent, Twice, explore_twice};

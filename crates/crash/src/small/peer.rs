@@ -10,6 +10,7 @@ use steadfast_host::Mount;
 use steadfast_vfs::HostFs;
 
 use crate::e2fsck::E2fsck;
+use crate::error::{CrashError, Result};
 use crate::mixed::run::folder_name;
 use crate::mixed::seen;
 use crate::opinion::Opinion;
@@ -25,8 +26,8 @@ impl Peer {
     ///
     /// # Errors
     /// In words, what is missing.
-    pub fn find(images: &Path) -> Result<Peer, String> {
-        let e2fsck = E2fsck::find().ok_or("e2fsck is not installed")?;
+    pub fn find(images: &Path) -> Result<Peer> {
+        let e2fsck = E2fsck::find().ok_or_else(|| CrashError::host("e2fsck is not installed"))?;
         let folder = tempfile::tempdir_in(images)
             .map_err(|e| format!("a folder for images in {}: {e}", images.display()))?;
         std::fs::create_dir(folder.path().join("mount")).map_err(|e| e.to_string())?;
@@ -39,7 +40,7 @@ impl Peer {
     ///
     /// # Errors
     /// In words, what was refused, or what e2fsck found.
-    pub fn judge(&self, contents: &[Store]) -> Result<Duration, String> {
+    pub fn judge(&self, contents: &[Store]) -> Result<Duration> {
         let mut images: Vec<PathBuf> = Vec::new();
         for (n, store) in contents.iter().enumerate() {
             let path = self.folder.path().join(format!("device{n}.img"));
@@ -58,7 +59,7 @@ impl Peer {
         mounted.unmount().map_err(|e| e.to_string())?;
         match self.e2fsck.judge_image(disk, journal) {
             Opinion::Clean => Ok(begun.elapsed()),
-            Opinion::Damaged(why) | Opinion::NotGiven(why) => Err(why),
+            Opinion::Damaged(why) | Opinion::NotGiven(why) => Err(CrashError::Host(why)),
         }
     }
 }

@@ -9,14 +9,16 @@
 use steadfast_ext4::DataMode;
 use steadfast_vfs::{TransactMask, TransactPolicy};
 
-use super::explore::{Explored, Explorer, Plan};
+use super::explore::{Explored, Explorer};
 use super::machine::SmallMachine;
 use super::sequence::{Sequence, Start};
-use super::states::Bound;
+use crate::cuts::Bound;
+use crate::error::Result;
+use crate::explore::{Plan, SecondCuts};
 use crate::mixed::Setup;
 
 /// How many states of a cut.
-pub const BOUND: Bound = Bound { exhaustive: 8, single_units: false, random: 1 };
+pub const BOUND: Bound = Bound::exhaustive(8, false, 1);
 /// Of one state in so many the recovery is cut too.
 const AGAIN_EVERY: u64 = 50;
 /// And of one in so many everywhere.
@@ -176,7 +178,7 @@ impl Part {
     ///
     /// # Errors
     /// In words.
-    pub fn machine(&self) -> Result<SmallMachine, String> {
+    pub fn machine(&self) -> Result<SmallMachine> {
         let machine = SmallMachine::new(self.setup)?;
         Ok(match self.family {
             Family::GoingRound => machine.with_log_near_end(),
@@ -186,21 +188,16 @@ impl Part {
 
     /// How it is explored; every n-th state by e2fsck too.
     pub fn plan(e2fsck_every: u64) -> Plan {
-        Plan {
-            bound: BOUND,
-            seed: 1,
-            e2fsck_every,
-            again_every: AGAIN_EVERY,
-            again_whole_every: AGAIN_WHOLE_EVERY,
-            keep_every: 0,
-        }
+        let second =
+            SecondCuts { every: AGAIN_EVERY, whole_every: AGAIN_WHOLE_EVERY, ..SecondCuts::NONE };
+        Plan { bound: BOUND, e2fsck_every, second, ..Plan::EVERYWHERE }
     }
 
     /// Explores until something is found.
     ///
     /// # Errors
     /// If a sequence could not be recorded, in words.
-    pub fn first_finding(&self) -> Result<(Explored, Option<Found>), String> {
+    pub fn first_finding(&self) -> Result<(Explored, Option<Found>)> {
         let machine = self.machine()?;
         let mut explorer = Explorer::new(&machine, &Part::plan(0));
         for sequence in self.family.sequences() {

@@ -2,10 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::explore::{Explored, Explorer, Plan};
+use super::explore::{Explored, Explorer};
 use super::machine::SmallMachine;
 use super::prune::Pruning;
 use super::sequence::Sequence;
+use crate::error::Result;
+use crate::explore::Plan;
 
 /// How long something took.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,33 +35,33 @@ pub struct Twice {
     pub unpruned_time: Spent,
 }
 
-/// Explores each sequence in both ways; who is first changes. `cpu` tells the processor time used
-/// so far. `progress` is told after each sequence what there is so far.
+/// Explores each sequence in both ways; who is first changes. Every n-th state (`keep_every`; 0:
+/// none) is kept in [`Explored::kept`]. `cpu` tells the processor time used so far. `progress` is told after each sequence what there is so far.
 ///
 /// # Errors
 /// If a sequence could not be recorded, in words.
 pub fn explore_twice(
     machine: &SmallMachine,
     sequences: &[Sequence],
-    plan: &Plan,
+    (plan, keep_every): (&Plan, u64),
     cpu: &dyn Fn() -> Duration,
     progress: &dyn Fn(&Twice),
-) -> Result<Twice, String> {
-    explore_both(machine, sequences, plan, Pruning::ON, cpu, progress)
+) -> Result<Twice> {
+    explore_both(machine, sequences, (plan, keep_every), Pruning::ON, cpu, progress)
 }
 
 pub(super) fn explore_both(
     machine: &SmallMachine,
     sequences: &[Sequence],
-    plan: &Plan,
+    (plan, keep_every): (&Plan, u64),
     pruning: Pruning,
     cpu: &dyn Fn() -> Duration,
     progress: &dyn Fn(&Twice),
-) -> Result<Twice, String> {
+) -> Result<Twice> {
     let mut pruned = Explorer::with(machine, plan, pruning);
     // What is kept is the same for both.
-    let unpruned = Plan { keep_every: 0, ..*plan };
-    let mut unpruned = Explorer::with(machine, &unpruned, Pruning::OFF);
+    pruned.keep_every = keep_every;
+    let mut unpruned = Explorer::with(machine, plan, Pruning::OFF);
     let mut twice = Twice::default();
     for (number, sequence) in sequences.iter().enumerate() {
         for is_pruned in [number % 2 == 0, number % 2 != 0] {

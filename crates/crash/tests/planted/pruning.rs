@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::{Planted, Setup};
-use steadfast_crash::small::{self, Bound, Sequence, SmallMachine, explore_twice};
+use steadfast_crash::small::{Sequence, SmallMachine, explore_twice};
 use steadfast_ext4::Bug as Ext4Bug;
 use steadfast_journal::Bug as JournalBug;
 
@@ -19,21 +21,14 @@ fn pruning_hides_no_bug() {
         Planted::Ext4(Ext4Bug::EntryBeforeInode),
         Planted::Ext4(Ext4Bug::OrphanNotRecorded),
     ];
-    let plan = small::Plan {
-        bound: Bound { exhaustive: 8, single_units: false, random: 1 },
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: 0,
-        keep_every: 0,
-    };
+    let plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
     let mut found = 0;
     for bug in bugs {
         let setup = Setup { block_size: 1024, planted: Some(bug), ..EXTERNAL };
         let machine = SmallMachine::new(setup).unwrap();
         let sequences: Vec<Sequence> = Sequence::all(2).into_iter().step_by(3).collect();
         let no_clock = || Duration::ZERO;
-        let twice = explore_twice(&machine, &sequences, &plan, &no_clock, &|_| ()).unwrap();
+        let twice = explore_twice(&machine, &sequences, (&plan, 0), &no_clock, &|_| ()).unwrap();
         let (pruned, unpruned) = (&twice.pruned, &twice.unpruned);
         println!("FIGURES: {bug:?}, pruned: {pruned}");
         assert_eq!((twice.differing, twice.agreed), (0, pruned.distinct), "{bug:?}: {pruned}");

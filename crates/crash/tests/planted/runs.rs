@@ -2,10 +2,9 @@
 
 use std::time::Instant;
 
-use steadfast_crash::explore::{Places, Plan};
+use steadfast_crash::explore::{Places, Plan, SecondCuts};
 use steadfast_crash::figures::Cut;
 use steadfast_crash::mixed::{Case, Planted, Setup};
-use steadfast_crash::opinion::Opinion;
 use steadfast_crash::shrink::Effort;
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 use steadfast_journal::Bug as JournalBug;
@@ -25,16 +24,11 @@ const RUNS: u64 = 40;
 
 /// A run and its cuts: those of even seeds around flushes.
 fn case(setup: Setup, seed: u64, again_percent: u64) -> Case {
-    let places = if seed.is_multiple_of(2) { Places::Boundaries } else { Places::Spread };
-    let plan = Plan { cuts: CUTS, places, seed, e2fsck_every: 6, again_percent, kernel_every: 0 };
+    let places =
+        if seed.is_multiple_of(2) { Places::Boundaries(CUTS) } else { Places::Spread(CUTS) };
+    let second = SecondCuts { percent: again_percent, ..SecondCuts::NONE };
+    let plan = Plan { e2fsck_every: 6, second, ..Plan::trials(places, seed) };
     Case { setup, seed, tasks: TASKS, operations: OPERATIONS, plan }
-}
-
-fn is_wrong(cut: &Cut) -> bool {
-    cut.broken_promises > 0
-        || cut.stale_bytes > 0
-        || !cut.damage.is_empty()
-        || matches!(cut.e2fsck, Some(Opinion::Damaged(_)))
 }
 
 /// Looks for the bug, run after run; then at the same runs without it.
@@ -45,8 +39,8 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     for seed in 0..RUNS {
         let case = case(planted, seed, again_percent);
         let figures = case.explore().unwrap_or_else(|e| panic!("{name}: seed {seed}: {e}"));
-        let wrong = figures.count(is_wrong);
-        if let Some(first) = figures.cuts.iter().find(|cut| is_wrong(cut)) {
+        let wrong = figures.count(Cut::is_wrong);
+        if let Some(first) = figures.cuts.iter().find(|cut| cut.is_wrong()) {
             let (took, finding) = (begun.elapsed().as_secs_f32(), &figures.findings[0]);
             println!(
                 "FIGURES: {name}: {took:.1} s, seed {seed}, {wrong} of {CUTS} cuts: {finding}"
@@ -61,14 +55,14 @@ fn finds(name: &str, bug: Planted, setup: Setup, again_percent: u64) {
     for seed in 0..=found.seed {
         let figures = case(setup, seed, again_percent).explore();
         let figures = figures.unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(figures.count(is_wrong), 0, "without {name}: {:#?}", figures.findings);
+        assert_eq!(figures.count(Cut::is_wrong), 0, "without {name}: {:#?}", figures.findings);
     }
     let mut again: Case = found.to_string().parse().unwrap();
     // What one cut of all sees, most shorter runs show too, but between so few cuts.
     if wrong == 1 {
-        again.plan.cuts *= DENSER;
+        again.plan.places = again.plan.places.with_count(CUTS * DENSER);
     }
-    let shrunk = again.shrink(&is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let shrunk = again.shrink(&Cut::is_wrong, EFFORT).unwrap_or_else(|e| panic!("{name}: {e}"));
     let shrunk = shrunk.unwrap_or_else(|| panic!("{name}: found once only"));
     println!("FIGURES: {name}: {shrunk}");
     assert!(shrunk.script.len() <= SMALL, "{name}: {} operations", shrunk.script.len());

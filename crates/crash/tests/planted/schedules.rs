@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use steadfast_crash::cuts::Bound;
+use steadfast_crash::explore::Plan;
 use steadfast_crash::mixed::{Planted, Setup};
-use steadfast_crash::small::{
-    self, Bound, ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules,
-};
+use steadfast_crash::small::{ScheduledCase, Schedules, SmallMachine, Tasks, explore_schedules};
 use steadfast_ext4::{Bug as Ext4Bug, DataMode};
 
 /// Pairs of two operations each, one in so many.
@@ -16,15 +16,8 @@ const PAIRS_EVERY: usize = 10;
 fn found_by_schedules(name: &str, bug: Planted) {
     let plain = ScheduledCase::setup(DataMode::Ordered, false);
     let machine = |planted| SmallMachine::new(Setup { planted, ..plain }).unwrap();
-    let bound = Bound { exhaustive: 8, single_units: false, random: 1 };
-    let plan = small::Plan {
-        bound,
-        seed: 1,
-        e2fsck_every: 0,
-        again_every: 0,
-        again_whole_every: 0,
-        keep_every: 0,
-    };
+    let bound = Bound::exhaustive(8, false, 1);
+    let plan = Plan { bound, ..Plan::EVERYWHERE };
     let schedules = Schedules::all(2);
     let begun = Instant::now();
     let (mut runs, planted) = (0, machine(Some(bug)));

@@ -3,25 +3,31 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steadfast_block::BlockDevice;
 use steadfast_block::rng::Rng;
 use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::explore::{self as crash, Places, Plan, Recorded, SecondCuts};
+use steadfast_crash::figures::Cut;
+use steadfast_crash::judge::Judge;
+use steadfast_crash::kernel::Kernel;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::points::{Points, Snapshot};
 use steadfast_devices::filter::record::Moment;
-use steadfast_devices::store::Store;
 use steadfast_ext4::Ext4;
 use steadfast_runtime::{Mutex, Sim, sleep, spawn};
 use steadfast_vfs::{FileSystem, Ino, NewNode};
 
-use crate::machine::{Machine, Recorded, Setup, powered_on};
+use crate::machine::{Machine, Setup};
 use crate::workload::Worker;
 
 /// Every so many cuts e2fsck judges, too.
 const E2FSCK_EVERY: u64 = 5;
+/// States of each run that the kernel recovers too.
+const KERNEL_MOUNTS: u64 = 8;
+/// The age of a run in which a point was finished: begun, and done.
+const FINISHED: u64 = 2;
 
 /// One task changes things and makes points in between.
-pub fn run_points(setup: Setup, seed: u64) -> (Recorded, Arc<Points>) {
+fn run_points(setup: Setup, seed: u64) -> Recorded {
     Sim::new(seed)
         .run(move || {
             let machine = Machine::new(setup);
@@ -42,15 +48,14 @@ pub fn run_points(setup: Setup, seed: u64) -> (Recorded, Arc<Points>) {
                 points.transact(&*fs).unwrap();
             }
             drop(fs);
-            (machine.recorded(), points)
+            machine.recorded(points)
         })
         .unwrap()
 }
 
 /// Cuts a run of one task.
 pub fn explore_points(setup: Setup, seed: u64, cuts: u64) {
-    let (recorded, points) = run_points(setup, seed);
-    explore(setup, seed, cuts, &recorded, &|left, cut| points.judge(left, cut).map(drop));
+    explore(setup, seed, cuts, run_points(setup, seed));
 }
 
 /// After each of a task's calls: what its folder was, and when.
@@ -72,15 +77,14 @@ const TASKS: u64 = 3;
 /// folder must be what it was between two calls, and all must be of one point: not earlier
 /// than what was done when it was begun, not later than what had begun when it was done.
 pub fn explore_tasks(setup: Setup, seed: u64, cuts: u64) {
-    let (recorded, history) = run_tasks(setup, seed);
-    explore(setup, seed, cuts, &recorded, &|left, cut| history.judge(left, cut));
+    explore(setup, seed, cuts, run_tasks(setup, seed));
 }
 
 fn folder(task: u64) -> Vec<u8> {
     format!("task{task}").into_bytes()
 }
 
-fn run_tasks(setup: Setup, seed: u64) -> (Recorded, History) {
+fn run_tasks(setup: Setup, seed: u64) -> Recorded {
     Sim::new(seed)
         .run(move || {
             let machine = Machine::new(setup);
@@ -116,7 +120,7 @@ fn run_tasks(setup: Setup, seed: u64) -> (Recorded, History) {
             make_point();
             drop((fs, make_point));
             let points = std::mem::take(&mut *points.lock());
-            (machine.recorded(), History { tasks, points })
+            machine.recorded(Arc::new(History { tasks, points }))
         })
         .unwrap()
 }
@@ -139,7 +143,7 @@ fn run_task(fs: &Ext4, dir: Ino, seed: u64, note: &dyn Fn() -> Moment) -> Vec<St
 }
 
 impl History {
-    fn judge(&self, left: &Snapshot, cut: u64) -> Result<(), String> {
+    fn compare(&self, left: &Snapshot, cut: u64) -> Result<(), String> {
         let last = self.points.iter().rposition(|(_, done)| done.tick < cut);
         let last = last.ok_or("no point was finished before the cut")?;
         let mut why = String::new();
@@ -166,54 +170,46 @@ impl History {
     }
 }
 
-type Verdict<'a> = &'a dyn Fn(&Snapshot, u64) -> Result<(), String>;
-
-fn explore(setup: Setup, seed: u64, cuts: u64, recorded: &Recorded, verdict: Verdict<'_>) {
-    let e2fsck = E2fsck::find().expect("e2fsck is installed");
-    let mut rng = Rng::new(seed);
-    let (first, last) = (recorded.recording.first_cut(), recorded.recording.last_cut());
-    let mut judged = 0;
-    for number in 0..cuts {
-        let cut = first + 1 + rng.below(last - first);
-        let keep = [0, 10, 50, 90, 100][rng.below(5) as usize];
-        let contents = recorded.contents(cut, keep, &mut rng);
-        let what = format!("{setup:?}, seed {seed}, cut {cut}, keep {keep} %");
-        let (again, left, after) = recover(setup, contents);
-        match verdict(&left, cut) {
-            Ok(()) => judged += 1,
-            // Before the first point there is nothing to be kept.
-            Err(e) if e.starts_with("no point") => continue,
-            Err(e) => panic!("{what}: {e}"),
-        }
-        if number % E2FSCK_EVERY == 0 {
-            let journal = setup.external.then_some(&after[1]);
-            let opinion = e2fsck.judge(&after[0], journal);
-            assert_eq!(opinion, Opinion::Clean, "{what}");
-        }
-        // The power goes again, during recovery or soon after.
-        if rng.percent(25) {
-            let (first, last) = (again.recording.first_cut(), again.recording.last_cut());
-            let second = first + rng.below(last - first + 1);
-            let (_, left, _) = recover(setup, again.contents(second, keep, &mut rng));
-            verdict(&left, cut).unwrap_or_else(|e| panic!("{what}, then {second}: {e}"));
+impl Judge for History {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        let left = Snapshot::take(fs, fs.root()).unwrap();
+        if self.age(at.tick) >= FINISHED
+            && let Err(why) = self.compare(&left, at.tick)
+        {
+            cut.broken_promises += 1;
+            cut.findings.push(why);
         }
     }
-    assert!(judged > cuts * 3 / 4, "{judged} of {cuts} cuts came after a point");
+
+    fn age(&self, tick: u64) -> u64 {
+        let before = |moment: &Moment| u64::from(moment.tick < tick);
+        self.points.iter().map(|(begun, done)| before(begun) + before(done)).sum()
+    }
 }
 
-/// Mounts what a cut has left, looks, and unmounts. Returns a record of that, what was seen, and
-/// what the devices hold then.
-fn recover(setup: Setup, contents: [Store; 2]) -> (Recorded, Snapshot, [Store; 2]) {
-    Sim::new(1)
-        .run(move || {
-            let (machine, rams) = powered_on(&contents);
-            let fs = setup.mount(&machine.devices);
-            let left = Snapshot::take(&*fs, fs.root()).unwrap();
-            fs.unmount().unwrap();
-            drop(fs);
-            let flush = |d: &Arc<dyn BlockDevice>| d.flush().unwrap();
-            machine.devices.iter().for_each(flush);
-            (machine.recorded(), left, rams.map(|r| r.store()))
-        })
-        .unwrap()
+fn explore(setup: Setup, seed: u64, cuts: u64, recorded: Recorded) {
+    assert!(E2fsck::find().is_some(), "e2fsck is needed: apt-get install e2fsprogs");
+    let judge = Arc::clone(&recorded.judge);
+    let second = SecondCuts { every: 4, ..SecondCuts::NONE };
+    let kernel_every = if setup.lying { 0 } else { cuts / KERNEL_MOUNTS };
+    let plan = Plan {
+        e2fsck_every: E2FSCK_EVERY,
+        kernel_every,
+        second,
+        ..Plan::trials(Places::Spread(cuts), seed)
+    };
+    let machine: Arc<dyn crash::Machine> = Arc::new(setup);
+    let figures = crash::explore(&machine, recorded, &plan, &|_| ());
+    assert_eq!(figures.findings, Vec::<String>::new(), "{setup:?}, seed {seed}");
+    assert_eq!(figures.count(Cut::is_wrong), 0, "{setup:?}, seed {seed}");
+    let judged = figures.count(|cut| judge.age(cut.tick) >= FINISHED);
+    assert!(judged > cuts * 3 / 4, "{judged} of {cuts} cuts came after a point");
+    for opinion in figures.cuts.iter().flat_map(|cut| cut.e2fsck.iter().chain(&cut.kernel)) {
+        assert_eq!(*opinion, Opinion::Clean, "{setup:?}, seed {seed}");
+    }
+    let asked = figures.count(|cut| cut.kernel.is_some());
+    match Kernel::find() {
+        Ok(_) => assert_eq!(asked > 0, kernel_every > 0, "{setup:?}"),
+        Err(why) => println!("SKIPPED: recovery by the kernel: {why}"),
+    }
 }

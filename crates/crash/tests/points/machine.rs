@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_block::rng::Rng;
-use steadfast_devices::filter::record::DeviceId;
-use steadfast_devices::filter::{
-    CacheSettings, Durability, Record, RecordLog, Recording, WriteCache,
-};
+use steadfast_crash::explore::{self as crash, Booted, Recorded};
+use steadfast_crash::judge::Judge;
+use steadfast_devices::filter::{CacheSettings, Durability, Record, RecordLog, WriteCache};
 use steadfast_devices::model::ssd::SsdCache;
 use steadfast_devices::model::{ModelParams, NvramParams, SsdParams};
 use steadfast_devices::source::Ram;
@@ -98,35 +96,37 @@ impl Machine {
         Machine { devices, log, bases }
     }
 
-    pub fn recorded(self) -> Recorded {
-        Recorded { recording: self.log.take(), bases: self.bases }
+    /// What the run leaves.
+    pub fn recorded(self, judge: Arc<dyn Judge>) -> Recorded {
+        Recorded { recording: self.log.take(), bases: self.bases.into(), judge }
     }
 }
 
-/// What a run leaves.
-pub struct Recorded {
-    pub recording: Recording,
-    bases: [Store; 2],
-}
-
-impl Recorded {
-    /// Contents of the devices that a cut may leave.
-    pub fn contents(&self, cut: u64, keep: u64, rng: &mut Rng) -> [Store; 2] {
-        let mut left = |i: usize| {
-            let at = self.recording.at(DeviceId(i as u32), cut);
-            at.contents(&self.bases[i], 0, keep, rng)
+impl crash::Machine for Setup {
+    /// Where it is recorded, the devices are behind caches that a second cut can empty.
+    fn power_on(&self, contents: Vec<Store>, log: Option<&RecordLog>) -> Result<Booted, String> {
+        let ram = |store: Store| Ram::from_store("device", store).persistent();
+        let rams: Vec<Ram> = contents.into_iter().map(ram).collect();
+        let device = |ram: &Ram| -> Arc<dyn BlockDevice> {
+            let cached = || WriteCache::new(Arc::new(ram.clone()), CacheSettings::default());
+            match log {
+                Some(log) => Arc::new(Record::new(Arc::new(cached()), log)),
+                None => Arc::new(ram.clone()),
+            }
         };
-        [left(0), left(1)]
+        let devices = [device(&rams[0]), device(&rams[1])];
+        let options = self.options(&devices[1]);
+        let fs = Ext4::mount(Arc::clone(&devices[0]), options).map_err(|e| e.to_string())?;
+        let mounted = Arc::clone(&fs);
+        let shut_down = move || {
+            mounted.unmount().map_err(|e| e.to_string())?;
+            devices.iter().try_for_each(|d| d.flush()).map_err(|e| e.to_string())?;
+            Ok(rams.iter().map(Ram::store).collect())
+        };
+        Ok(Booted { fs, shut_down: Box::new(shut_down) })
     }
-}
 
-/// Devices with these contents, recorded, behind caches that a second cut can empty.
-pub fn powered_on(contents: &[Store; 2]) -> (Machine, [Ram; 2]) {
-    let rams = [0, 1].map(|i| Ram::from_store("device", contents[i].clone()).persistent());
-    let log = RecordLog::new();
-    let devices = [0, 1].map(|i| {
-        let cached = WriteCache::new(Arc::new(rams[i].clone()), CacheSettings::default());
-        Arc::new(Record::new(Arc::new(cached), &log)) as Arc<dyn BlockDevice>
-    });
-    (Machine { devices, log, bases: contents.clone() }, rams)
+    fn journal(&self) -> Option<usize> {
+        self.external.then_some(1)
+    }
 }

@@ -1,8 +1,8 @@
 //! data=transact under power cuts: whatever the instant and whatever the devices' caches lose,
-//! what is left is exactly the last transaction point, and e2fsck finds nothing wrong with it.
+//! what is left is exactly the last transaction point, also where the kernel replays the journal,
+//! and e2fsck finds nothing wrong with it.
 
 mod cut;
-mod kernel;
 mod machine;
 mod workload;
 

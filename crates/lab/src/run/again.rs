@@ -1,6 +1,6 @@
-//! One cut of a variant, made again: the same seed, the same run, the same state.
+//! One crash state of a variant, reproduced: the same seed, the same run, the same state.
 
-use steadfast_crash::again::{Again, again};
+use steadfast_crash::explore::{Reproduced, reproduce};
 
 use super::controls::{Control, control_plan};
 use super::load::Cuttable;
@@ -20,7 +20,7 @@ pub fn cut_again(
     variant: &str,
     number: u64,
     control: Option<Control>,
-) -> Result<Again, LabError> {
+) -> Result<Reproduced, LabError> {
     let setting = Setting::new(scenario, options)?;
     let wrong = |why: ScenarioError| why.of(scenario);
     let Some(variant) = scenario.variants.iter().find(|v| v.name == variant) else {
@@ -39,13 +39,13 @@ pub fn cut_again(
     let (recorded, plan) = match control {
         None => (recorded, honest),
         Some(control) => match control.of(&recorded) {
-            Some(changed) => (changed, control_plan(&setting, honest.cuts)),
+            Some(changed) => (changed, control_plan(&setting, honest.cuts())),
             None => {
                 return Err(wrong(ScenarioError::NoControl(variant.name.clone())));
             }
         },
     };
-    let cuts = plan.cuts;
-    again(&machine, recorded, &plan, number)
+    let cuts = plan.cuts();
+    reproduce(&machine, recorded, &plan, number)
         .ok_or_else(|| wrong(ScenarioError::NoCut { number, cuts }))
 }

@@ -82,15 +82,15 @@ pub(super) fn cut_with_controls(
         Some(folder) => record::cuts(folder, which, figures),
         None => Ok(()),
     };
-    let control_plan = control_plan(setting, honest.cuts);
+    let control_plan = control_plan(setting, honest.cuts());
     let must_break = recorded.needs_flushes();
     let wanted = [Control::FlushIgnored, Control::FlushesOmitted];
-    let controls = wanted.map(|control| control.of(&recorded).filter(|_| control_plan.cuts > 0));
+    let controls = wanted.map(|control| control.of(&recorded).filter(|_| control_plan.cuts() > 0));
     let number = controls.iter().flatten().count() as u64;
-    let all = (honest.cuts + number * control_plan.cuts).max(1) as f64;
+    let all = (honest.cuts() + number * control_plan.cuts()).max(1) as f64;
     let figures = cut(recorded, honest, &|done| report(done as f64 / all));
     keep("cuts", &figures)?;
-    let mut done_before = honest.cuts;
+    let mut done_before = honest.cuts();
     let (mut rows, mut missing) = (Vec::new(), not_judged(&figures));
     for (control, which) in controls.into_iter().zip(wanted) {
         let Some(control) = control else {
@@ -100,7 +100,7 @@ pub(super) fn cut_with_controls(
         let before = done_before;
         let figures = cut(control, &control_plan, &|done| report((before + done) as f64 / all));
         keep(which.file(), &figures)?;
-        done_before += control_plan.cuts;
+        done_before += control_plan.cuts();
         if let Some(of_control) = not_judged(&figures) {
             let all =
                 missing.get_or_insert(NotJudged { cuts: 0, opinions: 0, ..of_control.clone() });

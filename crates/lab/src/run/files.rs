@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steadfast_crash::explore::{Machine, Plan, Recorded, explore};
+use steadfast_crash::explore::{Machine, Plan, Recorded, SecondCuts, explore};
 use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_devices::store::Store;
@@ -146,7 +146,8 @@ fn recorded(
 /// The plan of the cuts. After some of them the power goes again while the machine recovers, or
 /// just after it has.
 fn honest_plan(setting: &Setting, variant: &Variant) -> Plan {
-    Plan { again_percent: AGAIN_PERCENT, ..plan(setting.cuts_of(variant), setting.options.seed) }
+    let second = SecondCuts { percent: AGAIN_PERCENT, ..SecondCuts::NONE };
+    Plan { second, ..plan(setting.cuts_of(variant), setting.options.seed) }
 }
 
 /// Cuts a recorded run and its controls; what comes out.

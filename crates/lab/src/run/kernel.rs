@@ -1,7 +1,8 @@
 //! One of the kernel's file systems under the workload of files: its run, made in real time, is cut
 //! and judged as ours is.
 
-use steadfast_crash::risk::{RecordedRun, Speed, explore_peer};
+use steadfast_crash::explore::explore;
+use steadfast_crash::risk::{RecordedRun, Speed};
 use steadfast_peers::AtRisk;
 
 use super::files::{cut, files_row};
@@ -26,6 +27,6 @@ pub(super) fn run(
         recorded,
         rows.into_iter().collect(),
         report,
-        &|recorded, plan, progress| explore_peer(peer, &recorded, plan, progress),
+        &|recorded, plan, progress| explore(peer.system(), recorded, plan, progress),
     )
 }

@@ -136,7 +136,7 @@ pub(super) fn cut(
 ) -> LossRow {
     let cuts = setting.loss_cuts;
     let plan = Plan {
-        places: Places::Unsynced,
+        places: Places::Unsynced(cuts),
         e2fsck_every: 0,
         ..plan(cuts, setting.options.seed ^ 0x10_55)
     };

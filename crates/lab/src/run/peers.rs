@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use steadfast_bench::iozone::{self, Surroundings};
 use steadfast_crash::ledger::Ledger;
-use steadfast_crash::risk::{Peer, Ran, Speed, Workload};
+use steadfast_crash::risk::{Ran, Speed, Workload};
 use steadfast_devices::filter::record::RecordLog;
 use steadfast_peers::KernelFs;
 use steadfast_vfs::FileSystem;

@@ -56,14 +56,7 @@ pub(super) fn recorded(
 
 /// So many cuts, spread over the run.
 pub(super) fn plan(cuts: u64, seed: u64) -> Plan {
-    Plan {
-        cuts,
-        places: Places::Spread,
-        seed,
-        e2fsck_every: E2FSCK_EVERY,
-        again_percent: 0,
-        kernel_every: 0,
-    }
+    Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::trials(Places::Spread(cuts), seed) }
 }
 
 /// Runs the workload with every device recorded, in the caller's simulation.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use steadfast_block::BlockDevice;
-use steadfast_crash::risk::{FilesWorkload, Peer, RecordedRun, Speed, Workload, old_contents};
+use steadfast_crash::risk::{FilesWorkload, RecordedRun, Speed, Workload, old_contents};
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::model::{Model, ModelParams};
 use steadfast_devices::source::file::{Direct, FileDevice, FileOptions};

@@ -4,12 +4,12 @@ use std::fmt;
 use std::io::Write;
 
 use steadfast_crash::cuts::contents_where;
-use steadfast_crash::program::Names;
 use steadfast_crash::program::explore::{Exploration, Finding, Outcome, Wrong};
 use steadfast_crash::program::shrink::shrink;
 use steadfast_crash::program::story::{
     counted, since, tell_calls, tell_decisive, tell_tree, tell_writes,
 };
+use steadfast_crash::program::{Names, recover};
 use steadfast_ext4::MountOptions;
 
 /// Calls before the cut that are told.
@@ -119,8 +119,8 @@ fn tell(
     names.add(Names::of(end, options));
     tell_writes(run, &names, &state, out)?;
     let Ok(base) = exploration.base() else { return Ok(()) };
-    let recovered = exploration.recovers.recover(state.contents.clone());
-    if let Ok(tree) = recovered.and_then(|recovered| recovered.tree) {
+    let recovered = recover(exploration.system, state.contents.clone());
+    if let Ok(tree) = recovered.map_err(|e| e.to_string()).and_then(|recovered| recovered.tree) {
         tell_tree(&tree, &base, out)?;
     }
     match shrink(exploration, &state, &base, SHRINK_RECOVERIES) {

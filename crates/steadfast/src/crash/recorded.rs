@@ -5,9 +5,10 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 use steadfast_crash::cuts::Choice;
+use steadfast_crash::explore::{OnRam, Plan};
 use steadfast_crash::program::explore::Exploration;
 use steadfast_crash::program::inside::InProcess;
-use steadfast_crash::program::{Judges, Own, Run};
+use steadfast_crash::program::{Judges, Run};
 use steadfast_ext4::MountOptions;
 
 use super::failure::{Failure, story};
@@ -105,17 +106,17 @@ impl Recorded {
     pub(super) fn explore(self, judge: Option<&dyn Judges>) -> Result<Report, Failure> {
         let Recorded { run, options, choice } = self;
         let run = run.map_err(Failure::not_run)?;
-        let recovers = Own { options: options.clone(), e2fsck: None, at_boot: None };
+        let machine = OnRam::new(options.clone()).shared();
         let exploration = Exploration {
             run: &run,
-            recovers: &recovers,
+            system: &machine,
             judge,
-            choice,
+            plan: Plan::from(choice),
             by_lines: judge.is_some(),
-            second_opinion_every: 0,
             workers: std::thread::available_parallelism().map_or(1, NonZero::get),
         };
-        let outcome = exploration.explore(&|_, _, _| true).map_err(Failure::not_run)?;
+        let outcome = exploration.explore(&|_, _, _| true);
+        let outcome = outcome.map_err(|e| Failure::not_run(e.to_string()))?;
         if let Some(finding) = outcome.findings.first() {
             return Err(story(&exploration, &options, &outcome, finding));
         }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
+use steadfast_crash::CrashError;
 use steadfast_crash::cuts::Choice;
 use steadfast_crash::program::inside::{InProcess, Inside, Program};
 use steadfast_crash::program::side_by_side::{Schedule, Task, each_schedule, side_by_side};
@@ -64,7 +65,7 @@ pub(super) struct Schedules {
     /// Schedules, at the most.
     pub most: u64,
     /// Only this one.
-    pub only: Option<Result<Schedule, String>>,
+    pub only: Option<Result<Schedule, CrashError>>,
 }
 
 /// Tasks side by side, which [`judge`](Scheduled::judge) or [`check`](Scheduled::check) runs in
@@ -179,7 +180,7 @@ impl Scheduled {
             Ok(())
         };
         if let Some(only) = schedules.only {
-            let only = only.map_err(Failure::not_run)?;
+            let only = only.map_err(|e| Failure::not_run(e.to_string()))?;
             let (run, _) = record(&only)?;
             each(&only, run)?;
             return Ok(ScheduledReport { schedules: 1, distinct: 1, ..report });

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_devices::filter::record::{Record, RecordLog};
 use steadfast_devices::source::Ram;
-use steadfast_ext4::mkfs::{Options, make};
 use steadfast_ext4::{Ext4, MountOptions};
+use steadfast_ext4_mkfs::{Options, make};
 use steadfast_vfs::{FileSystem, NewNode, OpenFlags, RenameFlags};
 
 use super::{Verdict, judge};

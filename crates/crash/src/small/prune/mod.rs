@@ -40,7 +40,7 @@ use self::sectors::{Numbers, Sectors};
 use self::traced::{Forgotten, Look, Part, Trace};
 use self::trie::{Answer, Trie};
 use super::machine::SmallMachine;
-use super::states::{Doubts, Units};
+use crate::cuts::versions::{Doubts, Units};
 use crate::explore::{Booted, structure_on};
 use crate::figures::Cut;
 use crate::mixed::judge::{MixedJudge, Sight};

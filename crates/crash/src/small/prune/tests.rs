@@ -3,24 +3,18 @@
 use std::time::Duration;
 
 use super::*;
+use crate::cuts::Bound;
+use crate::explore::Plan;
 use crate::mixed::Setup;
-use crate::small::explore::{Explorer, Plan};
+use crate::small::explore::Explorer;
 use crate::small::sequence::Sequence;
-use crate::small::states::Bound;
 use crate::small::twice::{Twice, explore_both};
 
 const SMALL: Setup = Setup { block_size: 1024, ..Setup::PLAIN };
 const EXTERNAL: Setup = Setup { external: true, ..SMALL };
 /// Here something is found.
 const LYING: Setup = Setup { lying: true, ..SMALL };
-const PLAN: Plan = Plan {
-    bound: Bound { exhaustive: 8, single_units: false, random: 1 },
-    seed: 1,
-    e2fsck_every: 0,
-    again_every: 0,
-    again_whole_every: 0,
-    keep_every: 0,
-};
+const PLAN: Plan = Plan { bound: Bound::exhaustive(8, false, 1), ..Plan::EVERYWHERE };
 
 /// One operation each, of which little is promised; or two, the second of which promises.
 fn sequences(promises: bool) -> Vec<Sequence> {
@@ -33,7 +27,7 @@ fn twice(setup: Setup, forgotten: Forgotten) -> Twice {
     let machine = SmallMachine::new(setup).unwrap();
     let pruning = Pruning { compare_every: 0, forgotten, ..Pruning::ON };
     let (sequences, no_clock) = (sequences(setup.lying), || Duration::ZERO);
-    explore_both(&machine, &sequences, &PLAN, pruning, &no_clock, &|_| ()).unwrap()
+    explore_both(&machine, &sequences, (&PLAN, 0), pruning, &no_clock, &|_| ()).unwrap()
 }
 
 /// Whether it is found by the comparison of all states, and by that of one in ten.

@@ -9,6 +9,7 @@ use steadfast_runtime::{Passed, Preemption};
 use steadfast_vfs::TransactMask;
 
 use super::Schedule;
+use crate::error::{CrashError, Result};
 use crate::mixed::Setup;
 use crate::mixed::operation::Operation;
 use crate::small::machine::{Run, SmallMachine};
@@ -38,10 +39,7 @@ impl ScheduledCase {
     }
 
     /// Runs it, and tells which points were passed.
-    pub(in crate::small) fn record(
-        &self,
-        machine: &SmallMachine,
-    ) -> Result<(Run, Vec<Passed>), String> {
+    pub(in crate::small) fn record(&self, machine: &SmallMachine) -> Result<(Run, Vec<Passed>)> {
         let preemption = Preemption::at(&self.schedule.points);
         let preemption = if self.locks { preemption.with_locks() } else { preemption };
         let run = machine.record(&self.tasks, Some((&preemption, self.schedule.begins)))?;
@@ -70,7 +68,7 @@ impl ScheduledCase {
         None
     }
 
-    fn take(&mut self, word: &str) -> Result<(), String> {
+    fn take(&mut self, word: &str) -> Result<()> {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
         let number = |text: &str| {
             text.parse::<u64>().map_err(|_| format!("{word}: '{text}' is not a whole number"))
@@ -115,7 +113,7 @@ impl ScheduledCase {
 
 impl fmt::Display for ScheduledCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ScheduledCase { setup, tasks, schedule: Schedule { begins, points }, locks } = self;
+        let ScheduledCase { setup, tasks, schedule, locks } = self;
         let journal = if setup.external { "external" } else { "internal" };
         write!(f, "{} {journal}", format!("{:?}", setup.data).to_lowercase())?;
         if let Some(bug) = self.bug() {
@@ -129,20 +127,15 @@ impl fmt::Display for ScheduledCase {
         if *locks {
             write!(f, " locks")?;
         }
-        write!(f, " begins={begins}")?;
-        if !points.is_empty() {
-            let points: Vec<String> = points.iter().map(u64::to_string).collect();
-            write!(f, " points={}", points.join(","))?;
-        }
-        Ok(())
+        write!(f, " {schedule}")
     }
 }
 
 impl FromStr for ScheduledCase {
-    type Err = String;
+    type Err = CrashError;
 
     /// Reads what [`Display`](fmt::Display) writes.
-    fn from_str(line: &str) -> Result<ScheduledCase, String> {
+    fn from_str(line: &str) -> Result<ScheduledCase> {
         let mut case = ScheduledCase {
             setup: ScheduledCase::setup(DataMode::Ordered, false),
             tasks: Vec::new(),
@@ -152,7 +145,11 @@ impl FromStr for ScheduledCase {
         line.split_whitespace().try_for_each(|word| case.take(word))?;
         match case.schedule.begins < case.tasks.len() {
             true => Ok(case),
-            false => Err(format!("no task {} of {}", case.schedule.begins, case.tasks.len())),
+            false => Err(CrashError::Words(format!(
+                "no task {} of {}",
+                case.schedule.begins,
+                case.tasks.len()
+            ))),
         }
     }
 }
@@ -169,8 +166,8 @@ fn word(operation: &Operation) -> String {
 
 /// Reads a start and operations: `populated:unlink.a+sync`. Known are the operations of the
 /// smallest workloads.
-fn sequence(word_of_it: &str) -> Result<Sequence, String> {
-    let unknown = || format!("{word_of_it}: not a word of a case");
+fn sequence(word_of_it: &str) -> Result<Sequence> {
+    let unknown = || CrashError::Words(format!("{word_of_it}: not a word of a case"));
     let (start, operations) = word_of_it.split_once(':').ok_or_else(unknown)?;
     let all = Sequence::all(2);
     let named = |s: &&Sequence| format!("{:?}", s.start).to_lowercase() == start;

@@ -2,6 +2,7 @@
 
 use super::known::{Known, Seen};
 use super::{Counts, Prune, Schedules, Tasks, each_run};
+use crate::error::Result;
 use crate::small::machine::SmallMachine;
 
 /// What a comparison has shown.
@@ -39,7 +40,7 @@ pub fn compare_pruning(
     machine: &SmallMachine,
     pairs: &[Tasks],
     preemptions: usize,
-) -> Result<Compared, String> {
+) -> Result<Compared> {
     let mut compared = Compared::default();
     let schedules = |prune| Schedules { prune, ..Schedules::all(preemptions) };
     for tasks in pairs {
@@ -67,7 +68,7 @@ fn recordings(
     machine: &SmallMachine,
     tasks: &Tasks,
     schedules: &Schedules,
-) -> Result<(Vec<Seen>, Counts), String> {
+) -> Result<(Vec<Seen>, Counts)> {
     let joint = machine.setup.points.is_some();
     let mut seen = Vec::new();
     let counts = each_run(machine, tasks, schedules, &mut |_, run| {

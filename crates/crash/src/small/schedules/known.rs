@@ -13,7 +13,9 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use steadfast_devices::filter::record::{Action, Recording};
+use steadfast_devices::filter::record::Recording;
+
+use crate::schedule::hash_action;
 
 /// What happened, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,18 +85,6 @@ fn happenings(recording: &Recording) -> Vec<Happening> {
     }
     found.sort_unstable();
     found.into_iter().map(|(_, happening)| happening).collect()
-}
-
-/// Adds what a device was asked to a number.
-pub(crate) fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
-    match action {
-        Action::Write { offset, data, fua } => (0, offset, data.unpack(), fua).hash(hasher),
-        Action::Flush => 1.hash(hasher),
-        Action::Discard { offset, len } => (2, offset, len).hash(hasher),
-        Action::Store { offset, data } => (3, offset, data.unpack()).hash(hasher),
-        Action::Persist { offset, len } => (4, offset, len).hash(hasher),
-        Action::Fence => 5.hash(hasher),
-    }
 }
 
 /// The recordings of one list of tasks that were cut.

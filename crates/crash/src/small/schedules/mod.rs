@@ -26,27 +26,20 @@ use steadfast_runtime::Passed;
 
 use self::known::{Known, Seen};
 use self::prune::begins_and_ends;
-use super::explore::{Explored, Explorer, Plan};
+use super::explore::{Explored, Explorer};
 use super::machine::{Run, SmallMachine};
+use crate::error::Result;
+use crate::explore::Plan;
 
+pub use crate::schedule::Schedule;
 pub use case::ScheduledCase;
 pub use compare::{Compared, compare_pruning};
-pub(crate) use known::hash_action;
 pub use prune::Prune;
 pub use shrink::{Lost, ShrunkCase};
 pub use tasks::Tasks;
 
 /// Cases kept of those that showed something wrong.
 const CASES_KEPT: usize = 12;
-
-/// One schedule.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Schedule {
-    /// The task that is started first; the others follow in their order.
-    pub begins: usize,
-    /// The points at which the running task is preempted, by their numbers.
-    pub points: Vec<u64>,
-}
 
 /// Which schedules.
 #[derive(Debug, Clone)]
@@ -110,7 +103,7 @@ pub fn explore_schedules(
     schedules: &Schedules,
     plan: &Plan,
     progress: &dyn Fn(&Scheduled),
-) -> Result<Scheduled, String> {
+) -> Result<Scheduled> {
     let mut explorer = Explorer::new(machine, plan);
     let mut done = Scheduled::default();
     for tasks in pairs {
@@ -155,7 +148,7 @@ fn each_run(
     tasks: &Tasks,
     schedules: &Schedules,
     each: &mut dyn FnMut(ScheduledCase, Run) -> bool,
-) -> Result<Counts, String> {
+) -> Result<Counts> {
     let mut counts = Counts::default();
     let mut run = |schedule: Schedule| -> Result<Option<Made>, String> {
         let case = ScheduledCase {

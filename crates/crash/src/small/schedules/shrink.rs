@@ -6,18 +6,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use steadfast_devices::filter::record::Moment;
-use steadfast_devices::store::Store;
-use steadfast_runtime::Sim;
 
 use super::known::{Known, Seen};
 use super::{Prune, Schedule, ScheduledCase, Schedules, Tasks, each_run};
-use crate::explore::{Machine, Recorded, recover, structure};
+use crate::cuts::versions::{Choice, Doubts, Units};
+use crate::error::Result;
+use crate::explore::{Machine, Others, Plan, Recorded, SecondCuts};
 use crate::mixed::operation::Operation;
 use crate::shrink::minimise;
-use crate::small::explore::{Explored, Explorer, Plan};
+use crate::small::explore::{Explored, Explorer};
+use crate::small::explored::Verdict;
 use crate::small::machine::{Run, SmallMachine};
 use crate::small::sequence::{Sequence, Start};
-use crate::small::states::{Bound, Choice, Doubts, Units};
 
 /// Recoveries that are spent to find the units that matter.
 const TRIES: u32 = 200;
@@ -77,7 +77,7 @@ impl ScheduledCase {
     ///
     /// # Errors
     /// If it cannot be run, in words.
-    pub fn explore(&self, plan: &Plan) -> Result<Explored, String> {
+    pub fn explore(&self, plan: &Plan) -> Result<Explored> {
         let machine = SmallMachine::new(self.setup)?;
         let mut explorer = Explorer::new(&machine, plan);
         let (run, _) = self.record(&machine)?;
@@ -89,9 +89,9 @@ impl ScheduledCase {
     ///
     /// # Errors
     /// If it cannot be run, in words.
-    pub fn shrink(&self, plan: &Plan) -> Result<Option<ShrunkCase>, String> {
+    pub fn shrink(&self, plan: &Plan) -> Result<Option<ShrunkCase>> {
         let machine = SmallMachine::new(self.setup)?;
-        let plan = Plan { e2fsck_every: 0, again_every: 0, again_whole_every: 0, ..*plan };
+        let plan = Plan { e2fsck_every: 0, second: SecondCuts::NONE, ..*plan };
         let mut search = Search { machine: &machine, plan, runs: 0 };
         let mut best = self.clone();
         if let Some(fewer) = search.fewest_preemptions(&best, best.schedule.points.len()) {
@@ -103,7 +103,7 @@ impl ScheduledCase {
         }
         let runs = search.runs;
         let (run, _) = best.record(&machine)?;
-        let lost = fewest_lost(&machine, run, plan.bound);
+        let lost = fewest_lost(&machine, run, &plan);
         Ok(lost.map(|lost| ShrunkCase { case: best, lost, runs }))
     }
 }
@@ -196,34 +196,28 @@ impl Search<'_> {
 }
 
 /// Of all states that are wrong one with the fewest units lost.
-fn fewest_lost(machine: &SmallMachine, run: Run, bound: Bound) -> Option<Lost> {
-    let Run { recorded: Recorded { bases, recording, judge }, begin, progress, .. } = run;
-    let shared: Arc<dyn Machine> = Arc::new(machine.clone());
-    let units = Units::new(&recording, &bases);
+fn fewest_lost(machine: &SmallMachine, run: Run, plan: &Plan) -> Option<Lost> {
+    let Run { recorded, begin, progress, .. } = run;
+    let machine: Arc<dyn Machine> = Arc::new(machine.clone());
+    let Recorded { bases, recording, .. } = &recorded;
+    let (units, others) = (Units::new(recording, bases), Others::default());
     let wrong = |doubts: &Doubts, choice: &[u8], cut: u64| -> Vec<String> {
-        let contents = units.contents(doubts, &units.sure(doubts, &bases), choice);
+        let contents = units.contents(doubts, &units.sure(doubts, bases), choice);
         let at = Moment { tick: cut, at: recording.time_of(cut) };
-        let (machine, judge) = (Arc::clone(&shared), Arc::clone(&judge));
-        let recovered = Sim::new(1).run(move || recover(&*machine, contents, &*judge, at));
-        let recovered = match recovered {
-            Ok(recovered) => recovered,
-            Err(stopped) => return vec![format!("recovery stopped: {stopped}")],
-        };
-        let damage = |contents: Vec<Store>| structure(&contents[shared.disk()]);
-        let found = recovered.contents.map(damage).unwrap_or_default();
-        recovered.cut.findings.into_iter().chain(recovered.cut.damage).chain(found).collect()
+        let trial = others.trial((&machine, recorded.source()), plan, at, (false, false));
+        Verdict::of(trial.recover(contents, 1)).words
     };
     let mut best: Option<(u64, Doubts, Choice, Vec<usize>)> = None;
     let mut seen = HashSet::new();
     for cut in begin..=recording.last_cut() {
-        let doubts = units.at(&recording, cut);
+        let doubts = units.at(recording, cut);
         let newest = doubts.newest();
         let far: Vec<usize> = progress
             .iter()
             .flatten()
             .map(|(started, ended)| usize::from(*started < cut) + usize::from(*ended < cut))
             .collect();
-        for choice in doubts.choices(bound, cut) {
+        for choice in doubts.choices(plan.bound, cut) {
             let lost: Vec<usize> =
                 (0..choice.len()).filter(|unit| choice[*unit] != newest[*unit]).collect();
             let fewer = best.as_ref().is_none_or(|(.., fewest)| lost.len() < fewest.len());
@@ -231,7 +225,7 @@ fn fewest_lost(machine: &SmallMachine, run: Run, bound: Bound) -> Option<Lost> {
                 continue;
             }
             if !wrong(&doubts, &choice, cut).is_empty() {
-                best = Some((cut, units.at(&recording, cut), choice, lost));
+                best = Some((cut, units.at(recording, cut), choice, lost));
             }
         }
     }

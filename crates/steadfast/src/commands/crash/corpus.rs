@@ -4,8 +4,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Plan, Subject, Workload, ace, try_out};
+use steadfast_crash::corpus::{KNOWN, Own, OwnKind, Subject, Workload, ace, try_out};
 use steadfast_crash::cuts::{Bound, Places};
+use steadfast_crash::explore::Plan;
 use steadfast_ext4::MountOptions;
 use steadfast_peers::{InCorpus, PeerError};
 
@@ -145,12 +146,12 @@ fn row(
 ) -> Result<Row> {
     let states = args.states.unwrap_or(if kernel { 4 } else { 24 });
     let places = if args.everywhere { Places::All } else { Places::Flushes };
-    let bound = Bound { states, combinations: 16, drawn: 4 };
-    let plan = Plan { places, bound, seed: args.seed };
+    let bound = Bound { states, drawn: 4, ..Bound::default() };
+    let plan = Plan { places, bound, seed: args.seed, use_it: true, ..Plan::EVERYWHERE };
     let (mut row, progress) = (Row::default(), Progress::start());
     for workload in workloads {
         progress.set(row.workloads as f64 / all.max(1) as f64, &subject.name());
-        let outcome = try_out(subject, &workload, plan).map_err(|e| anyhow!("{workload}: {e}"))?;
+        let outcome = try_out(subject, &workload, &plan).map_err(|e| anyhow!("{workload}: {e}"))?;
         row.workloads += 1;
         row.cuts += outcome.cuts;
         row.states += outcome.states;

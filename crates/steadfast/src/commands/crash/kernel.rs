@@ -1,12 +1,11 @@
 //! A run on the kernel's own file system, on a recorded device of ours; and its recovery.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::program::{Recovered, Recovers, Run, Tree};
+use steadfast_crash::program::{Run, Tree};
 use steadfast_devices::model::Model;
-use steadfast_devices::store::Store;
 use steadfast_peers::{KernelFs, Peer, PeerError};
 use steadfast_vfs::HostFs;
 
@@ -74,31 +73,4 @@ pub fn record(
 fn tree_of(folder: &Path) -> Result<Tree, String> {
     let fs = HostFs::open(folder).map_err(|e| format!("the mounted folder: {e}"))?;
     Tree::read(&fs)
-}
-
-/// Recovery by the kernel: its mount, and the check of the file system.
-pub struct ByKernel {
-    /// How it is mounted.
-    pub peer: Peer,
-    /// Held while a state is mounted: XFS and btrfs refuse two mounts of one identity.
-    pub alone: Mutex<()>,
-}
-
-impl Recovers for ByKernel {
-    fn recover(&self, contents: Vec<Store>) -> Result<Recovered, String> {
-        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut tree = Err("the file system was not mounted".to_owned());
-        let mut look = |folder: &Path| tree = tree_of(folder);
-        let recovery = (self.peer.recover(contents, &mut look))
-            .map_err(|e| format!("the host could not recover this state: {e}"))?;
-        let mut damage = recovery.damage;
-        let tree = match recovery.refused {
-            Some(why) => Err(format!("the kernel's mount was refused: {why}")),
-            None => tree,
-        };
-        if recovery.manual_repair && tree.is_ok() {
-            damage.push("manual repair is needed: the repairs at boot were not enough".into());
-        }
-        Ok(Recovered { tree, damage, contents: None })
-    }
 }

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use anyhow::{Result, anyhow};
-use steadfast_crash::again::Again;
 use steadfast_crash::cuts::contents_where;
+use steadfast_crash::explore::Reproduced;
 use steadfast_crash::figures::Cut;
 use steadfast_crash::opinion::Opinion;
 use steadfast_crash::program::Names;
@@ -26,11 +26,12 @@ pub fn show(args: &CrashShow, variant: &str, cut: u64, out: &mut dyn Write) -> R
         (_, true) => Some(Control::FlushesOmitted),
         _ => None,
     };
-    let again = cut_again(&scenario, &options, variant, cut, control).map_err(|e| match e {
-        LabError::Variant { .. } => anyhow::Error::new(e),
-        e => Usage(e.to_string()).into(),
-    })?;
-    let Again { run, state, before, after, cut } = again;
+    let reproduced =
+        cut_again(&scenario, &options, variant, cut, control).map_err(|e| match e {
+            LabError::Variant { .. } => anyhow::Error::new(e),
+            e => Usage(e.to_string()).into(),
+        })?;
+    let Reproduced { run, state, before, after, cut } = reproduced;
     if let Some(image) = &args.image {
         write_image(&state, image)?;
     }

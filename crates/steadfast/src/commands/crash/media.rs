@@ -31,7 +31,7 @@ pub fn media(args: &CrashMedia, out: &mut dyn Write) -> Result<Exit> {
         for setup in Setups::ALL {
             progress.set(done / all, &format!("{media}, {}", setup.name()));
             let made = setup.make().map_err(|e| anyhow!(e))?.on(media);
-            let cell = cell(&made, plan(args.states)).map_err(|e| anyhow!(e))?;
+            let cell = cell(&made, &plan(args.states)).map_err(|e| anyhow!(e))?;
             good &= cell.wrong() == 0 || setup == Setups::Ext2 || !in_contract(media);
             cells.push(cell.to_string());
             done += 1.0;

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, anyhow};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use steadfast_crash::explore::{Plan, System};
 use steadfast_crash::program::explore::{Exploration, Outcome};
 use steadfast_crash::program::exposure::exposure;
-use steadfast_crash::program::{Judges, Recovers, Run, file, shrink};
+use steadfast_crash::program::{Judges, Run, file, shrink};
 
 use super::cli::CrashRun;
 use super::kernel;
@@ -60,14 +61,13 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     if let Some(path) = &args.record {
         save(&run, path)?;
     }
-    let recovers = setup.recovers(true)?;
+    let system = setup.system()?;
     let exploration = Exploration {
         run: &run,
-        recovers: &*recovers,
+        system: &*system,
         judge: judge.as_ref().map(|judge| judge as &dyn Judges),
-        choice,
+        plan: Plan { e2fsck_every: E2FSCK_EVERY, ..Plan::from(choice) },
         by_lines,
-        second_opinion_every: E2FSCK_EVERY,
         workers: workers(args, setup.fs),
     };
     let without_cut = judge
@@ -93,7 +93,7 @@ pub fn run(args: &CrashRun, out: &mut dyn Write) -> Result<Exit> {
     };
     bar.set(1.0, "what each cut takes at the worst");
     let go_on = || stops.load(Ordering::Relaxed) == asked;
-    let exposed = if stopped { Vec::new() } else { exposure(&run, &*recovers, choice, &go_on) };
+    let exposed = if stopped { Vec::new() } else { exposure(&run, &*system, choice, &go_on) };
     bar.finish();
     let recording = match (&args.record, outcome.findings.is_empty()) {
         (Some(path), _) => Some(path.clone()),
@@ -183,9 +183,9 @@ fn stops_on_signals() -> Result<Arc<AtomicUsize>> {
 /// Who recovers and judges what, for [`show`](super::show()) as well.
 pub fn exploration<'a>(
     run: &'a Run,
-    recovers: &'a dyn Recovers,
+    system: &'a dyn System,
     judge: Option<&'a dyn Judges>,
 ) -> Result<Exploration<'a>, String> {
     let (choice, by_lines) = setup::choice_from(&run.about)?;
-    Ok(Exploration { run, recovers, judge, choice, by_lines, second_opinion_every: 0, workers: 1 })
+    Ok(Exploration { run, system, judge, plan: Plan::from(choice), by_lines, workers: 1 })
 }

@@ -1,13 +1,13 @@
 //! What a run is recorded on and how it is judged: from the command line, or from a recording.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use steadfast_crash::cuts::{Bound, Choice, Places};
+use steadfast_crash::cuts::{Bound, Choice};
 use steadfast_crash::e2fsck::E2fsck;
+use steadfast_crash::explore::{OnRam, System};
 use steadfast_crash::program::file::DEVICE_BYTES_MAX;
-use steadfast_crash::program::{Command, Names, Own, Recovers, Run};
+use steadfast_crash::program::{Command, Names, Run};
 use steadfast_devices::filter::record::{DeviceId, Media, MediaError};
 use steadfast_devices::store::Store;
 use steadfast_ext4::MountOptions;
@@ -16,7 +16,7 @@ use steadfast_peers::KernelFs;
 
 use super::cli::{CrashRun, JudgeArgs};
 use super::devices::{Disk, JournalPlace};
-use super::kernel::{self, ByKernel};
+use super::kernel;
 use crate::Usage;
 use crate::cli::FsKind;
 use crate::mount::options;
@@ -150,22 +150,22 @@ impl Setup {
         Run { recording: run.recording.with_media(DeviceId(0), self.media), ..run }
     }
 
-    /// Who recovers what a cut leaves.
-    pub fn recovers(&self, second_opinion: bool) -> Result<Box<dyn Recovers>, Usage> {
+    /// What recovers from what a cut leaves.
+    pub fn system(&self) -> Result<Box<dyn System>, Usage> {
         if let Fs::Kernel(fs) = self.fs {
             let peer = kernel::peer(self, fs)?;
             peer.available().map_err(|e| Usage(e.to_string()))?;
-            return Ok(Box::new(ByKernel { peer, alone: Mutex::new(()) }));
+            return Ok(Box::new(peer));
         }
-        let e2fsck = second_opinion.then(E2fsck::find).flatten().map(Mutex::new);
-        let at_boot = match self.fs {
-            Fs::Own(FsKind::Ext2) => Some(E2fsck::find().ok_or_else(|| {
+        let machine = OnRam::new(self.wanted()?.ext4);
+        let machine = match self.fs {
+            Fs::Own(FsKind::Ext2) => machine.repaired_by(E2fsck::find().ok_or_else(|| {
                 let why = "--fs ext2: e2fsck repairs it at each boot: install e2fsprogs";
                 Usage(why.into())
             })?),
-            _ => None,
+            _ => machine,
         };
-        Ok(Box::new(Own { options: self.wanted()?.ext4, e2fsck, at_boot }))
+        Ok(Box::new(machine.shared()))
     }
 
     /// What lies where on the devices, once recovered; nothing is known of XFS and btrfs.
@@ -293,10 +293,7 @@ const MOST: u64 = 1_000_000;
 
 fn within_limits(choice: Choice) -> Result<Choice, String> {
     let Choice { places, bound, .. } = choice;
-    let cuts = match places {
-        Places::Sampled(count) => count,
-        _ => 0,
-    };
+    let cuts = places.count().unwrap_or(0);
     for (what, count) in [("cuts", cuts), ("states a cut", bound.states)] {
         if count > MOST {
             return Err(format!("{count} {what}: at most {MOST} are made"));
@@ -325,6 +322,7 @@ pub fn choice_from(about: &BTreeMap<String, String>) -> Result<(Choice, bool), S
         states: number(about, "states")?,
         combinations: number(about, "combinations")?,
         drawn: number(about, "drawn")?,
+        ..Bound::default()
     };
     let choice =
         Choice { places: text(about, "cuts")?.parse()?, bound, seed: number(about, "seed")? };

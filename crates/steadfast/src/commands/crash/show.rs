@@ -1,6 +1,5 @@
 //! `steadfast crash show`: the story of one state.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use steadfast_crash::cuts::{State, contents_where};
 use steadfast_crash::program::explore::{Exploration, Verdict, Wrong};
 use steadfast_crash::program::shrink;
 use steadfast_crash::program::story::{self, TOLD, since};
-use steadfast_crash::program::{Judges, Names, Run, Tree, file, first_difference, shown};
+use steadfast_crash::program::{Judges, Names, Run, Tree, file, first_difference, recover, shown};
 
 use super::cli::CrashShow;
 use super::lab;
@@ -34,10 +33,9 @@ pub fn show(args: &CrashShow, out: &mut dyn Write) -> Result<Outcome> {
     let run = setup.on_media(run);
     let judge = setup::judge(&args.judge)?;
     let Some(number) = args.cut else { return about(&setup, &run, out) };
-    let recovers = setup.recovers(false)?;
-    let exploration =
-        exploration(&run, &*recovers, judge.as_ref().map(|judge| judge as &dyn Judges))
-            .map_err(bad)?;
+    let system = setup.system()?;
+    let exploration = exploration(&run, &*system, judge.as_ref().map(|judge| judge as &dyn Judges))
+        .map_err(bad)?;
     let state = exploration.state(number);
     let state = state.ok_or_else(|| bad(format!("it has no state {number}")))?;
     if let Some(image) = &args.image {
@@ -106,9 +104,9 @@ fn tell_recovery(
     out: &mut dyn Write,
 ) -> Result<(Verdict, Option<Tree>)> {
     let base = exploration.base().map_err(|e| anyhow!(e))?;
-    let recovered = exploration.recovers.recover(state.contents.clone()).map_err(|e| anyhow!(e))?;
+    let recovered = recover(exploration.system, state.contents.clone()).map_err(|e| anyhow!(e))?;
     let mut wrong: Vec<Wrong> = recovered.damage.into_iter().map(Wrong::Damage).collect();
-    let mut unmeasured = BTreeSet::new();
+    let mut verdict = Verdict::default();
     let tree = match recovered.tree {
         Err(why) => {
             wrong.push(Wrong::Refused(why));
@@ -118,14 +116,14 @@ fn tell_recovery(
             story::tell_tree(&tree, &base, out)?;
             write_tree(&tree, copy)?;
             let contents = recovered.contents.as_deref();
-            let verdict = exploration.verdict(&tree, contents, &base, state.cut);
-            let verdict = verdict.map_err(|e| anyhow!(e))?;
-            wrong.extend(verdict.wrong);
-            unmeasured = verdict.unmeasured;
+            let said = exploration.verdict(&tree, contents, &base, state.cut);
+            verdict = said.map_err(|e| anyhow!(e))?;
+            wrong.append(&mut verdict.wrong);
             Some(tree)
         }
     };
-    Ok((Verdict { wrong, unmeasured }, tree))
+    verdict.wrong = wrong;
+    Ok((verdict, tree))
 }
 
 /// Where each file begins to differ from what it is at the end of the run: the first block that is
@@ -139,7 +137,7 @@ fn tell_differences(
     let run = exploration.run;
     let last = run.recording.last_cut();
     let end = contents_where(&run.bases, &run.recording, last, |_| true);
-    let end = exploration.recovers.recover(end).map_err(|e| anyhow!(e))?;
+    let end = recover(exploration.system, end).map_err(|e| anyhow!(e))?;
     let Ok(end) = end.tree else { return Ok(()) };
     let mut lines = Vec::new();
     for (path, later) in end.nodes() {

@@ -1,11 +1,9 @@
-//! At which instants a run is cut.
+//! Crash points that are drawn: over the time without its pauses, and over what happened.
 
 use std::time::Duration;
 
 use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::Recording;
-
-use super::{Places, Plan, Recorded};
 
 /// A longer time between two things that happened, without a request in progress, is a pause. No
 /// request of a drive that works takes as long, and programs that work pause for less.
@@ -88,28 +86,37 @@ fn pauses(recording: &Recording) -> Vec<usize> {
     pauses
 }
 
-/// Where to cut, ascending. [`Places::Spread`]: every second one evenly over the active time, the
-/// others evenly over what happened, so that the slow parts and the busy ones both get their share.
-pub(super) fn instants(recorded: &Recorded, plan: &Plan) -> Vec<u64> {
-    let recording = &recorded.recording;
-    let mut rng = Rng::new(plan.seed);
-    let boundaries = recording.boundaries();
-    if plan.places == Places::Boundaries && !boundaries.is_empty() {
-        let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
-        let mut cuts: Vec<u64> = (0..plan.cuts).map(|_| any()).collect();
-        cuts.sort_unstable();
-        return cuts;
-    }
+/// As [`Places::Spread`](super::Places::Spread).
+pub(super) fn spread(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
     let (first, last) = (recording.first_cut(), recording.last_cut());
-    let whole = match plan.places {
-        Places::Unsynced => {
-            let within = |(from, to): (u64, u64)| (from.max(first), to.min(last));
-            let ranges = recorded.judge.unsynced().into_iter().map(within);
-            ranges.filter(|(from, to)| from < to).collect()
-        }
-        Places::Spread | Places::Boundaries => vec![(first, last.max(first + 1))],
-    };
-    drawn_from(&ActiveTime::of(recording), &whole, plan.cuts, &mut rng)
+    let whole = [(first, last.max(first + 1))];
+    drawn_from(&ActiveTime::of(recording), &whole, count, &mut Rng::new(seed))
+}
+
+/// As [`Places::Boundaries`](super::Places::Boundaries); without any, as `Spread`.
+pub(super) fn boundaries(recording: &Recording, count: u64, seed: u64) -> Vec<u64> {
+    let boundaries = recording.boundaries();
+    if boundaries.is_empty() {
+        return spread(recording, count, seed);
+    }
+    let mut rng = Rng::new(seed);
+    let mut any = || boundaries[rng.below(boundaries.len() as u64) as usize];
+    let mut ticks: Vec<u64> = (0..count).map(|_| any()).collect();
+    ticks.sort_unstable();
+    ticks
+}
+
+/// As [`Places::Unsynced`](super::Places::Unsynced), within these ranges of ticks.
+pub(super) fn within(
+    recording: &Recording,
+    ranges: &[(u64, u64)],
+    count: u64,
+    seed: u64,
+) -> Vec<u64> {
+    let (first, last) = (recording.first_cut(), recording.last_cut());
+    let ranges = ranges.iter().map(|(from, to)| ((*from).max(first), (*to).min(last)));
+    let ranges: Vec<_> = ranges.filter(|(from, to)| from < to).collect();
+    drawn_from(&ActiveTime::of(recording), &ranges, count, &mut Rng::new(seed))
 }
 
 /// So many cuts within ranges of ticks; none if there are no ranges.
@@ -159,7 +166,8 @@ mod tests {
     use steadfast_vfs::FileSystem;
 
     use super::*;
-    use crate::explore::each_state;
+    use crate::cuts::{Bound, Choice, Cuts, Places, State};
+    use crate::explore::Recorded;
     use crate::figures::Cut;
     use crate::judge::Judge;
 
@@ -198,31 +206,27 @@ mod tests {
         Recorded { bases: vec![Store::new(SIZE)], recording, judge: Arc::new(Blind(Vec::new())) }
     }
 
-    fn plan(places: Places, cuts: u64) -> Plan {
-        Plan { cuts, places, seed: 7, e2fsck_every: 0, again_percent: 0, kernel_every: 0 }
+    fn trials(recorded: &Recorded, places: Places) -> Vec<State> {
+        Cuts::of(recorded, Choice { places, bound: Bound::TRIAL, seed: 7 }).collect()
     }
 
-    fn places(recorded: &Recorded, plan: &Plan) -> usize {
-        let mut places = BTreeSet::new();
-        each_state(recorded, plan, &mut |state| {
-            places.insert(state.place);
-            true
-        });
-        places.len()
+    /// At how many different places the trials are.
+    fn places(states: &[State]) -> usize {
+        states.iter().map(|state| state.place).collect::<BTreeSet<_>>().len()
     }
 
     #[test]
     fn cuts_do_not_heap_up_in_pauses() {
         let (steady, paused) = (recorded(Duration::ZERO), recorded(Duration::from_secs(2)));
-        let plan = plan(Places::Spread, 120);
+        let spread = |recorded: &Recorded| trials(recorded, Places::Spread(120));
         // Long pauses change nothing but their own few places.
-        let (without, with) = (places(&steady, &plan), places(&paused, &plan));
+        let (without, with) = (places(&spread(&steady)), places(&spread(&paused)));
         assert!(with.abs_diff(without) <= 5, "{without} places, {with} with pauses");
         assert!(with > 60, "{with}");
         let time = ActiveTime::of(&paused.recording);
         let all = time.before(paused.recording.last_cut());
         assert!((117..=121).contains(&all.as_millis()), "{all:?}");
-        assert_eq!(instants(&paused, &plan).len(), 120);
+        assert_eq!(spread(&paused).len(), 120);
     }
 
     #[test]
@@ -233,16 +237,16 @@ mod tests {
         let (from, to) = (first + WRITES, first + 3 * WRITES);
         assert!(to < last);
         paused.judge = Arc::new(Blind(vec![(from, to)]));
-        let plan = plan(Places::Unsynced, 80);
-        let cuts = instants(&paused, &plan);
-        assert!(cuts.iter().all(|cut| (from..=to).contains(cut)), "{cuts:?}");
-        assert!(places(&paused, &plan) > 25, "{cuts:?}");
+        let unsynced = |recorded: &Recorded| trials(recorded, Places::Unsynced(80));
+        let states = unsynced(&paused);
+        assert!(states.iter().all(|state| (from..=to).contains(&state.cut.tick)));
+        assert!(places(&states) > 25);
         // Nothing to cut.
         paused.judge = Arc::new(Blind(Vec::new()));
-        assert_eq!(instants(&paused, &plan), []);
+        assert_eq!(unsynced(&paused).len(), 0);
         // No time, but something happened.
         paused.judge = Arc::new(Blind(vec![(from, from + 1)]));
-        assert_eq!(instants(&paused, &plan).len(), 80);
+        assert_eq!(unsynced(&paused).len(), 80);
     }
 
     #[test]
@@ -250,16 +254,15 @@ mod tests {
         let recorded = recorded(Duration::ZERO);
         let mut last = None;
         let mut compared = 0;
-        each_state(&recorded, &plan(Places::Spread, 200), &mut |state| {
+        for state in trials(&recorded, Places::Spread(200)) {
             // With nothing in doubt there is one state, and each write changes it.
-            let now = state.survival.kept[0].is_empty().then(|| state.contents[0].read(0, SIZE));
+            let now = state.in_doubt.is_empty().then(|| state.contents[0].read(0, SIZE));
             if let (Some((place, before)), Some(now)) = (last.take(), now.clone()) {
-                assert_eq!(place == state.place, before == now, "cut {}", state.number);
+                assert_eq!(place == state.place, before == now, "state {}", state.number);
                 compared += 1;
             }
             last = now.map(|now| (state.place, now));
-            true
-        });
+        }
         assert!(compared > 50, "{compared}");
     }
 }

@@ -7,18 +7,17 @@
 //!
 //! Everything is drawn from the seeds, so a case that was found once is found again.
 
-mod delta;
-mod writes;
-
 use std::fmt;
 use std::sync::Arc;
 
-use crate::explore::{Machine, Plan, first_wrong};
+use crate::cuts::Unit;
+use crate::e2fsck::E2fsck;
+use crate::error::{CrashError, Result};
+use crate::explore::{Decisive, Machine, Others, Plan, first_wrong};
 use crate::figures::Cut;
 use crate::mixed::{MixedMachine, Script};
 
-pub(crate) use delta::minimise;
-pub use writes::{Decisive, Unit};
+pub(crate) use crate::delta::minimise;
 
 /// A failing case made small.
 #[derive(Debug, Clone)]
@@ -55,27 +54,34 @@ pub fn shrink(
     plan: &Plan,
     wrong: &dyn Fn(&Cut) -> bool,
     effort: Effort,
-) -> Result<Option<Shrunk>, String> {
+) -> Result<Option<Shrunk>> {
     let shared: Arc<dyn Machine> = Arc::new(*machine);
     let recorded = machine.record_script(seed, script)?;
     let Some((cut, _)) = first_wrong(&shared, &recorded, plan, wrong) else { return Ok(None) };
     // A run that cannot be recorded is no smaller case of this.
     let failing = |script: &Script| {
         let recorded = machine.record_script(seed, script).ok()?;
-        let (cut, survival) = first_wrong(&shared, &recorded, plan, wrong)?;
-        Some((recorded, cut, survival))
+        let (cut, state) = first_wrong(&shared, &recorded, plan, wrong)?;
+        Some((recorded, cut, state))
     };
     let begun = script.before(&recorded.recording, cut.tick);
     let mut tries = effort.runs;
     let start = if failing(&begun).is_some() { begun } else { script.clone() };
     let chosen = |places: &[(usize, usize)]| start.only(|task, at| places.contains(&(task, at)));
-    let places =
-        delta::minimise(&start.places(), &mut tries, |part| failing(&chosen(part)).is_some());
+    let places = minimise(&start.places(), &mut tries, |part| failing(&chosen(part)).is_some());
     let (operations_before, script) = (script.len(), chosen(&places));
-    let Some((recorded, cut, survival)) = failing(&script) else {
-        return Err("the shrunk run does not fail again".into());
+    let Some((recorded, cut, state)) = failing(&script) else {
+        return Err(CrashError::Run("the shrunk run does not fail again".into()));
     };
-    let decisive = writes::minimise(&shared, &recorded, plan, (&cut, &survival), wrong, effort);
+    // As dear as a recovery: only if nothing else saw what was wrong.
+    let by_e2fsck = !wrong(&Cut { e2fsck: None, ..cut.clone() });
+    let e2fsck = by_e2fsck.then(E2fsck::find).flatten();
+    let others = Others { e2fsck, kernel: None };
+    let trial = others.trial((&shared, recorded.source()), plan, state.cut, (true, false));
+    let run = (&recorded.bases[..], &recorded.recording);
+    let decisive = Decisive::find(run, &state, effort.recoveries, &mut |contents| {
+        wrong(&trial.run(contents, state.choices.clone()))
+    });
     let tries = effort.runs - tries;
     Ok(Some(Shrunk { operations_before, script, cut, decisive, tries }))
 }
@@ -90,6 +96,9 @@ impl fmt::Display for Shrunk {
             script.len()
         )?;
         script.lines().iter().try_for_each(|line| writeln!(f, "  {line}"))?;
-        write!(f, "  {decisive}")
+        write!(f, "  {decisive}:")?;
+        decisive.units.iter().try_for_each(|Unit { device, submitted, offset }| {
+            write!(f, " [device {device}, byte {offset}, submitted at tick {submitted}]")
+        })
     }
 }

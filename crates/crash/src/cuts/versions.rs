@@ -1,16 +1,16 @@
-//! What may be on the devices after a cut: every legal state within a bound.
+//! What may be on the devices at a crash point, version by version: every legal state within a
+//! bound ([`Rule::Versions`]).
 //!
 //! The unit is a device's atomic write: old or new, never mixed. A unit that no flush covers
 //! holds what was there, or what any of the writes in doubt brought; units are independent of
-//! each other, and devices too. So the states of a cut are the product of the units' choices. Up
-//! to [`Bound::exhaustive`] of them, all are taken. Beyond it, in this order:
+//! each other, and devices too. So the states of a crash point are the product of the units'
+//! versions. Up to [`Bound::combinations`] of them, all are taken. Beyond it, in this order:
 //!
 //! 1. nothing in doubt is there; all of it is;
 //! 2. whole writes: every subset if that is within the bound; else each beginning and each end of
 //!    their order, each one alone, all but each one;
-//! 3. single units ([`Bound::single_units`]): each alone, all but each, each beginning of their
-//!    order;
-//! 4. [`Bound::random`] states drawn from a seed.
+//! 3. single units, if the rule says so: each alone, all but each, each beginning of their order;
+//! 4. [`Bound::drawn`] states drawn from a seed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -20,26 +20,17 @@ use steadfast_block::rng::Rng;
 use steadfast_devices::filter::record::{Action, DeviceId, Fate, Recording};
 use steadfast_devices::store::Store;
 
-/// How many states of a cut are looked at.
-#[derive(Debug, Clone, Copy)]
-pub struct Bound {
-    /// A cut with up to so many states is taken whole.
-    pub exhaustive: usize,
-    /// Of others, writes are torn unit by unit.
-    pub single_units: bool,
-    /// Of others, beside those chosen by rule, so many by chance.
-    pub random: usize,
-}
+use super::{Bound, Rule, Unit};
 
 /// A unit of a device: (device, byte offset).
-pub(super) type Place = (u32, u64);
+pub(crate) type Place = (u32, u64);
 /// Contents of a unit, by number.
-pub(super) type Content = usize;
+pub(crate) type Content = usize;
 /// For each unit in doubt, which of its options; the first is what was there.
-pub(super) type Choice = Vec<u8>;
+pub(crate) type Choice = Vec<u8>;
 
 /// A recording cut into units.
-pub(super) struct Units {
+pub(crate) struct Units {
     contents: Vec<Bytes>,
     hashes: Vec<u64>,
     base: BTreeMap<Place, Content>,
@@ -49,7 +40,7 @@ pub(super) struct Units {
 
 /// The states that a cut may leave.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doubts {
+pub(crate) struct Doubts {
     /// Beyond doubt, and different from the base.
     fixed: Vec<(Place, Content)>,
     /// What each unit in doubt may hold: two things at least.
@@ -71,7 +62,7 @@ impl Units {
         let mut known: HashMap<Bytes, Content> = HashMap::new();
         for event in recording.events() {
             let device = event.device.0;
-            let unit = recording.devices()[device as usize].info.atomic_write as usize;
+            let unit = recording.devices()[device as usize].unit() as usize;
             let (offset, data) = match &event.action {
                 Action::Write { offset, data, .. } => (*offset, data.unpack()),
                 Action::Store { offset, data } => {
@@ -188,6 +179,34 @@ impl Units {
         stores
     }
 
+    /// The units of the writes in doubt at a crash point that make a difference, and which of them
+    /// are there: those that a choice took its versions from.
+    pub fn told(
+        &self,
+        recording: &Recording,
+        cut: u64,
+        doubts: &Doubts,
+        choice: &[u8],
+    ) -> (Vec<Unit>, Vec<bool>) {
+        let (mut units, mut kept) = (Vec::new(), Vec::new());
+        for (number, event) in recording.events().iter().enumerate() {
+            let device = event.device.0;
+            if recording.at(DeviceId(device), cut).fate(event) != Some(Fate::InDoubt) {
+                continue;
+            }
+            for (place, content) in &self.writes[number] {
+                let Ok(unit) = doubts.options.binary_search_by_key(place, |(p, _)| *p) else {
+                    continue;
+                };
+                let options = &doubts.options[unit].1;
+                let (submitted, offset) = (event.submitted.tick, place.1);
+                units.push(Unit { device, submitted, offset });
+                kept.push(options[usize::from(choice[unit])] == *content && choice[unit] > 0);
+            }
+        }
+        units_in_order(units, kept)
+    }
+
     /// A state in words: which units in doubt hold what is new.
     pub fn story(&self, doubts: &Doubts, choice: &[u8]) -> String {
         let told = doubts.options.iter().zip(choice).filter(|(_, c)| **c > 0).map(
@@ -218,7 +237,7 @@ impl Doubts {
 
     /// The states to be looked at; some may be there twice.
     pub fn choices(&self, bound: Bound, seed: u64) -> Vec<Choice> {
-        if self.count() <= bound.exhaustive {
+        if self.count() as u64 <= bound.combinations {
             return self.all();
         }
         let units = self.options.len();
@@ -226,7 +245,8 @@ impl Doubts {
         let old = vec![0; units];
         let new = self.after(0..self.writes.len());
         let mut beginning = old.clone();
-        for unit in (0..units).filter(|_| bound.single_units) {
+        let single_units = matches!(bound.rule, Rule::Versions { single_units: true });
+        for unit in (0..units).filter(|_| single_units) {
             let swapped = |of: &Choice, by: u8| {
                 let mut choice = of.clone();
                 choice[unit] = by;
@@ -240,7 +260,7 @@ impl Doubts {
             found.push(beginning.clone());
         }
         let mut rng = Rng::new(seed);
-        for _ in 0..bound.random {
+        for _ in 0..bound.drawn {
             let keep = 10 + rng.below(81);
             let draw = |(_, options): &(Place, Vec<Content>)| match rng.percent(keep) {
                 true => 1 + rng.below(options.len() as u64 - 1) as u8,
@@ -292,7 +312,7 @@ impl Doubts {
 
     fn whole_writes(&self, bound: Bound) -> Vec<Choice> {
         let n = self.writes.len();
-        if n < usize::BITS as usize - 1 && 1_usize << n <= bound.exhaustive {
+        if n < 63 && 1_u64 << n <= bound.combinations {
             let subset = |bits: usize| self.after((0..n).filter(|w| bits >> w & 1 == 1));
             return (0..1 << n).map(subset).collect();
         }
@@ -305,4 +325,11 @@ impl Doubts {
         }
         found
     }
+}
+
+/// Device by device, in the order of submission.
+fn units_in_order(units: Vec<Unit>, kept: Vec<bool>) -> (Vec<Unit>, Vec<bool>) {
+    let mut both: Vec<(Unit, bool)> = units.into_iter().zip(kept).collect();
+    both.sort_by_key(|(unit, _)| (unit.device, unit.submitted, unit.offset));
+    both.into_iter().unzip()
 }

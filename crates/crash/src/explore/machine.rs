@@ -1,0 +1,195 @@
+//! Machines in virtual time: modelled devices and Steadfast's file system, in this process.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::record::{RecordLog, Recording};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_runtime::{Sim, now};
+use steadfast_vfs::FileSystem;
+
+use super::system::{Boot, Recovered, System};
+use crate::error::Result;
+
+/// A machine whose power can be cut and returned: it knows how to build its devices around given
+/// contents and to mount the file system on them.
+pub trait Machine: Send + Sync {
+    /// Power on with these contents, one for each recorded device in order: builds the devices and
+    /// mounts, which recovers. Runs inside a simulation. An error is a refused mount, in words.
+    /// With a log, the devices are recorded in it.
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> std::result::Result<Booted, String>;
+
+    /// Power on with a device missing; `contents` are those of the devices that are there. What is
+    /// not said of a machine is that it mounts nothing then.
+    ///
+    /// # Errors
+    /// The mount was refused, in words.
+    fn power_on_without(
+        &self,
+        _missing: usize,
+        _contents: Vec<Store>,
+        _log: Option<&RecordLog>,
+    ) -> std::result::Result<Booted, String> {
+        Err("a device is missing".into())
+    }
+
+    /// What a boot does to the devices before it mounts: for a file system without a journal the
+    /// check that repairs what needs nobody. In words, if that was not enough.
+    ///
+    /// # Errors
+    /// The machine around failed.
+    fn before_mount(&self, contents: Vec<Store>) -> Result<(Vec<Store>, Option<String>)> {
+        Ok((contents, None))
+    }
+
+    /// Index of the device that holds the file system.
+    fn disk(&self) -> usize {
+        0
+    }
+
+    /// Index of the device that holds an external journal.
+    fn journal(&self) -> Option<usize> {
+        None
+    }
+}
+
+/// A machine that is up.
+pub struct Booted {
+    /// The mounted file system.
+    pub fs: Arc<dyn FileSystem>,
+    /// Unmounts and returns the devices' contents.
+    pub shut_down: Box<dyn FnOnce() -> std::result::Result<Vec<Store>, String>>,
+}
+
+impl System for Arc<dyn Machine> {
+    fn recover(&self, boot: Boot, seed: u64) -> Result<Recovered> {
+        let (boot, said) = prepared(&**self, boot)?;
+        let mut recovered = simulated(self, vec![boot], seed).pop().unwrap_or_default();
+        recovered.needs_a_person(said);
+        Ok(recovered)
+    }
+
+    /// All in one simulation. Should it stop, each in one of its own.
+    fn recover_all(&self, boots: Vec<Boot>, seed: u64) -> Vec<Result<Recovered>> {
+        let mut ready = Vec::new();
+        let mut prepare = |boot: Boot| {
+            let (boot, said) = prepared(&**self, boot)?;
+            ready.push(boot);
+            Ok(said)
+        };
+        let said: Vec<Result<Option<String>>> = boots.into_iter().map(&mut prepare).collect();
+        let mut recovered = simulated(self, ready, seed).into_iter();
+        let one = |said: Result<Option<String>>| {
+            let mut recovered = said.as_ref().ok().and_then(|_| recovered.next());
+            let recovered = recovered.get_or_insert_default();
+            recovered.needs_a_person(said?);
+            Ok(std::mem::take(recovered))
+        };
+        said.into_iter().map(one).collect()
+    }
+
+    fn record_recovery(
+        &self,
+        contents: Vec<Store>,
+        seed: u64,
+    ) -> Option<std::result::Result<Recording, String>> {
+        let machine = Arc::clone(self);
+        let recovery = move || {
+            let log = RecordLog::new();
+            let booted = machine.power_on(contents, Some(&log))?;
+            drop(booted.fs);
+            (booted.shut_down)()?;
+            Ok::<Recording, String>(log.take())
+        };
+        let ran = Sim::new(seed).run(recovery);
+        let ran = ran.map_err(|stuck| format!("recovery stopped: {stuck}"));
+        Some(ran.and_then(|ran| ran.map_err(|why| format!("the mount was refused: {why}"))))
+    }
+
+    fn disk(&self) -> usize {
+        Machine::disk(&**self)
+    }
+
+    fn journal(&self) -> Option<usize> {
+        Machine::journal(&**self)
+    }
+}
+
+/// Does what a boot does before it mounts.
+fn prepared(machine: &dyn Machine, mut boot: Boot) -> Result<(Boot, Option<String>)> {
+    let (contents, said) = machine.before_mount(std::mem::take(&mut boot.contents))?;
+    boot.contents = contents;
+    Ok((boot, said))
+}
+
+/// Boots, in one simulation; if that stops, each in one of its own.
+fn simulated(machine: &Arc<dyn Machine>, boots: Vec<Boot>, seed: u64) -> Vec<Recovered> {
+    let (each, inner) = (boots.clone(), Arc::clone(machine));
+    let all = move || boots.into_iter().map(|boot| booted(&*inner, boot)).collect();
+    match Sim::new(seed).run(all) {
+        Ok(recovered) => recovered,
+        Err(stuck) if each.len() == 1 => {
+            vec![Recovered::refused(format!("recovery stopped: {stuck}"))]
+        }
+        Err(_) => each.into_iter().flat_map(|boot| simulated(machine, vec![boot], seed)).collect(),
+    }
+}
+
+/// Boots, in the caller's simulation.
+fn booted(machine: &dyn Machine, boot: Boot) -> Recovered {
+    let Boot { contents, missing, count_changes, look, then } = boot;
+    let log = count_changes.then(RecordLog::new);
+    let power_on = now();
+    let up = match missing {
+        Some(device) => machine.power_on_without(device, contents, log.as_ref()),
+        None => machine.power_on(contents, log.as_ref()),
+    };
+    let Booted { fs, shut_down } = match up {
+        Ok(up) => up,
+        Err(why) => {
+            let changes = log.map_or(0, |log| log.len());
+            let why = format!("the mount was refused: {why}");
+            return Recovered { changes, ..Recovered::refused(why) };
+        }
+    };
+    let mut recovered = Recovered { time: now() - power_on, ..Recovered::default() };
+    look(&*fs);
+    drop(fs);
+    match shut_down() {
+        Ok(contents) => recovered.contents = Some(contents),
+        Err(why) => recovered
+            .damage
+            .push(format!("the recovered file system could not be unmounted: {why}")),
+    }
+    if let (Some(then), Some(contents)) = (then, &recovered.contents) {
+        match machine.power_on(contents.clone(), None) {
+            Ok(Booted { fs, shut_down }) => {
+                then(&*fs);
+                drop(fs);
+                // What it leaves is of no interest.
+                let _ = shut_down();
+            }
+            Err(why) => recovered.damage.push(format!("it cannot be mounted again: {why}")),
+        }
+    }
+    recovered
+}
+
+/// What the structure check finds on a recovered disk, in words.
+pub(crate) fn structure(disk: &Store) -> Vec<String> {
+    let device: Arc<dyn BlockDevice> = Arc::new(Ram::from_store("recovered disk", disk.snapshot()));
+    structure_on(&device)
+}
+
+/// The same on the device that holds it.
+pub(crate) fn structure_on(device: &Arc<dyn BlockDevice>) -> Vec<String> {
+    match steadfast_ext4_check::check(device, None) {
+        Ok(report) => report.findings.iter().map(|f| f.to_string()).collect(),
+        Err(e) => vec![format!("the structure check failed: {e}")],
+    }
+}

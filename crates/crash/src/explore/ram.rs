@@ -1,0 +1,94 @@
+//! The least machine: Steadfast's file system on RAM disks.
+
+use std::sync::Arc;
+
+use steadfast_block::BlockDevice;
+use steadfast_devices::filter::record::{Record, RecordLog};
+use steadfast_devices::source::Ram;
+use steadfast_devices::store::Store;
+use steadfast_ext4::{Ext4, MountOptions};
+
+use super::machine::{Booted, Machine};
+use crate::e2fsck::E2fsck;
+use crate::error::{CrashError, Result};
+
+/// Mounts with Steadfast's ext4: the first device holds the file system, a second one its journal.
+/// Where it is recorded, the devices have volatile caches.
+pub struct OnRam {
+    options: MountOptions,
+    at_boot: Option<E2fsck>,
+}
+
+impl OnRam {
+    /// A machine that mounts with these options; the journal's device is put in.
+    pub fn new(options: MountOptions) -> OnRam {
+        OnRam { options, at_boot: None }
+    }
+
+    /// A file system without a journal: it is checked and repaired before the mount, as at a boot.
+    #[must_use]
+    pub fn repaired_by(self, at_boot: E2fsck) -> OnRam {
+        OnRam { at_boot: Some(at_boot), ..self }
+    }
+
+    /// As a machine, and so as a [`System`](super::System).
+    pub fn shared(self) -> Arc<dyn Machine> {
+        Arc::new(self)
+    }
+}
+
+impl Machine for OnRam {
+    fn power_on(
+        &self,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> std::result::Result<Booted, String> {
+        let named = contents.into_iter().zip(["disk", "journal"]);
+        let rams: Vec<Ram> =
+            named.map(|(store, name)| Ram::from_store(name, store).persistent()).collect();
+        let device = |ram: &Ram| -> Arc<dyn BlockDevice> {
+            match log {
+                Some(log) => {
+                    Arc::new(Record::new(Arc::new(ram.clone().with_volatile_cache()), log))
+                }
+                None => Arc::new(ram.clone()),
+            }
+        };
+        let devices: Vec<_> = rams.iter().map(device).collect();
+        let Some(disk) = devices.first() else { return Err("there is no device".into()) };
+        let journal_device = devices.get(1).cloned();
+        let options = MountOptions { journal_device, ..self.options.clone() };
+        let fs = Ext4::mount(Arc::clone(disk), options).map_err(|e| e.to_string())?;
+        let mounted = Arc::clone(&fs);
+        let shut_down = move || {
+            mounted.unmount().map_err(|e| e.to_string())?;
+            Ok(rams.iter().map(Ram::store).collect())
+        };
+        Ok(Booted { fs, shut_down: Box::new(shut_down) })
+    }
+
+    fn power_on_without(
+        &self,
+        missing: usize,
+        contents: Vec<Store>,
+        log: Option<&RecordLog>,
+    ) -> std::result::Result<Booted, String> {
+        match missing {
+            0 => Err("there is no disk to mount".into()),
+            _ => self.power_on(contents, log),
+        }
+    }
+
+    fn before_mount(&self, mut contents: Vec<Store>) -> Result<(Vec<Store>, Option<String>)> {
+        let mut said = None;
+        if let (Some(e2fsck), Some(disk)) = (&self.at_boot, contents.first_mut()) {
+            (*disk, said) = e2fsck.at_boot(disk).map_err(CrashError::host)?;
+        }
+        Ok((contents, said.map(|said| format!("e2fsck -p was not enough: {said}"))))
+    }
+
+    /// If there are two.
+    fn journal(&self) -> Option<usize> {
+        Some(1)
+    }
+}

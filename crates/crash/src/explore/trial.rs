@@ -1,0 +1,231 @@
+//! One crash state: recovered, judged, and looked at by other programs.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use steadfast_block::rng::Rng;
+use steadfast_devices::filter::record::Moment;
+use steadfast_devices::store::Store;
+use steadfast_vfs::FileSystem;
+
+use super::losses::{self, Loss};
+use super::plan::Plan;
+use super::recorded::Source;
+use super::second::{cut_recovery, cut_recovery_everywhere};
+use super::structure;
+use super::system::{Boot, Look, Recovered, System};
+use super::use_it::use_it;
+use crate::e2fsck::E2fsck;
+use crate::error::Result;
+use crate::figures::Cut;
+use crate::kernel::Kernel;
+use crate::opinion::Opinion;
+
+/// Other programs that judge too.
+#[derive(Default)]
+pub(crate) struct Others {
+    pub e2fsck: Option<E2fsck>,
+    pub kernel: Option<Kernel>,
+}
+
+impl Others {
+    /// Those that a plan asks for, where they can be asked.
+    pub fn of(plan: &Plan) -> Others {
+        Others {
+            e2fsck: (plan.e2fsck_every > 0).then(E2fsck::find).flatten(),
+            kernel: (plan.kernel_every > 0).then(Kernel::find).and_then(Result::ok),
+        }
+    }
+}
+
+impl Others {
+    /// A state's trial, in which e2fsck and the kernel are asked if it says so.
+    pub fn trial<'a>(
+        &'a self,
+        (system, source): (&'a dyn System, Source<'a>),
+        plan: &'a Plan,
+        moment: Moment,
+        (e2fsck, kernel): (bool, bool),
+    ) -> Trial<'a> {
+        Trial {
+            system,
+            source,
+            plan,
+            moment,
+            e2fsck: self.e2fsck.as_ref().filter(|_| e2fsck),
+            kernel: self.kernel.as_ref().filter(|_| kernel),
+        }
+    }
+}
+
+/// One crash state: of what, when, and who judges.
+pub(crate) struct Trial<'a> {
+    pub system: &'a dyn System,
+    pub source: Source<'a>,
+    pub plan: &'a Plan,
+    pub moment: Moment,
+    pub e2fsck: Option<&'a E2fsck>,
+    pub kernel: Option<&'a Kernel>,
+}
+
+impl Trial<'_> {
+    /// Lets the system recover from what the cut has left, and judges that.
+    pub fn run(&self, contents: Vec<Store>, choices: Rng) -> Cut {
+        self.run_whole(contents, choices).0
+    }
+
+    /// The same, with what the devices hold after it, where that is known.
+    pub fn run_whole(&self, contents: Vec<Store>, mut choices: Rng) -> (Cut, Option<Vec<Store>>) {
+        let contents = match choices.percent(self.plan.second.percent) {
+            true => match cut_recovery(self.system, &contents, &mut choices) {
+                Some(Ok(contents)) => contents,
+                Some(Err(why)) => {
+                    return (self.placed(Cut::unmountable(self.moment.at, why)), None);
+                }
+                None => contents,
+            },
+            false => contents,
+        };
+        self.recover_whole(contents, choices.bits())
+    }
+
+    /// As [`run`](Self::run), without a second cut.
+    pub fn recover(&self, contents: Vec<Store>, seed: u64) -> Cut {
+        self.recover_whole(contents, seed).0
+    }
+
+    /// The same, with what the devices hold after it, where that is known.
+    pub fn recover_whole(&self, contents: Vec<Store>, seed: u64) -> (Cut, Option<Vec<Store>>) {
+        let kernel = self.ask_kernel(&contents);
+        let (boot, judged) = self.boot(contents);
+        let recovered = self.system.recover(boot, seed);
+        let (cut, contents) = self.outcome(recovered, &judged, &mut structure);
+        (Cut { kernel, ..cut }, contents)
+    }
+
+    /// What the kernel makes of what the cut has left, if it is to be asked.
+    pub fn ask_kernel(&self, contents: &[Store]) -> Option<Opinion> {
+        let journal = self.system.journal().and_then(|j| contents.get(j));
+        let disk = &contents[self.system.disk()];
+        Some(self.kernel?.judge(disk, journal, &**self.source.judge, self.moment))
+    }
+
+    /// Second cuts of the recovery from what the cut has left, beside its own outcome: one, or at
+    /// every instant.
+    pub fn second_cuts(
+        &self,
+        contents: &[Store],
+        mut choices: Rng,
+        once: bool,
+        everywhere: bool,
+    ) -> Vec<Cut> {
+        let left = self.second_states(contents, &mut choices, once, everywhere);
+        let one = |left: Result<Vec<Store>, String>| match left {
+            Ok(contents) => self.recover(contents, choices.bits()),
+            Err(why) => self.placed(Cut::unmountable(self.moment.at, why)),
+        };
+        left.into_iter().map(one).collect()
+    }
+
+    /// What such second cuts leave. An error is a recovery that ended in a refused mount.
+    pub fn second_states(
+        &self,
+        contents: &[Store],
+        choices: &mut Rng,
+        once: bool,
+        everywhere: bool,
+    ) -> Vec<Result<Vec<Store>, String>> {
+        let mut left = Vec::new();
+        if once {
+            left.extend(cut_recovery(self.system, contents, choices));
+        }
+        if everywhere {
+            match cut_recovery_everywhere(self.system, contents, choices) {
+                Some(Ok(states)) => left.extend(states.into_iter().map(Ok)),
+                Some(Err(why)) => left.push(Err(why)),
+                None => {}
+            }
+        }
+        left
+    }
+
+    /// The boot from these contents, and where its judge puts what it finds.
+    pub fn boot(&self, mut contents: Vec<Store>) -> (Boot, Judged) {
+        let mut missing = None;
+        if let Some((device, loss)) = self.plan.loss {
+            losses::befall(self.source, self.moment.tick, (device, loss), &mut contents);
+            missing = (loss == Loss::Absent).then_some(device);
+        }
+        let judged = Judged::default();
+        let (cut, judge, at) = (Rc::clone(&judged.cut), Arc::clone(self.source.judge), self.moment);
+        let back_to = self.plan.loss.and_then(|(_, loss)| loss.back_to(self.source.recording));
+        let look: Look = Rc::new(move |fs: &dyn FileSystem| {
+            let mut found = Cut { at: at.at, ..Cut::default() };
+            judge.judge(fs, at, &mut found);
+            if let Some(back_to) = back_to.filter(|_| found.stale_bytes > 0) {
+                let mut then = Cut::default();
+                judge.judge(fs, back_to, &mut then);
+                losses::only_old(&mut found, &then);
+            }
+            *cut.borrow_mut() = found;
+        });
+        let used = Rc::clone(&judged.used);
+        let then = self.plan.use_it.then(|| -> Look {
+            Rc::new(move |fs: &dyn FileSystem| *used.borrow_mut() = use_it(fs).err())
+        });
+        let count_changes = self.plan.loss.is_some();
+        (Boot { contents, missing, count_changes, look, then }, judged)
+    }
+
+    /// What a state has shown, and the devices after it; `structure` is asked of the recovered disk.
+    pub fn outcome(
+        &self,
+        recovered: Result<Recovered>,
+        judged: &Judged,
+        structure: &mut dyn FnMut(&Store) -> Vec<String>,
+    ) -> (Cut, Option<Vec<Store>>) {
+        let recovered = match recovered {
+            Ok(recovered) => recovered,
+            Err(why) => {
+                let trouble = Some(why.to_string());
+                return (self.placed(Cut { trouble, ..Cut::default() }), None);
+            }
+        };
+        if let Some(why) = recovered.refused {
+            let mut cut = Cut::unmountable(self.moment.at, why);
+            cut.changes_refused = recovered.changes as u64;
+            cut.damage.splice(0..0, recovered.damage);
+            self.source.judge.judge_refused(self.moment, &mut cut);
+            return (self.placed(cut), None);
+        }
+        let mut cut = judged.cut.take();
+        cut.recovery = recovered.time;
+        cut.manual_repair |= recovered.manual_repair;
+        cut.damage.extend(recovered.damage);
+        if let Some(why) = judged.used.take() {
+            cut.broken_promises += 1;
+            cut.findings.push(why);
+        }
+        if let Some(contents) = &recovered.contents {
+            let disk = &contents[self.system.disk()];
+            cut.damage.extend(structure(disk));
+            if let Some(e2fsck) = self.e2fsck {
+                let journal = self.system.journal().and_then(|j| contents.get(j));
+                cut.e2fsck = Some(e2fsck.judge(disk, journal));
+            }
+        }
+        (self.placed(cut), recovered.contents)
+    }
+
+    fn placed(&self, cut: Cut) -> Cut {
+        Cut { at: self.moment.at, tick: self.moment.tick, ..cut }
+    }
+}
+
+/// Where the judge of a boot puts what it finds.
+#[derive(Default)]
+pub(crate) struct Judged {
+    cut: Rc<RefCell<Cut>>,
+    used: Rc<RefCell<Option<String>>>,
+}

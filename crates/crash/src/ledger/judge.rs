@@ -1,0 +1,68 @@
+//! The ledger as a judge: every file is read, and compared with what was promised of it.
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_vfs::path::resolve;
+use steadfast_vfs::{FileSystem, FileType, FsError, OpenFlags};
+
+use super::{Action, Ledger, Operation};
+use crate::figures::Cut;
+use crate::judge::{Judge, judge};
+use crate::program::{Call, Kind};
+
+impl Judge for Ledger {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        for (file, ops) in self.files() {
+            match read_file(fs, file.as_bytes()) {
+                Ok(held) => cut.add_file(&file, &ops, &judge(&ops, at.tick, held.as_deref())),
+                Err(e) => cut.damage.push(format!("{file} cannot be read after recovery: {e}")),
+            }
+        }
+    }
+
+    fn operations(&self) -> Vec<(String, Operation)> {
+        let files = self.files().into_iter();
+        files.flat_map(|(file, ops)| ops.into_iter().map(move |op| (file.clone(), op))).collect()
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        let mut calls: Vec<Call> = self
+            .files()
+            .iter()
+            .flat_map(|(file, ops)| {
+                ops.iter().map(|op| match op.action {
+                    Action::Write { offset, len, tag } => {
+                        Call::stamped(file, (offset, len, tag), op.started, op.acknowledged)
+                    }
+                    Action::Truncate => {
+                        Call::plain(Kind::Truncate, file, op.started, op.acknowledged)
+                    }
+                })
+            })
+            .collect();
+        calls.sort_by_key(|call| call.started.tick);
+        calls
+    }
+}
+
+/// The contents of a file; `None` if there is none.
+fn read_file(fs: &dyn FileSystem, path: &[u8]) -> Result<Option<Vec<u8>>, FsError> {
+    let attr = match resolve(fs, path, true) {
+        Ok(attr) => attr,
+        Err(FsError::NotFound) => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if attr.kind != FileType::Regular {
+        return Err(FsError::Invalid { what: "it is no longer a regular file" });
+    }
+    let fh = fs.open(attr.ino, OpenFlags::READ)?;
+    let mut held = Vec::new();
+    let outcome = loop {
+        match fs.read(fh, held.len() as u64, 1 << 20) {
+            Ok(part) if part.is_empty() => break Ok(()),
+            Ok(part) => held.extend_from_slice(&part),
+            Err(e) => break Err(e),
+        }
+    };
+    fs.release(fh)?;
+    outcome.map(|()| Some(held))
+}

@@ -1,0 +1,88 @@
+//! A program's run with the [`rules`] as its judge: as every other workload, it can be explored with
+//! all that a [`Plan`](crate::explore::Plan) has.
+
+use std::sync::Arc;
+
+use steadfast_devices::filter::record::Moment;
+use steadfast_runtime::Mutex;
+use steadfast_vfs::FileSystem;
+
+use super::rules;
+use super::{Call, Run, Tree, recover};
+use crate::error::{CrashError, Result};
+use crate::explore::{Recorded, System};
+use crate::figures::Cut;
+use crate::judge::Judge;
+
+impl Run {
+    /// The run, judged by what every program may expect. `system` shows the files before it.
+    ///
+    /// # Errors
+    /// The file system before the run cannot be read.
+    pub fn recorded(&self, system: &dyn System) -> Result<Recorded> {
+        let base = recover(system, self.bases.clone())?.tree;
+        let base = base.map_err(|e| CrashError::Run(format!("the file system before: {e}")))?;
+        let judge = Arc::new(ByRules::new(self, base));
+        let (bases, recording) = (self.bases.clone(), self.recording.clone());
+        Ok(Recorded { bases, recording, judge })
+    }
+}
+
+/// The rules as a judge.
+pub(super) struct ByRules {
+    calls: Vec<Call>,
+    base: Tree,
+    /// When something was called, had returned or was printed.
+    notes: Vec<u64>,
+}
+
+impl ByRules {
+    pub fn new(run: &Run, base: Tree) -> ByRules {
+        let notes = run.recording.notes().iter().map(|note| note.moment.tick).collect();
+        ByRules { calls: run.calls.clone(), base, notes }
+    }
+}
+
+impl Judge for ByRules {
+    fn judge(&self, fs: &dyn FileSystem, at: Moment, cut: &mut Cut) {
+        let tree = match Tree::read(fs) {
+            Ok(tree) => tree,
+            Err(why) => {
+                cut.damage.push(format!("the recovered tree: {why}"));
+                return;
+            }
+        };
+        for broken in rules::judge(&self.calls, &self.base, &tree, at.tick).broken {
+            cut.broken_promises += u64::from(broken.promised);
+            cut.findings.push(broken.what);
+        }
+    }
+
+    fn age(&self, tick: u64) -> u64 {
+        self.notes.partition_point(|note| *note < tick) as u64
+    }
+
+    fn calls(&self) -> Vec<Call> {
+        self.calls.clone()
+    }
+}
+
+/// A judge that only looks.
+#[derive(Default)]
+pub(super) struct Looks {
+    tree: Mutex<Option<Result<Tree, String>>>,
+}
+
+impl Looks {
+    /// What was seen last.
+    pub fn take(&self) -> Option<Result<Tree, String>> {
+        self.tree.lock().take()
+    }
+}
+
+impl Judge for Looks {
+    fn judge(&self, fs: &dyn FileSystem, _: Moment, _: &mut Cut) {
+        let tree = Tree::read(fs).map_err(|e| format!("the recovered tree: {e}"));
+        *self.tree.lock() = Some(tree);
+    }
+}

@@ -1,0 +1,76 @@
+//! Schedules of tasks that work side by side.
+
+use std::fmt;
+use std::hash::{DefaultHasher, Hash};
+use std::str::FromStr;
+
+use steadfast_devices::filter::record::Action;
+
+use crate::error::{CrashError, Result};
+
+/// One schedule, in words `begins=0 points=2,5`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schedule {
+    /// The task that is started first; the others follow in their order.
+    pub begins: usize,
+    /// The points at which the running task is preempted, by their numbers.
+    pub points: Vec<u64>,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "begins={}", self.begins)?;
+        if !self.points.is_empty() {
+            let points: Vec<String> = self.points.iter().map(u64::to_string).collect();
+            write!(f, " points={}", points.join(","))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Schedule {
+    type Err = CrashError;
+
+    fn from_str(words: &str) -> Result<Schedule> {
+        let mut schedule = Schedule::default();
+        let unknown = |word: &str| CrashError::Words(format!("{word}: not a word of a schedule"));
+        for word in words.split_whitespace() {
+            let number = |text: &str| text.parse().map_err(|_| unknown(word));
+            match word.split_once('=') {
+                Some(("begins", task)) => schedule.begins = number(task)? as usize,
+                Some(("points", points)) => {
+                    schedule.points = points.split(',').map(number).collect::<Result<_>>()?;
+                }
+                _ => return Err(unknown(word)),
+            }
+        }
+        Ok(schedule)
+    }
+}
+
+/// Adds what a device was asked to a number.
+pub(crate) fn hash_action(action: &Action, hasher: &mut DefaultHasher) {
+    match action {
+        Action::Write { offset, data, fua } => (0, offset, data.unpack(), fua).hash(hasher),
+        Action::Flush => 1.hash(hasher),
+        Action::Discard { offset, len } => (2, offset, len).hash(hasher),
+        Action::Store { offset, data } => (3, offset, data.unpack()).hash(hasher),
+        Action::Persist { offset, len } => (4, offset, len).hash(hasher),
+        Action::Fence => 5.hash(hasher),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_read_as_it_is_written() {
+        for words in ["begins=0", "begins=2 points=0,7"] {
+            assert_eq!(words.parse::<Schedule>().unwrap().to_string(), words);
+        }
+        for wrong in ["points=", "begins=x", "pints=1", "1"] {
+            assert!(wrong.parse::<Schedule>().is_err(), "{wrong}");
+        }
+    }
+}

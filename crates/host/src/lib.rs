@@ -21,7 +21,7 @@ const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Asks again and again for some seconds, until the answer is yes.
-fn patiently(mut done: impl FnMut() -> bool) -> bool {
+fn retry(mut done: impl FnMut() -> bool) -> bool {
     (0..TRIES).any(|_| {
         let yes = done();
         if !yes {

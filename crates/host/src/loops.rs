@@ -17,7 +17,7 @@ pub struct LoopDevice {
     path: PathBuf,
     sequence: Option<u64>,
     /// It was asked to go: if it is in use the kernel detaches it when its last user lets go.
-    asked: AtomicBool,
+    autoclear: AtomicBool,
 }
 
 impl LoopDevice {
@@ -44,7 +44,7 @@ impl LoopDevice {
         let printed = run("losetup", &words)?;
         let path = PathBuf::from(printed.trim());
         let sequence = sequence_of(&path);
-        Ok(LoopDevice { path, sequence, asked: AtomicBool::new(false) })
+        Ok(LoopDevice { path, sequence, autoclear: AtomicBool::new(false) })
     }
 
     /// What an earlier process has attached, by its path and the [`sequence`](Self::sequence) that
@@ -52,7 +52,7 @@ impl LoopDevice {
     pub fn left(path: &Path, sequence: u64) -> Option<LoopDevice> {
         let attached = is_attached(path, Some(sequence));
         let (path, sequence) = (path.to_path_buf(), Some(sequence));
-        attached.then(|| LoopDevice { path, sequence, asked: AtomicBool::new(false) })
+        attached.then(|| LoopDevice { path, sequence, autoclear: AtomicBool::new(false) })
     }
 
     /// The device's own path: `/dev/loop3`.
@@ -105,9 +105,9 @@ impl LoopDevice {
     /// # Errors
     /// It stays in use by somebody.
     pub fn abandon(&self) -> Result<(), Failed> {
-        self.ask_to_go()?;
+        self.set_autoclear()?;
         // A device that is in use is detached when its last user lets go.
-        if crate::patiently(|| !self.is_attached()) {
+        if crate::retry(|| !self.is_attached()) {
             return Ok(());
         }
         let command = format!("losetup --detach {}", self.name());
@@ -118,20 +118,20 @@ impl LoopDevice {
     ///
     /// # Errors
     /// What `losetup` says.
-    pub fn ask_to_go(&self) -> Result<(), Failed> {
-        let asked = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
-        self.asked.fetch_or(asked.is_ok(), Ordering::Relaxed);
-        match asked {
+    pub fn set_autoclear(&self) -> Result<(), Failed> {
+        let autoclear = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
+        self.autoclear.fetch_or(autoclear.is_ok(), Ordering::Relaxed);
+        match autoclear {
             // Somebody else was faster.
             Err(_) if !self.is_attached() => Ok(()),
-            asked => asked.map(drop),
+            autoclear => autoclear.map(drop),
         }
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        if !self.asked.load(Ordering::Relaxed) && self.is_attached() {
+        if !self.autoclear.load(Ordering::Relaxed) && self.is_attached() {
             // Nobody is left to be told, or to try again.
             let _ = self.flush();
             let _ = self.abandon();

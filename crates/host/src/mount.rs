@@ -90,7 +90,7 @@ impl Mount {
     /// # Errors
     /// It stays busy; it is let go of lazily then, as far as that goes.
     pub fn unmount(mut self) -> Result<(), Failed> {
-        self.mounted.let_go()?;
+        self.mounted.unmount()?;
         self.devices.drain(..).try_for_each(|device| device.detach())
     }
 }
@@ -104,19 +104,19 @@ struct Mounted {
 
 impl Mounted {
     fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
-        let asked: &[&OsStr] =
+        let autoclear: &[&OsStr] =
             if options.is_empty() { &[] } else { &["-o".as_ref(), options.as_ref()] };
         let what: [&OsStr; 4] = ["-t".as_ref(), kind.as_ref(), device.as_ref(), at.as_ref()];
-        run("mount", &[asked, &what].concat())?;
+        run("mount", &[autoclear, &what].concat())?;
         Ok(Mounted { at: at.to_owned(), mounted: true })
     }
 
-    fn let_go(&mut self) -> Result<(), Failed> {
+    fn unmount(&mut self) -> Result<(), Failed> {
         if !std::mem::take(&mut self.mounted) {
             return Ok(());
         }
         let mut outcome = Ok(String::new());
-        let gone = crate::patiently(|| {
+        let gone = crate::retry(|| {
             outcome = run("umount", &[&self.at]);
             outcome.is_ok()
         });
@@ -132,6 +132,6 @@ impl Mounted {
 impl Drop for Mounted {
     fn drop(&mut self) {
         // Nobody is left to be told: who wants to know unmounts.
-        let _ = self.let_go();
+        let _ = self.unmount();
     }
 }

@@ -143,7 +143,7 @@ fn next(shared: &Shared) -> Option<Work> {
     let look_again = now() + shared.config.commit_interval;
     loop {
         st.commit_timer = false;
-        if st.ending || st.aborted.is_some() {
+        if st.stopping || st.aborted.is_some() {
             return None;
         }
         if st.commit_busy {
@@ -193,9 +193,9 @@ fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
         return Some(started);
     }
     if shared.config.on_demand {
-        return st.commit_wanted.is_at_least(st.running_tid).then_some(started);
+        return st.commit_request.is_at_least(st.running_tid).then_some(started);
     }
-    if st.commit_wanted.is_at_least(st.running_tid) {
+    if st.commit_request.is_at_least(st.running_tid) {
         return Some(started + shared.config.max_batch_time.min(st.average_commit));
     }
     Some(started + shared.config.commit_interval)
@@ -210,7 +210,7 @@ fn finish(shared: &Shared, work: Work) {
     while t.revokes.iter().any(|b| st.home_in_flight.binary_search(b).is_ok()) {
         st = shared.progress.wait(st);
     }
-    st.install(t);
+    st.add_to_checkpoint_list(t);
     shared.note_images(&st);
     drop(st);
     work.on_commit.into_iter().for_each(|f| f(t.tid));
@@ -252,8 +252,8 @@ impl<'a> Commit<'a> {
 
     fn write(mut self, work: &Work) -> Result<Written> {
         if work.log_was_clean {
-            self.shared.anchor.set_tail(self.t.log_start, self.t.tid, false)?;
-            fast::clear(&self.shared.log, &self.shared.anchor.get(), false)?;
+            self.shared.superblock.set_tail(self.t.log_start, self.t.tid, false)?;
+            fast::clear(&self.shared.log, &self.shared.superblock.get(), false)?;
         }
         self.push_revokes();
         self.push_images();
@@ -271,11 +271,11 @@ impl<'a> Commit<'a> {
         self.writer.submit();
         self.wait_for_data(work)?;
         self.writer.finish()?;
-        if self.shared.state.lock().ending {
+        if self.shared.state.lock().stopping {
             return Ok(Written::Abandoned);
         }
         if self.shared.config.has(Bug::CommitWithoutPreflush) {
-            self.shared.fs_flushes.pretend();
+            self.shared.fs_flushes.mark_flushed();
         } else {
             self.shared.flush_log()?;
         }
@@ -290,7 +290,7 @@ impl<'a> Commit<'a> {
             self.writer.submit();
             self.wait_for_data(work)?;
         }
-        if self.shared.state.lock().ending {
+        if self.shared.state.lock().stopping {
             return Ok(Written::Abandoned);
         }
         let block = self.commit_block();

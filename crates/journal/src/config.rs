@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::{BeforeHome, Checksums};
+use crate::{CheckpointHook, Checksums};
 
 /// How a journal behaves; the default is what the kernel does where it has the choice.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct Config {
     /// and [`steadfast_runtime::now`].
     pub unix_ns_at_zero: u64,
     /// Asked before every checkpoint writes home.
-    pub before_home: Option<Arc<dyn BeforeHome>>,
+    pub before_checkpoint: Option<Arc<dyn CheckpointHook>>,
     /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
     /// the processor's instruction runs at 10 to 15 GB/s from cache, and a logged block comes
     /// from memory.
@@ -84,7 +84,7 @@ impl Default for Config {
             image_bytes_max: u64::MAX,
             image_bytes: Arc::default(),
             unix_ns_at_zero: 0,
-            before_home: None,
+            before_checkpoint: None,
             cpu_checksum_ps_per_byte: 80,
             cpu_per_block: Duration::from_nanos(400),
             #[cfg(feature = "planted-bugs")]

@@ -343,7 +343,7 @@ pub fn attach(
 /// As [`attach`], for a file system that does not name this journal as its own (any more): what
 /// the log may still hold of an earlier use is thrown away, never replayed. Returns how many
 /// transactions that were.
-pub fn attach_anew(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32) -> Result<u32> {
+pub fn reattach(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32) -> Result<u32> {
     let found = open_device(Arc::clone(&device))?;
     check_block_size(&found, block_size)?;
     let foreign = found.superblock.users().iter().any(|u| *u != fs_uuid);

@@ -65,7 +65,7 @@ impl Journal {
     /// aborts the journal.
     pub fn fast_commit(&self, tid: Tid, tags: &[FastTag]) -> Result<bool> {
         let shared = &*self.shared;
-        let blocks_there = shared.anchor.get().fast_blocks();
+        let blocks_there = shared.superblock.get().fast_blocks();
         if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
             return Ok(false);
         }
@@ -125,7 +125,7 @@ pub(crate) fn retire(shared: &Shared, tid: Tid) {
         return;
     }
     *area = FastArea::default();
-    if let Err(e) = clear(&shared.log, &shared.anchor.get(), true) {
+    if let Err(e) = clear(&shared.log, &shared.superblock.get(), true) {
         shared.abort(&e);
     }
 }
@@ -143,7 +143,8 @@ pub(crate) fn clear(log: &Log, sb: &Superblock, durable: bool) -> Result<()> {
 /// Step 1.
 fn wait_for_commit(shared: &Shared) {
     let st = shared.state.lock();
-    let under_way = |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.ending;
+    let under_way =
+        |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.stopping;
     drop(shared.progress.wait_while(st, under_way));
 }
 
@@ -161,13 +162,13 @@ fn ready(shared: &Shared, tid: Tid) -> Result<Ready> {
     if let Some(e) = &st.aborted {
         return Err(e.clone());
     }
-    if st.ending || st.closing || st.running_tid != tid {
+    if st.stopping || st.closing || st.running_tid != tid {
         return Ok(Ready::Never);
     }
     if st.committing.is_some() {
         return Ok(Ready::Later);
     }
-    if st.marked_empty || st.commit_wanted.is_at_least(tid) {
+    if st.marked_empty || st.commit_request.is_at_least(tid) {
         return Ok(Ready::Never);
     }
     let running = st.running.as_ref();
@@ -189,7 +190,7 @@ fn write(
     // OK to unwrap: the end of a fast commit is always there.
     let last = blocks.pop().unwrap();
     let torn = shared.log.tears_sectors() && !shared.config.has(Bug::FastCommitHeadAtOnce);
-    let starts_area = first == shared.anchor.get().fast_blocks().start;
+    let starts_area = first == shared.superblock.get().fast_blocks().start;
     // OK to index: the empty fast commit ahead of the first is a block more.
     let head = (torn && starts_area).then(|| {
         let whole = blocks[0].clone();

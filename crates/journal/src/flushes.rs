@@ -91,7 +91,7 @@ impl Flushes {
     }
 
     /// Makes everybody believe that the device has been flushed: part of a planted bug.
-    pub(crate) fn pretend(&self) {
+    pub(crate) fn mark_flushed(&self) {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         self.done.fetch_max(number, Ordering::SeqCst);
     }

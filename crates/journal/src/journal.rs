@@ -8,13 +8,13 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
 
-use crate::anchor::Anchor;
 use crate::fast::FastArea;
 use crate::flushes::Flushes;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
 use crate::planted::Bug;
 use crate::state::State;
+use crate::superblock_writer::SuperblockWriter;
 use crate::transaction::{Running, Update};
 use crate::{
     Checksums, Config, Features, FsBlock, JournalError, Log, LogBlock, Result, Tid, checkpoint,
@@ -65,7 +65,7 @@ pub(crate) struct Shared {
     log_cached: bool,
     /// Of the file system's device, which may be the log's too.
     pub fs_flushes: Arc<Flushes>,
-    pub anchor: Anchor,
+    pub superblock: SuperblockWriter,
     /// The journal has been aborted, and the newest transaction that is durable: what the state
     /// says, for those who ask at every call and must not wait for its lock.
     pub failed: AtomicBool,
@@ -113,7 +113,7 @@ impl Shared {
             listener(cause);
         }
         // For the next mount to see; if even this fails there is nothing more to say.
-        let _ = self.anchor.update(true, |sb| {
+        let _ = self.superblock.update(true, |sb| {
             sb.set_errno(EIO);
             Some(())
         });
@@ -193,7 +193,7 @@ impl Journal {
             log_tears_blocks: info.atomic_write < log.block_size(),
             log_cached: info.volatile_cache,
             fs_flushes: Arc::new(flushes),
-            anchor: Anchor::new(log.clone(), sb, &block),
+            superblock: SuperblockWriter::new(log.clone(), sb, &block),
             failed: AtomicBool::new(false),
             durable: AtomicU32::new(state.committed_tid.0),
             on_abort: OnceLock::new(),
@@ -232,7 +232,7 @@ impl Journal {
         st.running.get_or_insert_with(|| Running::new(started)).join(update, cancels);
         st.stats.updates += 1;
         self.shared.note_images(&st);
-        let wanted = st.commit_wanted.is_at_least(tid);
+        let wanted = st.commit_request.is_at_least(tid);
         let wake = first && (wanted || !st.commit_timer);
         drop(st);
         if wake {
@@ -284,7 +284,7 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.closing || st.ending {
+            if st.closing || st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let layout = st.layout;
@@ -296,15 +296,15 @@ impl Journal {
             }
             let crowded = st.images().saturating_add(writes) > shared.images_max();
             let closes = st.running.is_some() && !shared.config.on_demand;
-            let is_full = wanted > max || (crowded && st.images_to_come_home() == 0);
+            let is_full = wanted > max || (crowded && st.images_to_checkpoint() == 0);
             if is_full && closes {
                 let tid = st.running_tid;
                 st.running_full = true;
                 shared.commit_work.notify_all();
                 st = shared.progress.wait_while(st, |st| {
-                    st.running_tid == tid && st.aborted.is_none() && !st.ending
+                    st.running_tid == tid && st.aborted.is_none() && !st.stopping
                 });
-            } else if !st.has_room(wanted) || (crowded && st.images_to_come_home() > 0) {
+            } else if !st.has_room(wanted) || (crowded && st.images_to_checkpoint() > 0) {
                 st.stats.space_waits += u64::from(!std::mem::replace(&mut waited, true));
                 st.space_waiters += 1;
                 shared.checkpoint_work.notify_all();
@@ -377,7 +377,7 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.ending {
+            if st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let at_once = !st.commit_busy && shared.config.max_batch_time.is_zero();
@@ -387,8 +387,8 @@ impl Journal {
                 st = shared.state.lock();
                 continue;
             }
-            if target.is_after(st.commit_wanted) {
-                st.want_commit(target);
+            if target.is_after(st.commit_request) {
+                st.request_commit(target);
                 shared.commit_work.notify_all();
             }
             st = shared.progress.wait(st);
@@ -399,7 +399,7 @@ impl Journal {
     pub fn start_commit(&self, tid: Tid) {
         let mut st = self.shared.state.lock();
         if !tid.is_after(st.running_tid) {
-            st.want_commit(tid);
+            st.request_commit(tid);
         }
         drop(st);
         self.shared.commit_work.notify_all();
@@ -427,17 +427,17 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.ending {
+            if st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
-            if st.checkpoint_wanted.is_none_or(|tid| last.is_after(tid)) {
-                st.checkpoint_wanted = Some(last);
+            if st.checkpoint_request.is_none_or(|tid| last.is_after(tid)) {
+                st.checkpoint_request = Some(last);
             }
             shared.checkpoint_work.notify_all();
             st = shared.progress.wait(st);
         }
-        if st.checkpoint_wanted == Some(last) {
-            st.checkpoint_wanted = None;
+        if st.checkpoint_request == Some(last) {
+            st.checkpoint_request = None;
         }
         Ok(())
     }
@@ -445,7 +445,7 @@ impl Journal {
     /// Writes a superblock that says that the log is clean, if it is.
     fn mark_clean(&self) -> Result<()> {
         let shared = &*self.shared;
-        shared.anchor.update(true, |sb| {
+        shared.superblock.update(true, |sb| {
             let mut st = shared.state.lock();
             if !st.is_empty() || st.marked_empty || st.aborted.is_some() {
                 return None;
@@ -474,7 +474,7 @@ impl Journal {
     }
 
     fn end_tasks(&self) {
-        self.shared.state.lock().ending = true;
+        self.shared.state.lock().stopping = true;
         self.shared.wake_all();
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
@@ -530,7 +530,7 @@ impl Journal {
 
     /// The superblock as last written, or as it will be written first.
     pub fn superblock(&self) -> Superblock {
-        self.shared.anchor.get()
+        self.shared.superblock.get()
     }
 
     /// Where the log lives.
@@ -542,7 +542,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // The lock is never held across a wait, so this does not wait either.
-        self.shared.state.lock().ending = true;
+        self.shared.state.lock().stopping = true;
         self.shared.wake_all();
     }
 }

@@ -15,9 +15,8 @@
 //! * In between, in the owner's words: [`Journal::fast_commit`].
 //! * After a crash: [`recover`], [`recover_dry`].
 
-mod anchor;
-mod before_home;
 mod checkpoint;
+mod checkpoint_hook;
 mod checksum;
 mod commit;
 mod config;
@@ -35,13 +34,14 @@ mod ondisk;
 mod planted;
 mod recovery;
 mod state;
+mod superblock_writer;
 mod transaction;
 mod writer;
 
 #[cfg(test)]
 mod testing;
 
-pub use before_home::BeforeHome;
+pub use checkpoint_hook::CheckpointHook;
 pub use config::Config;
 pub use error::{JournalError, Result};
 pub use flushes::Flushes;

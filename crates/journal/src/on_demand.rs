@@ -20,7 +20,7 @@ impl Journal {
         if st.running.is_none() {
             return Ok(None);
         }
-        st.want_commit(tid);
+        st.request_commit(tid);
         shared.commit_work.notify_all();
         while st.running_tid == tid {
             check_alive(&st)?;
@@ -63,7 +63,7 @@ impl Journal {
 fn check_alive(st: &State) -> Result<()> {
     match &st.aborted {
         Some(e) => Err(e.clone()),
-        None if st.ending => Err(JournalError::refused("the journal is closed")),
+        None if st.stopping => Err(JournalError::refused("the journal is closed")),
         None => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //!
-//! 1. Transactions in the log have consecutive numbers: `committed` (oldest first), then
+//! 1. Transactions in the log have consecutive numbers: `checkpoint_list` (oldest first), then
 //!    `committing`, then the running one. Recovery depends on it.
 //! 2. `newest[b]` is the image of `b` in the *youngest committed* transaction that logged it, as
 //!    long as that image is not home and no younger committed transaction has revoked `b`.
@@ -43,18 +43,18 @@ pub(crate) struct State {
     pub committing: Option<Arc<Committing>>,
     /// Somebody performs a commit: no other may begin.
     pub commit_busy: bool,
-    pub committed: VecDeque<Committed>,
+    pub checkpoint_list: VecDeque<Committed>,
     pub newest: Images,
     /// The commit task will look again by itself, early enough for a transaction that begins now.
     pub commit_timer: bool,
     /// Transactions up to this one are durable.
     pub committed_tid: Tid,
     /// Somebody wants transactions up to this one committed.
-    pub commit_wanted: Tid,
+    pub commit_request: Tid,
     /// Transactions before this one have been checkpointed, and the superblock says so.
     pub tail_tid: Tid,
     /// Somebody wants the tail to move beyond this one.
-    pub checkpoint_wanted: Option<Tid>,
+    pub checkpoint_request: Option<Tid>,
     /// Tasks that wait for log space.
     pub space_waiters: usize,
     /// Blocks whose images are being written home right now, ascending.
@@ -65,7 +65,7 @@ pub(crate) struct State {
     /// No more updates: somebody closes the journal.
     pub closing: bool,
     /// The tasks end at the next opportunity.
-    pub ending: bool,
+    pub stopping: bool,
     pub average_commit: Duration,
     pub stats: JournalStats,
 }
@@ -87,18 +87,18 @@ impl State {
             commit_timer: false,
             committing: None,
             commit_busy: false,
-            committed: VecDeque::new(),
+            checkpoint_list: VecDeque::new(),
             newest: Images::default(),
             committed_tid: before,
-            commit_wanted: before,
+            commit_request: before,
             tail_tid: running_tid,
-            checkpoint_wanted: None,
+            checkpoint_request: None,
             space_waiters: 0,
             home_in_flight: Vec::new(),
             marked_empty: true,
             aborted: None,
             closing: false,
-            ending: false,
+            stopping: false,
             average_commit: Duration::ZERO,
             stats: JournalStats::default(),
         }
@@ -145,9 +145,9 @@ impl State {
     }
 
     /// Files a transaction as committed: its images become the newest, those it revokes go.
-    pub(crate) fn install(&mut self, t: &Committing) {
+    pub(crate) fn add_to_checkpoint_list(&mut self, t: &Committing) {
         let blocks: Vec<FsBlock> = t.writes.keys().copied().collect();
-        self.committed.push_back(Committed {
+        self.checkpoint_list.push_back(Committed {
             tid: t.tid,
             log_start: t.log_start,
             log_blocks: t.log_blocks,
@@ -157,28 +157,28 @@ impl State {
         for (block, image) in &t.writes {
             let entry = Newest { tid: t.tid, image: image.clone() };
             if let Some(older) = self.newest.insert(*block, entry) {
-                self.lose_one(older.tid);
+                self.drop_live_image(older.tid);
             }
         }
         for block in &t.revokes {
             if let Some(older) = self.newest.remove(*block) {
-                self.lose_one(older.tid);
+                self.drop_live_image(older.tid);
             }
         }
         self.committing = None;
     }
 
     /// An image is home: the log no longer needs to hold it, unless there is a newer one.
-    pub(crate) fn came_home(&mut self, block: FsBlock, tid: Tid) {
+    pub(crate) fn mark_checkpointed(&mut self, block: FsBlock, tid: Tid) {
         if self.newest.remove_if(block, |n| n.tid == tid).is_some() {
-            self.lose_one(tid);
+            self.drop_live_image(tid);
         }
     }
 
-    fn lose_one(&mut self, tid: Tid) {
-        // OK to unwrap: a transaction leaves `committed` only when it has no live images.
-        let oldest = self.committed.front().unwrap().tid;
-        let t = &mut self.committed[tid.distance_from(oldest) as usize];
+    fn drop_live_image(&mut self, tid: Tid) {
+        // OK to unwrap: a transaction leaves `checkpoint_list` only when it has no live images.
+        let oldest = self.checkpoint_list.front().unwrap().tid;
+        let t = &mut self.checkpoint_list[tid.distance_from(oldest) as usize];
         debug_assert_eq!(t.tid, tid);
         t.live -= 1;
     }
@@ -187,16 +187,16 @@ impl State {
     /// hold.
     pub(crate) fn drop_finished(&mut self) -> u32 {
         let mut freed = 0;
-        while self.committed.front().is_some_and(|t| t.live == 0) {
+        while self.checkpoint_list.front().is_some_and(|t| t.live == 0) {
             // OK to unwrap: the condition has just looked at it.
-            freed += self.committed.pop_front().unwrap().log_blocks;
+            freed += self.checkpoint_list.pop_front().unwrap().log_blocks;
         }
         freed
     }
 
     /// The oldest transaction that the log must keep, or the next one to come: where it begins.
     pub(crate) fn tail(&self) -> (LogBlock, Tid) {
-        if let Some(t) = self.committed.front() {
+        if let Some(t) = self.checkpoint_list.front() {
             return (t.log_start, t.tid);
         }
         match &self.committing {
@@ -207,7 +207,7 @@ impl State {
 
     /// What [`Bug::TailOneTooFar`](crate::planted::Bug::TailOneTooFar) takes for the tail.
     pub(crate) fn tail_after_oldest(&self) -> (LogBlock, Tid) {
-        match (self.committed.get(1), self.committed.is_empty()) {
+        match (self.checkpoint_list.get(1), self.checkpoint_list.is_empty()) {
             (Some(second), _) => (second.log_start, second.tid),
             (None, false) => match &self.committing {
                 Some(t) => (t.log_start, t.tid),
@@ -241,11 +241,11 @@ impl State {
     /// Block images in memory that are not home, one that is in several transactions once for each
     /// that still has it.
     pub(crate) fn images(&self) -> usize {
-        self.running.as_ref().map_or(0, |r| r.writes.len()) + self.images_to_come_home()
+        self.running.as_ref().map_or(0, |r| r.writes.len()) + self.images_to_checkpoint()
     }
 
     /// Those of them that commits and checkpoints will bring home without anybody's doing.
-    pub(crate) fn images_to_come_home(&self) -> usize {
+    pub(crate) fn images_to_checkpoint(&self) -> usize {
         self.committing.as_ref().map_or(0, |c| c.writes.len()) + self.newest.len()
     }
 
@@ -258,14 +258,14 @@ impl State {
         self.running.as_ref().map(|r| r.started)
     }
 
-    pub(crate) fn want_commit(&mut self, tid: Tid) {
-        if tid.is_after(self.commit_wanted) {
-            self.commit_wanted = tid;
+    pub(crate) fn request_commit(&mut self, tid: Tid) {
+        if tid.is_after(self.commit_request) {
+            self.commit_request = tid;
         }
     }
 
     /// Nothing is running, committing or waiting to be checkpointed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_none() && self.committing.is_none() && self.committed.is_empty()
+        self.running.is_none() && self.committing.is_none() && self.checkpoint_list.is_empty()
     }
 }

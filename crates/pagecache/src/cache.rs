@@ -8,7 +8,7 @@ use std::time::Duration;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, cpu};
 use steadfast_vfs::{FsError, Result};
 
-use crate::flusher::Bell;
+use crate::flusher::FlusherControl;
 use crate::state::State;
 use crate::{ErrorCursor, FileKey, PAGE_U64, PageStore, Settings, Stats};
 
@@ -21,7 +21,7 @@ pub struct PageCache {
     pub(crate) state: Mutex<State>,
     /// Told when memory, dirty room or an in-flight place may have become free.
     pub(crate) room: Condvar,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) control: Arc<FlusherControl>,
     /// The write-back task.
     pub(crate) task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -47,7 +47,7 @@ impl PageCache {
             settings,
             state: Mutex::new(State::new(limits, others)),
             room: Condvar::new(),
-            bell: Arc::new(Bell::new()),
+            control: Arc::new(FlusherControl::new()),
             task: Mutex::new(None),
         })
     }
@@ -95,7 +95,7 @@ impl PageCache {
         };
         f.dirty.range(pages.clone()).next().is_some()
             || f.writeback.range(pages.clone()).next().is_some()
-            || f.unwritten.pages.range(pages).next().is_some()
+            || f.failures.pages.range(pages).next().is_some()
             || f.pages.contains(last)
             || f.loading.contains(last)
     }
@@ -117,7 +117,7 @@ impl PageCache {
     /// That error.
     pub fn error_since(&self, file: FileKey, cursor: &mut ErrorCursor) -> Result<()> {
         let mut s = self.state.lock();
-        s.files.get_mut(&file).map_or(Ok(()), |f| f.errors.since(cursor))
+        s.files.get_mut(&file).map_or(Ok(()), |f| f.errors.check_and_advance(cursor))
     }
 
     /// As [`error_cursor`](Self::error_cursor), for errors of any file: what `syncfs` reports.
@@ -130,12 +130,12 @@ impl PageCache {
     /// # Errors
     /// The last write-back error of any file.
     pub fn any_error_since(&self, cursor: &mut ErrorCursor) -> Result<()> {
-        self.state.lock().errors.since(cursor)
+        self.state.lock().errors.check_and_advance(cursor)
     }
 
     /// Whether write-back of any file has failed since `cursor`; it stays news to it.
     pub fn has_error_since(&self, cursor: &ErrorCursor) -> Option<FsError> {
-        self.state.lock().errors.news_to(cursor)
+        self.state.lock().errors.check(cursor)
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn PageStore>> {
@@ -152,7 +152,7 @@ impl PageCache {
 
 impl Drop for PageCache {
     fn drop(&mut self) {
-        self.bell.stop();
+        self.control.stop();
     }
 }
 

@@ -16,7 +16,7 @@ pub struct ErrorCursor(u64);
 pub(crate) struct ErrorSeq {
     count: u64,
     /// The highest count that somebody was told of.
-    told: u64,
+    seen: u64,
     last: Option<FsError>,
 }
 
@@ -37,21 +37,21 @@ impl ErrorSeq {
     /// A new handle's cursor.
     pub(crate) fn sample(&self) -> ErrorCursor {
         // Below the count if nobody knows of the last error: the new handle then gets it.
-        ErrorCursor(if self.told == self.count { self.count } else { self.count - 1 })
+        ErrorCursor(if self.seen == self.count { self.count } else { self.count - 1 })
     }
 
     /// The last error if `cursor` does not know of it, which it goes on not to.
-    pub(crate) fn news_to(&self, cursor: &ErrorCursor) -> Option<FsError> {
+    pub(crate) fn check(&self, cursor: &ErrorCursor) -> Option<FsError> {
         if cursor.0 == self.count { None } else { self.last.clone() }
     }
 
     /// The last error if `cursor` does not know of it; moves the cursor on.
-    pub(crate) fn since(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
+    pub(crate) fn check_and_advance(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
         if cursor.0 == self.count {
             return Ok(());
         }
         cursor.0 = self.count;
-        self.told = self.count;
+        self.seen = self.count;
         match &self.last {
             Some(error) => Err(error.clone()),
             None => Ok(()),
@@ -67,13 +67,13 @@ mod tests {
     fn each_cursor_is_told_once_and_a_late_one_of_the_unknown() {
         let mut seq = ErrorSeq::default();
         let (mut a, mut b) = (seq.sample(), seq.sample());
-        assert_eq!(seq.since(&mut a), Ok(()));
+        assert_eq!(seq.check_and_advance(&mut a), Ok(()));
         seq.record(FsError::NotFound);
         let mut late = seq.sample();
-        assert!(seq.since(&mut late).is_err());
-        assert!(seq.since(&mut a).is_err() && seq.since(&mut a).is_ok());
-        assert!(seq.since(&mut b).is_err() && seq.since(&mut b).is_ok());
+        assert!(seq.check_and_advance(&mut late).is_err());
+        assert!(seq.check_and_advance(&mut a).is_err() && seq.check_and_advance(&mut a).is_ok());
+        assert!(seq.check_and_advance(&mut b).is_err() && seq.check_and_advance(&mut b).is_ok());
         let mut later = seq.sample();
-        assert_eq!(seq.since(&mut later), Ok(()));
+        assert_eq!(seq.check_and_advance(&mut later), Ok(()));
     }
 }

@@ -20,14 +20,14 @@ impl PageCache {
         self.drop_and_wait(file, pages);
         let whole = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
         if !whole.is_empty() {
-            self.state.lock().is_given_up(file, whole);
+            self.state.lock().clear_failed_range(file, whole);
         }
     }
 
     /// As [`invalidate`](Self::invalidate), where nothing else has taken the place of what the
     /// pages held: what of it is not on the device stays missed. So before a write past the cache,
     /// which may fail; once it has succeeded `invalidate` is called.
-    pub fn drop_unmended(&self, file: FileKey, bytes: Range<u64>) {
+    pub fn invalidate_before_direct_write(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
         if !pages.is_empty() {
             self.drop_and_wait(file, pages);
@@ -47,7 +47,7 @@ impl PageCache {
     pub fn set_size(&self, file: FileKey, new_size: u64) -> Result<()> {
         let beyond = new_size.div_ceil(PAGE_U64)..u64::MAX;
         self.drop_and_wait(file, beyond.clone());
-        self.state.lock().is_given_up(file, beyond);
+        self.state.lock().clear_failed_range(file, beyond);
         match (new_size % PAGE_U64) as usize {
             0 => Ok(()),
             at => self.zero_in_page(file, new_size / PAGE_U64, at..PAGE),
@@ -79,7 +79,7 @@ impl PageCache {
         }
         if !whole.is_empty() {
             self.drop_and_wait(file, whole.clone());
-            self.state.lock().is_given_up(file, whole);
+            self.state.lock().clear_failed_range(file, whole);
         }
         Ok(())
     }
@@ -96,10 +96,10 @@ impl PageCache {
             }
             drop(old);
             state.patch_page(file, page, part.start, &vec![0; part.len()]);
-            let ring = state.mark_dirty(file, page) && state.periodic_at.is_none();
+            let wake = state.mark_dirty(file, page) && state.periodic_at.is_none();
             drop(state);
-            if ring {
-                self.bell.ring();
+            if wake {
+                self.control.wake();
             }
             return Ok(());
         }
@@ -113,7 +113,7 @@ impl PageCache {
             let mut state = self.state.lock();
             // A read-ahead that somebody had just decided on may have begun meanwhile.
             if state.files.get(&file).is_none_or(FileState::is_idle) {
-                state.is_given_up(file, 0..u64::MAX);
+                state.clear_failed_range(file, 0..u64::MAX);
                 state.files.remove(&file);
                 return;
             }

@@ -45,10 +45,11 @@
 //! is remembered for the file. So fsync answers ok only when the data is on the device, where
 //! Linux forgets the page and lets a second fsync succeed. It is not written again by itself. What
 //! is more than an eighth of the memory is lost, and its file's fsync fails until it is written
-//! anew: `unwritten`.
+//! anew: `failed`.
 
 mod cache;
 mod error_seq;
+mod failed;
 mod flush;
 mod flusher;
 mod frames;
@@ -62,16 +63,15 @@ mod state;
 mod stats;
 mod store;
 mod throttle;
-mod unwritten;
 mod write;
 mod writeback;
 
 pub use cache::PageCache;
 pub use error_seq::ErrorCursor;
+pub use failed::FailedPages;
 pub use settings::{DirtyLimit, Settings};
 pub use stats::Stats;
 pub use store::{DirtyRun, FileKey, PageStore, PageWrite};
-pub use unwritten::UnwrittenPages;
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

@@ -21,6 +21,7 @@ use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
 use crate::error_seq::ErrorSeq;
+use crate::failed::{Failure, FileFailures};
 use crate::frames::{FrameId, Frames};
 use crate::load::Load;
 use crate::page_map::PageMap;
@@ -28,8 +29,7 @@ use crate::read_ahead::Streams;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::throttle::Throttle;
-use crate::unwritten::{Failure, Unwritten};
-use crate::{FileKey, PAGE_U64, UnwrittenPages};
+use crate::{FailedPages, FileKey, PAGE_U64};
 
 /// One write of a page in flight.
 pub(crate) struct InFlight {
@@ -61,7 +61,7 @@ pub(crate) struct FileState {
     /// Failed write-backs.
     pub errors: ErrorSeq,
     /// What they have left.
-    pub unwritten: Unwritten,
+    pub failures: FileFailures,
 }
 
 impl FileState {
@@ -85,7 +85,7 @@ pub(crate) struct State {
     pub dirty_pages: u64,
     pub writeback_pages: u64,
     /// Pages whose write-back failed and that are kept to be written again.
-    pub kept_pages: u64,
+    pub retry_pages: u64,
     /// Pages that are remembered as lost.
     pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
@@ -113,7 +113,7 @@ impl State {
             detached_pages: 0,
             dirty_pages: 0,
             writeback_pages: 0,
-            kept_pages: 0,
+            retry_pages: 0,
             lost_pages: 0,
             dirty_seq: NonZeroU64::MIN,
             batch_seq: 0,
@@ -156,7 +156,7 @@ impl State {
             let Some((file, page)) = self.frames.evict() else { return false };
             if let Some(f) = self.files.get_mut(&file) {
                 f.pages.remove(page);
-                State::is_evicted(f, page);
+                State::evict_failed(f, page);
             }
             self.stats.evicted_pages += 1;
         }
@@ -210,7 +210,7 @@ impl State {
                 let own = pattern::unpinned(&data.slice(i * crate::PAGE..(i + 1) * crate::PAGE));
                 let id = self.frames.insert(load.file, page, own);
                 f.pages.insert(page, id);
-                self.frames.list(id);
+                self.frames.add_to_lru(id);
             }
         }
     }
@@ -228,18 +228,18 @@ impl State {
         debug_assert_eq!(data.len(), crate::PAGE);
         self.cancel_load(file, page);
         self.detach(file, page);
-        let was_kept = self.is_kept(file, page);
-        self.is_replaced(file, page);
+        let was_kept = self.is_to_be_retried(file, page);
+        self.clear_failed(file, page);
         let f = self.files.entry(file).or_default();
         if let Some(there) = f.pages.get(page).copied() {
             *self.frames.data_mut(there) = data;
             if was_kept {
-                self.frames.list(there);
+                self.frames.add_to_lru(there);
             }
         } else {
             let id = self.frames.insert(file, page, data);
             f.pages.insert(page, id);
-            self.frames.list(id);
+            self.frames.add_to_lru(id);
         }
         self.note_use();
     }
@@ -282,9 +282,9 @@ impl State {
         }
         self.dirty_seq = self.dirty_seq.saturating_add(1);
         f.dirty.insert(page, self.dirty_seq);
-        self.frames.unlist(id);
+        self.frames.remove_from_lru(id);
         self.dirty_pages += 1;
-        self.is_to_be_written(file, page);
+        self.clear_failed_on_dirty(file, page);
         let Some(f) = self.files.get_mut(&file) else { return false };
         if f.dirtied_at.is_none() {
             let at = now();
@@ -320,7 +320,7 @@ impl State {
         self.cancel_load(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(id) = f.pages.remove(page) else { return };
-        self.is_dropped(file, page);
+        self.drop_failed(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         if f.dirty.remove(page).is_some() {
             self.dirty_pages -= 1;
@@ -384,7 +384,7 @@ impl State {
         file: FileKey,
         pages: &[u64],
         failure: Option<&Failure>,
-    ) -> Vec<UnwrittenPages> {
+    ) -> Vec<FailedPages> {
         self.writeback_pages -= pages.len() as u64;
         self.stats.written_pages += pages.len() as u64;
         let Some(f) = self.files.get_mut(&file) else { return Vec::new() };
@@ -399,12 +399,12 @@ impl State {
             };
             if detached {
                 // Other contents, which are clean.
-                self.frames.list(*id);
+                self.frames.add_to_lru(*id);
             } else {
                 settled.push(*page);
             }
         }
-        self.settle(file, &settled, failure)
+        self.end_writeback(file, &settled, failure)
     }
 
     /// Present contents and counters.
@@ -413,7 +413,7 @@ impl State {
             memory_bytes: self.used() * PAGE_U64,
             dirty_bytes: self.dirty_pages * PAGE_U64,
             writeback_bytes: self.writeback_pages * PAGE_U64,
-            kept_bytes: self.kept_pages * PAGE_U64,
+            retry_bytes: self.retry_pages * PAGE_U64,
             lost_bytes: self.lost_pages * PAGE_U64,
             ..self.stats
         }

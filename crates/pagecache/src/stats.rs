@@ -30,7 +30,7 @@ pub struct Stats {
     /// Bytes in flight to the device now.
     pub writeback_bytes: u64,
     /// Bytes whose write-back failed and that are kept to be written again.
-    pub kept_bytes: u64,
+    pub retry_bytes: u64,
     /// Bytes that are known to be lost: their write-back failed, and nobody has written them anew.
     pub lost_bytes: u64,
 }

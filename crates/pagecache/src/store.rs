@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::Completion;
 use steadfast_vfs::{FsError, Result};
 
-use crate::UnwrittenPages;
+use crate::FailedPages;
 
 /// A file's number; ext4 uses the inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,5 +51,5 @@ pub trait PageStore: Send + Sync {
     fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>>;
 
     /// A write-back has failed, of data that somebody still wants.
-    fn write_failed(&self, _what: &UnwrittenPages, _error: &FsError) {}
+    fn write_failed(&self, _what: &FailedPages, _error: &FsError) {}
 }

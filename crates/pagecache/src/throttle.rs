@@ -49,7 +49,7 @@ impl Default for Throttle {
 
 impl Throttle {
     /// Somebody waits at the hard limit.
-    pub(crate) fn is_pressed(&self) -> bool {
+    pub(crate) fn has_waiters(&self) -> bool {
         !self.queue.is_empty()
     }
 
@@ -128,7 +128,7 @@ impl PageCache {
         let mut state = self.state.lock();
         let busy = state.dirty_pages + state.writeback_pages;
         if state.dirty_pages > state.limits.background {
-            self.bell.ring();
+            self.control.wake();
         }
         let Some(pause) = state.throttle.pause(busy, &state.limits, bytes as u64) else { return };
         state.throttle.pausing += 1;
@@ -151,8 +151,8 @@ impl PageCache {
 
     /// Waits until something changes; without a write-back task the caller does its work.
     fn wait_for_room<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if self.bell.is_answered() {
-            self.bell.ring();
+        if self.control.is_running() {
+            self.control.wake();
             return self.room.wait(state);
         }
         drop(state);

@@ -36,24 +36,24 @@
 //! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
 //! would appear in every signature from the disk model to the benchmark and never vary.
 
-mod asker;
 mod call;
 mod channel;
 mod condvar;
 mod mutex;
 mod preempt;
+mod requester;
 pub mod rng;
 mod rwlock;
 mod sim;
 mod task;
 mod time;
 
-pub use asker::{AskedBy, Asker, asked_by, asker};
 pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
-pub use preempt::{AWAY, Passed, Preemption, preemption_point};
+pub use preempt::{PREEMPTION_TIME, Passed, Preemption, preemption_point};
+pub use requester::{OnBehalfOf, Requester, on_behalf_of, requester};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, Panicked, spawn, yield_now};

@@ -3,7 +3,7 @@
 //! A simulated task runs until it waits. What goes wrong only if another task runs between two
 //! steps of it, such as two transactions that should have been one, never shows then. At a *point*
 //! ([`preemption_point`], and each lock if asked for) a task may be preempted: it is put aside for
-//! [`AWAY`] of virtual time, in which the others go on, as far as they do not wait for it. Which
+//! [`PREEMPTION_TIME`] of virtual time, in which the others go on, as far as they do not wait for it. Which
 //! points these are is the schedule, and part of what makes a run: the same schedule, the same
 //! run. So the schedules of a run can be enumerated (bounded by the number of preemptions, after
 //! Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded
@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::Nanos;
 
 /// How long a preempted task is put aside: longer than another task's commit takes.
-pub const AWAY: Duration = Duration::from_millis(10);
+pub const PREEMPTION_TIME: Duration = Duration::from_millis(10);
 
 /// At which points a task is preempted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub struct Passed {
     pub at: Nanos,
     /// Whether it is a lock that was about to be taken.
     pub is_lock: bool,
-    /// Nobody else can take a step within [`AWAY`] from here, unless this task takes one: to be
+    /// Nobody else can take a step within [`PREEMPTION_TIME`] from here, unless this task takes one: to be
     /// preempted here is to do the same later.
     pub alone: bool,
     /// Whether the task was preempted.
@@ -53,7 +53,7 @@ struct Inner {
 /// Clones are the same schedule. It is used in one simulation.
 ///
 /// ```
-/// use steadfast_runtime::{AWAY, Preemption, Sim, now, preemption_point};
+/// use steadfast_runtime::{PREEMPTION_TIME, Preemption, Sim, now, preemption_point};
 /// let ran = Sim::new(1).run(|| {
 ///     let preemption = Preemption::at(&[1]);
 ///     preemption.start();
@@ -61,7 +61,7 @@ struct Inner {
 ///     preemption_point();
 ///     assert_eq!(now(), begun);
 ///     preemption_point();
-///     assert_eq!(now(), begun + AWAY);
+///     assert_eq!(now(), begun + PREEMPTION_TIME);
 ///     preemption.stop();
 ///     preemption.points()
 /// });
@@ -205,10 +205,10 @@ mod tests {
         let later = Sim::new(1).run(|| {
             let preemption = Preemption::at(&[]);
             preemption.start();
-            spawn("sleeps for longer", || crate::sleep(AWAY * 2));
-            crate::sleep(AWAY / 2);
+            spawn("sleeps for longer", || crate::sleep(PREEMPTION_TIME * 2));
+            crate::sleep(PREEMPTION_TIME / 2);
             preemption_point();
-            crate::sleep(AWAY);
+            crate::sleep(PREEMPTION_TIME);
             preemption_point();
             preemption.passed().iter().map(|p| p.alone).collect::<Vec<_>>()
         });

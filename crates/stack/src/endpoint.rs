@@ -116,7 +116,7 @@ impl Endpoint {
     }
 
     /// What is below the counting: what the host looks at for itself is nobody's traffic.
-    pub(crate) fn beneath(&self) -> Arc<dyn BlockDevice> {
+    pub(crate) fn inner_device(&self) -> Arc<dyn BlockDevice> {
         Arc::clone(&self.opened) as Arc<dyn BlockDevice>
     }
 

@@ -9,9 +9,9 @@
 
 pub mod client;
 pub mod config;
-pub mod door;
 mod endpoint;
 mod host;
+pub mod listener;
 pub mod metrics;
 pub mod protocol;
 pub mod record;

@@ -16,7 +16,7 @@ use crate::server::bind;
 
 /// Longest request in bytes.
 const REQUEST_MAX: u64 = 8192;
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What answers for metrics; a socket's file goes with it.
 pub struct Metrics {
@@ -35,7 +35,7 @@ impl Metrics {
         if let Some(path) = place.strip_prefix("unix:") {
             let path = PathBuf::from(path);
             let listener = bind(&path, "--metrics")?;
-            listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(PATIENCE)), host)
+            listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
                 .map_err(failed)?;
             return Ok(Metrics { path: Some(path), address: place.to_owned() });
         }
@@ -48,7 +48,7 @@ impl Metrics {
         }
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(PATIENCE)), host)
+        listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
             .map_err(failed)?;
         Ok(Metrics { path: None, address })
     }

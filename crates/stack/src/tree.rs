@@ -377,11 +377,11 @@ impl FileSystem for Tree {
             if !Arc::ptr_eq(&now, &endpoint) {
                 return Err(FsError::Stale);
             }
-            if inner.ending {
+            if inner.stopping {
                 return Err(FsError::Busy { what: "the host is about to end" });
             }
             let writes = flags.contains(OpenFlags::WRITE);
-            if writes && self.host.held.has(endpoint.name()) {
+            if writes && self.host.claim.has(endpoint.name()) {
                 let what = "it is becoming a component of a volume, or was one until now";
                 return Err(FsError::Busy { what });
             }

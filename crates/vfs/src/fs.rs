@@ -130,7 +130,7 @@ pub trait FileSystem: Send + Sync {
 
     /// The caller will not use this number again before it has looked it up again: what was
     /// kept in memory only for that may go.
-    fn let_go(&self, _ino: Ino) {}
+    fn forget_inode(&self, _ino: Ino) {}
 
     /// Makes a directory's names durable.
     fn fsyncdir(&self, dir: Ino) -> Result<()>;

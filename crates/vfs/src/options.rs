@@ -410,12 +410,12 @@ fn none_of(given: &str, words: &[&str]) -> String {
 /// The known word that one which is not known was probably meant to be.
 pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// As the command line's parser (clap) has it.
-    const ALIKE: f64 = 0.7;
+    const SIMILARITY_MIN: f64 = 0.7;
     let given = given.to_lowercase();
     known
         .into_iter()
         .map(|word| (strsim::jaro(&given, word), word))
-        .filter(|(alike, _)| *alike > ALIKE)
+        .filter(|(alike, _)| *alike > SIMILARITY_MIN)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, word)| word)
 }

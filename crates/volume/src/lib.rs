@@ -25,6 +25,6 @@ pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
 pub use create::{Contents, MirrorOptions, check_mirror, create_mirror, create_rows, planned_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
-    Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,
-    RegionStatus, Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
+    Event, LegError, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies,
+    ReadPolicy, RegionStatus, Resynced, Scrubbed, Throttle, WritePolicy,
 };

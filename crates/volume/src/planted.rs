@@ -16,7 +16,7 @@ pub enum Bug {
     /// The map says that a region has checksums before they are written.
     ChecksumsAfterClean,
     /// What a cut left in doubt is read from one leg, and not given to the others first.
-    DoubtNotCopied,
+    OutOfSyncNotCopied,
     /// After a write that failed on all legs only one of them counts.
     FailedWriteLeavesOne,
     /// What a leg answers is not compared with its checksum.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use steadfast_block::{Completer, Completion, Payload};
-use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore, PageWrite, UnwrittenPages};
+use steadfast_pagecache::{DirtyRun, FailedPages, FileKey, PAGE, PageStore, PageWrite};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
@@ -56,7 +56,7 @@ impl PageStore for Ext4 {
         outcome
     }
 
-    fn write_failed(&self, what: &UnwrittenPages, error: &FsError) {
+    fn write_failed(&self, what: &FailedPages, error: &FsError) {
         self.volume.status.tell(&Trouble::Unwritten { part: self.part(what), error });
     }
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
 use steadfast_block::BlockDevice;
-use steadfast_journal::{BeforeHome, FsBlock, JournalError, Tid};
+use steadfast_journal::{CheckpointHook, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;
 
@@ -198,8 +198,8 @@ impl HomeMark {
     }
 }
 
-impl BeforeHome for HomeMark {
-    fn before_home(
+impl CheckpointHook for HomeMark {
+    fn before_checkpoint(
         &self,
         newest: Tid,
         images: &mut [(FsBlock, Bytes)],

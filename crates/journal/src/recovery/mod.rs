@@ -10,11 +10,11 @@
 //! first and, if the log is damaged, write nothing: the file system stays as it was found.
 
 mod fast;
+mod log_fast_commits;
 mod read;
 mod replay;
 mod revoke;
 mod scan;
-mod settle;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use steadfast_block::BlockDevice;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
 use crate::writer::Writer;
-use crate::{BeforeHome, FsBlock, JournalError, Log, Result, Tid};
+use crate::{CheckpointHook, FsBlock, JournalError, Log, Result, Tid};
 
 pub use fast::{FastCommits, FastTag};
 
@@ -165,14 +165,14 @@ impl Recovery {
         log: &Log,
         fs: &dyn BlockDevice,
         changes: &Overlay,
-        owner: Option<&dyn BeforeHome>,
+        owner: Option<&dyn CheckpointHook>,
     ) -> Result<RecoveryReport> {
         let clean_first = self.has(Bug::RecoveryNotIdempotent);
         let mut report = self.report;
         if report.was_clean {
             return Ok(report);
         }
-        settle::check_fits(&log.read_superblock()?, changes)?;
+        log_fast_commits::check_fits(&log.read_superblock()?, changes)?;
         if clean_first {
             mark_clean(log, report.next_tid)?;
         }
@@ -182,7 +182,7 @@ impl Recovery {
             && !changes.is_empty()
         {
             let unix_ns = report.newest_commit.unwrap_or(0).saturating_mul(1_000_000_000);
-            settle::log_transaction(log, fast.tid, changes, unix_ns)?;
+            log_fast_commits::log_transaction(log, fast.tid, changes, unix_ns)?;
             write_home(log, fs, changes.clone(), fast.tid, owner)?;
             report.next_tid = fast.tid.plus(2);
         }
@@ -288,12 +288,12 @@ fn write_home(
     fs: &dyn BlockDevice,
     overlay: Overlay,
     newest: Tid,
-    owner: Option<&dyn BeforeHome>,
+    owner: Option<&dyn CheckpointHook>,
 ) -> Result<()> {
     let block_size = u64::from(log.block_size());
     let mut images: Vec<_> = overlay.into_iter().collect();
     if let Some(owner) = owner.filter(|_| !images.is_empty()) {
-        owner.before_home(newest, &mut images)?;
+        owner.before_checkpoint(newest, &mut images)?;
     }
     let mut writer = Writer::new(fs, 1 << 20, 32);
     for (block, image) in images {

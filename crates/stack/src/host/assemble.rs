@@ -224,7 +224,7 @@ impl Host {
                 let device: Device = volume.device.clone();
                 let endpoint = Endpoint::new(name, self.number(), device, false);
                 if let Some(mirror) = &volume.mirror {
-                    self.look_after(name, mirror);
+                    self.maintain(name, mirror);
                 }
                 Assembled { volume: Some(volume), endpoint: Some(endpoint), ..Assembled::default() }
             }
@@ -252,7 +252,7 @@ impl Host {
     }
 
     /// Has what happens to a mirror logged, and what its legs lack copied.
-    fn look_after(self: &Arc<Self>, name: &str, mirror: &Mirror) {
+    fn maintain(self: &Arc<Self>, name: &str, mirror: &Mirror) {
         let told = name.to_owned();
         mirror.listen(Arc::new(move |event: &Event| match event {
             Event::Dropped(t) if t.volatile => tracing::warn!("{told}: {event}"),

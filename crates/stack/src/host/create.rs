@@ -12,7 +12,7 @@ use steadfast_volume::{
 };
 
 use super::assemble::said;
-use super::held::Component;
+use super::claim::Component;
 use super::{Device, Host, Result, failed};
 use crate::endpoint::Endpoint;
 use crate::protocol::{Answer, Create, Kind, Refusal, VolumeKind};
@@ -142,8 +142,8 @@ impl Host {
                 );
                 return Err(Refusal::about(Kind::Refused, name, what));
             }
-            let held = self.hold(&inner, [&endpoint.name().to_owned()]);
-            Component::new(endpoint, held)
+            let claim = self.claim(&inner, [&endpoint.name().to_owned()]);
+            Component::new(endpoint, claim)
         };
         let device = Arc::clone(&component) as Device;
         said(name, check_new(&device, force))?;
@@ -231,10 +231,10 @@ impl Host {
             );
             return Err(Refusal::about(Kind::Refused, new, what));
         }
-        let _held = {
+        let _claim = {
             let inner = self.lock();
             retired.uses().try_for_each(|name| inner.check_unused(name))?;
-            self.hold(&inner, retired.uses())
+            self.claim(&inner, retired.uses())
         };
         let mut record = VolumeRecord {
             name: create.name.clone(),

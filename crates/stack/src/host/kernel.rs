@@ -113,7 +113,7 @@ impl Host {
                 let was = "was of a host that has ended, and has nothing under it";
                 tracing::error!("{name}: {path} is {what}; it {was}");
                 // OK to ignore: it was told.
-                let _ = device.ask_to_go();
+                let _ = device.set_autoclear();
                 continue;
             }
             match device.abandon() {

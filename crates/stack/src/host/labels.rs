@@ -10,7 +10,7 @@ use steadfast_volume::member::read_label;
 use crate::endpoint::Endpoint;
 
 /// A status waits this long for devices; one that takes longer is told as not answering.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the data of a member begins, and the blocks of its map, where it has one.
 pub(super) type Layout = (Option<u64>, Option<u32>);
@@ -63,7 +63,7 @@ impl Labels {
                 |e: &Arc<Endpoint>| known.get(&e.number()).is_some_and(|k| k.asked.is_some());
             endpoints.iter().any(asked)
         };
-        let waited = self.answered.wait_timeout_while(known, PATIENCE, waits);
+        let waited = self.answered.wait_timeout_while(known, TIMEOUT, waits);
         let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
         // What is not there any more is forgotten.
         let is_there = |number: &u64| endpoints.iter().any(|e| e.number() == *number);
@@ -72,7 +72,7 @@ impl Labels {
     }
 
     fn ask(&self, endpoint: &Endpoint) {
-        let layout = match read_label(&endpoint.beneath()) {
+        let layout = match read_label(&endpoint.inner_device()) {
             Ok(Some(found)) => {
                 let blocks = found.label.map_blocks;
                 (Some(found.label.data_start), (blocks > 0).then_some(blocks))

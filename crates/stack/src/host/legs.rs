@@ -286,7 +286,7 @@ impl Host {
             inner.check_closed(&found.component)?;
             let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
             // It is a component until its label is taken away.
-            (record, self.hold(&inner, [&device.to_owned()]))
+            (record, self.claim(&inner, [&device.to_owned()]))
         };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
         let volatile = (found.volatile || replace.volatile) && !replace.durable;

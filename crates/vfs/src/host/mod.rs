@@ -85,7 +85,7 @@ impl HostFs {
 
     /// Opens (as a place only) the directory `ino`, walking down from the root.
     fn dir(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
-        let (names, expected) = self.nodes().way_to(ino)?;
+        let (names, expected) = self.nodes().path_to(ino)?;
         let mut at = Arc::clone(&self.root);
         let mut names = names.as_slice();
         while !names.is_empty() {
@@ -125,9 +125,9 @@ impl HostFs {
     }
 
     /// Attributes of `name` in the open folder `dir` (which is `parent`), remembered.
-    fn learn(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
+    fn add_node(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
         let x = attr::at(dir, name)?;
-        let ino = self.nodes().learn(Identity::of(&x), parent, name);
+        let ino = self.nodes().add_node(Identity::of(&x), parent, name);
         Ok((ino, x))
     }
 
@@ -137,7 +137,7 @@ impl HostFs {
         let mut nodes = self.nodes();
         nodes.forget_place(ino, parent, name);
         if !open {
-            nodes.forget_if_nowhere(ino);
+            nodes.forget_if_unlinked(ino);
         }
     }
 }

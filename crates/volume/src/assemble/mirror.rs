@@ -12,14 +12,14 @@ use crate::mirror::partial::Frames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    Checksums, Core, Leg, Legs, Mirror, Spare, State, TakeOver, bit, describe, slots,
+    AssemblyChanges, Checksums, Core, Leg, Legs, Mirror, Spare, State, bit, describe, slots,
 };
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
 
-/// Assembles a mirror; nothing is written yet (`mirror::take_over`).
+/// Assembles a mirror; nothing is written yet (`mirror::commit_assembly`).
 pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Mirror> {
     let newest = decide(&members, options)?;
     let trusted = trusted_legs(&members, &newest, options);
@@ -36,7 +36,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     let gone = missing(&state, &newest);
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
-    settle_doubt(&mut state, options);
+    settle_out_of_sync(&mut state, options);
     let memory = options.checksum_memory;
     state.checksums = newest.checksums.then(|| Checksums::new(&state.regions, memory));
     check_room(&state)?;
@@ -382,13 +382,13 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
 }
 
 /// What a cut left in doubt: one leg stands for a region. The other ones that are there are given
-/// it before anybody reads or writes it (`mirror::doubt`); those that are away lack it.
-fn settle_doubt(state: &mut State, options: &AssembleOptions) {
+/// it before anybody reads or writes it (`mirror::out_of_sync`); those that are away lack it.
+fn settle_out_of_sync(state: &mut State, options: &AssembleOptions) {
     let (known, durable) = (state.known(), state.durable());
     let active = state.active();
     for region in 0..state.regions.count() {
         let mut now = state.regions.get(region);
-        let mut doubt = 0;
+        let mut out_of_sync = 0;
         // Places that are empty by now say nothing.
         now.stale &= known;
         match now.state {
@@ -409,16 +409,16 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
                         state.undecided.insert(region);
                     }
                     let alike = if bit(source) & durable == 0 { 0 } else { believed };
-                    doubt = alike & !bit(source);
-                    now.stale |= known & !bit(source) & !doubt;
-                    if doubt == 0 {
+                    out_of_sync = alike & !bit(source);
+                    now.stale |= known & !bit(source) & !out_of_sync;
+                    if out_of_sync == 0 {
                         now.state = RegionState::Clean;
                     }
                 }
             }
         }
         state.regions.set(region, now);
-        state.regions.set_doubt(region, doubt);
+        state.regions.set_out_of_sync(region, out_of_sync);
     }
 }
 
@@ -436,8 +436,8 @@ fn check_room(state: &State) -> Result<()> {
 }
 
 /// What must be written before the first change.
-fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> TakeOver {
-    let mut work = TakeOver::default();
+fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> AssemblyChanges {
+    let mut work = AssemblyChanges::default();
     for (n, found) in members.iter().enumerate() {
         let is_leg =
             |slot: &usize| state.leg(*slot).is_some_and(|(l, _)| l.uuid == own_uuid(&found.label));

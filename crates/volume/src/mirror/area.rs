@@ -20,10 +20,10 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 
 use super::Core;
 use super::checksums::Written;
-use super::events::{Event, Trouble};
-use super::proof::Holder;
+use super::events::{Event, LegError};
 use super::ranges::Ticket;
 use super::state::{Failed, State, bit, mask_of};
+use super::verify::Holder;
 use crate::ondisk::checksums::{self, Record, record_at};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::{Region, RegionState};
@@ -109,24 +109,24 @@ impl Core {
         Pin { core: Arc::clone(self), region }
     }
 
-    /// Reads the record of a region that is held, if something is only there. With `mend` a leg
+    /// Reads the record of a region that is held, if something is only there. With `self_heal` a leg
     /// whose record is damaged or old is given the newest one.
-    pub(super) fn load(self: &Arc<Self>, region: u32, mend: bool) {
+    pub(super) fn load(self: &Arc<Self>, region: u32, self_heal: bool) {
         let known = |state: &State| state.checksums.as_ref().is_some_and(|k| k.needs_load(region));
         if known(&self.state.lock()) {
-            self.load_all(region, mend);
+            self.load_all(region, self_heal);
         }
     }
 
     /// The same for who wants to know that all legs have the record, also if it is known here.
-    pub(super) fn inspect(self: &Arc<Self>, region: u32, mend: bool) {
+    pub(super) fn inspect(self: &Arc<Self>, region: u32, self_heal: bool) {
         let is_saved = |state: &State| state.checksums.as_ref().is_some_and(|k| k.is_saved(region));
         if is_saved(&self.state.lock()) {
-            self.load_all(region, mend);
+            self.load_all(region, self_heal);
         }
     }
 
-    fn load_all(self: &Arc<Self>, region: u32, mend: bool) {
+    fn load_all(self: &Arc<Self>, region: u32, self_heal: bool) {
         let (holders, blocks, region_bytes) = {
             let state = self.state.lock();
             let Some(known) = state.checksums.as_ref() else { return };
@@ -174,7 +174,7 @@ impl Core {
             // Who only reads has nothing written down.
             return;
         }
-        let may = mend && !self.state.lock().assembling && self.settled().is_ok();
+        let may = self_heal && !self.state.lock().assembling && self.settled().is_ok();
         let bytes = Bytes::from(newest.encode(self.volume, region, region_bytes));
         for holder in behind {
             let (slot, epoch) = (holder.slot, holder.epoch);
@@ -216,8 +216,10 @@ impl Core {
         leg.counters.checksum_errors += 1;
         let (name, volatile) = (leg.name.clone(), leg.volatile);
         let error = format!("the checksums at byte {at} of the device are damaged or old");
-        state
-            .tell(&Event::WrongData { trouble: Trouble { slot, name, volatile, error }, repaired });
+        state.tell(&Event::WrongData {
+            leg_error: LegError { slot, name, volatile, error },
+            repaired,
+        });
     }
 
     /// Learns what is not known of a region that is held, from what its legs hold: what a cut left
@@ -229,7 +231,7 @@ impl Core {
             let state = self.state.lock();
             let nothing = state.checksums.as_ref().is_none_or(|known| known.covers_all(region));
             // While it is in doubt another leg may stand for it, and hold something else.
-            if nothing || state.regions.doubt(region) != 0 {
+            if nothing || state.regions.out_of_sync(region) != 0 {
                 return Ok(());
             }
             (state.holders_of(region), state.regions.bytes_of(region))
@@ -237,9 +239,9 @@ impl Core {
         let mut at = start;
         while at < start + len {
             let piece = LEARNED_BYTES.min(start + len - at);
-            let proved = self.prove(region, (at, piece), &order, u8::MAX, None)?;
-            self.mend(region, at, &proved, &order);
-            let sums = checksums::of(&proved.bytes);
+            let verified = self.verify_blocks(region, (at, piece), &order, u8::MAX, None)?;
+            self.self_heal(region, at, &verified, &order);
+            let sums = checksums::of(&verified.bytes);
             if let Some(known) = self.state.lock().checksums.as_mut() {
                 known.learn(at, &sums);
             }

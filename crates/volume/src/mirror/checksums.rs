@@ -8,7 +8,7 @@
 //!    and again keeps its checksums here until it is saved (`area`).
 //! 3. The checksum of a write is set before the write goes to a leg. So what a leg answers and what
 //!    is here may differ while a write is under way, and only then; who finds that takes the region
-//!    and looks again (`proof`).
+//!    and looks again (`verify`).
 
 use std::collections::BTreeMap;
 
@@ -240,7 +240,7 @@ impl Checksums {
     }
 
     /// Nobody knows what these blocks hold.
-    pub fn doubt(&mut self, offset: u64, len: u64) {
+    pub fn out_of_sync(&mut self, offset: u64, len: u64) {
         for (region, first, part) in self.cut(offset, (len / BLOCK) as usize) {
             self.change(region, true, |blocks| {
                 blocks.iter_mut().skip(first).take(part.len()).for_each(|sum| *sum = Sum::None);
@@ -421,7 +421,7 @@ mod tests {
         sums.loaded(0, Some(&record));
         let (found, saved, _) = sums.record(0).unwrap();
         assert_eq!((found.sums[14], found.sums[15], saved), (14, 7, false));
-        sums.doubt(0, BLOCK);
+        sums.out_of_sync(0, BLOCK);
         assert_eq!(sums.verdict(0, &[99]), Verdict::Good);
         assert!(!sums.covers_all(0) && sums.covers_all(1));
     }

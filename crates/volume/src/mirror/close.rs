@@ -25,7 +25,7 @@ impl Core {
         let outcome = self.close_open();
         {
             let mut state = self.state.lock();
-            state.legs.outdate();
+            state.legs.invalidate();
             state.closed = Some("the volume was closed".into());
         }
         self.changed.notify_all();
@@ -35,7 +35,7 @@ impl Core {
     fn close_open(self: &Arc<Self>) -> Result<()> {
         {
             // Somebody may be writing down what the assembly decided.
-            let _one = self.taking_over.lock();
+            let _one = self.committing_assembly.lock();
             let state = self.state.lock();
             if state.info.read_only || state.pending.is_some() {
                 // Nothing was written.
@@ -44,7 +44,7 @@ impl Core {
         }
         // Writes that were begun; none begins any more.
         self.drain()?;
-        self.decide_all()?;
+        self.sync_all_regions()?;
         self.flush_slowly()?;
         self.clean(0)?;
         // Heats are remembered where their blocks are written.

@@ -8,13 +8,13 @@ use super::Mirror;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A leg failed a request, and is out of use; other legs have what it had.
-    Dropped(Trouble),
+    Dropped(LegError),
     /// A leg failed a request, and stays in use.
-    Erred(Trouble, Kept),
+    Erred(LegError, Kept),
     /// A leg holds blocks that are not what was written, or checksums that are damaged.
     WrongData {
         /// The leg, and what is wrong.
-        trouble: Trouble,
+        leg_error: LegError,
         /// It was given what is right.
         repaired: bool,
     },
@@ -46,7 +46,7 @@ pub enum Kept {
 
 /// A leg that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct LegError {
     /// Its place.
     pub slot: usize,
     /// The device's name.
@@ -59,7 +59,7 @@ pub struct Trouble {
 
 impl std::fmt::Display for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let leg = |t: &Trouble| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
+        let leg = |t: &LegError| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
         match self {
             Event::Dropped(t) if t.volatile => {
                 write!(f, "{}; it is out of use, and is nobody's only copy", leg(t))
@@ -82,8 +82,8 @@ impl std::fmt::Display for Event {
                  share and take it online, or add a leg and resync",
                 leg(t)
             ),
-            Event::WrongData { trouble, repaired } => {
-                let Trouble { slot, name, error, .. } = trouble;
+            Event::WrongData { leg_error, repaired } => {
+                let LegError { slot, name, error, .. } = leg_error;
                 let outcome = match repaired {
                     true => "repaired",
                     false => "not repaired: run a scrub with --repair",

@@ -127,7 +127,7 @@ impl Core {
             for region in state.regions.active() {
                 let (start, len) = state.regions.bytes_of(region);
                 let busy = state.ranges.is_busy(start, start + len);
-                let decided = state.regions.doubt(region) == 0;
+                let decided = state.regions.out_of_sync(region) == 0;
                 if decided && !busy && state.regions.age(region) >= idle_passes {
                     quiet.push(region);
                 }

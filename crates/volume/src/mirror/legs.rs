@@ -482,7 +482,7 @@ impl Mirror {
         if volatile {
             state.regions.set_all_stale(bit(slot));
         } else {
-            state.stand_for_what_others_may_hold(slot);
+            state.mark_absent_stale(slot);
         }
         state.regions.rewrite_all();
         state.membership += 1;

@@ -9,7 +9,7 @@
 //! # Invariants
 //!
 //! 1. A view is used only while the version is the one it was made at. Whoever changes what it
-//!    tells of raises the version first ([`Lockless::outdate`]), with the lock held.
+//!    tells of raises the version first ([`Lockless::invalidate`]), with the lock held.
 //! 2. Who holds a region is looked at before the version: a reader that sees a change which was
 //!    made after the view had ended sees that it has ended.
 //! 3. A read that was begun before a change may end after it, as with the lock, which is not held
@@ -161,7 +161,7 @@ impl Lockless {
     /// What views tell of is about to change: none is used any more, and devices are given back.
     /// The lock is held, and the legs are as they were: they have the devices too, so that none is
     /// the last to have one. A lane in which somebody reads is emptied by him.
-    pub fn outdate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
+    pub fn invalidate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Release);
         for lane in &self.lanes {

@@ -17,12 +17,12 @@
 //! write it covers (`write`). Labels say who the members are and which data is the newest
 //! (`publish`, `assemble`). Everything that makes a leg whole again is one mechanism (`resync`).
 //! Mirrors with checksums know of each block what was written (`checksums`), keep it beside the map
-//! (`area`), and answer with nothing else (`proof`).
+//! (`area`), and answer with nothing else (`verify`).
 //!
 //! # Opening and closing
 //!
 //! Assembling a mirror writes nothing: what was decided is written down before the first change,
-//! or the first read of what a cut left in doubt (`take_over`). So looking at a mirror, and a
+//! or the first read of what a cut left in doubt (`commit_assembly`). So looking at a mirror, and a
 //! command that is refused, leave everything as it was. Whoever opened it closes it
 //! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
 
@@ -30,20 +30,20 @@ mod area;
 mod cells;
 mod checksums;
 mod close;
+mod commit_assembly;
 mod discard;
-mod doubt;
 mod events;
-mod fill;
 mod flush;
 mod grow;
 mod heat;
 mod last;
 mod legs;
 mod lockless;
+mod out_of_sync;
 pub(crate) mod partial;
 mod plan;
 pub(crate) mod policy;
-mod proof;
+mod promote;
 mod publish;
 pub(crate) mod ranges;
 mod read;
@@ -55,7 +55,7 @@ mod spares;
 mod state;
 mod status;
 mod table;
-mod take_over;
+mod verify;
 mod write;
 
 use std::ops::Deref;
@@ -70,14 +70,14 @@ use steadfast_runtime::{Condvar, Mutex, random_u64, sleep, spawn};
 use uuid::Uuid;
 
 pub(crate) use checksums::Checksums;
-pub use events::{Event, Listener, Trouble};
+pub use events::{Event, LegError, Listener};
 pub use legs::NewLeg;
 pub(crate) use legs::{ONE_PARTIAL, clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};
 pub use resync::{Resynced, Throttle};
 pub use scrub::Scrubbed;
 pub use state::Counters;
-pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
+pub(crate) use state::{AssemblyChanges, Leg, Spare, State, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus, RegionStatus};
 pub(crate) use table::Legs;
 
@@ -133,8 +133,8 @@ pub(crate) struct Core {
     /// Held while labels are written: one after the other. Taken before `state`.
     pub labels: Mutex<()>,
     /// Held while what the assembly decided is written down. Taken before `labels`.
-    pub taking_over: Mutex<()>,
-    /// Held while legs come and go at somebody's request. Taken before `taking_over`.
+    pub committing_assembly: Mutex<()>,
+    /// Held while legs come and go at somebody's request. Taken before `committing_assembly`.
     pub admin: Mutex<()>,
 }
 
@@ -149,7 +149,7 @@ impl Core {
             state: Mutex::new(state),
             changed: Condvar::new(),
             labels: Mutex::new(()),
-            taking_over: Mutex::new(()),
+            committing_assembly: Mutex::new(()),
             admin: Mutex::new(()),
         }
     }
@@ -229,7 +229,7 @@ impl Mirror {
         let _admin = self.0.admin.lock();
         {
             let (mut state, ()) = self.0.checked(|_| check_policies(policies))?;
-            state.legs.outdate();
+            state.legs.invalidate();
             state.policies = policies;
             state.membership += 1;
         }

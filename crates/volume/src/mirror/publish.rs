@@ -286,7 +286,7 @@ impl Core {
             for region in regions {
                 if others & !state.regions.get(region).stale != 0 {
                     state.regions.set_stale(region, kept);
-                    state.replace_sources([region]);
+                    state.replace_primaries([region]);
                 }
             }
         }

@@ -13,8 +13,8 @@ use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
 use super::policy::{Measured, ReadPolicy, choose};
-use super::proof::whole;
 use super::state::{Failed, State, bit, mask_of, slots};
+use super::verify::whole;
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 
@@ -27,7 +27,7 @@ pub(super) enum Way {
     /// In pieces: no leg holds all of it.
     Pieces(Vec<(u64, u64)>),
     /// Nowhere yet: the legs differ, and which one counts is to be written down first.
-    Undecided,
+    NeedsSync,
     /// To nobody.
     Nowhere(BlockError),
 }
@@ -59,10 +59,10 @@ impl Core {
             Way::Leg { slot, epoch, device, at, timed } => {
                 self.from_leg((slot, epoch, timed), &device, at, (offset, len))
             }
-            Way::Undecided => {
+            Way::NeedsSync => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
                 spawn("mirror read", move || {
-                    let decided = core.decide_to_read(offset, len);
+                    let decided = core.sync_to_read(offset, len);
                     completer.complete(decided.and_then(|()| core.read_now(offset, len)));
                 });
                 completion
@@ -80,7 +80,7 @@ impl Core {
     /// The short way for whoever waits: no hand-over.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
         if self.checksums {
-            return self.read_proved(offset, len);
+            return self.read_verified(offset, len);
         }
         if let Some(answer) = self.read_lockless(offset, len) {
             return answer;
@@ -99,8 +99,8 @@ impl Core {
             }
             self.way(&mut state, offset, len, 0)
         };
-        if matches!(way, Way::Undecided) {
-            self.decide_to_read(offset, len)?;
+        if matches!(way, Way::NeedsSync) {
+            self.sync_to_read(offset, len)?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
         let Way::Leg { slot, epoch, device, at, timed } = way else {
@@ -124,8 +124,8 @@ impl Core {
         }
         let regions = state.regions.of(offset, len);
         let looks_only = state.looks_only();
-        if !looks_only && state.is_undecided(regions.clone()) {
-            return Way::Undecided;
+        if !looks_only && state.needs_sync(regions.clone()) {
+            return Way::NeedsSync;
         }
         let (mut blank, mut lacking) = (0, 0);
         for region in regions.clone() {
@@ -136,7 +136,7 @@ impl Core {
                 lacking |= state.regions.lacking(region);
                 // Who only looks, and cannot read one leg, may be answered by another.
                 if looks_only && tried != 0 {
-                    lacking &= !state.regions.doubt(region);
+                    lacking &= !state.regions.out_of_sync(region);
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Core {
             return Way::Zeros;
         }
         let active = state.active();
-        self.want(state, active, regions.clone());
+        self.request_promotion(state, active, regions.clone());
         let behind = state.ranges.behind(offset, offset + len);
         let candidates = active & !lacking & !behind & !tried;
         if blank == 0 && candidates != 0 {
@@ -217,7 +217,7 @@ impl Core {
                 Ok(bytes) => drop(spawn("mirror read proved", move || {
                     completer.complete(match core.is_good_now(offset, &bytes) {
                         true => Ok(bytes),
-                        false => core.prove_range(offset, len, Some(slot), None),
+                        false => core.verify_range(offset, len, Some(slot), None),
                     });
                 })),
                 Err(error) => drop(spawn("mirror read failed", move || {
@@ -252,7 +252,7 @@ impl Core {
         first: Failed,
     ) -> Result<Bytes> {
         if self.checksums {
-            return self.prove_range(offset, len, None, Some(first));
+            return self.verify_range(offset, len, None, Some(first));
         }
         let mut failed = vec![first];
         let regions = self.state.lock().regions.of(offset, len);
@@ -277,7 +277,7 @@ impl Core {
                     return self.read_by_region(offset, len, regions);
                 }
                 Way::Zeros => return Ok(vec![0; len as usize].into()),
-                Way::Undecided => self.decide_to_read(offset, len)?,
+                Way::NeedsSync => self.sync_to_read(offset, len)?,
                 Way::Nowhere(_) | Way::Pieces(_) => {
                     let first = failed.swap_remove(0);
                     self.note_error(&first);

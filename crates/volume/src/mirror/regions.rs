@@ -52,7 +52,7 @@ pub struct Regions {
     /// Regions that are dirty or being filled.
     active: BTreeSet<u32>,
     /// Regions that are in doubt.
-    doubtful: BTreeSet<u32>,
+    out_of_sync_regions: BTreeSet<u32>,
     /// First writes so far, and all writes so far.
     fills: u64,
     writes: u64,
@@ -84,7 +84,7 @@ impl Regions {
             sequences: vec![0; count.div_ceil(RECORDS)],
             changed: BTreeSet::new(),
             active: BTreeSet::new(),
-            doubtful: BTreeSet::new(),
+            out_of_sync_regions: BTreeSet::new(),
             fills: 0,
             writes: 0,
             freshened: 0,
@@ -157,29 +157,29 @@ impl Regions {
     }
 
     /// Legs that differ after a cut from the one that stands for the region, or may.
-    pub fn doubt(&self, region: u32) -> u8 {
-        self.cells[region as usize].doubt
+    pub fn out_of_sync(&self, region: u32) -> u8 {
+        self.cells[region as usize].out_of_sync
     }
 
     /// Those of these regions that are in doubt.
-    pub fn doubtful(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
-        self.doubtful.range(regions).copied()
+    pub fn out_of_sync_regions(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
+        self.out_of_sync_regions.range(regions).copied()
     }
 
     /// All regions that are in doubt.
-    pub fn all_doubtful(&self) -> Vec<u32> {
-        self.doubtful.iter().copied().collect()
+    pub fn all_out_of_sync(&self) -> Vec<u32> {
+        self.out_of_sync_regions.iter().copied().collect()
     }
 
     /// Legs that may differ from the one that stands for a dirty region.
-    pub fn set_doubt(&mut self, region: u32, legs: u8) {
+    pub fn set_out_of_sync(&mut self, region: u32, legs: u8) {
         self.cells.change(region, |cell| {
-            cell.doubt = legs;
+            cell.out_of_sync = legs;
             cell.copied &= cell.now.stale | legs;
         });
         match legs {
-            0 => self.doubtful.remove(&region),
-            _ => self.doubtful.insert(region),
+            0 => self.out_of_sync_regions.remove(&region),
+            _ => self.out_of_sync_regions.insert(region),
         };
     }
 
@@ -205,7 +205,7 @@ impl Regions {
         let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
         // What is being filled is unwritten after a cut, on all legs alike.
         let known = now.state == RegionState::Filling || disk.stale & durable == durable;
-        let decided = self.doubt(region) == 0;
+        let decided = self.out_of_sync(region) == 0;
         let dirty = promises_work(now.state) && disk.state == now.state;
         decided && dirty && known && now.stale & absent == absent
     }
@@ -225,8 +225,9 @@ impl Regions {
             cell.now = now;
             *cell
         });
-        let doubt = if now.state == RegionState::Unwritten { 0 } else { cell.doubt & !now.stale };
-        self.set_doubt(region, doubt);
+        let out_of_sync =
+            if now.state == RegionState::Unwritten { 0 } else { cell.out_of_sync & !now.stale };
+        self.set_out_of_sync(region, out_of_sync);
         self.changed.insert(block_of(region));
         self.note_active(region);
     }
@@ -344,7 +345,7 @@ impl Regions {
 
     /// These legs have been given the region's contents; see invariant 2.
     pub fn set_copied(&mut self, region: u32, legs: u8) {
-        self.cells.change(region, |cell| cell.copied |= legs & (cell.now.stale | cell.doubt));
+        self.cells.change(region, |cell| cell.copied |= legs & (cell.now.stale | cell.out_of_sync));
     }
 
     /// Legs that were given the region's contents and not flushed since.
@@ -377,7 +378,7 @@ impl Regions {
         let now = self.get(region);
         let legs = legs & self.copied(region);
         self.freshened |= legs & now.stale;
-        self.set_doubt(region, self.doubt(region) & !legs);
+        self.set_out_of_sync(region, self.out_of_sync(region) & !legs);
         self.set(region, Region { stale: now.stale & !legs, ..now });
     }
 
@@ -385,7 +386,7 @@ impl Regions {
     /// assembly: they hold the same.
     pub fn set_clean_if_untouched(&mut self, region: u32) {
         let now = self.get(region);
-        let untouched = !self.written_since(region, 0) && self.doubt(region) == 0;
+        let untouched = !self.written_since(region, 0) && self.out_of_sync(region) == 0;
         if now.state == RegionState::Dirty && untouched {
             self.set(region, Region { state: RegionState::Clean, ..now });
         }
@@ -399,7 +400,7 @@ impl Regions {
         if now.state != RegionState::Unwritten {
             self.set(region, Region { stale: now.stale | legs, ..now });
         }
-        self.set_doubt(region, self.doubt(region) & !legs);
+        self.set_out_of_sync(region, self.out_of_sync(region) & !legs);
     }
 
     /// Has a block written with the next commit, though nothing in it changed.
@@ -482,7 +483,8 @@ impl Regions {
     /// Whether a durable leg would hold all of it after a cut: nothing is stale or in doubt, and
     /// what it was given was flushed, which the map says durably.
     pub fn is_whole(&self, leg: u8) -> bool {
-        self.holds_flushed(leg) && self.doubtful.iter().all(|r| self.doubt(*r) & leg == 0)
+        self.holds_flushed(leg)
+            && self.out_of_sync_regions.iter().all(|r| self.out_of_sync(*r) & leg == 0)
     }
 
     /// Whether a durable leg would hold after a cut all that was flushed.

@@ -1,7 +1,7 @@
 //! Resync: legs are given the regions that they lack.
 //!
 //! One mechanism for every cause. A leg that was away and a new one differ only in how many regions
-//! the map has as stale for them; what a cut left in doubt (`doubt`) is copied in the same way.
+//! the map has as stale for them; what a cut left in doubt (`out_of_sync`) is copied in the same way.
 //! What was copied is stale, or dirty, in the durable map until the leg was flushed, so that a
 //! resync goes on where it was interrupted.
 //!
@@ -208,7 +208,7 @@ impl Core {
         let mut tried = 0;
         loop {
             match self.copy_once(region, legs) {
-                Err(error) if !self.stand_for_next(region, &mut tried) => return Err(error),
+                Err(error) if !self.next_primary(region, &mut tried) => return Err(error),
                 Err(_) => {}
                 copied => return copied,
             }
@@ -224,7 +224,7 @@ impl Core {
                 return Ok(0);
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
-            let legs = legs | state.regions.doubt(region);
+            let legs = legs | state.regions.out_of_sync(region);
             let targets = state.active() & state.regions.lacking(region) & legs;
             let room =
                 |slot: &usize| match state.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref()) {
@@ -241,7 +241,7 @@ impl Core {
         while at < start + len && good != 0 {
             let piece = COPY_BYTES.min(start + len - at);
             let bytes = match self.checksums {
-                true => self.prove_source(region, &sources, at, piece)?,
+                true => self.verify_source(region, &sources, at, piece)?,
                 false => self.read_source(&sources, at, piece)?,
             };
             let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
@@ -272,7 +272,7 @@ impl Core {
 
     /// What a region's checksums prove, whoever holds it; where nothing is known of a block, what
     /// the first source holds, and that is what counts from now on.
-    fn prove_source(
+    fn verify_source(
         self: &Arc<Self>,
         region: u32,
         sources: &[usize],
@@ -283,13 +283,13 @@ impl Core {
         let place = |slot| sources.iter().position(|s| *s == slot).unwrap_or(usize::MAX);
         order.sort_by_key(|holder| place(holder.slot));
         let trusted = sources.iter().fold(0, |all, slot| all | bit(*slot));
-        let proved = self.prove(region, (at, len), &order, trusted, None)?;
-        self.mend(region, at, &proved, &order);
-        let sums = checksums::of(&proved.bytes);
+        let verified = self.verify_blocks(region, (at, len), &order, trusted, None)?;
+        self.self_heal(region, at, &verified, &order);
+        let sums = checksums::of(&verified.bytes);
         if let Some(known) = self.state.lock().checksums.as_mut() {
             known.learn(at, &sums);
         }
-        Ok(proved.bytes.into())
+        Ok(verified.bytes.into())
     }
 
     fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {

@@ -15,9 +15,9 @@ use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
 use super::checksums::Sum;
-use super::proof::Holder;
 use super::resync::Throttle;
 use super::state::{Failed, bit};
+use super::verify::Holder;
 use crate::ondisk::checksums;
 
 /// Bytes that are compared at once.
@@ -66,7 +66,7 @@ impl Core {
             if repair && self.checksums {
                 // Of what is in doubt there are no checksums to be made.
                 let (start, len) = self.state.lock().regions.bytes_of(region);
-                self.decide(start, len)?;
+                self.sync_range(start, len)?;
             }
             let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
             let compared = self.scrub_held(region, repair, &mut done);
@@ -135,7 +135,7 @@ impl Core {
             // While it is in doubt another leg may stand for it, and hold something else.
             if repair
                 && lost.is_empty()
-                && state.regions.doubt(region) == 0
+                && state.regions.out_of_sync(region) == 0
                 && let Some(known) = state.checksums.as_mut()
             {
                 known.learn(at, &sums);

@@ -86,7 +86,7 @@ impl Mirror {
         let Some(slot) = self.0.state.lock().failed_leg() else { return Ok(()) };
         loop {
             let Some(spare) = self.0.settled()?.take_spare() else { return Ok(()) };
-            match self.0.stand_in(slot, &spare) {
+            match self.0.activate_spare(slot, &spare) {
                 Ok(()) => {
                     let name = spare.name.clone();
                     self.0.state.lock().tell(&Event::SpareUsed { slot, name });
@@ -164,7 +164,7 @@ impl Core {
     }
 
     /// Makes a spare the leg in this place.
-    fn stand_in(&self, slot: usize, spare: &Spare) -> Result<()> {
+    fn activate_spare(&self, slot: usize, spare: &Spare) -> Result<()> {
         let refused = |what: &str| VolumeError::refused(format!("{}: {what}", spare.name));
         let Some(device) = &spare.device else { return Err(refused("is not there")) };
         if !self.is_label_of(spare, device)? {

@@ -7,10 +7,10 @@ use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
 use super::checksums::Checksums;
-use super::events::{Event, Kept, Listener, Trouble};
-use super::fill::Fill;
+use super::events::{Event, Kept, LegError, Listener};
 use super::partial::Frames;
 use super::policy::{Measured, Policies};
+use super::promote::Promotion;
 use super::ranges::Ranges;
 use super::regions::Regions;
 use super::table::Legs;
@@ -90,7 +90,7 @@ pub(crate) fn mask_of(failed: &[Failed]) -> u8 {
 
 /// What an assembly has to write down before the first change: nothing was written so far.
 #[derive(Clone, Default)]
-pub(crate) struct TakeOver {
+pub(crate) struct AssemblyChanges {
     /// Legs whose map is not to be believed.
     pub clear: u8,
     /// Devices that have grown, and the label that is to be at their new end.
@@ -123,7 +123,7 @@ pub(crate) struct State {
     /// The newest generation of an identity that `history` had no room for.
     pub forgotten: u64,
     /// What the assembly decided is not written down yet.
-    pub pending: Option<TakeOver>,
+    pub pending: Option<AssemblyChanges>,
     /// The assembly itself reads: what it finds in doubt it may read without deciding it.
     pub assembling: bool,
     /// Regions that nobody may read until it is written down which legs count: those differ after
@@ -149,7 +149,7 @@ pub(crate) struct State {
     /// A resync is running.
     pub resyncing: bool,
     /// What a partial leg is to hold next.
-    pub fill: Fill,
+    pub fill: Promotion,
     /// Who is told of legs that fail.
     pub listener: Option<Listener>,
 }
@@ -195,7 +195,7 @@ impl State {
             reads: 0,
             last: 0,
             resyncing: false,
-            fill: Fill::default(),
+            fill: Promotion::default(),
             listener: None,
         }
     }
@@ -314,7 +314,7 @@ impl State {
 
     /// Whether something must be durable before the region is written, that can be made so.
     pub fn must_open(&self, region: u32) -> bool {
-        self.regions.doubt(region) == 0 && !self.is_covered(region)
+        self.regions.out_of_sync(region) == 0 && !self.is_covered(region)
     }
 
     /// Whether every region that was written is on a durable active leg other than these. A leg
@@ -379,7 +379,7 @@ impl State {
                 self.regions.set_stale(region, bit(slot));
             }
         }
-        self.replace_sources(self.regions.all_doubtful());
+        self.replace_primaries(self.regions.all_out_of_sync());
         if durable {
             self.branch();
         }
@@ -403,9 +403,9 @@ impl State {
         }
         let (name, error) = (leg.name.clone(), failed.error.to_string());
         leg.erred = Some(error.clone());
-        let trouble = Trouble { slot, name, volatile, error };
+        let leg_error = LegError { slot, name, volatile, error };
         self.leave(slot, MemberState::Failed);
-        self.tell(&Event::Dropped(trouble));
+        self.tell(&Event::Dropped(leg_error));
         true
     }
 
@@ -421,7 +421,7 @@ impl State {
         let (name, volatile, error) = (leg.name.clone(), leg.volatile, failed.error.to_string());
         leg.erred = Some(error.clone());
         if is_news {
-            self.tell(&Event::Erred(Trouble { slot, name, volatile, error }, why));
+            self.tell(&Event::Erred(LegError { slot, name, volatile, error }, why));
         }
         true
     }

@@ -44,10 +44,10 @@ impl Legs {
     }
 
     /// Something is about to change of which a view tells.
-    pub fn outdate(&mut self) {
+    pub fn invalidate(&mut self) {
         self.whole = None;
         if self.view.take().is_some() {
-            self.lockless.outdate(&mut self.legs);
+            self.lockless.invalidate(&mut self.legs);
         }
     }
 
@@ -108,7 +108,7 @@ impl Deref for Legs {
 
 impl DerefMut for Legs {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        self.outdate();
+        self.invalidate();
         &mut self.legs
     }
 }

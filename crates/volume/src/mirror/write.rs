@@ -20,9 +20,9 @@ use steadfast_runtime::{Mutex, MutexGuard, spawn};
 use super::Core;
 use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
-use super::proof::whole;
 use super::ranges::Ticket;
 use super::state::{Failed, State, bit};
+use super::verify::whole;
 use crate::ondisk::BLOCK;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
@@ -129,7 +129,7 @@ impl Core {
         if count_awaited == 0 {
             let core = Arc::clone(self);
             spawn("mirror write", move || {
-                core.doubt(range);
+                core.out_of_sync(range);
                 core.release(ticket);
                 completer.complete(Err(core.nobody_has_it(0)));
             });
@@ -231,15 +231,15 @@ impl Core {
             stay = lost();
         }
         let Some(stay) = stay else { return Ok(()) };
-        self.doubt(range);
+        self.out_of_sync(range);
         self.fail(failed, regions, stay)?;
         failed.first().map_or(Ok(()), |failed| Err(failed.error.clone()))
     }
 
     /// Nobody knows what these bytes are: a write of them failed.
-    fn doubt(&self, (offset, len): (u64, u64)) {
+    fn out_of_sync(&self, (offset, len): (u64, u64)) {
         if let Some(known) = self.state.lock().checksums.as_mut() {
-            known.doubt(offset, len);
+            known.out_of_sync(offset, len);
         }
     }
 
@@ -278,9 +278,9 @@ impl Core {
             let mut state = self.settled_for_writes()?;
             let regions = state.regions.of(offset, end - offset);
             self.refuse_orphans(&state, &regions)?;
-            if state.is_undecided(regions.clone()) {
+            if state.needs_sync(regions.clone()) {
                 drop(state);
-                self.decide(offset, end - offset)?;
+                self.sync_range(offset, end - offset)?;
                 continue;
             }
             if parts || self.needs_whole(&state, &regions, fua) {
@@ -348,7 +348,7 @@ impl Core {
     ) -> Option<Result<()>> {
         let needed = match self.settled_for_writes() {
             // Another write has failed on all legs meanwhile: that is decided first.
-            Ok(state) if state.is_undecided(regions.clone()) => return None,
+            Ok(state) if state.needs_sync(regions.clone()) => return None,
             Ok(state) => parts || self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
         };
@@ -462,7 +462,7 @@ impl Core {
             }
             if state.pending.is_some() {
                 drop(state);
-                self.take_over()?;
+                self.commit_assembly()?;
                 state = self.state.lock();
                 continue;
             }

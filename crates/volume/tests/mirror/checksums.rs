@@ -95,7 +95,7 @@ fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
                 assert_eq!(read().unwrap(), [bytes_of(1, 0), bytes_of(1, 1)].concat());
                 assert_eq!((b.errors(0), b.errors(1)), (1, 0));
                 let is_told = |e: &Event| {
-                    matches!(e, Event::WrongData { trouble, repaired: true } if trouble.slot == 0)
+                    matches!(e, Event::WrongData { leg_error, repaired: true } if leg_error.slot == 0)
                 };
                 assert!(told.lock().iter().any(is_told), "{:?}", told.lock());
                 assert!(b.holds(0, 1, 1));
@@ -119,13 +119,13 @@ fn parts_of_blocks_are_verified_too() {
         b.prefer(0);
         let all: Vec<u8> = (0..32).flat_map(|n| bytes_of(u64::from(n < 2 || n == 20), n)).collect();
         for (from, len) in [(5000, 1000), (4096 + 512, 512), (0, 100 << 10), (65000, 2000)] {
-            let want = &all[from as usize..(from + len) as usize];
+            let request_promotion = &all[from as usize..(from + len) as usize];
             let read = Request::Read { offset: from / 512 * 512, len: (len + 1023) / 512 * 512 };
             let Request::Read { offset, len: longer } = read else { unreachable!() };
             let skip = (from - offset) as usize;
             let now = b.mirror.read(offset, longer).unwrap();
             let then = b.mirror.submit(read).wait().unwrap();
-            assert_eq!(&now[skip..skip + len as usize], want);
+            assert_eq!(&now[skip..skip + len as usize], request_promotion);
             assert_eq!(now, then);
         }
     });
@@ -249,13 +249,13 @@ fn rule_a_part_of_a_block_is_written_to_what_is_right() {
                     b.cut(0);
                     b.assemble(&[1, 0], &plain()).unwrap();
                 }
-                let mut want = bytes_of(1, 1);
-                want[1024..1536].fill(3);
+                let mut request_promotion = bytes_of(1, 1);
+                request_promotion[1024..1536].fill(3);
                 let mut over = bytes_of(1, 20);
                 over[..512].fill(4);
                 for slot in [0, 1] {
                     b.prefer(slot);
-                    assert_eq!(b.mirror.read(BLOCK, BLOCK).unwrap(), want);
+                    assert_eq!(b.mirror.read(BLOCK, BLOCK).unwrap(), request_promotion);
                     assert_eq!(b.mirror.read(20 * BLOCK, BLOCK).unwrap(), over);
                     assert_eq!(b.mirror.read(20 * BLOCK - 512, 512).unwrap(), vec![4; 512]);
                 }

@@ -63,7 +63,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Resul
             block: old,
             place: 1 - place,
             sequence: following(newest.sequence()),
-            aside: false,
+            retired: false,
         });
     }
     let mut free: Vec<u32> = flog.lanes.iter().map(|lane| lane.block).collect();

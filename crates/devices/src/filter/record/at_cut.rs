@@ -37,7 +37,7 @@ pub struct AtCut<'a> {
     /// What completed before this tick is durable.
     covered: u64,
     /// What completed from this tick on may be lost by the medium, promised or not.
-    in_danger: Option<u64>,
+    at_risk: Option<u64>,
     track: &'a Track,
     lines: &'a Lines,
 }
@@ -55,12 +55,12 @@ impl<'a> AtCut<'a> {
         let covered = match device.durability {
             Durability::OnCompletion | Durability::OnStore => cut,
             Durability::OnFlush => track.covered(cut),
-            Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
+            Durability::Lying { cache_bytes, .. } => evicted_before(all, indices, cut, cache_bytes),
         };
-        let danger = device.media.danger();
-        let in_danger = danger.map(|bytes| displaced(all, indices, cut, bytes));
+        let at_risk_bytes = device.media.at_risk_bytes();
+        let at_risk = at_risk_bytes.map(|bytes| evicted_before(all, indices, cut, bytes));
         let lines = &track.lines;
-        AtCut { all, indices, device, cut, time, covered, in_danger, track, lines }
+        AtCut { all, indices, device, cut, time, covered, at_risk, track, lines }
     }
 
     /// How many requests of the device were submitted before the cut.
@@ -93,7 +93,7 @@ impl<'a> AtCut<'a> {
     /// fence), and for what was not yet submitted.
     pub fn fate(&self, event: &Event) -> Option<Fate> {
         let fate = self.promised(event)?;
-        let safe = self.in_danger.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
+        let safe = self.at_risk.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
         let is_memory = matches!(event.action, Action::Store { .. });
         Some(if safe || is_memory { fate } else { Fate::InDoubt })
     }
@@ -287,7 +287,7 @@ fn drained(done: Nanos, within: Duration, time: Nanos) -> bool {
 
 /// The tick before which completed writes have been pushed out of a cache of `cache_bytes` by
 /// later ones.
-fn displaced(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u64 {
+fn evicted_before(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u64 {
     let mut held = 0;
     for event in indices.iter().rev().map(|i| &all[*i]) {
         if let Action::Write { data, .. } = &event.action

@@ -110,7 +110,7 @@ impl Media {
     }
 
     /// Of how many bytes, the last that were written, also what was promised may be lost.
-    pub(super) fn danger(self) -> Option<u64> {
+    pub(super) fn at_risk_bytes(self) -> Option<u64> {
         match self {
             Media::Barrier { bytes } | Media::Mapping { bytes } => Some(bytes),
             Media::EraseBlock { bytes } => Some(bytes.saturating_mul(ERASE_BLOCKS)),

@@ -34,7 +34,7 @@ pub(super) struct Flash {
     streams: Vec<u64>,
     /// Whether something was written since the last flush.
     unflushed: bool,
-    coming: Agenda<u64>,
+    host_events: Agenda<u64>,
 }
 
 impl Flash {
@@ -51,7 +51,7 @@ impl Flash {
             leaving: Agenda::default(),
             streams: Vec::new(),
             unflushed: false,
-            coming: Agenda::default(),
+            host_events: Agenda::default(),
             p,
         }
     }
@@ -208,15 +208,15 @@ impl Physics for Flash {
             Op::Flush => self.flush(at),
             Op::Discard => at,
         };
-        self.coming.enter(done_ns, id);
+        self.host_events.enter(done_ns, id);
     }
 
     fn next_event(&self) -> Option<u64> {
-        self.coming.next()
+        self.host_events.next()
     }
 
     fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
-        while let Some((_, id)) = self.coming.take_due(until_ns) {
+        while let Some((_, id)) = self.host_events.take_due(until_ns) {
             done.push(Done::well(id));
         }
     }

@@ -36,12 +36,12 @@ pub enum PmemError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The system refused something.
-    #[error("{}: cannot {doing}: {source}", path.display())]
+    #[error("{}: cannot {arm_state}: {source}", path.display())]
     System {
         /// The path given.
         path: PathBuf,
         /// What was tried, in words.
-        doing: &'static str,
+        arm_state: &'static str,
         /// The system's error.
         source: std::io::Error,
     },
@@ -175,8 +175,9 @@ impl Pmem {
         if size == 0 || !size.is_multiple_of(PAGE) || i64::try_from(size).is_err() {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
         }
-        let failed =
-            |doing| move |source| PmemError::System { path: path.to_owned(), doing, source };
+        let failed = |arm_state| {
+            move |source| PmemError::System { path: path.to_owned(), arm_state, source }
+        };
         let file = File::create_new(path).map_err(failed("create it"))?;
         let sized = file.set_len(size).map_err(failed("give it its size"));
         if sized.is_err() {
@@ -214,6 +215,6 @@ impl Pmem {
     }
 }
 
-fn system(path: &Path, doing: &'static str, errno: Errno) -> PmemError {
-    PmemError::System { path: path.into(), doing, source: errno.into() }
+fn system(path: &Path, arm_state: &'static str, errno: Errno) -> PmemError {
+    PmemError::System { path: path.into(), arm_state, source: errno.into() }
 }

@@ -24,32 +24,32 @@ use crate::{FileKey, PageCache};
 
 /// What has become of a page whose write-back failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum PageFailure {
     /// In memory, to be written again.
-    Kept,
+    Retry,
     /// Not to be written again, but its contents are still in memory.
-    Here,
+    LostCached,
     /// Only what the device has is left.
-    Gone,
+    LostEvicted,
 }
 
 /// The pages of a file that are not on the device as they were written.
 #[derive(Debug, Default)]
-pub(crate) struct Unwritten {
-    pub pages: BTreeMap<u64, Fate>,
+pub(crate) struct FileFailures {
+    pub pages: BTreeMap<u64, PageFailure>,
     /// There were more than could be remembered.
     pub more: bool,
 }
 
 /// A part of a file that is not on the device as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnwrittenPages {
+pub struct FailedPages {
     /// The file.
     pub file: FileKey,
     /// Page numbers.
     pub pages: Range<u64>,
     /// In memory, and written again by the next flush; else the data is lost.
-    pub kept: bool,
+    pub retry: bool,
 }
 
 /// How a write-back failed.
@@ -58,7 +58,7 @@ pub(crate) struct Failure {
     /// Which pages, of those that were given; they may overlap. Empty: all.
     pub pages: Vec<Range<u64>>,
     /// Whether it makes sense to write them again.
-    pub again: bool,
+    pub retry: bool,
 }
 
 impl Failure {
@@ -70,110 +70,110 @@ impl Failure {
 impl State {
     /// The write of a page that is there has failed, and nothing newer will be written. Whether it
     /// is kept.
-    fn fail_page(&mut self, file: FileKey, page: u64, again: bool) -> bool {
-        let keep = again && self.kept_pages < self.limits.kept;
+    fn fail_page(&mut self, file: FileKey, page: u64, retry: bool) -> bool {
+        let keep = retry && self.retry_pages < self.limits.retry;
         let room = self.lost_pages < self.limits.memory;
         let Some(f) = self.files.get_mut(&file) else { return false };
         if keep {
-            self.kept_pages += 1;
-            f.unwritten.pages.insert(page, Fate::Kept);
+            self.retry_pages += 1;
+            f.failures.pages.insert(page, PageFailure::Retry);
         } else if room {
             self.lost_pages += 1;
-            f.unwritten.pages.insert(page, Fate::Here);
+            f.failures.pages.insert(page, PageFailure::LostCached);
         } else {
-            f.unwritten.more = true;
+            f.failures.more = true;
         }
         keep
     }
 
     /// What becomes of the pages of a write-back that are neither dirty again nor others by now:
     /// clean, kept or lost. The failed ones, and whether they are kept.
-    pub(crate) fn settle(
+    pub(crate) fn end_writeback(
         &mut self,
         file: FileKey,
         pages: &[u64],
         failure: Option<&Failure>,
-    ) -> Vec<UnwrittenPages> {
-        let mut failed: Vec<UnwrittenPages> = Vec::new();
+    ) -> Vec<FailedPages> {
+        let mut failed: Vec<FailedPages> = Vec::new();
         for page in pages {
             let Some(f) = self.files.get(&file) else { break };
             let Some(id) = f.pages.get(*page).copied() else { continue };
             let failure = failure.filter(|f| f.is_of(*page));
-            let kept = failure.map(|failure| self.fail_page(file, *page, failure.again));
-            if kept != Some(true) {
-                self.frames.list(id);
+            let retry = failure.map(|failure| self.fail_page(file, *page, failure.retry));
+            if retry != Some(true) {
+                self.frames.add_to_lru(id);
             }
-            let Some(kept) = kept else { continue };
+            let Some(retry) = retry else { continue };
             match failed.last_mut() {
-                Some(last) if last.pages.end == *page && last.kept == kept => last.pages.end += 1,
-                _ => failed.push(UnwrittenPages { file, pages: *page..*page + 1, kept }),
+                Some(last) if last.pages.end == *page && last.retry == retry => last.pages.end += 1,
+                _ => failed.push(FailedPages { file, pages: *page..*page + 1, retry }),
             }
         }
         failed
     }
 
     /// Whether a page waits to be written again.
-    pub(crate) fn is_kept(&self, file: FileKey, page: u64) -> bool {
+    pub(crate) fn is_to_be_retried(&self, file: FileKey, page: u64) -> bool {
         let f = self.files.get(&file);
-        f.is_some_and(|f| f.unwritten.pages.get(&page) == Some(&Fate::Kept))
+        f.is_some_and(|f| f.failures.pages.get(&page) == Some(&PageFailure::Retry))
     }
 
     /// A page is dirty: what is in memory will be written.
-    pub(crate) fn is_to_be_written(&mut self, file: FileKey, page: u64) {
+    pub(crate) fn clear_failed_on_dirty(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
-        match f.unwritten.pages.get(&page) {
-            Some(Fate::Kept) => self.kept_pages -= 1,
-            Some(Fate::Here) => self.lost_pages -= 1,
+        match f.failures.pages.get(&page) {
+            Some(PageFailure::Retry) => self.retry_pages -= 1,
+            Some(PageFailure::LostCached) => self.lost_pages -= 1,
             // What else the page held stays lost.
-            Some(Fate::Gone) | None => return,
+            Some(PageFailure::LostEvicted) | None => return,
         }
-        f.unwritten.pages.remove(&page);
+        f.failures.pages.remove(&page);
     }
 
     /// A page has whole new contents: nothing of it is missed any more. The caller sees to the
     /// frame.
-    pub(crate) fn is_replaced(&mut self, file: FileKey, page: u64) {
+    pub(crate) fn clear_failed(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
-        match f.unwritten.pages.remove(&page) {
-            Some(Fate::Kept) => self.kept_pages -= 1,
-            Some(Fate::Here | Fate::Gone) => self.lost_pages -= 1,
+        match f.failures.pages.remove(&page) {
+            Some(PageFailure::Retry) => self.retry_pages -= 1,
+            Some(PageFailure::LostCached | PageFailure::LostEvicted) => self.lost_pages -= 1,
             None => {}
         }
     }
 
     /// A page has left memory for lack of room.
-    pub(crate) fn is_evicted(f: &mut FileState, page: u64) {
-        if let Some(fate) = f.unwritten.pages.get_mut(&page) {
-            *fate = Fate::Gone;
+    pub(crate) fn evict_failed(f: &mut FileState, page: u64) {
+        if let Some(fate) = f.failures.pages.get_mut(&page) {
+            *fate = PageFailure::LostEvicted;
         }
     }
 
     /// A page is dropped, whatever it holds. What of it is not on the device is lost: whoever
-    /// knows that nothing of it is missed says so ([`State::is_given_up`]).
-    pub(crate) fn is_dropped(&mut self, file: FileKey, page: u64) {
+    /// knows that nothing of it is missed says so ([`State::clear_failed_range`]).
+    pub(crate) fn drop_failed(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
-        let Some(fate) = f.unwritten.pages.get_mut(&page) else { return };
-        if *fate == Fate::Kept {
-            self.kept_pages -= 1;
+        let Some(fate) = f.failures.pages.get_mut(&page) else { return };
+        if *fate == PageFailure::Retry {
+            self.retry_pages -= 1;
             self.lost_pages += 1;
         }
-        *fate = Fate::Gone;
+        *fate = PageFailure::LostEvicted;
     }
 
     /// These pages are cut off, or replaced on the device: nothing of them is missed any more.
-    pub(crate) fn is_given_up(&mut self, file: FileKey, pages: Range<u64>) {
+    pub(crate) fn clear_failed_range(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get_mut(&file) else { return };
         if pages == (0..u64::MAX) {
-            f.unwritten.more = false;
+            f.failures.more = false;
         }
-        let all: Vec<u64> = f.unwritten.pages.range(pages).map(|(page, _)| *page).collect();
-        all.into_iter().for_each(|page| self.is_replaced(file, page));
+        let all: Vec<u64> = f.failures.pages.range(pages).map(|(page, _)| *page).collect();
+        all.into_iter().for_each(|page| self.clear_failed(file, page));
     }
 
     /// Makes the kept pages of a range dirty, so that they are written again.
-    pub(crate) fn try_again(&mut self, file: FileKey, pages: Range<u64>) {
+    pub(crate) fn redirty_failed(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get(&file) else { return };
-        let kept = f.unwritten.pages.range(pages).filter(|(_, fate)| **fate == Fate::Kept);
+        let kept = f.failures.pages.range(pages).filter(|(_, fate)| **fate == PageFailure::Retry);
         let kept: Vec<u64> = kept.map(|(page, _)| *page).collect();
         for page in kept {
             self.mark_dirty(file, page);
@@ -191,9 +191,9 @@ impl PageCache {
         let state = self.state.lock();
         let Some(f) = state.files.get(&file) else { return Ok(()) };
         let pages = pages_of(bytes);
-        let is_lost = |fate: &Fate| *fate != Fate::Kept;
+        let is_lost = |fate: &PageFailure| *fate != PageFailure::Retry;
         let lost = !pages.is_empty()
-            && (f.unwritten.more || f.unwritten.pages.range(pages).any(|(_, fate)| is_lost(fate)));
+            && (f.failures.more || f.failures.pages.range(pages).any(|(_, fate)| is_lost(fate)));
         match f.errors.last() {
             Some(e) if lost => Err(e.clone()),
             _ => Ok(()),
@@ -201,20 +201,20 @@ impl PageCache {
     }
 
     /// What is not on the device as it was written, up to `most` parts of files.
-    pub fn unwritten(&self, most: usize) -> Vec<UnwrittenPages> {
+    pub fn failed_pages(&self, most: usize) -> Vec<FailedPages> {
         let state = self.state.lock();
-        let mut parts: Vec<UnwrittenPages> = Vec::new();
+        let mut parts: Vec<FailedPages> = Vec::new();
         let pages = state.files.iter().flat_map(|(file, f)| {
-            f.unwritten.pages.iter().map(|(page, fate)| (*file, *page, *fate == Fate::Kept))
+            f.failures.pages.iter().map(|(page, fate)| (*file, *page, *fate == PageFailure::Retry))
         });
-        for (file, page, kept) in pages {
+        for (file, page, retry) in pages {
             let full = parts.len() == most;
             match parts.last_mut() {
-                Some(l) if l.file == file && l.pages.end == page && l.kept == kept => {
+                Some(l) if l.file == file && l.pages.end == page && l.retry == retry => {
                     l.pages.end += 1;
                 }
                 _ if full => break,
-                _ => parts.push(UnwrittenPages { file, pages: page..page + 1, kept }),
+                _ => parts.push(FailedPages { file, pages: page..page + 1, retry }),
             }
         }
         parts

@@ -23,14 +23,14 @@ struct Inner {
 }
 
 /// The superblock; the lock is held while it is written.
-pub(crate) struct Anchor {
+pub(crate) struct SuperblockWriter {
     log: Log,
     inner: Mutex<Inner>,
 }
 
-impl Anchor {
+impl SuperblockWriter {
     pub(crate) fn new(log: Log, sb: Superblock, block: &[u8]) -> Self {
-        Anchor { log, inner: Mutex::new(Inner { sb, block: block.to_vec() }) }
+        SuperblockWriter { log, inner: Mutex::new(Inner { sb, block: block.to_vec() }) }
     }
 
     pub(crate) fn get(&self) -> Superblock {

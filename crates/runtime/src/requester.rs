@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 /// The other side of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asker {
+pub struct Requester {
     /// The thread that waits for the answer, as this process numbers it; 0: nobody waits.
     pub thread: u32,
     /// The kernel writes back what was changed in its memory: no call of a program's.
@@ -16,29 +16,29 @@ pub struct Asker {
 }
 
 thread_local! {
-    static ASKER: Cell<Option<Asker>> = const { Cell::new(None) };
+    static REQUESTER: Cell<Option<Requester>> = const { Cell::new(None) };
 }
 
 /// The thread works for an asker as long as this lives.
 #[must_use = "the request ends when this is dropped"]
 #[derive(Debug)]
-pub struct AskedBy {
-    before: Option<Asker>,
+pub struct OnBehalfOf {
+    before: Option<Requester>,
 }
 
-/// Says that this thread now works for `asker`, until the returned value is dropped.
-pub fn asked_by(asker: Asker) -> AskedBy {
-    AskedBy { before: ASKER.replace(Some(asker)) }
+/// Says that this thread now works for `requester`, until the returned value is dropped.
+pub fn on_behalf_of(requester: Requester) -> OnBehalfOf {
+    OnBehalfOf { before: REQUESTER.replace(Some(requester)) }
 }
 
 /// Whom this thread works for, where that was said.
-pub fn asker() -> Option<Asker> {
-    ASKER.get()
+pub fn requester() -> Option<Requester> {
+    REQUESTER.get()
 }
 
-impl Drop for AskedBy {
+impl Drop for OnBehalfOf {
     fn drop(&mut self) {
-        ASKER.set(self.before);
+        REQUESTER.set(self.before);
     }
 }
 
@@ -48,16 +48,16 @@ mod tests {
 
     #[test]
     fn an_asker_is_known_until_the_answer() {
-        let one = Asker { thread: 1, write_back: false };
-        let asked = asked_by(one);
+        let one = Requester { thread: 1, write_back: false };
+        let asked = on_behalf_of(one);
         {
-            let two = Asker { thread: 2, write_back: true };
-            let _asked = asked_by(two);
-            assert_eq!(asker(), Some(two));
+            let two = Requester { thread: 2, write_back: true };
+            let _asked = on_behalf_of(two);
+            assert_eq!(requester(), Some(two));
         }
-        assert_eq!(asker(), Some(one));
-        assert_eq!(std::thread::spawn(asker).join().unwrap(), None);
+        assert_eq!(requester(), Some(one));
+        assert_eq!(std::thread::spawn(requester).join().unwrap(), None);
         drop(asked);
-        assert_eq!(asker(), None);
+        assert_eq!(requester(), None);
     }
 }

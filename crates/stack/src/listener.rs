@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
 
 /// How long a caller may take to say what he wants, all of it.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Callers that are listened to, or answered, at the same time. Of more the one goes that has been
 /// silent for longest.
 const CALLERS_MAX: usize = 64;
@@ -26,7 +26,7 @@ const CALLERS_MAX: usize = 64;
 /// Callers that wait to be let in; of more, connecting takes longer.
 const WAITING_MAX: i32 = 128;
 /// What a stranger is told.
-const STRANGER: &str = "this process answers the user who started it, and root";
+const NOT_ALLOWED: &str = "this process answers the user who started it, and root";
 
 /// Who has connected: a number, and the connection of those that have not asked yet.
 #[derive(Default)]
@@ -53,29 +53,33 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 }
 
 /// Answers a request: a line of any bytes.
-pub type Behind = dyn Fn(&[u8]) -> Value + Send + Sync;
+pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
 /// A listening socket; its file goes with it.
-pub struct Door {
+pub struct Listener {
     path: PathBuf,
     callers: Arc<Mutex<Callers>>,
 }
 
-impl Door {
-    /// Has `behind` answer whoever connects.
+impl Listener {
+    /// Has `handler` answer whoever connects.
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub fn open(listener: UnixListener, path: &Path, behind: Arc<Behind>) -> std::io::Result<Door> {
+    pub fn open(
+        listener: UnixListener,
+        path: &Path,
+        handler: Arc<Handler>,
+    ) -> std::io::Result<Listener> {
         let callers = Arc::new(Mutex::new(Callers::default()));
         let all = Arc::clone(&callers);
         let listen = move || {
             for connection in listener.incoming().flatten() {
-                admit(connection, &behind, &all);
+                serve_connection(connection, &handler, &all);
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(listen)?;
-        Ok(Door { path: path.to_path_buf(), callers })
+        Ok(Listener { path: path.to_path_buf(), callers })
     }
 
     /// Where it is.
@@ -83,16 +87,16 @@ impl Door {
         &self.path
     }
 
-    /// Stops listening, once the answers that are on their way have gone, or after `patience`.
-    pub fn close(self, patience: Duration) {
-        let until = Instant::now() + patience;
+    /// Stops listening, once the answers that are on their way have gone, or after `timeout`.
+    pub fn close(self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         while locked(&self.callers).answered > 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
         // OK to ignore: whoever finds it finds nobody behind it.
         let _ = std::fs::remove_file(&self.path);
@@ -103,7 +107,7 @@ impl Drop for Door {
 ///
 /// # Errors
 /// As the system says.
-pub fn listen_alone(path: &Path) -> std::io::Result<UnixListener> {
+pub fn bind_private(path: &Path) -> std::io::Result<UnixListener> {
     // OK to ignore: nothing need be there, and what cannot be removed is told below.
     let _ = std::fs::remove_file(path);
     let kind = (AddressFamily::UNIX, SocketType::STREAM);
@@ -117,7 +121,7 @@ pub fn listen_alone(path: &Path) -> std::io::Result<UnixListener> {
 }
 
 /// Listens to a caller, and answers him, in a thread of its own.
-fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Callers>>) {
+fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Arc<Mutex<Callers>>) {
     let mut all = locked(callers);
     if !all.make_room() {
         drop(all);
@@ -132,7 +136,7 @@ fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Calle
     let number = all.last;
     all.silent.insert(number, silent);
     drop(all);
-    let (behind, of) = (Arc::clone(behind), Arc::clone(callers));
+    let (handler, of) = (Arc::clone(handler), Arc::clone(callers));
     let converse = move || {
         let asked = listened(&connection);
         {
@@ -146,8 +150,8 @@ fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Calle
         // Who does not listen to the answer misses it.
         if let Ok(line) = asked {
             let answered = match is_allowed(&connection) {
-                true => behind(&line),
-                false => reply(&Err(Refusal::new(Kind::Refused, STRANGER))),
+                true => handler(&line),
+                false => reply(&Err(Refusal::new(Kind::Refused, NOT_ALLOWED))),
             };
             let _ = answer(&connection, &answered);
         }
@@ -161,7 +165,7 @@ fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Calle
 
 /// A line, or what there is of it at the end of his patience; it need not be text.
 fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let (mut line, mut piece) = (Vec::new(), [0; 4096]);
     while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
         let left = until.saturating_duration_since(Instant::now());
@@ -181,7 +185,7 @@ fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
 }
 
 fn answer(mut connection: &UnixStream, reply: &Value) -> std::io::Result<()> {
-    connection.set_write_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(TIMEOUT))?;
     writeln!(connection, "{reply}")
 }
 
@@ -212,16 +216,16 @@ mod tests {
         let path = folder.path().join("s");
         // What a dead process has left is replaced.
         drop(UnixListener::bind(&path).unwrap());
-        let listener = listen_alone(&path).unwrap();
-        let behind = |line: &[u8]| serde_json::json!({ "bytes": line.len() });
-        let door = Door::open(listener, &path, Arc::new(behind)).unwrap();
+        let listener = bind_private(&path).unwrap();
+        let handler = |line: &[u8]| serde_json::json!({ "bytes": line.len() });
+        let listener = Listener::open(listener, &path, Arc::new(handler)).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let silent: Vec<_> =
             (0..3 * CALLERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
         assert_eq!(ask(&path), "{\"bytes\":6}\n");
         drop(silent);
-        door.close(Duration::from_secs(5));
+        listener.close(Duration::from_secs(5));
         assert!(!path.exists(), "its file goes with it");
     }
 }

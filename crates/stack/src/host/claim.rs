@@ -30,12 +30,12 @@ impl Names {
 
 /// Names that nobody opens for writing as long as this is there.
 #[must_use]
-pub(super) struct Held<'h> {
+pub(super) struct Claim<'h> {
     all: &'h Names,
     names: Vec<String>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for Claim<'_> {
     fn drop(&mut self) {
         self.all.change(|all| all.retain(|name| !self.names.contains(name)));
     }
@@ -44,12 +44,12 @@ impl Drop for Held<'_> {
 /// What is to become a component, held until it is one.
 pub(super) struct Component<'h> {
     endpoint: Arc<Endpoint>,
-    _held: Held<'h>,
+    _claim: Claim<'h>,
 }
 
 impl<'h> Component<'h> {
-    pub fn new(endpoint: Arc<Endpoint>, held: Held<'h>) -> Component<'h> {
-        Component { endpoint, _held: held }
+    pub fn new(endpoint: Arc<Endpoint>, claim: Claim<'h>) -> Component<'h> {
+        Component { endpoint, _claim: claim }
     }
 }
 
@@ -64,13 +64,13 @@ impl Deref for Component<'_> {
 impl Host {
     /// Holds names; nobody has them open for writing, as the caller has seen in what it has locked.
     /// One change is made at a time, so nobody else holds them.
-    pub(super) fn hold<'n>(
+    pub(super) fn claim<'n>(
         &self,
         _seen: &Inner,
         names: impl IntoIterator<Item = &'n String>,
-    ) -> Held<'_> {
+    ) -> Claim<'_> {
         let names: Vec<String> = names.into_iter().cloned().collect();
-        self.held.change(|all| all.extend(names.iter().cloned()));
-        Held { all: &self.held, names }
+        self.claim.change(|all| all.extend(names.iter().cloned()));
+        Claim { all: &self.claim, names }
     }
 }

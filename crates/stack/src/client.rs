@@ -1,4 +1,4 @@
-//! Asking a host.
+//! The client of a host.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;

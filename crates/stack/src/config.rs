@@ -1,4 +1,4 @@
-//! The configuration that a person writes: `STACK.toml`.
+//! The configuration file: `STACK.toml`.
 //!
 //! ```toml
 //! tree = "/run/steadfast/stack"     # where devices and volumes are files
@@ -14,8 +14,8 @@
 //! components = ["c0d1s0", "testdisk"]
 //! ```
 //!
-//! A volume is made when the host is started for the first time, if its components are blank. What
-//! commands change later is remembered beside the file, which stays as it was written.
+//! A volume is created at the first start, if its components are blank. Changes by commands are
+//! stored beside the file, which is never written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! Whatever has a name: a device, RAM disk or volume, as one block device that is counted and that
-//! may be open as a file.
+//! A named device, RAM disk or volume, as one block device with counters, which may be open as a
+//! file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

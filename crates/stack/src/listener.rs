@@ -1,8 +1,8 @@
-//! The door of a process that answers over a socket: who is let in, how many, for how long.
+//! A listening control socket: which callers are accepted, how many, and for how long.
 //!
-//! The socket's file may be used by the process's own user alone (mode 0600), and root; who
-//! connects is looked at all the same. A request and its answer are a line each. The host's
-//! [`Server`](crate::server::Server) and the control socket of a mount are behind one each.
+//! Only the process's own user (mode 0600) and root may connect; the peer's credentials are checked
+//! too. A request and its answer are a line each. The host's [`Server`](crate::server::Server) and
+//! the control socket of a mount use it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,18 +17,18 @@ use serde_json::Value;
 
 use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
 
-/// How long a caller may take to say what he wants, all of it.
+/// Time limit for a caller to send its request.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Callers that are listened to, or answered, at the same time. Of more the one goes that has been
-/// silent for longest.
+/// Callers that are served at the same time. Beyond that, the caller that has been silent for
+/// longest is disconnected.
 const CALLERS_MAX: usize = 64;
 
-/// Callers that wait to be let in; of more, connecting takes longer.
+/// Connections that wait to be accepted; beyond that, connecting takes longer.
 const WAITING_MAX: i32 = 128;
-/// What a stranger is told.
+/// The answer to another user.
 const NOT_ALLOWED: &str = "this process answers the user who started it, and root";
 
-/// Who has connected: a number, and the connection of those that have not asked yet.
+/// The connected callers: a number, and the connections of those that have not sent a request yet.
 #[derive(Default)]
 struct Callers {
     last: u64,
@@ -37,7 +37,7 @@ struct Callers {
 }
 
 impl Callers {
-    /// Whether there is room for one more, perhaps by sending away who says nothing.
+    /// Whether there is room for one more, if necessary by disconnecting a silent caller.
     fn make_room(&mut self) -> bool {
         while self.silent.len() + self.answered >= CALLERS_MAX {
             let Some((_, oldest)) = self.silent.pop_first() else { return false };
@@ -55,14 +55,14 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 /// Answers a request: a line of any bytes.
 pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
-/// A listening socket; its file goes with it.
+/// A listening socket. Its file is removed with it.
 pub struct Listener {
     path: PathBuf,
     callers: Arc<Mutex<Callers>>,
 }
 
 impl Listener {
-    /// Has `handler` answer whoever connects.
+    /// Answers every accepted caller with `handler`.
     ///
     /// # Errors
     /// If there can be no more threads.
@@ -87,7 +87,7 @@ impl Listener {
         &self.path
     }
 
-    /// Stops listening, once the answers that are on their way have gone, or after `timeout`.
+    /// Stops listening, after pending answers are sent, or after `timeout`.
     pub fn close(self, timeout: Duration) {
         let until = Instant::now() + timeout;
         while locked(&self.callers).answered > 0 && Instant::now() < until {
@@ -98,7 +98,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // OK to ignore: whoever finds it finds nobody behind it.
+        // OK to ignore: a later caller finds no listener.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -108,25 +108,25 @@ impl Drop for Listener {
 /// # Errors
 /// As the system says.
 pub fn bind_private(path: &Path) -> std::io::Result<UnixListener> {
-    // OK to ignore: nothing need be there, and what cannot be removed is told below.
+    // OK to ignore: there may be no file, and a failure is reported below.
     let _ = std::fs::remove_file(path);
     let kind = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
-    // The file gets the socket's mode: nobody may connect before it is what it is to be. It is
-    // bound under its own name, by which `/proc/net/unix` has it.
+    // The file gets the socket's mode: nobody can connect before the mode is set. It is bound under
+    // its own name, which `/proc/net/unix` shows.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&socket, WAITING_MAX)?;
     Ok(UnixListener::from(socket))
 }
 
-/// Listens to a caller, and answers him, in a thread of its own.
+/// Serves a caller in a thread of its own.
 fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Arc<Mutex<Callers>>) {
     let mut all = locked(callers);
     if !all.make_room() {
         drop(all);
         let what = "too many requests are being answered here: ask again later";
-        // OK to ignore: he has gone. It is short, and the kernel takes it.
+        // OK to ignore: the caller has gone. The answer is short, and the kernel buffers it.
         let _ = connection.set_nonblocking(true);
         let _ = answer(&connection, &reply(&Err(Refusal::new(Kind::Busy, what))));
         return;
@@ -142,12 +142,12 @@ fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Ar
         {
             let mut all = locked(&of);
             if all.silent.remove(&number).is_none() {
-                // Sent away.
+                // Disconnected.
                 return;
             }
             all.answered += 1;
         }
-        // Who does not listen to the answer misses it.
+        // A caller that does not read the answer misses it.
         if let Ok(line) = asked {
             let answered = match is_allowed(&connection) {
                 true => handler(&line),
@@ -163,7 +163,7 @@ fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Ar
     }
 }
 
-/// A line, or what there is of it at the end of his patience; it need not be text.
+/// A line, or its beginning when the time limit ends; it need not be text.
 fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
     let until = Instant::now() + TIMEOUT;
     let (mut line, mut piece) = (Vec::new(), [0; 4096]);
@@ -172,7 +172,7 @@ fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
         if left.is_zero() {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
-        // Anew for each piece: who sends byte after byte gets no more time for it.
+        // For each piece again: a caller that sends byte after byte gets no more time.
         connection.set_read_timeout(Some(left))?;
         match connection.read(&mut piece) {
             Ok(0) => break,
@@ -189,7 +189,7 @@ fn answer(mut connection: &UnixStream, reply: &Value) -> std::io::Result<()> {
     writeln!(connection, "{reply}")
 }
 
-/// Whether whoever connects is root, or this process's own user.
+/// Whether the peer is root, or this process's own user.
 fn is_allowed(connection: &UnixStream) -> bool {
     let peer = rustix::net::sockopt::socket_peercred(connection);
     let own = rustix::process::geteuid();

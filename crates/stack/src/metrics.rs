@@ -1,5 +1,4 @@
-//! Metrics in Prometheus's text format, for whoever asks by HTTP on a loopback address or a unix
-//! socket.
+//! Metrics in Prometheus's text format, over HTTP on a loopback address or a unix socket.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 

@@ -1,11 +1,10 @@
 //! Devices and volumes as files: `dsk/NAME`, `rdsk/NAME`, and RAM disks as `ramdisk/NAME` too.
 //!
-//! The files have a fixed size, and bytes that are neither cached nor collected here: a write is
-//! with the device when it returns, and durable after fsync(2), or by itself with O_SYNC. Cutting a
-//! file off, or opening it with O_TRUNC, changes nothing, as with a block device. Aliases are
-//! symbolic links; one that is made here is remembered by the host.
+//! The files have a fixed size and are not cached: a write is on the device when it returns, and
+//! durable after fsync(2), or immediately with O_SYNC. Truncation and O_TRUNC have no effect, as
+//! with a block device. Aliases are symbolic links; a link that is made here is stored by the host.
 //!
-//! A component of a volume can be read here, and not written to.
+//! A component of a volume can be read here, but not written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};

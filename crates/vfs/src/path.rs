@@ -1,4 +1,4 @@
-//! Operations by path, built on [`FileSystem`]: for whoever uses a file system in process.
+//! Operations by path, built on [`FileSystem`], for callers in the same process.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -184,7 +184,7 @@ pub fn why_refused(name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A folder that [`remove_tree`] empties.
+/// A folder whose entries [`remove_tree`] is removing.
 struct OpenFolder {
     above: Ino,
     name: Vec<u8>,
@@ -232,8 +232,8 @@ pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// A folder that is about to be emptied, if its name is its own: one that belongs elsewhere, or
-/// that was met before, is somebody else's.
+/// Opens a folder for removal, if its name is its own. A folder that belongs elsewhere, or that was
+/// visited before, is refused.
 fn open_folder(
     fs: &dyn FileSystem,
     above: Ino,

@@ -1,4 +1,4 @@
-//! The words of the mount option `transact=`.
+//! The values of the mount option `transact=`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Assembling: at the start, and again.
+//! Assembly: at the start, and later.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,11 +1,12 @@
-//! Whatever becomes a member of a volume, or ceases to be one, is opened by nobody for writing
-//! meanwhile: what is written through its file then would be beneath the volume, or over what the
-//! host takes away.
+//! Claims on names (as the kernel's `bd_prepare_to_claim`): while a device becomes a member of a
+//! volume, or stops being one, no program can open it for writing. A program could otherwise write
+//! below the volume, or over what the host removes.
 //!
-//! A member that is in the records is refused by the tree in any case. But before it is there its
-//! device is looked at, and the records are written to a disk; and when it is there no more its
-//! label is taken away. For that time it is held. Who holds has seen under the lock of
-//! [`Inner`](super::Inner) that nobody has the file open, and who opens looks under the same lock.
+//! The tree refuses writes to recorded members in any case. But before a member is recorded its
+//! device is read, and the records are written to a disk; and after it is no longer recorded its
+//! label is removed. For this time its name is claimed. A claim is made under the lock of
+//! [`Inner`](super::Inner) after checking that the file is not open, and opens check under the same
+//! lock.
 
 use std::collections::BTreeSet;
 use std::ops::Deref;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Host, Inner};
 use crate::endpoint::Endpoint;
 
-/// Names that are held. Locked for moments; after `Inner`, where both are.
+/// Claimed names. Locked for moments; after `Inner`, where both are.
 #[derive(Default)]
 pub(crate) struct Names(Mutex<BTreeSet<String>>);
 
@@ -28,7 +29,7 @@ impl Names {
     }
 }
 
-/// Names that nobody opens for writing as long as this is there.
+/// Names that cannot be opened for writing while this exists.
 #[must_use]
 pub(super) struct Claim<'h> {
     all: &'h Names,
@@ -41,7 +42,7 @@ impl Drop for Claim<'_> {
     }
 }
 
-/// What is to become a component, held until it is one.
+/// A future component, claimed until it is one.
 pub(super) struct Component<'h> {
     endpoint: Arc<Endpoint>,
     _claim: Claim<'h>,
@@ -62,8 +63,8 @@ impl Deref for Component<'_> {
 }
 
 impl Host {
-    /// Holds names; nobody has them open for writing, as the caller has seen in what it has locked.
-    /// One change is made at a time, so nobody else holds them.
+    /// Claims names; the caller has checked under `seen`'s lock that they are not open for writing.
+    /// Only one change runs at a time, so no other claim on them exists.
     pub(super) fn claim<'n>(
         &self,
         _seen: &Inner,

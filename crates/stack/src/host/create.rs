@@ -1,4 +1,4 @@
-//! New volumes, and mirrors that are taken up again.
+//! Creating volumes, and retired mirrors that are used again.
 
 use std::sync::Arc;
 

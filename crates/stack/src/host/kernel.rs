@@ -1,8 +1,8 @@
 //! Block devices of the kernel over the tree's files: loop devices with direct I/O.
 //!
-//! One that could not be detached stays known, so that it is shown and may be tried again. It is
-//! remembered with the kernel's number of it, by which the next host knows it if this one is
-//! killed.
+//! A device that could not be detached stays recorded, so that it is shown and can be detached
+//! later. It is recorded with the kernel's disk sequence number, by which the next host identifies
+//! it if this one is killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

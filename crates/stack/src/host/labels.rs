@@ -1,5 +1,5 @@
-//! What labels say of devices, for the status: read without being counted, and without waiting for
-//! a device that does not answer.
+//! Labels of devices, for the status: read without counting, and without waiting for a device that
+//! does not answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Legs come and go while the volume is in use.
+//! Changes of legs while the volume is in use.
 
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
-//! The host: what there is, and everything that is asked of it.
+//! The host: its devices and volumes, and all requests to it.
 //!
 //! # Invariants
 //!
-//! 1. One change at a time (`changes`); what there is (`inner`) is locked for moments only, never
-//!    while a device is waited for. So status, counters and the tree answer whatever goes on.
-//! 2. A change is remembered (`record`) before it is made. If it fails, that is taken back.
-//! 3. A component of a volume is written to by that volume alone, also while it becomes one, or
-//!    ceases to be one (`claim`).
+//! 1. One change at a time (`changes`). The lock of the present state (`inner`) is held for moments
+//!    only, never while a device is waited for. So status, counters and the tree always answer.
+//! 2. A change is recorded (`record`) before it is made. If it fails, the record is reverted.
+//! 3. Only the volume writes to its components, also while a device becomes a component or stops
+//!    being one (`claim`).
 
 mod assemble;
 mod change;

@@ -1,7 +1,7 @@
 //! File systems on volumes and devices, mounted for as long as the host runs.
 //!
-//! The host knows no file system: a [`Mounter`] does. Here it is decided who may use what: what is
-//! mounted is written to by its file system alone.
+//! The host does not know file systems; a [`Mounter`] does. This module decides who may use a
+//! volume: only its file system writes to a mounted one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The state file: replaced as a whole, so that a cut leaves what was or what is to be.
+//! The state file: replaced atomically, so that a power cut leaves the old state or the new one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Which inode a number means, and where it was last seen.
+//! The inode table: inode numbers, and their last known path.
 
 use std::collections::BTreeMap;
 

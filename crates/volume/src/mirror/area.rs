@@ -1,16 +1,16 @@
-//! Records of checksums: read when they are needed, and written before the map says that a region
-//! is clean and has one.
+//! Checksum records: loaded on demand, and written before the map says that a region is clean and
+//! has one.
 //!
 //! # Order
 //!
-//! 1. A region's record goes to every durable leg that holds it, while the region is held.
+//! 1. A region's record goes to every durable leg that holds it, while the region is locked.
 //! 2. These legs are flushed.
 //! 3. The map says that the region is clean and has a record (`summed`).
 //!
-//! The next write makes the map say that the region is dirty before it goes to a leg, and with this
-//! that there is no record, whatever is in the area. So a cut anywhere leaves a record that is
-//! right, or none that is looked at. A durable leg that is not there, and that the map says holds
-//! the region, would not have the record: then none is written.
+//! The next write makes the region dirty in the map before it goes to a leg; a dirty region has no
+//! valid record, whatever is in the area. So at every crash point the record is right or ignored.
+//! If a durable leg that holds the region is missing, it would not get the record: then none is
+//! written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,8 +109,8 @@ impl Core {
         Pin { core: Arc::clone(self), region }
     }
 
-    /// Reads the record of a region that is held, if something is only there. With `self_heal` a leg
-    /// whose record is damaged or old is given the newest one.
+    /// Loads the record of a locked region, if it has one. With `self_heal` a leg with a damaged or
+    /// old record gets the newest one.
     pub(super) fn load(self: &Arc<Self>, region: u32, self_heal: bool) {
         let known = |state: &State| state.checksums.as_ref().is_some_and(|k| k.needs_load(region));
         if known(&self.state.lock()) {

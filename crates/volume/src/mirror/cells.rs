@@ -1,7 +1,7 @@
-//! What is true of each region, and which legs may answer for it.
+//! The state of each region, and the legs that may serve it.
 //!
-//! The second follows from the first. It is published whenever the first changes, for reads that
-//! take no lock ([`super::lockless`]).
+//! The legs follow from the state. They are published after every change, for reads without the
+//! lock ([`super::lockless`]).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::ondisk::map::{Region, RegionState};
 /// What is true of a region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
-    /// What is true now; `copied` legs hold the region though `stale` or `out_of_sync` says otherwise.
+    /// The present state; `copied` legs hold the region although `stale` or `out_of_sync` says
+    /// otherwise.
     pub now: Region,
     pub copied: u8,
     /// Legs that may differ from the one that stands for the region after a cut. Each holds what

@@ -1,14 +1,14 @@
-//! Checksums in memory: of what was written since the assembly, and of what was loaded.
+//! Checksums in memory: of data written since the assembly, and of loaded records.
 //!
 //! # Invariants
 //!
 //! 1. `stored` of a region says that every durable leg in use that holds it has a record, and that
 //!    the newest one is right for each block that is not known here.
-//! 2. What is not on the legs (`unsaved`) is never thrown away: a region that is written to again
-//!    and again keeps its checksums here until it is saved (`area`).
-//! 3. The checksum of a write is set before the write goes to a leg. So what a leg answers and what
-//!    is here may differ while a write is under way, and only then; who finds that takes the region
-//!    and looks again (`verify`).
+//! 2. Checksums that are not on the legs (`unsaved`) are never evicted: a region that is written
+//!    repeatedly keeps its checksums here until they are saved (`area`).
+//! 3. The checksum of a write is set before the write goes to a leg. So a leg's data and the
+//!    checksum may differ while a write is in flight, and only then. A reader that sees a
+//!    difference locks the region and reads again (`verify`).
 
 use std::collections::BTreeMap;
 

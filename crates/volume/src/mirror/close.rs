@@ -1,4 +1,4 @@
-//! The end of the use of a mirror.
+//! Closing a mirror.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an operator must know at once: told to whoever listens.
+//! Events for the operator, sent to the registered listener.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
-//! Legs come and go while the mirror is in use: attach, detach, offline, online. What replaces one
-//! is in `replace`.
+//! Changes of legs while the mirror is in use: attach, detach, offline, online. Replacing a leg is
+//! in `replace`.
 //!
-//! Each refusal says why and changes nothing: everything is checked before what the assembly
-//! decided is written down, and again after it. The order is the same everywhere: what the map must
-//! say of a leg is durable before a label names it as one that takes writes; requests wait from the
-//! change in memory until it is in the labels (`State::is_settled`).
+//! Each refusal gives the reason and changes nothing: everything is checked before the assembly is
+//! committed, and again after it. The order is always the same: the map of a leg is durable before
+//! a label names the leg as active. Requests wait from the change in memory until it is in the
+//! labels (`State::is_settled`).
 
 use std::sync::Arc;
 

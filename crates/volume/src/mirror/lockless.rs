@@ -1,17 +1,17 @@
-//! Usual reads, without the lock that all tasks share.
+//! Ordinary reads, without the state lock.
 //!
-//! Most reads are of one region of which nothing is to be decided, from a leg of which nothing is
-//! to be measured. Memory answers such a read in less time than it takes to take a lock, to count
-//! a device as in use, and to give both back. So what these reads need of the legs is a [`View`]
-//! that does not change, kept in *lanes*; a task has a lane for itself while it reads, and looks at
-//! its view there. Whoever finds its lane taken reads as everybody else, with the lock.
+//! Most reads are in one region that is in sync, from a leg whose latency is not measured. Memory
+//! serves such a read faster than taking the lock and counting the device as in use. So the
+//! information for these reads is in an immutable [`View`], kept in *lanes*. A task has a lane for
+//! itself while it reads, and uses the view there. If its lane is in use, the task reads with the
+//! lock.
 //!
 //! # Invariants
 //!
-//! 1. A view is used only while the version is the one it was made at. Whoever changes what it
-//!    tells of raises the version first ([`Lockless::invalidate`]), with the lock held.
-//! 2. Who holds a region is looked at before the version: a reader that sees a change which was
-//!    made after the view had ended sees that it has ended.
+//! 1. A view is used only while the version is the one of its creation. Whoever changes the state
+//!    behind it increases the version first ([`Lockless::invalidate`]), with the lock held.
+//! 2. The holders of a region are read before the version: a reader that sees a later change of the
+//!    holders also sees the new version.
 //! 3. A read that was begun before a change may end after it, as with the lock, which is not held
 //!    across a request either.
 

@@ -1,30 +1,30 @@
-//! Mirrors: the same bytes on up to four legs, and the knowledge of which leg holds what.
+//! Mirrors: the same data on up to four legs, with a record of which leg holds which region.
 //!
 //! # What it promises
 //!
-//! 1. A write is acknowledged when every leg that takes writes has it; a leg that failed was
-//!    dropped first, durably. If no durable leg has it, the answer is an error.
-//! 2. A flush, and a write with FUA, is acknowledged only when every durable leg has it.
+//! 1. A write is acknowledged when every active leg has completed it. A leg that failed was dropped
+//!    before, durably. If no durable leg has completed it, the write fails.
+//! 2. A flush, and a write with FUA, is acknowledged only when every durable leg has completed it.
 //! 3. A volatile leg is never the source of a resync while a durable copy exists, and is not
-//!    believed after a restart.
-//! 4. What was never written, or was discarded, reads as zeros, the same from every leg.
-//! 5. Reads of what nobody writes stay the same, also across cuts and resyncs.
+//!    trusted after a restart.
+//! 4. Regions that were never written, or were discarded, read as zeros from every leg.
+//! 5. Repeated reads return the same data until it is written, also across power cuts and resyncs.
 //!
 //! # How
 //!
-//! The volume is divided into regions; the map says of each whether a write may be under way and
-//! which legs lack it (`regions`, `ondisk/map.rs`). What a cut must find is durable before the
-//! write it covers (`write`). Labels say who the members are and which data is the newest
-//! (`publish`, `assemble`). Everything that makes a leg whole again is one mechanism (`resync`).
-//! Mirrors with checksums know of each block what was written (`checksums`), keep it beside the map
-//! (`area`), and answer with nothing else (`verify`).
+//! The volume is divided into regions. For each region the map says whether a write may be in
+//! flight and on which legs it is stale (`regions`, `ondisk/map.rs`). The map is durable before the
+//! write that it covers (`write`). Labels contain the members and the newest generation (`publish`,
+//! `assemble`). One mechanism makes legs complete again (`resync`). Mirrors with checksums have a
+//! checksum of each block (`checksums`), store it next to the map (`area`), and return only
+//! verified data (`verify`).
 //!
 //! # Opening and closing
 //!
-//! Assembling a mirror writes nothing: what was decided is written down before the first change,
-//! or the first read of what a cut left in doubt (`commit_assembly`). So looking at a mirror, and a
-//! command that is refused, leave everything as it was. Whoever opened it closes it
-//! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
+//! Assembly writes nothing. Its decisions are written before the first change, or before the first
+//! read of an out-of-sync region (`commit_assembly`). So a read-only command and a refused command
+//! change nothing. The opener closes the mirror ([`Mirror::close`]). Dropping the last handle does
+//! so too, but cannot report an error.
 
 mod area;
 mod cells;

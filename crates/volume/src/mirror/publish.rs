@@ -1,8 +1,8 @@
-//! Labels and map, written so that a cut leaves what can be trusted.
+//! Labels and map, written so that they can be trusted after a power cut.
 //!
-//! Both are written to all active legs that count (labels also to volatile ones) before anything
-//! that depends on them is done or acknowledged. A leg that does not take them is dropped, which is
-//! a change of the labels of the others, and so on until all that are left agree.
+//! Both are written to all active durable legs (labels also to volatile ones) before any action
+//! that depends on them. A leg that fails is dropped. This changes the labels of the others, and so
+//! on, until all remaining legs agree.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Reads.
 //!
-//! A read goes to one leg that holds all of the range; where no leg does, it is cut into regions.
-//! What was never written is zeros. A leg that fails is not the end of the read: the next one
-//! answers, and what it says is written back to the first.
+//! A read goes to one leg that holds all of the range. If no leg does, it is split into regions.
+//! Unwritten regions are zeros. If a leg fails, the next one serves the read, and its data is
+//! written back to the failed one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) enum Way {
     Leg { slot: usize, epoch: u64, device: Arc<dyn BlockDevice>, at: u64, timed: bool },
     /// In pieces: no leg holds all of it.
     Pieces(Vec<(u64, u64)>),
-    /// Nowhere yet: the legs differ, and which one counts is to be written down first.
+    /// Nowhere yet: the legs differ, and the range must be synced first.
     NeedsSync,
     /// To nobody.
     Nowhere(BlockError),
@@ -77,7 +77,7 @@ impl Core {
         }
     }
 
-    /// The short way for whoever waits: no hand-over.
+    /// The short way for a caller that waits: no hand-over to another task.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
         if self.checksums {
             return self.read_verified(offset, len);
@@ -305,7 +305,7 @@ impl Core {
         Ok(out.into())
     }
 
-    /// Remembers why a leg that nobody can stand in for is not sound.
+    /// Records the error of a leg that is the only holder and failed.
     pub(super) fn note_error(&self, failed: &Failed) {
         let mut state = self.state.lock();
         if let Some(leg) = state.legs[failed.slot].as_mut().filter(|l| l.epoch == failed.epoch) {
@@ -313,8 +313,8 @@ impl Core {
         }
     }
 
-    /// Writes what a good leg holds to legs that could not read it; those that cannot write it
-    /// either, or are gone, are dropped.
+    /// Writes the data of a good leg to legs that could not read it. Those that fail the write, or
+    /// are gone, are dropped.
     fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
         // Nobody uses it yet, read-only, closed or failed: as it is.
         if self.state.lock().assembling {
@@ -363,14 +363,14 @@ impl Core {
 }
 
 impl State {
-    /// Whether a read is answered without anything being decided for the time after it: nobody uses
-    /// the mirror, or nothing can be written down any more.
+    /// Whether a read changes no state: the mirror is only being assembled, or nothing can be
+    /// written any more.
     pub(super) fn looks_only(&self) -> bool {
         self.assembling || self.info.read_only || self.failed.is_some()
     }
 
-    /// Legs from which a region may be written back to one that holds it. Not a volatile one where
-    /// another durable leg, there or not, holds the region.
+    /// Legs from which a region may be repaired on another holder. Not a volatile leg if another
+    /// durable leg, present or missing, holds the region.
     pub(super) fn repairs(&self, region: u32, to: usize) -> u8 {
         let holders = !self.regions.lacking(region) & !bit(to);
         if self.regions.is_blank(region) || self.regions.lacking(region) & bit(to) != 0 {

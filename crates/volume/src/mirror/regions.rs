@@ -1,13 +1,13 @@
-//! The region map in memory, beside what of it is durable.
+//! The region map in memory, and its durable state.
 //!
 //! # Invariants
 //!
-//! 1. What the disk is believed to hold (`disk`) is never better than what a cut may leave: a state
-//!    that promises less work after a cut (clean, not stale) counts from the moment its write
-//!    begins, one that promises more (dirty, stale) from the moment it is done.
-//! 2. A region that memory has as copied to a leg is stale on that leg in the durable map, or dirty
-//!    in it because of the doubt, until the leg was flushed after the copy.
-//! 3. Of a region in doubt nothing was read or written since the cut: the map has it as dirty.
+//! 1. The assumed durable state (`disk`) is never better than the state after a power cut. A better
+//!    state (clean, not stale) counts from the start of its write, a worse one (dirty, stale) from
+//!    its completion.
+//! 2. A region that is copied in memory stays stale on that leg in the durable map, or dirty
+//!    because it is out of sync, until the leg was flushed after the copy.
+//! 3. An out-of-sync region was not read or written since the power cut: the map has it as dirty.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -51,7 +51,7 @@ pub struct Regions {
     changed: BTreeSet<u32>,
     /// Regions that are dirty or being filled.
     active: BTreeSet<u32>,
-    /// Regions that are in doubt.
+    /// Out-of-sync regions.
     out_of_sync_regions: BTreeSet<u32>,
     /// First writes so far, and all writes so far.
     fills: u64,
@@ -147,8 +147,8 @@ impl Regions {
         self.cells[region as usize].lacking()
     }
 
-    /// The region of a range that lies inside of one which holds something and is not in doubt, and
-    /// the legs that hold it.
+    /// The region of a range inside of one region that is written and in sync, and the legs that
+    /// hold it.
     pub fn only(&self, offset: u64, len: u64) -> Option<(u32, u8)> {
         let region = (offset >> self.shift) as u32;
         let holders = self.cells.get(region as usize)?.holders();
@@ -161,12 +161,12 @@ impl Regions {
         self.cells[region as usize].out_of_sync
     }
 
-    /// Those of these regions that are in doubt.
+    /// Those of these regions that are out of sync.
     pub fn out_of_sync_regions(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
         self.out_of_sync_regions.range(regions).copied()
     }
 
-    /// All regions that are in doubt.
+    /// All out-of-sync regions.
     pub fn all_out_of_sync(&self) -> Vec<u32> {
         self.out_of_sync_regions.iter().copied().collect()
     }
@@ -480,8 +480,8 @@ impl Regions {
         (0..self.count()).filter(lacks).map(|r| self.bytes_of(r).1).sum()
     }
 
-    /// Whether a durable leg would hold all of it after a cut: nothing is stale or in doubt, and
-    /// what it was given was flushed, which the map says durably.
+    /// Whether a durable leg would hold all data after a power cut: nothing is stale or out of
+    /// sync, every copy was flushed, and the durable map says so.
     pub fn is_whole(&self, leg: u8) -> bool {
         self.holds_flushed(leg)
             && self.out_of_sync_regions.iter().all(|r| self.out_of_sync(*r) & leg == 0)

@@ -1,8 +1,7 @@
-//! Another device, or the leg's own, in a leg's place.
+//! Replacing a leg by another device, or by its own.
 //!
-//! The rules are those of `legs`. Whether it would be refused can be asked for by itself: a device
-//! that has to be written to before (the label of a concat that becomes the leg) is not touched in
-//! vain.
+//! The rules are those of `legs`. The refusal can be tested separately: a device that must be
+//! written before (the label of a concat that becomes the leg) is not written in vain.
 
 use std::sync::Arc;
 

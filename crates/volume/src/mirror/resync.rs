@@ -1,12 +1,12 @@
-//! Resync: legs are given the regions that they lack.
+//! Resync: the stale regions of legs are copied to them.
 //!
-//! One mechanism for every cause. A leg that was away and a new one differ only in how many regions
-//! the map has as stale for them; what a cut left in doubt (`out_of_sync`) is copied in the same way.
-//! What was copied is stale, or dirty, in the durable map until the leg was flushed, so that a
-//! resync goes on where it was interrupted.
+//! One mechanism for every cause. A leg that was missing and a new leg differ only in the number of
+//! stale regions. Out-of-sync regions are copied in the same way. A copied region stays stale, or
+//! dirty, in the durable map until the leg was flushed, so an interrupted resync continues where it
+//! stopped.
 //!
-//! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
-//! the mirror, present or not, holds the region.
+//! A region is copied from a durable leg. A volatile leg is a source only if no durable leg of the
+//! mirror, present or missing, holds the region.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,14 +59,14 @@ impl State {
     /// Regions that active legs lack, in the order in which they are copied: where a volatile leg
     /// is filled, the hottest first.
     fn to_copy(&self) -> Vec<u32> {
-        // What a partial leg holds is decided elsewhere (`fill`).
+        // Regions of a partial leg are promoted (`promote`), not resynced.
         let active = self.active() & !self.partial();
         let lacks = |mask: u8| {
             move |r: &u32| !self.regions.is_blank(*r) && self.regions.lacking(*r) & mask != 0
         };
         let all = || 0..self.regions.count();
         let durable = active & self.durable();
-        // What promises depend on comes first.
+        // Durable legs come first.
         let mut first: Vec<u32> = all().filter(lacks(durable)).collect();
         let behind = |r: &u32| !lacks(durable)(r) && lacks(active)(r);
         let mut rest: Vec<u32> = all().filter(behind).collect();
@@ -201,9 +201,9 @@ impl Core {
         }
     }
 
-    /// Copies a region, of which the range is held, to those of these legs that lack it. One in
-    /// doubt goes to all that differ; where the leg that stands for it cannot be read, another one
-    /// takes its place.
+    /// Copies a region, whose range is locked, to those of these legs on which it is stale. An
+    /// out-of-sync region is copied to all that differ; if its primary cannot be read, another leg
+    /// becomes the primary.
     pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
         let mut tried = 0;
         loop {
@@ -235,7 +235,7 @@ impl Core {
             let sources = state.sources(region, volatile_too);
             (sources, targets, state.epochs(), state.regions.bytes_of(region))
         };
-        // A leg that leaves meanwhile, and perhaps comes back, has not all of it.
+        // A leg that is removed meanwhile, and perhaps comes back, does not have all of it.
         let mut good = targets;
         let mut at = start;
         while at < start + len && good != 0 {
@@ -270,8 +270,8 @@ impl Core {
         Ok(if good == 0 { 0 } else { len })
     }
 
-    /// What a region's checksums prove, whoever holds it; where nothing is known of a block, what
-    /// the first source holds, and that is what counts from now on.
+    /// Verified blocks of a region, from any leg. For a block without a checksum, the data of the
+    /// first source, which counts from now on.
     fn verify_source(
         self: &Arc<Self>,
         region: u32,

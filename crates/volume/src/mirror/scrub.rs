@@ -1,12 +1,12 @@
 //! Scrub: every region is read from every leg that holds it, and compared.
 //!
-//! Where legs differ nobody knows by itself which is right. A volatile leg has no vote: of the
-//! durable ones the majority counts, and where there is none the first. Only who asks for a repair
-//! has that written to the others. What a leg cannot read is no question of which is right: it is
-//! written from another leg that holds it, as after any read that fails.
+//! If legs differ, the right one is not known. A volatile leg has no vote. The majority of the
+//! durable legs counts, and the first one if there is no majority. Differences are repaired only on
+//! request. An unreadable block is no difference: it is rewritten from another leg, as after any
+//! failed read.
 //!
-//! Where the mirror has checksums they say which leg is right, whoever it is, also where there is
-//! only one; and a repair makes those that a power cut or damage has taken.
+//! With checksums the right leg is known, also in a mirror of one leg. A repair creates checksums
+//! that a power cut or damage has removed.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl Core {
                 return Ok(done);
             }
             if repair && self.checksums {
-                // Of what is in doubt there are no checksums to be made.
+                // Out-of-sync regions get no checksums.
                 let (start, len) = self.state.lock().regions.bytes_of(region);
                 self.sync_range(start, len)?;
             }

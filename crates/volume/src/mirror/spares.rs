@@ -1,4 +1,4 @@
-//! Spares: devices that wait to take a failed leg's place.
+//! Hot spares: devices that replace a failed leg.
 
 use std::sync::Arc;
 

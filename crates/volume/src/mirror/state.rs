@@ -1,4 +1,4 @@
-//! What a mirror knows while it is in use, under one lock that is never held across a request.
+//! The state of a mirror in use, under one lock that is never held across a request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ pub(crate) struct State {
     pub forgotten: u64,
     /// What the assembly decided is not written down yet.
     pub pending: Option<AssemblyChanges>,
-    /// The assembly itself reads: what it finds in doubt it may read without deciding it.
+    /// The assembly itself reads: it may read out-of-sync regions without syncing them.
     pub assembling: bool,
     /// Regions that nobody may read until it is written down which legs count: those differ after
     /// a cut, also from some that are away.

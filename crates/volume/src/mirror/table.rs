@@ -1,4 +1,4 @@
-//! The legs by their places, and what usual reads ask of all of them, kept until a leg changes.
+//! The legs by place, and masks over all of them for ordinary reads, cached until a leg changes.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
 //! Writes.
 //!
-//! 1. The range is taken: overlapping writes reach all legs in one order.
-//! 2. What a cut must find is made durable: the region may be in doubt, and these legs miss it.
-//!    Mostly it is already, and the request goes to the legs at once.
+//! 1. The range is locked: overlapping writes reach all legs in the same order.
+//! 2. The state that covers the write is made durable: the region is dirty, and stale on some legs.
+//!    Mostly it is durable already, and the request goes to the legs at once.
 //! 3. The legs write. The first write of a region writes all of it, the rest as zeros.
 //! 4. Legs that failed are dropped, durably.
-//! 5. It is acknowledged, if of each of its regions a durable leg has it: with FUA, if it would
-//!    survive.
+//! 5. It is acknowledged, if a durable leg has completed it for each of its regions; with FUA, if
+//!    it would survive a power cut.
 
 use std::ops::Range;
 use std::sync::Arc;

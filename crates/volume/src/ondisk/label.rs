@@ -1,8 +1,8 @@
-//! The label: which volume a member belongs to, as what, and what it knew of the other members.
+//! The label: the volume of a member, its role, and its knowledge of the other members.
 //!
-//! Two copies with the same bytes are on each member, written one after the other. The valid one
-//! with the higher generation counts. Of a volume's members the newest label decides; how old
-//! another may be for its data to be believed is in `assemble/lineage.rs`.
+//! Each member has two copies with the same bytes, written one after the other. The valid copy with
+//! the higher generation counts. The newest label of a volume's members counts;
+//! `assemble/lineage.rs` says how old another label may be for its data to be trusted.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};

@@ -1,7 +1,7 @@
-//! A block of the region map: what is known of each region of a mirror.
+//! A block of the region map: the state of each region of a mirror.
 //!
-//! A block has two slots on every durable leg. A change is written to the slot that holds the older
-//! one, so that a torn write leaves the state before it. The highest sequence number counts.
+//! A block has two slots on every durable leg. A change is written to the slot with the older
+//! state, so that a torn write leaves the previous state. The highest sequence number counts.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};

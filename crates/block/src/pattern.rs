@@ -1,19 +1,19 @@
-//! Test data that says where it belongs, and packs well.
+//! Test data that identifies its file, write and offset, and compresses well.
 //!
-//! A benchmark or a crash test fills files with *stamped sectors*: 512 bytes that follow from two
-//! 64-bit words, a `tag` (which file, which write) and a `position` (byte offset in the file).
-//! All 512 bytes differ from sector to sector and from write to write, so no layer can cheat by
-//! compressing or deduplicating zeros; yet whoever reads a sector back can tell whose it is, and a
-//! store can keep it as sixteen bytes after checking that the rest follows ([`stamp_of`]).
+//! A benchmark or a crash test fills files with *stamped sectors*: 512 bytes that are computed from
+//! two 64-bit words, a `tag` (which file, which write) and a `position` (byte offset in the file).
+//! All 512 bytes differ between sectors and between writes, so no layer can cheat by compressing or
+//! deduplicating zeros. A reader can identify the origin of a sector, and a store can keep it as
+//! sixteen bytes after verifying the rest ([`stamp_of`]).
 //!
-//! Making and checking such bytes is most of what a simulated benchmark costs. So the runs that
-//! [`bytes()`] made last are remembered, with their memory: whoever holds a slice of one is told
-//! its stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets
-//! the same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
+//! Generating and verifying these bytes is most of the cost of a simulated benchmark. So the last
+//! runs of [`bytes()`] are cached with their memory: for a slice of one the stamp is known without
+//! reading its bytes ([`run_of`]), and a repeated request for the same bytes gets the same memory
+//! ([`made`]). `Bytes` cannot change, so the cache stays valid.
 //!
-//! A benchmark that is only timed writes the same few runs again and again. Those are *lasting*
-//! ([`interned`]): their memory is never freed, so a page or an image may share it for as long as it
-//! likes without keeping more memory than its own ([`unpinned`]).
+//! A benchmark without power cuts writes the same few runs repeatedly. These are *interned*
+//! ([`interned`]): their memory is never freed, so a page or a block image may share it without
+//! keeping a larger buffer alive ([`unpinned`]).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 /// Bytes in a stamped sector.
 pub const SECTOR: usize = 512;
 
-/// What a stamped sector says of itself.
+/// The two words of a stamped sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stamp {
     /// Whose data it is: by convention a file number in the upper 16 bits and the sequence
@@ -87,7 +87,7 @@ const REMEMBERED: usize = 16;
 /// The longest run that is remembered, in bytes.
 const REMEMBERED_LEN: usize = 4 << 20;
 
-/// Bytes of all lasting runs of the process, at most: what is asked for beyond is not lasting.
+/// Bytes of all interned runs of the process, at most: runs beyond are not interned.
 const INTERNED_MAX: usize = 64 << 20;
 
 /// A run of stamped sectors in memory.
@@ -100,11 +100,11 @@ struct Run {
 thread_local! {
     /// What [`bytes`] made last, newest first.
     static MADE: RefCell<VecDeque<Run>> = const { RefCell::new(VecDeque::new()) };
-    /// The lasting runs that this thread has asked for.
+    /// The interned runs that this thread has used.
     static INTERNED_LOCAL: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The lasting runs of all threads.
+/// The interned runs of all threads.
 static INTERNED: Mutex<Vec<Run>> = Mutex::new(Vec::new());
 
 impl Run {

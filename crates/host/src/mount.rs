@@ -88,7 +88,7 @@ impl Mount {
     /// Unmounts and detaches now, so that a failure is seen. Nothing in it may be open.
     ///
     /// # Errors
-    /// It stays busy; it is let go of lazily then, as far as that goes.
+    /// It stays busy; then it is unmounted lazily, if possible.
     pub fn unmount(mut self) -> Result<(), Failed> {
         self.mounted.unmount()?;
         self.devices.drain(..).try_for_each(|device| device.detach())
@@ -123,7 +123,7 @@ impl Mounted {
         if gone {
             return Ok(());
         }
-        // Who removes the folder next must not remove what is mounted on it.
+        // A caller that removes the folder next must not remove the mounted files.
         let _ = run("umount", &["--lazy".as_ref(), self.at.as_os_str()]);
         outcome.map(drop)
     }
@@ -131,7 +131,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Nobody is left to be told: who wants to know unmounts.
+        // A failure cannot be reported here: callers that need it unmount explicitly.
         let _ = self.unmount();
     }
 }

@@ -1,35 +1,36 @@
-//! Fast commits, written: what the owner did in the running transaction, in its own words, made
+//! Writing fast commits: records of the file system's operations in the running transaction, made
 //! durable without committing the transaction.
 //!
 //! # Order
 //!
 //! 1. No other transaction is being committed, and the superblock on disk says that the log is not
 //!    clean: recovery looks for fast commits only behind whole transactions.
-//! 2. What updates of the running transaction wait for is waited for (data=ordered).
+//! 2. The data that updates of the running transaction wait for has completed (data=ordered).
 //! 3. Of an external log, the file system's device is flushed if there was anything to wait for.
 //! 4. All blocks but the last are written; the log's device is flushed; the last, which holds the
 //!    tag that ends the fast commit, is written with FUA.
 //!
-//! When the transaction itself commits later, its fast commits are void, and the next one's begin
-//! in the same place. Until it is durable nothing overwrites them: see 1.
+//! When the transaction itself commits later, its fast commits are void, and those of the next one
+//! start at the same place. They are not overwritten before it is durable: see 1.
 //!
 //! # A first fast commit that is torn
 //!
-//! The kernel refuses a log whose first fast commit has a head but a wrong checksum. So ahead of
-//! the first one of a transaction stands an empty one, in a block of its own and in its first
-//! sector: whatever is torn comes after something whole.
+//! The kernel refuses a log whose first fast commit has a head but a wrong checksum. So the first
+//! fast commit of a transaction is preceded by an empty one, in a block of its own and in its first
+//! sector: a torn write always follows a complete one.
 //!
-//! Where a cut keeps less than a sector, only words of it, that block is written without its first
-//! word, which says that there is a fast commit. That word follows when the rest is durable.
+//! If a power cut can tear a sector into words, this block is written without its first word, which
+//! identifies a fast commit. The word is written when the rest is durable.
 //!
 //! # Fast commits that are void
 //!
-//! e2fsck (1.47) refuses a log, and with `-y` throws it away, whose first fast commit is of another
-//! transaction than the next one. So once the transaction is durable the head of its fast commits
-//! is overwritten; and before the first transaction of a clean log is, what others have left there.
+//! e2fsck (1.47) refuses a log, and discards it with `-y`, if its first fast commit belongs to
+//! another transaction than the next one. So when the transaction is durable the head of its fast
+//! commits is overwritten; and before the first transaction of a clean log is durable, leftover
+//! heads are overwritten.
 //!
-//! Whoever reads fast commits (see `recovery`) stops at the first that is not whole, so no earlier
-//! one may be missing: each is durable before the next is written.
+//! A reader of fast commits (see `recovery`) stops at the first incomplete one, so no earlier one
+//! may be missing: each is durable before the next is written.
 
 use bytes::Bytes;
 use steadfast_block::Completion;
@@ -70,7 +71,7 @@ impl Journal {
             return Ok(false);
         }
         let (mut area, wait_for) = loop {
-            // Who commits may want the area when it has done so: it is not held meanwhile.
+            // The committing task may need the area, so it is not locked meanwhile.
             wait_for_commit(shared);
             let area = shared.fast_area.lock();
             match ready(shared, tid)? {
@@ -114,8 +115,8 @@ impl Journal {
     }
 }
 
-/// Takes the void fast commits of a transaction away that is durable now. If that fails the
-/// journal is aborted.
+/// Removes the void fast commits of a transaction that is durable now. A failure aborts the
+/// journal.
 pub(crate) fn retire(shared: &Shared, tid: Tid) {
     if !shared.config.fast_commits {
         return;

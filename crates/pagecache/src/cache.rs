@@ -19,7 +19,7 @@ pub struct PageCache {
     pub(crate) settings: Settings,
     /// Guards everything about pages; never held across a wait or a call to the store.
     pub(crate) state: Mutex<State>,
-    /// Told when memory, dirty room or an in-flight place may have become free.
+    /// Notified when memory, dirty room or an in-flight slot may have become free.
     pub(crate) room: Condvar,
     pub(crate) control: Arc<FlusherControl>,
     /// The write-back task.
@@ -57,8 +57,7 @@ impl PageCache {
         &self.settings
     }
 
-    /// Bytes written to the cache of which it is not known that they are on the device: dirty and
-    /// in flight.
+    /// Bytes in the cache that may not be on the device: dirty and in flight.
     pub fn dirty_bytes(&self) -> u64 {
         let s = self.state.lock();
         (s.dirty_pages + s.writeback_pages) * PAGE_U64
@@ -105,8 +104,8 @@ impl PageCache {
         self.state.lock().stats()
     }
 
-    /// A cursor for a handle that is being opened: later write-back errors of the file, and one
-    /// that nobody has been told of yet, are news to it.
+    /// A cursor for a handle that is being opened: it will see later write-back errors of the file,
+    /// and one that no handle has seen.
     pub fn error_cursor(&self, file: FileKey) -> ErrorCursor {
         self.state.lock().files.get(&file).map(|f| f.errors.sample()).unwrap_or_default()
     }
@@ -133,7 +132,7 @@ impl PageCache {
         self.state.lock().errors.check_and_advance(cursor)
     }
 
-    /// Whether write-back of any file has failed since `cursor`; it stays news to it.
+    /// Whether write-back of any file has failed since `cursor`; the cursor does not advance.
     pub fn has_error_since(&self, cursor: &ErrorCursor) -> Option<FsError> {
         self.state.lock().errors.check(cursor)
     }

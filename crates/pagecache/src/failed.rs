@@ -7,11 +7,11 @@
 //!                     +---------> lost, here --> lost, gone    (evicted)
 //! ```
 //!
-//! A *kept* page stays in memory, and each flush writes it again. So an fsync answers ok only once
-//! its data is on the device, and what is read is what a later fsync may still save. An eighth of
-//! the memory may hold such pages: a device that has failed for good must not take it all. Others
-//! are *lost*, and so are pages that the store could not even start to write: they are clean as
-//! far as memory goes, and fsync of the file fails until they are written anew or cut off.
+//! A page to *retry* stays in memory, and each flush writes it again. So an fsync succeeds only
+//! once its data is on the device, and readers see the data that a later fsync may still write. An
+//! eighth of the memory may hold such pages: a permanently failed device must not fill it. Other
+//! failed pages are *lost*, and so are pages that the store could not start to write: they count as
+//! clean, and fsync of the file fails until they are rewritten or truncated.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,33 +22,33 @@ use crate::flush::pages_of;
 use crate::state::{FileState, State};
 use crate::{FileKey, PageCache};
 
-/// What has become of a page whose write-back failed.
+/// The state of a page whose write-back failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PageFailure {
-    /// In memory, to be written again.
+    /// In memory; the next flush writes it again.
     Retry,
-    /// Not to be written again, but its contents are still in memory.
+    /// Lost: not retried, but its contents are still in memory.
     LostCached,
-    /// Only what the device has is left.
+    /// Lost, and evicted: only the old contents on the device are left.
     LostEvicted,
 }
 
-/// The pages of a file that are not on the device as they were written.
+/// The failed pages of a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileFailures {
     pub pages: BTreeMap<u64, PageFailure>,
-    /// There were more than could be remembered.
+    /// There were more failed pages than can be recorded.
     pub more: bool,
 }
 
-/// A part of a file that is not on the device as it was written.
+/// A part of a file whose write-back failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedPages {
     /// The file.
     pub file: FileKey,
     /// Page numbers.
     pub pages: Range<u64>,
-    /// In memory, and written again by the next flush; else the data is lost.
+    /// In memory, and retried by the next flush; otherwise the data is lost.
     pub retry: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Failure {
     pub error: FsError,
     /// Which pages, of those that were given; they may overlap. Empty: all.
     pub pages: Vec<Range<u64>>,
-    /// Whether it makes sense to write them again.
+    /// Whether a retry makes sense.
     pub retry: bool,
 }
 
@@ -68,8 +68,8 @@ impl Failure {
 }
 
 impl State {
-    /// The write of a page that is there has failed, and nothing newer will be written. Whether it
-    /// is kept.
+    /// The write of a page in memory has failed, and no newer write of it is pending. Whether it is
+    /// retried.
     fn fail_page(&mut self, file: FileKey, page: u64, retry: bool) -> bool {
         let keep = retry && self.retry_pages < self.limits.retry;
         let room = self.lost_pages < self.limits.memory;
@@ -86,8 +86,8 @@ impl State {
         keep
     }
 
-    /// What becomes of the pages of a write-back that are neither dirty again nor others by now:
-    /// clean, kept or lost. The failed ones, and whether they are kept.
+    /// Ends the write-back of pages that are neither dirty again nor replaced: they become clean,
+    /// to retry, or lost. Returns the failed ones.
     pub(crate) fn end_writeback(
         &mut self,
         file: FileKey,
@@ -112,26 +112,25 @@ impl State {
         failed
     }
 
-    /// Whether a page waits to be written again.
+    /// Whether a failed page is to be retried.
     pub(crate) fn is_to_be_retried(&self, file: FileKey, page: u64) -> bool {
         let f = self.files.get(&file);
         f.is_some_and(|f| f.failures.pages.get(&page) == Some(&PageFailure::Retry))
     }
 
-    /// A page is dirty: what is in memory will be written.
+    /// A page is dirty: its contents in memory will be written.
     pub(crate) fn clear_failed_on_dirty(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
         match f.failures.pages.get(&page) {
             Some(PageFailure::Retry) => self.retry_pages -= 1,
             Some(PageFailure::LostCached) => self.lost_pages -= 1,
-            // What else the page held stays lost.
+            // Other bytes of the page stay lost.
             Some(PageFailure::LostEvicted) | None => return,
         }
         f.failures.pages.remove(&page);
     }
 
-    /// A page has whole new contents: nothing of it is missed any more. The caller sees to the
-    /// frame.
+    /// A page has completely new contents: its failure is cleared. The caller handles the frame.
     pub(crate) fn clear_failed(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
         match f.failures.pages.remove(&page) {
@@ -141,15 +140,15 @@ impl State {
         }
     }
 
-    /// A page has left memory for lack of room.
+    /// A failed page was evicted.
     pub(crate) fn evict_failed(f: &mut FileState, page: u64) {
         if let Some(fate) = f.failures.pages.get_mut(&page) {
             *fate = PageFailure::LostEvicted;
         }
     }
 
-    /// A page is dropped, whatever it holds. What of it is not on the device is lost: whoever
-    /// knows that nothing of it is missed says so ([`State::clear_failed_range`]).
+    /// A page is dropped. Data that is not on the device is lost, unless the caller clears the
+    /// failure ([`State::clear_failed_range`]).
     pub(crate) fn drop_failed(&mut self, file: FileKey, page: u64) {
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(fate) = f.failures.pages.get_mut(&page) else { return };
@@ -160,7 +159,7 @@ impl State {
         *fate = PageFailure::LostEvicted;
     }
 
-    /// These pages are cut off, or replaced on the device: nothing of them is missed any more.
+    /// These pages are truncated, or replaced on the device: their failures are cleared.
     pub(crate) fn clear_failed_range(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get_mut(&file) else { return };
         if pages == (0..u64::MAX) {
@@ -170,7 +169,7 @@ impl State {
         all.into_iter().for_each(|page| self.clear_failed(file, page));
     }
 
-    /// Makes the kept pages of a range dirty, so that they are written again.
+    /// Marks the pages to retry of a range dirty, so that they are written again.
     pub(crate) fn redirty_failed(&mut self, file: FileKey, pages: Range<u64>) {
         let Some(f) = self.files.get(&file) else { return };
         let kept = f.failures.pages.range(pages).filter(|(_, fate)| **fate == PageFailure::Retry);
@@ -182,8 +181,8 @@ impl State {
 }
 
 impl PageCache {
-    /// Fails if data in the range of bytes was lost on its way to the device, and as long as
-    /// nobody has written it anew: an fsync must not succeed.
+    /// Fails if data in the range of bytes was lost in write-back and not rewritten since: an fsync
+    /// must not succeed.
     ///
     /// # Errors
     /// The file's last write-back error.
@@ -200,7 +199,7 @@ impl PageCache {
         }
     }
 
-    /// What is not on the device as it was written, up to `most` parts of files.
+    /// The failed parts of files, at most `most`.
     pub fn failed_pages(&self, most: usize) -> Vec<FailedPages> {
         let state = self.state.lock();
         let mut parts: Vec<FailedPages> = Vec::new();

@@ -1,7 +1,7 @@
 //! The write-back task: by age, and above the background limit.
 //!
-//! It sleeps without a timer while nothing is dirty, so that an idle simulation can be seen to be
-//! idle. It holds the cache only while it works; a cache that is dropped takes its task with it.
+//! It sleeps without a timer while nothing is dirty, so that a simulation can detect idleness. It
+//! holds a reference to the cache only while it works; when the cache is dropped, the task ends.
 
 use std::sync::{Arc, Weak};
 
@@ -16,7 +16,7 @@ struct FlusherState {
     running: bool,
 }
 
-/// How the task is woken and stopped.
+/// Wakes and stops the task.
 pub(crate) struct FlusherControl {
     state: Mutex<FlusherState>,
     changed: Condvar,
@@ -33,13 +33,13 @@ impl FlusherControl {
         self.changed.notify_all();
     }
 
-    /// Tells the task to end; does not wait for it.
+    /// Stops the task; does not wait for it.
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
     }
 
-    /// Whether there is a task that hears it.
+    /// Whether the task runs.
     pub(crate) fn is_running(&self) -> bool {
         let state = self.state.lock();
         state.running && !state.stop
@@ -49,7 +49,7 @@ impl FlusherControl {
         self.state.lock().stop
     }
 
-    /// Waits for the bell or the time; false when the task must end.
+    /// Waits for a wake-up or the deadline; false when the task must end.
     fn wait(&self, deadline: Option<Nanos>) -> bool {
         let mut state = self.state.lock();
         while !state.stop && !state.woken {
@@ -105,7 +105,7 @@ impl PageCache {
         }
     }
 
-    /// Does what is due, and says when to come back if nobody rings.
+    /// Writes what is due. Returns the next deadline.
     fn write_due(&self) -> Option<Nanos> {
         let interval = self.state.lock().limits.interval;
         if let Some(interval) = interval {
@@ -163,8 +163,8 @@ impl PageCache {
         }
     }
 
-    /// Gives each dirty file a turn, the longest dirty first, until the pressure is gone. How many
-    /// pages were started.
+    /// Writes dirty files in turn, the longest dirty first, until dirty memory is below the limit.
+    /// Returns the pages whose write was started.
     pub(crate) fn write_pass(&self) -> u64 {
         let (files, cutoff) = {
             let state = self.state.lock();
@@ -181,7 +181,7 @@ impl PageCache {
         issued
     }
 
-    /// One file's turn: goes on where the last one ended, and from the start again at the end.
+    /// One file's turn: continues where the last one ended, and wraps at the end.
     fn write_chunk(&self, file: FileKey, cutoff: u64) -> u64 {
         let (chunk, mut from) = {
             let state = self.state.lock();
@@ -206,7 +206,7 @@ impl PageCache {
     }
 }
 
-/// Says when the task has ended, however it ends: nobody must wait for it any more.
+/// Marks the task as ended, also after a panic: nothing must wait for it any more.
 struct EndOfTask<'a>(&'a FlusherControl, &'a Weak<PageCache>);
 
 impl Drop for EndOfTask<'_> {

@@ -1,7 +1,7 @@
 //! Page frames in a slab, and the list of those that may be evicted.
 //!
-//! The list is threaded through the slab: touching a page, which every hit does, is a few index
-//! assignments. A frame is *listed* exactly while it is clean and not in flight.
+//! The LRU list is threaded through the slab: touching a page, which every hit does, takes a few
+//! index assignments. A frame is *on the LRU* exactly while it is clean and not in flight.
 
 use std::num::NonZeroU32;
 
@@ -60,7 +60,7 @@ impl Frames {
         self.on_lru
     }
 
-    /// Makes a frame, not listed.
+    /// Makes a frame, not on the LRU.
     pub(crate) fn insert(&mut self, file: FileKey, page: u64, data: Bytes) -> FrameId {
         let frame = Frame { file, page, data, on_lru: false, newer: NONE, older: NONE };
         if let Some(i) = self.free.pop() {
@@ -88,7 +88,7 @@ impl Frames {
         &mut self.slots[id.index() as usize].data
     }
 
-    /// Puts a frame at the recently used end of the list.
+    /// Adds a frame at the recently used end of the LRU.
     pub(crate) fn add_to_lru(&mut self, id: FrameId) {
         self.remove_from_lru(id);
         let newest = self.newest;
@@ -102,7 +102,7 @@ impl Frames {
         self.on_lru += 1;
     }
 
-    /// Takes a frame off the list, if it is on it.
+    /// Removes a frame from the LRU, if it is on it.
     pub(crate) fn remove_from_lru(&mut self, id: FrameId) {
         let frame = &mut self.slots[id.index() as usize];
         if !frame.on_lru {
@@ -128,7 +128,7 @@ impl Frames {
         }
     }
 
-    /// Frees the least recently used listed frame and says which page it held.
+    /// Frees the least recently used frame of the LRU and returns its page.
     pub(crate) fn evict(&mut self) -> Option<(FileKey, u64)> {
         if self.oldest == NONE {
             return None;

@@ -9,9 +9,9 @@ use crate::state::FileState;
 use crate::{FileKey, PAGE, PAGE_U64, PageCache};
 
 impl PageCache {
-    /// Drops every page that the range of bytes touches, also dirty ones (flush them first if
-    /// they are wanted), and waits until none of them is in flight any more. A read that is under
-    /// way leaves nothing there.
+    /// Drops every page that the range of bytes touches, also dirty ones (flush them first if they
+    /// are needed), and waits until none of them is in flight. A read in progress leaves nothing in
+    /// the cache.
     pub fn invalidate(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
         if pages.is_empty() {
@@ -24,9 +24,8 @@ impl PageCache {
         }
     }
 
-    /// As [`invalidate`](Self::invalidate), where nothing else has taken the place of what the
-    /// pages held: what of it is not on the device stays missed. So before a write past the cache,
-    /// which may fail; once it has succeeded `invalidate` is called.
+    /// As [`invalidate`](Self::invalidate), before a direct write, which may fail: write-back
+    /// failures of the pages stay recorded. After the write has succeeded `invalidate` is called.
     pub fn invalidate_before_direct_write(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
         if !pages.is_empty() {
@@ -54,10 +53,10 @@ impl PageCache {
         }
     }
 
-    /// The range of bytes is to read as zeros: pages that lie in it whole are dropped, also dirty
-    /// ones, and their writes in flight waited for; what it covers of the pages at its ends
-    /// becomes zeros, and those pages dirty if that changes them. That the store has zeros where
-    /// pages were dropped is the caller's business, who lets nobody read until then.
+    /// The range of bytes is to read as zeros: pages inside of it are dropped, also dirty ones,
+    /// after their writes in flight; the parts of the pages at its ends become zeros, and these
+    /// pages dirty if they change. The caller ensures that the store has zeros there, and excludes
+    /// readers until then.
     ///
     /// # Errors
     /// When a page at an end cannot be read; nothing has changed then.
@@ -105,13 +104,13 @@ impl PageCache {
         }
     }
 
-    /// The inode is gone from memory: drops all its pages, waits for those in flight, and forgets
-    /// its errors. A handle must not be open any more.
+    /// The inode is evicted: drops all its pages, waits for those in flight, and forgets its
+    /// errors. No handle may be open any more.
     pub fn forget(&self, file: FileKey) {
         loop {
             self.drop_and_wait(file, 0..u64::MAX);
             let mut state = self.state.lock();
-            // A read-ahead that somebody had just decided on may have begun meanwhile.
+            // A concurrent read-ahead may have started in between.
             if state.files.get(&file).is_none_or(FileState::is_idle) {
                 state.clear_failed_range(file, 0..u64::MAX);
                 state.files.remove(&file);
@@ -120,8 +119,8 @@ impl PageCache {
         }
     }
 
-    /// Forgets all files, as [`forget`](Self::forget) does one: the file system is to be another.
-    /// Nobody may write meanwhile.
+    /// Forgets all files, as [`forget`](Self::forget) does one: the file system is being replaced.
+    /// No writes may run meanwhile.
     pub fn forget_all(&self) {
         let files: Vec<FileKey> = self.state.lock().files.keys().copied().collect();
         files.into_iter().for_each(|file| self.forget(file));

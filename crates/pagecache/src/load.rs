@@ -1,4 +1,4 @@
-//! One read from the store, and those who wait for it.
+//! One read from the store, and its waiters.
 
 use std::ops::Range;
 use std::sync::Arc;

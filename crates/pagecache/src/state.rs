@@ -1,6 +1,6 @@
-//! What the cache's lock guards: files, frames and the counts of each kind of page.
+//! The state behind the cache's lock: files, frames and the counts of each kind of page.
 //!
-//! Every change of a page's kind goes through a method here, so that the counts stay right:
+//! Every transition of a page is a method here, so that the counts stay right:
 //!
 //! ```text
 //!            begin_load          end_load             mark_dirty
@@ -37,7 +37,7 @@ pub(crate) struct InFlight {
     pub dirtied: u64,
     /// The write-back it belongs to; they ascend.
     pub batch: u64,
-    /// The page has gone or has other contents now: the copy in flight is memory of its own.
+    /// The page was dropped or replaced: the copy in flight has its own memory.
     pub detached: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct FileState {
     pub streams: Streams,
     /// Failed write-backs.
     pub errors: ErrorSeq,
-    /// What they have left.
+    /// Pages whose write-back failed.
     pub failures: FileFailures,
 }
 
@@ -84,9 +84,9 @@ pub(crate) struct State {
     pub detached_pages: u64,
     pub dirty_pages: u64,
     pub writeback_pages: u64,
-    /// Pages whose write-back failed and that are kept to be written again.
+    /// Failed pages that are to be retried.
     pub retry_pages: u64,
-    /// Pages that are remembered as lost.
+    /// Pages that are recorded as lost.
     pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
     pub dirty_seq: NonZeroU64,
@@ -196,7 +196,7 @@ impl State {
         self.note_use();
     }
 
-    /// Keeps what a load has read, where nothing has come between. `None`: it has failed.
+    /// Caches the result of a load, where no other change came in between. `None`: it has failed.
     pub(crate) fn end_load(&mut self, load: &Arc<Load>, data: Option<&Bytes>) {
         let Some(f) = self.files.get_mut(&load.file) else { return };
         for (i, page) in load.pages().enumerate() {
@@ -215,7 +215,7 @@ impl State {
         }
     }
 
-    /// Forgets that a page is being read: what comes is not kept.
+    /// Cancels the load of a page: its result is not cached.
     pub(crate) fn cancel_load(&mut self, file: FileKey, page: u64) {
         if self.files.get_mut(&file).is_some_and(|f| f.loading.remove(page).is_some()) {
             self.loading_pages -= 1;
@@ -378,7 +378,7 @@ impl State {
         Some(Taken { contents })
     }
 
-    /// The write of these pages has ended. Those that it leaves unwritten.
+    /// The write of these pages has ended. Returns the failed ones.
     pub(crate) fn end_batch(
         &mut self,
         file: FileKey,

@@ -1,4 +1,4 @@
-//! What the cache reads from and writes to: the file system's side of it.
+//! The store below the cache: the file system's side of it.
 
 use std::ops::Range;
 
@@ -50,6 +50,6 @@ pub trait PageStore: Send + Sync {
     /// When not all could be started, as for lack of space; all the pages then count as lost.
     fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>>;
 
-    /// A write-back has failed, of data that somebody still wants.
+    /// A write-back of data that is still needed has failed.
     fn write_failed(&self, _what: &FailedPages, _error: &FsError) {}
 }

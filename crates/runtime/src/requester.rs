@@ -1,17 +1,17 @@
-//! Who outside this process has asked for what a thread does.
+//! The requester of a thread's work: a process outside of this one.
 //!
-//! A front end that hands on requests of other processes says whose they are; whoever watches the
-//! calls far below can then tell which of them are parts of one. In real time only: nothing outside
-//! asks a simulation.
+//! A front end that forwards requests of other processes records the requester; a recorder of calls
+//! below can then tell which of them belong together. In real time only: a simulation has no
+//! outside requesters.
 
 use std::cell::Cell;
 
-/// The other side of a request.
+/// The sender of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requester {
-    /// The thread that waits for the answer, as this process numbers it; 0: nobody waits.
+    /// The thread that waits for the answer, as numbered by this process; 0: none.
     pub thread: u32,
-    /// The kernel writes back what was changed in its memory: no call of a program's.
+    /// Write-back by the kernel: not a call of a program.
     pub write_back: bool,
 }
 
@@ -19,19 +19,19 @@ thread_local! {
     static REQUESTER: Cell<Option<Requester>> = const { Cell::new(None) };
 }
 
-/// The thread works for an asker as long as this lives.
+/// The thread works on behalf of a requester as long as this exists.
 #[must_use = "the request ends when this is dropped"]
 #[derive(Debug)]
 pub struct OnBehalfOf {
     before: Option<Requester>,
 }
 
-/// Says that this thread now works for `requester`, until the returned value is dropped.
+/// Records that this thread works on behalf of `requester`, until the returned value is dropped.
 pub fn on_behalf_of(requester: Requester) -> OnBehalfOf {
     OnBehalfOf { before: REQUESTER.replace(Some(requester)) }
 }
 
-/// Whom this thread works for, where that was said.
+/// The requester of this thread's work, if recorded.
 pub fn requester() -> Option<Requester> {
     REQUESTER.get()
 }

@@ -4,9 +4,8 @@
 //! the loop in [`Sim::run`]. The loop resumes the next ready task (first in, first out); when none
 //! is ready it advances the clock to the earliest timer (ties: the one set first).
 //!
-//! A blocked task is named by its id and by an *epoch* that counts its blockings, so that a
-//! wake-up meant for an earlier blocking (a timer that lost to a notification) is recognised and
-//! dropped.
+//! A blocked task is identified by its id and an *epoch* that counts its blockings, so that a
+//! wake-up for an earlier blocking (a timer that lost to a notification) is recognised and dropped.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -117,7 +116,7 @@ pub enum SimError {
         /// Every task that still waits.
         tasks: Vec<BlockedTask>,
     },
-    /// Tasks run and run, but time stands still: they only wake each other.
+    /// Tasks only wake each other, and time does not advance.
     Livelock {
         /// The instant that does not end.
         at: Nanos,

@@ -1,7 +1,7 @@
-//! What a device holds that is not ours: known by the signatures of file systems, partition tables
-//! and volume managers, so that it is not overwritten without being asked to.
+//! Foreign contents of a device: signatures of file systems, partition tables and volume managers,
+//! so that they are not overwritten without a request.
 //!
-//! Places and values: libblkid's `superblocks` and `partitions`, and the formats' documents.
+//! Offsets and values: libblkid's `superblocks` and `partitions`, and the documents of the formats.
 
 use std::sync::Arc;
 

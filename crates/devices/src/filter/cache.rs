@@ -1,9 +1,9 @@
-//! A volatile write cache in front of any device, and what a power cut leaves of it.
+//! A volatile write cache in front of any device, and its crash states.
 //!
 //! A write is acknowledged when it is in memory. A flush drains everything and flushes the device
 //! below; a write with FUA drains its own blocks. When the cache is full it drains in ascending
-//! order of blocks from where it stopped last, as a disk's elevator would. A *lying* cache says
-//! yes to flushes and FUA and does nothing.
+//! order of blocks from its last position, like an elevator. A *lying* cache acknowledges flushes
+//! and FUA and does nothing.
 //!
 //! # Invariants
 //!

@@ -1,17 +1,18 @@
-//! The log of everything that changed: what crash exploration cuts.
+//! Recording of all changes, from which crash states are built.
 //!
 //! [`Record`] filters of several devices write one [`RecordLog`], so that a journal device and a
 //! file-system device are in one order. Each submission, each completion and each
-//! [note](RecordLog::note) of the workload gets the next *tick*; a cut is a tick, and what has a
-//! lower one has happened. Virtual time cannot serve: much happens at the same nanosecond.
+//! [note](RecordLog::note) of the workload gets the next *tick*. A crash point is a tick: events
+//! with a lower tick have happened. Virtual time cannot be used: many events have the same
+//! nanosecond.
 //!
 //! A finished log is a [`Recording`], which says of a cut what each device
 //! [must still hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor
 //! are requests that the device below refuses.
 //!
-//! A device that is memory is recorded too: its stores, persists and fences. What was stored may be
-//! there or not, aligned 8-byte word by word, until its cache line was persisted after it and a
-//! fence after that has returned.
+//! Memory devices are recorded too: stores, persists and fences. Each aligned 8-byte word of a
+//! store may or may not survive until its cache line was persisted after it and a later fence has
+//! returned.
 
 mod at_cut;
 mod media;

@@ -23,7 +23,7 @@ pub(super) struct Lane {
     pub place: usize,
     /// Its sequence number.
     pub sequence: u32,
-    /// Its block could not be written: it is not used any more.
+    /// Its free block could not be written: the lane is retired.
     pub retired: bool,
 }
 

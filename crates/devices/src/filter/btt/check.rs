@@ -1,4 +1,4 @@
-//! Looking at all tables of a sector namespace, and changing nothing.
+//! Checking all tables of a sector namespace, without changes.
 
 use steadfast_block::BlockDevice;
 

@@ -1,16 +1,16 @@
 //! Finding the info blocks of a device.
 //!
-//! Where the first arena begins says the label of the namespace, if there is one that is known:
-//! Linux looks at that place alone (`nd_btt_version`, drivers/nvdimm/btt_devs.c). Without a label
-//! it looks for version 1.1 only; here 2.0 is looked for too, after it, because firmware makes it
-//! and its label may be out of sight. Where both are there, or one and something that cannot be
-//! believed, that one counts whose copy is at the arena's end: the blocks of a namespace of version
-//! 2.0 may hold anything, an info block of 1.1 too, and its users cannot write to its copy.
+//! The label of the namespace, if it is known, gives the start of the first arena: Linux looks at
+//! that place alone (`nd_btt_version`, drivers/nvdimm/btt_devs.c). Without a label Linux looks for
+//! version 1.1 only. Here 2.0 is tried after it, because firmware creates it and its label may not
+//! be visible. If there are two candidates, the one with a copy at the arena's end counts: the data
+//! blocks of a namespace of version 2.0 may contain anything, also an info block of 1.1, but its
+//! users cannot write its copy.
 //!
-//! Where the first one is damaged, the copy at the arena's end counts. But a copy alone is nothing:
-//! a namespace that was destroyed, or made into one of another kind, has lost its first info block
-//! only. So something of the first one must still be there: it cannot be read, or it has the
-//! signature, or the UUID of the copy.
+//! If the first info block is damaged, the copy at the arena's end counts. But the copy alone is
+//! not enough: a namespace that was destroyed or converted has lost its first info block only. So a
+//! part of the first one must be left: it is unreadable, or it has the signature, or the UUID of
+//! the copy.
 
 use steadfast_block::{self as block, BlockDevice};
 use uuid::Uuid;

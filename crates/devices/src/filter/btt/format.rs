@@ -1,8 +1,8 @@
-//! Making a sector namespace, and writing damaged info blocks anew.
+//! Creating a sector namespace, and repairing damaged info blocks.
 //!
-//! What was there is made invalid first, the tables are written, then the copies of the info
-//! blocks, and last the info blocks, the first one's at the very end: a power cut leaves what was
-//! there before, or nothing, or a whole namespace.
+//! Old contents are invalidated first, then the tables are written, then the copies of the info
+//! blocks, and last the info blocks, the first arena's at the very end: a power cut leaves the old
+//! contents, or nothing, or a complete namespace.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Opening an arena: reading the flog, and finishing the write that a power cut interrupted.
+//! Opening an arena: reading the flog, and completing an interrupted write.
 //!
-//! As the kernel does (`btt_freelist_init`), and once more checked: what a flog entry names must
-//! exist, and no two lanes may have the same free block.
+//! As the kernel does (`btt_freelist_init`), with more checks: a block in a flog entry must exist,
+//! and no two lanes may have the same free block.
 
 use steadfast_block::{BlockDevice, DirectMemory};
 use zerocopy::FromBytes;

@@ -1,4 +1,4 @@
-//! One device at one cut: what must be there, what may be.
+//! One device at one crash point: the writes that must survive, and those that may.
 
 use std::time::Duration;
 

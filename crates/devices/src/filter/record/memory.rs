@@ -1,4 +1,4 @@
-//! Recording a device that is memory, and when a cache line of it is durable.
+//! Recording a memory device, and when a cache line of it is durable.
 
 use std::collections::HashMap;
 

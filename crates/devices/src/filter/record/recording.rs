@@ -1,4 +1,4 @@
-//! A finished log, ready to be cut.
+//! A finished recording: the source of crash states.
 
 use steadfast_runtime::Nanos;
 

@@ -1,4 +1,4 @@
-//! In which order waiting requests go to the device.
+//! The order of waiting requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

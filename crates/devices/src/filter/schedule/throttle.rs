@@ -1,8 +1,8 @@
-//! Writeback throttling: fewer writes are let in while reads take too long.
+//! Writeback throttling: fewer writes are admitted while reads are slow.
 //!
 //! The rules are those of Linux's `block/blk-wbt.c` and `block/blk-rq-qos.c`. A request does not
-//! say here whether somebody waits for it, so every write counts as one of the page cache's; what
-//! the kernel lets pass (direct writes) is throttled as well.
+//! say here whether a task waits for it, so every write counts as write-back; direct writes, which
+//! the kernel does not throttle, are throttled too.
 
 use std::time::Duration;
 

@@ -1,10 +1,10 @@
-//! The drive: its queue, its arm, its cache and what it does next.
+//! The drive: queue, arm, cache, and the choice of the next command.
 //!
-//! A command is *ready* a controller overhead after it arrived. A ready read that the cache holds
-//! is answered over the link at once; a ready write goes into the buffer if there is a write
-//! cache; everything else waits for the arm. Whenever the arm is free and something has become
-//! ready, the queue policy picks. While nothing waits, the arm goes on reading where the last
-//! read ended, until a segment of the cache is full.
+//! A command is *ready* one controller overhead after its arrival. A ready read that hits the cache
+//! is sent over the link at once. A ready write goes into the buffer if there is a write cache.
+//! Everything else waits for the arm. Whenever the arm is free and a command has become ready, the
+//! queue policy chooses. While nothing waits, the arm continues to read after the last read, until
+//! a segment of the cache is full.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,5 +1,6 @@
-//! Controller, channels and dies. When a command arrives, everything that decides when it will be
-//! done has happened already, so that is computed at once: each part is busy until some instant.
+//! Controller, channels and dies. When a command arrives, everything that determines its completion
+//! has happened already, so the completion is computed at once: each part is busy until some
+//! instant.
 
 use super::params::{Derived, SsdCache};
 use crate::model::agenda::Agenda;

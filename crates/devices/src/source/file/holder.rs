@@ -1,4 +1,4 @@
-//! Who has a file or a device in use, as far as /proc tells this user.
+//! Processes that have a file or a device in use, as far as /proc shows them to this user.
 
 use std::fmt;
 use std::os::fd::AsFd;

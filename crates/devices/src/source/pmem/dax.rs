@@ -1,4 +1,4 @@
-//! What the kernel says of a DAX device (`/dev/daxN.M`): a character device, whose size and
+//! The kernel's description of a DAX device (`/dev/daxN.M`): a character device, whose size and
 //! alignment are in /sys (Documentation/ABI/testing/sysfs-bus-dax).
 
 use std::fs;

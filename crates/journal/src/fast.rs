@@ -313,8 +313,9 @@ mod tests {
             }
             assert!(at >= 1020, "a block ends with a tag");
         }
-        let told: Vec<usize> = seen.iter().filter(|(tag, _)| *tag == 6).map(|(_, n)| *n).collect();
-        assert_eq!(told, [900, 16, 300, 12, 990, 3]);
+        let lengths: Vec<usize> =
+            seen.iter().filter(|(tag, _)| *tag == 6).map(|(_, n)| *n).collect();
+        assert_eq!(lengths, [900, 16, 300, 12, 990, 3]);
         assert_eq!(seen.last().unwrap().0, TAIL);
         assert!(encode(1024, Tid(7), &[FastTag { tag: 6, value: value(1020) }]).is_none());
     }

@@ -87,7 +87,7 @@ impl Log {
         self.planted == Some(bug)
     }
 
-    /// Switches a bug on, for whoever recovers this log.
+    /// Switches a bug on for the recovery of this log.
     #[cfg(feature = "planted-bugs")]
     #[must_use]
     pub fn with_planted(mut self, planted: Option<Bug>) -> Log {

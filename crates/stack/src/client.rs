@@ -17,10 +17,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Whoever answers at this socket.
+    /// The host at this socket.
     ///
     /// # Errors
-    /// Nobody does, or this user may not ask; says which, and what to do.
+    /// No host answers, or this user has no permission; the message says which, and what to do.
     pub fn connect(socket: &Path) -> Result<Client, Refusal> {
         connected(socket)?;
         Ok(Client { socket: socket.to_path_buf() })

@@ -61,7 +61,7 @@ impl Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // OK to ignore: whoever finds it finds nobody behind it.
+            // OK to ignore: a later client finds no listener.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -228,7 +228,7 @@ impl<P: Physics> Shared<P> {
 }
 
 impl<P: Physics> State<P> {
-    /// Brings the hardware from when it was last told the time to the present.
+    /// Advances the hardware from its last time to the present.
     fn catch_up(&mut self, present: Nanos, done: &mut Vec<Done>) {
         while let Some((at, command)) = self.arrivals.pop_front() {
             self.physics.advance(at.0, done);

@@ -135,7 +135,7 @@ impl BlockDevice for Ram {
         Some(self)
     }
 
-    // Whoever waits needs no completion: nothing takes time.
+    // A waiting caller needs no completion: nothing takes time.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         self.perform(&Request::Read { offset, len })

@@ -253,13 +253,13 @@ impl Host {
 
     /// Has what happens to a mirror logged, and what its legs lack copied.
     fn maintain(self: &Arc<Self>, name: &str, mirror: &Mirror) {
-        let told = name.to_owned();
+        let volume_name = name.to_owned();
         mirror.listen(Arc::new(move |event: &Event| match event {
-            Event::Dropped(t) if t.volatile => tracing::warn!("{told}: {event}"),
+            Event::Dropped(t) if t.volatile => tracing::warn!("{volume_name}: {event}"),
             Event::SpareUsed { .. } | Event::WrongData { repaired: true, .. } => {
-                tracing::warn!("{told}: {event}");
+                tracing::warn!("{volume_name}: {event}");
             }
-            _ => tracing::error!("{told}: {event}"),
+            _ => tracing::error!("{volume_name}: {event}"),
         }));
         for leg in mirror.status().legs {
             let (leg_name, state) = (&leg.name, leg.state.name());

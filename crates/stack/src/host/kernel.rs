@@ -112,7 +112,7 @@ impl Host {
             if let Some(what) = user_of(device.path()) {
                 let was = "was of a host that has ended, and has nothing under it";
                 tracing::error!("{name}: {path} is {what}; it {was}");
-                // OK to ignore: it was told.
+                // OK to ignore: it was reported.
                 let _ = device.set_autoclear();
                 continue;
             }

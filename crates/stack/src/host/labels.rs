@@ -9,7 +9,7 @@ use steadfast_volume::member::read_label;
 
 use crate::endpoint::Endpoint;
 
-/// A status waits this long for devices; one that takes longer is told as not answering.
+/// A status waits this long for devices; a slower one is shown as not answering.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the data of a member begins, and the blocks of its map, where it has one.

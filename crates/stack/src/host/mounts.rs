@@ -105,7 +105,7 @@ impl Inner {
 }
 
 impl Host {
-    /// Mounts what the configuration has; what cannot be mounted is told, and the rest goes on.
+    /// Mounts the configured file systems; a failure is reported, and the others are mounted.
     pub fn mount_configured(&self, config: &Config) {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
         for (name, mount) in &config.mount {

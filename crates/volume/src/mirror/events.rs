@@ -102,12 +102,12 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// Who is told.
+/// Listener for events.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 impl Mirror {
-    /// Has `listener` told of what happens from now on; there is one at a time. It is called in the
-    /// middle of requests, with locks of the mirror held: it must neither wait nor use the mirror.
+    /// Sets the listener for later events; there is one at a time. It is called in the middle of
+    /// requests, with locks of the mirror held: it must neither wait nor use the mirror.
     pub fn listen(&self, listener: Listener) {
         self.0.state.lock().listener = Some(listener);
     }

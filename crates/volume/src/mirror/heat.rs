@@ -65,7 +65,7 @@ impl Heats {
         self.heats[region as usize].store(heat, Relaxed);
     }
 
-    /// A region was read: it is hotter by that. [`cool`](Self::cool) must be told how many were.
+    /// A region was read: increases its heat. [`cool`](Self::cool) needs the number of reads.
     #[inline]
     pub fn warm(&self, region: u32) {
         let Some(heat) = self.heats.get(region as usize) else { return };

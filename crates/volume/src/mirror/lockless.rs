@@ -33,7 +33,7 @@ use crate::ondisk::label::LEGS_MAX;
 
 /// Tasks that may read at the same time, each in a lane of its own, if their lanes differ.
 const LANES: usize = 16;
-/// Reads of a lane that count, until all lanes are told.
+/// Counted reads of a lane before they are added to the heats.
 const COOL_EVERY: u64 = 64;
 
 /// What a read needs of the legs.
@@ -95,7 +95,7 @@ struct Lane {
     counted_of: [AtomicU64; LEGS_MAX],
     tallies: [Tally; LEGS_MAX],
     reader: Reader,
-    /// Reads that count, of which the heats were not told yet.
+    /// Counted reads that are not yet added to the heats.
     counted: AtomicU64,
 }
 

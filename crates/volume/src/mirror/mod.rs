@@ -324,7 +324,7 @@ impl BlockDevice for Mirror {
         }
     }
 
-    // Whoever waits anyway does the work itself: no hand-over.
+    // A waiting caller does the work itself: no hand-over.
 
     fn read(&self, offset: u64, len: u64) -> steadfast_block::Result<Bytes> {
         self.0.read_now(offset, len)

@@ -211,7 +211,7 @@ impl BlockDevice for Frames {
         DeviceInfo { size: SPACE, ..self.device.info() }
     }
 
-    // Whoever waits hands nothing over.
+    // A waiting caller hands nothing over.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         match self.parts(offset, len).as_slice() {

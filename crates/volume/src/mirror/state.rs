@@ -150,7 +150,7 @@ pub(crate) struct State {
     pub resyncing: bool,
     /// What a partial leg is to hold next.
     pub fill: Promotion,
-    /// Who is told of legs that fail.
+    /// Listener for failing legs.
     pub listener: Option<Listener>,
 }
 
@@ -426,7 +426,7 @@ impl State {
         true
     }
 
-    /// Tells whoever listens.
+    /// Notifies the listener.
     pub fn tell(&self, event: &Event) {
         if let Some(listener) = &self.listener {
             listener(event);

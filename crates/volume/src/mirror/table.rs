@@ -33,12 +33,12 @@ impl Legs {
         &self.lockless
     }
 
-    /// What such reads are told of the legs, since they were.
+    /// The answer for such reads, once computed.
     pub(super) fn view(&self) -> Option<&Arc<View>> {
         self.view.as_ref()
     }
 
-    /// They are told this, until something changes.
+    /// The cached answer, until a leg changes.
     pub(super) fn set_view(&mut self, view: &Arc<View>) {
         self.view = Some(Arc::clone(view));
     }

@@ -87,7 +87,7 @@ impl State {
 }
 
 impl Core {
-    /// A read of whoever waits, proved.
+    /// A verified read for a waiting caller.
     pub(super) fn read_verified(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
         let (at, blocks) = whole(offset, len);
         let mut way = {

@@ -54,7 +54,7 @@ impl Core {
         self.on_a_task("mirror write", move || core.write_slowly(offset, &data, fua))
     }
 
-    /// The short way for whoever waits: one leg is written without a hand-over, and the long way
+    /// The short way for a waiting caller: one leg is written without a hand-over, and the long way
     /// needs no task of its own.
     pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload, fua: bool) -> Result<()> {
         let sums = self.sums(offset, &data);

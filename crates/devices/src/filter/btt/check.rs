@@ -12,7 +12,7 @@ use super::recover::{flog, pending};
 const PASS: u32 = 1 << 28;
 /// Bytes of the map that are read at a time.
 const PIECE: u64 = 1 << 20;
-/// Most problems that are told.
+/// Most problems that are reported.
 const PROBLEMS_MAX: usize = 100;
 
 /// Something that is wrong.

@@ -230,7 +230,7 @@ fn first(
             // One of the other version is at a place that means nothing to it.
             Ok(_) => Fault::Absent,
             Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
-                return Err(told(name, at, fault));
+                return Err(bad_info_block(name, at, fault));
             }
             Err(fault) => fault,
         },
@@ -246,7 +246,7 @@ fn first(
         // The other version may be there, at a place that can be read.
         (Err(_), _) if at == 0 => Ok(None),
         (Err(error), _) => Err(error.into()),
-        (Ok(_), Fault::Damaged) => Err(told(name, at, Fault::Damaged)),
+        (Ok(_), Fault::Damaged) => Err(bad_info_block(name, at, Fault::Damaged)),
         _ => Ok(None),
     }
 }
@@ -262,13 +262,13 @@ fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<F
     let fault = match InfoBlock::parse(&page(device, at).unwrap_or_default(), room) {
         Ok(info) => return Ok(Found { at, info, from_copy: false }),
         Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
-            return Err(told(name, at, fault));
+            return Err(bad_info_block(name, at, fault));
         }
         Err(fault) => fault,
     };
     match copy(device, at, room, size) {
         Some(info) => Ok(Found { at, info, from_copy: true }),
-        None => Err(told(name, at, fault)),
+        None => Err(bad_info_block(name, at, fault)),
     }
 }
 
@@ -288,7 +288,7 @@ pub(super) fn has_signature(bytes: &[u8]) -> bool {
     bytes.starts_with(&SIGNATURE)
 }
 
-fn told(name: &str, at: u64, fault: Fault) -> BttError {
+fn bad_info_block(name: &str, at: u64, fault: Fault) -> BttError {
     match fault {
         Fault::Absent => BttError::corrupt(name, at, "no info block, and no copy of it"),
         Fault::Damaged => {

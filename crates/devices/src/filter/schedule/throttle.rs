@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use steadfast_runtime::Nanos;
 
-/// What writeback throttling is told.
+/// Settings of writeback throttling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottleSettings {
     /// The time in which reads are to be answered (`queue/wbt_lat_usec`): 2 ms, and 75 ms where

@@ -138,7 +138,7 @@ impl BlockDevice for FileDevice {
         completion
     }
 
-    // Whoever waits anyway does the work on its own thread: no hand-over, twice the speed.
+    // A waiting caller does the work on its own thread: no hand-over, twice the speed.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes, BlockError> {
         self.perform(Request::Read { offset, len })

@@ -212,7 +212,7 @@ impl BlockDevice for Pmem {
         Some(self)
     }
 
-    // Whoever waits needs no completion: a copy is done when it returns.
+    // A waiting caller needs no completion: a copy is done when it returns.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         self.perform(&Request::Read { offset, len })

@@ -327,12 +327,12 @@ pub fn attach(
     if let Some(other) = users.iter().find(|u| **u != fs_uuid) {
         return Err(JournalError::refused(format!(
             "{name} is in use by another file system, {other}; detach it there first, or make \
-             the journal device anew"
+             the journal device again"
         )));
     }
     if found.superblock.start().is_some() {
         return Err(JournalError::refused(format!(
-            "{name} holds transactions of an earlier use; make the journal device anew"
+            "{name} holds transactions of an earlier use; make the journal device again"
         )));
     }
     write_users(&mut found, &[fs_uuid])?;

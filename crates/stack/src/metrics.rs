@@ -157,7 +157,7 @@ pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
         &mut out,
         "volume_dirty_regions",
         "gauge",
-        "Regions that a power cut would leave in doubt.",
+        "Regions that a power cut would leave out of sync.",
     );
     for volume in &status.volumes {
         if let Some(mirror) = &volume.mirror {

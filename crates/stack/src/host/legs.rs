@@ -164,7 +164,7 @@ impl Host {
         tracing::info!("{name}: {spare} is no spare any more");
         let mut answer = Answer::default();
         if !wiped {
-            let what = "could not be reached, and still has the spare's label; it is not believed";
+            let what = "could not be reached, and still has the spare's label; it is not trusted";
             answer.notes.push(format!("{spare}: {what}"));
         }
         Ok(Some(answer))

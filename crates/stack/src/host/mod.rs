@@ -338,7 +338,7 @@ impl Host {
             if let Some(volume) = volume {
                 let closed = volume.close().map_err(|e| of_volume(&name, e));
                 if let Err(e) = &closed {
-                    tracing::error!("{e}; what is in doubt is copied at the next start");
+                    tracing::error!("{e}; out-of-sync regions are copied at the next start");
                 }
                 outcome = outcome.and(closed);
             }

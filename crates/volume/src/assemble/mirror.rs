@@ -26,7 +26,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     let trusted = trusted_legs(&members, &newest, options);
     if trusted.is_empty() {
         return Err(VolumeError::incomplete(format!(
-            "volume '{}': no leg that can be believed is there",
+            "volume '{}': no trusted leg is present",
             newest.name
         )));
     }

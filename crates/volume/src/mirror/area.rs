@@ -230,7 +230,7 @@ impl Core {
         let (order, (start, len)) = {
             let state = self.state.lock();
             let nothing = state.checksums.as_ref().is_none_or(|known| known.covers_all(region));
-            // While it is in doubt another leg may stand for it, and hold something else.
+            // While it is out of sync another leg may become the primary, with other contents.
             if nothing || state.regions.out_of_sync(region) != 0 {
                 return Ok(());
             }

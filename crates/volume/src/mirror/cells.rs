@@ -33,7 +33,7 @@ impl Cell {
         (self.now.stale | self.out_of_sync) & !self.copied
     }
 
-    /// Legs that hold it, where a read needs nothing else: it was written, and is not in doubt.
+    /// Legs that hold it, if a read needs nothing else: it was written, and is in sync.
     pub fn holders(&self) -> u8 {
         let plain = matches!(self.now.state, RegionState::Dirty | RegionState::Clean);
         if plain && self.out_of_sync == 0 { !self.lacking() } else { 0 }

@@ -62,7 +62,7 @@ impl std::fmt::Display for Event {
         let leg = |t: &LegError| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
         match self {
             Event::Dropped(t) if t.volatile => {
-                write!(f, "{}; it is out of use, and is nobody's only copy", leg(t))
+                write!(f, "{}; it is out of use, and is not the only copy of anything", leg(t))
             }
             Event::Dropped(t) => write!(
                 f,

@@ -522,7 +522,7 @@ impl Mirror {
         drop(state);
         // What memory holds is not believed anyway.
         if !is_back && !volatile {
-            return Err(refused("is an old copy of the leg, or was used elsewhere since it left"));
+            return Err(refused("is an old copy of the leg, or was used separately since it left"));
         }
         Ok((volatile, found))
     }

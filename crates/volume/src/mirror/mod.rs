@@ -286,12 +286,12 @@ impl Mirror {
         Ok(self.0.scrub(repair, throttle)?)
     }
 
-    /// Ends the use: what was begun is waited for, what a cut left in doubt is copied to all legs,
-    /// everything is flushed and marked clean, and later requests are refused. Whoever opened the
-    /// mirror calls it when the last user is done, also after an error; twice does no harm.
+    /// Closes the mirror: waits for requests in flight, syncs out-of-sync regions to all legs,
+    /// flushes everything, marks it clean, and refuses later requests. The opener calls it after
+    /// the last user, also after an error; a second call has no effect.
     ///
     /// # Errors
-    /// If something could not be made durable. The next assembly resyncs what is in doubt then.
+    /// If something could not be made durable. The next assembly then resyncs the dirty regions.
     pub fn close(&self) -> crate::Result<()> {
         Ok(self.0.close()?)
     }

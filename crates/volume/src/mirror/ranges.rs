@@ -39,7 +39,7 @@ pub struct Ranges {
 }
 
 /// The waiters that now have the lock, to be woken without the state lock.
-#[must_use = "they wait to be told"]
+#[must_use = "the waiters must be woken"]
 #[derive(Default)]
 pub struct Turns(Vec<Completer>);
 

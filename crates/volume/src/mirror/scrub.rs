@@ -132,7 +132,7 @@ impl Core {
             done.lost += lost.len() as u64;
             let sums = checksums::of(&right);
             let mut state = self.state.lock();
-            // While it is in doubt another leg may stand for it, and hold something else.
+            // While it is out of sync another leg may become the primary, with other contents.
             if repair
                 && lost.is_empty()
                 && state.regions.out_of_sync(region) == 0

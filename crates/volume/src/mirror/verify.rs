@@ -124,7 +124,7 @@ impl Core {
             Way::Zeros => vec![0; blocks as usize].into(),
             Way::Nowhere(error) => return Err(error),
             // Not after the loop above.
-            Way::NeedsSync => return Err(self.unverified(at, "it is in doubt which leg counts")),
+            Way::NeedsSync => return Err(self.unverified(at, "its legs are out of sync")),
         };
         let from = (offset - at) as usize;
         Ok(bytes.slice(from..from + len as usize))

@@ -1,5 +1,5 @@
-//! What a cut left in doubt: until it was read or written any leg that is there may stand for it,
-//! and from then on all hold the same.
+//! Regions that are out of sync after a power cut: until they are read or written any present leg
+//! may become their primary, and afterwards all legs hold the same.
 
 use std::time::Duration;
 use steadfast_block::{BlockDevice, Request};
@@ -28,7 +28,7 @@ fn in_doubt(legs: usize, behind: &[usize]) -> Bench {
     b
 }
 
-/// What was read of a region in doubt is what is read from then on, also after another cut.
+/// Data that was read of an out-of-sync region is stable, also after another power cut.
 #[test]
 fn rule_what_was_read_stays() {
     simulated(|| {

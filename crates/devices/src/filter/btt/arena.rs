@@ -113,7 +113,7 @@ impl Arena {
                 return Ok((n as u32, lane));
             }
         }
-        let reason = "none of its free blocks can be written: it needs to be made anew";
+        let reason = "none of its free blocks can be written: create the namespace again";
         Err(self.error("write", self.at, reason))
     }
 

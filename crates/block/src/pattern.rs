@@ -82,9 +82,9 @@ pub fn fill(tag: u64, position: u64, out: &mut [u8]) {
     }
 }
 
-/// Runs remembered by each thread: more than a simulated benchmark has writers.
+/// Runs cached by each thread: more than a simulated benchmark has writers.
 const REMEMBERED: usize = 16;
-/// The longest run that is remembered, in bytes.
+/// The longest run that is cached, in bytes.
 const REMEMBERED_LEN: usize = 4 << 20;
 
 /// Bytes of all interned runs of the process, at most: runs beyond are not interned.

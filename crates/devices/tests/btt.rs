@@ -130,7 +130,7 @@ fn a_namespace_that_is_being_made() {
     assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
 }
 
-/// A cut while a lost info block, or a lost copy, is written anew: of the words any may be there.
+/// A cut while a lost info block, or a lost copy, is written again: of the words any may be there.
 /// It can be done again, and what was written is found.
 #[test]
 fn an_info_block_that_is_being_restored() {

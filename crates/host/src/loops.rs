@@ -30,7 +30,7 @@ impl LoopDevice {
     }
 
     /// As [`attach`](Self::attach), past the page cache: what is written to the device is written
-    /// to the file before it is answered, and several requests are under way at once.
+    /// to the file before it is answered, and several requests are in flight at once.
     ///
     /// # Errors
     /// As there; the file's file system cannot do it.

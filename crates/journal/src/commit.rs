@@ -173,7 +173,7 @@ fn next(shared: &Shared) -> Option<Work> {
 }
 
 /// Closes the running transaction, if there is one, for the caller to [`perform`] its commit.
-/// None is under way.
+/// None is in progress.
 pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
     debug_assert!(!st.commit_busy);
     let log_revokes = !shared.config.has(Bug::MissingRevoke);
@@ -234,7 +234,7 @@ fn average(past: Duration, present: Duration) -> Duration {
     if past.is_zero() { present } else { (past * 3 + present) / 4 }
 }
 
-/// One transaction on its way to the log.
+/// A transaction that is being written to the log.
 struct Commit<'a> {
     shared: &'a Shared,
     layout: Layout,

@@ -153,7 +153,7 @@ fn wait_for_commit(shared: &Shared) {
 enum Ready {
     /// After these.
     Now(Vec<Completion>),
-    /// When the commit under way has ended.
+    /// When the commit in progress has ended.
     Later,
     Never,
 }

@@ -77,7 +77,7 @@ impl Running {
     }
 
     /// Joins an update: its revokes first, then its writes.
-    /// `cancels`: what is written anew is not revoked any more.
+    /// `cancels`: what is written again is not revoked any more.
     pub(crate) fn join(&mut self, update: Update, cancels: bool) {
         for block in update.revokes {
             self.writes.remove(&block);

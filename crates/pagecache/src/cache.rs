@@ -86,7 +86,7 @@ impl PageCache {
     }
 
     /// Whether a read of `pages` that need not stay in memory should come from here all the same:
-    /// some may not be on the device as they should be, or the last is here or on its way.
+    /// some may not be on the device as they should be, or the last is here or in flight.
     pub fn should_answer(&self, file: FileKey, pages: Range<u64>) -> bool {
         let s = self.state.lock();
         let (Some(f), Some(last)) = (s.files.get(&file), pages.end.checked_sub(1)) else {

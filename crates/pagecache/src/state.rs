@@ -65,7 +65,7 @@ pub(crate) struct FileState {
 }
 
 impl FileState {
-    /// There are no pages, nor any on their way in or out.
+    /// There are no pages, nor any being read or written.
     pub(crate) fn is_idle(&self) -> bool {
         self.pages.is_empty() && self.loading.is_empty() && self.writeback.is_empty()
     }

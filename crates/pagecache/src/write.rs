@@ -90,7 +90,7 @@ impl PageCache {
                 state = self.wait_for_memory(state);
             };
             if !room || (part.needs_old && !state.is_present(file, part.page)) {
-                // What is there, or on its way, is out of date.
+                // What is there, or in flight, is out of date.
                 state.drop_page(file, part.page);
                 continue;
             }

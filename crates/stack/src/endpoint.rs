@@ -11,7 +11,7 @@ use steadfast_block::{
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
 
-/// The device below, which may be opened anew after it failed.
+/// The device below, which may be opened again after it failed.
 struct Opened(RwLock<Arc<dyn BlockDevice>>);
 
 impl Opened {
@@ -50,7 +50,7 @@ impl BlockDevice for Opened {
     }
 }
 
-/// In the place of a device that is being opened anew.
+/// In the place of a device that is being opened again.
 struct Away(DeviceInfo);
 
 impl BlockDevice for Away {
@@ -102,7 +102,7 @@ impl Endpoint {
         })
     }
 
-    /// Lets the device go, and has it opened anew: a file or device that failed is not the same
+    /// Lets the device go, and has it opened again: a file or device that failed is not the same
     /// when it is back. What fails says so at every request until the next time.
     pub(crate) fn reopen<E>(
         &self,

@@ -23,7 +23,7 @@ pub use file::StateFile;
 const FORMAT: &str = "steadfast-stack";
 const VERSION: u32 = 1;
 
-/// Everything that is remembered.
+/// Everything that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Records {

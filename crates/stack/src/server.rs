@@ -32,7 +32,7 @@ impl Server {
         self.0.path()
     }
 
-    /// Stops listening, once the answers that are on their way have gone, or after `timeout`.
+    /// Stops listening, once the answers that are in flight have gone, or after `timeout`.
     pub fn close(self, timeout: Duration) {
         self.0.close(timeout);
     }

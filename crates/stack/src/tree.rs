@@ -51,7 +51,7 @@ pub struct Tree {
     open: Mutex<BTreeMap<Fh, Arc<Open>>>,
     handles: AtomicU64,
     /// Folders in which an alias is not shown: it was made in the other one. Only while the host
-    /// runs; what it has remembered is in both.
+    /// runs; what it has recorded is in both.
     hidden: Mutex<BTreeSet<(Ino, String)>>,
     owner: (u32, u32),
     since: Timestamp,

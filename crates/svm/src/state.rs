@@ -40,7 +40,7 @@ pub struct Replica {
     pub first_block: u64,
     /// Blocks.
     pub blocks: u64,
-    /// It is believed, and written to.
+    /// It is trusted, and written to.
     pub active: bool,
 }
 

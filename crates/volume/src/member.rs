@@ -20,7 +20,7 @@ pub struct Labelled {
     /// The label that counts.
     pub label: Label,
     /// One of the copies is not there: something else was written to that end of the device, and
-    /// what the rest holds is not to be believed.
+    /// what the rest holds is not to be trusted.
     pub overwritten: Option<End>,
 }
 

@@ -83,7 +83,7 @@ struct Shared {
     draining: Mutex<()>,
 }
 
-/// A block on its way down: its number, the version's sequence number and bytes.
+/// A block that is being drained: its number, the version's sequence number and bytes.
 type Picked = (u64, u64, Bytes);
 
 /// A volatile write cache over a device. Clones are the same cache.
@@ -121,7 +121,7 @@ impl WriteCache {
     /// Of the device below, when what is left is written to it.
     pub fn power_cut(&self, seed: u64) -> Result<Cut> {
         self.0.state.lock().off = Some("the power was cut".into());
-        // Whatever is on its way down arrives, which is one of the things that may happen.
+        // Whatever is being drained arrives, which is one of the things that may happen.
         let _still = self.0.draining.lock();
         let blocks = {
             let mut state = self.0.state.lock();

@@ -14,7 +14,7 @@
 //! store may or may not survive until its cache line was persisted after it and a later fence has
 //! returned.
 
-mod at_cut;
+mod at_crash_point;
 mod media;
 mod memory;
 mod recording;
@@ -28,7 +28,7 @@ use std::time::Duration;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
-pub use at_cut::{AtCut, Fate};
+pub use at_crash_point::{AtCrashPoint, Fate};
 pub use media::Media;
 pub use recording::{RebuildError, Recording};
 
@@ -154,7 +154,7 @@ impl Event {
     }
 }
 
-/// Something the workload wanted to be remembered: that it has its answer to a `write` or
+/// Something the workload wanted to be recorded: that it has its answer to a `write` or
 /// `fsync`, for example. The numbers mean what the workload says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {

@@ -81,7 +81,7 @@ pub trait Model: BlockDevice {
     /// [`ModelError::ContentsSize`] if `contents` is not of the device's size.
     fn set_contents(&self, contents: Store) -> Result<(), ModelError>;
 
-    /// Whether flush and FUA can be believed.
+    /// Whether flush and FUA can be trusted.
     fn promise(&self) -> Promise {
         Promise::Honest
     }

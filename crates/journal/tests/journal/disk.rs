@@ -300,7 +300,7 @@ impl Recorder {
         let flushed: Vec<usize> =
             (0..disks.len()).map(|d| last_flush(&events[..cut], &done, d, cut)).collect();
         let mut out: Vec<Vec<u8>> = disks.iter().map(|d| d.before.clone()).collect();
-        // Completed writes in the order in which they completed, then those under way.
+        // Completed writes in the order in which they completed, then those in progress.
         let mut writes: Vec<(usize, usize)> = Vec::new();
         for (i, e) in events[..cut].iter().enumerate() {
             if let Event::Write { id, .. } = e {

@@ -313,7 +313,7 @@ fn mirror_of(
     (endpoints.iter().map(leg).collect(), options)
 }
 
-/// What is remembered of a new volume.
+/// What is recorded of a new volume.
 pub(super) fn record_of(create: &Create) -> VolumeRecord {
     VolumeRecord {
         name: create.name.clone(),

@@ -161,7 +161,7 @@ impl Host {
         Ok(Answer::default())
     }
 
-    /// Takes an alias away.
+    /// Removes an alias.
     pub(crate) fn remove_alias(&self, name: &str) -> Result<Answer> {
         let _one = self.one_change();
         if !self.lock().records.aliases.contains_key(name) {

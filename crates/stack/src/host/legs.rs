@@ -285,7 +285,7 @@ impl Host {
             let inner = self.lock();
             inner.check_closed(&found.component)?;
             let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
-            // It is a component until its label is taken away.
+            // It is a component until its label is removed.
             (record, self.claim(&inner, [&device.to_owned()]))
         };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
@@ -321,7 +321,7 @@ impl Host {
     }
 
     /// Opens the devices of a leg anew that is out of use: a file that failed may be another one by
-    /// now, and a failure of a flush is remembered for as long as it is open.
+    /// now, and a failure of a flush is recorded for as long as it is open.
     fn reopen_if_away(&self, found: &Found) -> Result<()> {
         let in_use = [LegState::Okay, LegState::Resyncing, LegState::LastErred];
         if in_use.contains(&found.state) {

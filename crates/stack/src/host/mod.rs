@@ -240,7 +240,7 @@ impl Host {
         Ok(before)
     }
 
-    /// The same for what must be done before it is remembered: what is taken away. A full disk is
+    /// The same for what must be done before it is recorded: what is removed. A full disk is
     /// found before anything is done.
     fn remember_after<T>(
         &self,
@@ -262,7 +262,7 @@ impl Host {
         Ok(done)
     }
 
-    /// Goes back to what was remembered before, because the change failed.
+    /// Goes back to what was recorded before, because the change failed.
     fn forget(&self, before: Records) {
         if let Err(e) = self.file.write(&before) {
             tracing::error!("{e}: something is named there that was not made");

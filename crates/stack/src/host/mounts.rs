@@ -300,7 +300,7 @@ impl Host {
         Ok(())
     }
 
-    /// Puts a mount back that was taken away in vain; `why` with what is to be said of that.
+    /// Puts a mount back that was removed in vain; `why` with what is to be said of that.
     fn mount_again(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
         let (at, asked) = (place.at.display().to_string(), place.options.clone());
         let back = Place { options, uses: Vec::new(), mounted: None, ..place };

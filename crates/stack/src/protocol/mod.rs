@@ -45,7 +45,7 @@ pub struct Answer {
     /// Of [`Request::Scrub`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrubbed: Option<Scrubbed>,
-    /// A kernel block device that was made, or taken away.
+    /// A kernel block device that was made, or removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Sentences for people: what is not as they might think.

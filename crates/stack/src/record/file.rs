@@ -106,7 +106,7 @@ impl StateFile {
         &self.path
     }
 
-    /// What was remembered; nothing, the first time.
+    /// What was recorded; nothing, the first time.
     ///
     /// # Errors
     /// It cannot be read, makes no sense, or is of a newer version.
@@ -134,10 +134,10 @@ impl StateFile {
         serde_json::from_str(&text).map_err(|e| failed(format!("makes no sense: {e}")))
     }
 
-    /// Writes what is to be remembered once it is done. Nothing counts of it before that.
+    /// Writes what is to be recorded once it is done. Nothing counts of it before that.
     ///
     /// # Errors
-    /// The disk is full or fails; what was remembered before stays.
+    /// The disk is full or fails; what was recorded before stays.
     pub fn prepare(&self, records: &Records) -> Result<Prepared<'_>, Refusal> {
         let records = Records { format: FORMAT.to_owned(), version: VERSION, ..records.clone() };
         let text = serde_json::to_string_pretty(&records).map_err(|e| self.failed(e.into()))?;
@@ -149,7 +149,7 @@ impl StateFile {
     /// Replaces it, durably.
     ///
     /// # Errors
-    /// The disk is full or fails; what was remembered before stays.
+    /// The disk is full or fails; what was recorded before stays.
     pub fn write(&self, records: &Records) -> Result<(), Refusal> {
         self.prepare(records)?.commit()
     }

@@ -124,7 +124,7 @@ impl HostFs {
         Err(FsError::NotFound)
     }
 
-    /// Attributes of `name` in the open folder `dir` (which is `parent`), remembered.
+    /// Attributes of `name` in the open folder `dir` (which is `parent`), recorded.
     fn add_node(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
         let x = attr::at(dir, name)?;
         let ino = self.nodes().add_node(Identity::of(&x), parent, name);

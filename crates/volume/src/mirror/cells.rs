@@ -16,7 +16,7 @@ pub(super) struct Cell {
     /// otherwise.
     pub now: Region,
     pub copied: u8,
-    /// Legs that may differ from the one that stands for the region after a cut. Each holds what
+    /// Legs that may differ from the primary of the region after a cut. Each holds what
     /// was flushed, so any of them could stand for it instead.
     pub out_of_sync: u8,
     /// Passes of the timer since the last write.

@@ -229,7 +229,7 @@ impl Checksums {
         parts
     }
 
-    /// A write of these blocks is on its way.
+    /// A write of these blocks is in flight.
     pub fn set(&mut self, offset: u64, sums: &[u32]) {
         for (region, first, part) in self.cut(offset, sums.len()) {
             self.change(region, true, |blocks| {
@@ -316,7 +316,7 @@ impl Checksums {
         self.is_stored(region) && self.entries.get(&region).is_none_or(|entry| !entry.unsaved)
     }
 
-    /// What the newest record says; `None`: there is none that can be believed.
+    /// What the newest record says; `None`: there is none that can be trusted.
     pub fn loaded(&mut self, region: u32, record: Option<&Record>) {
         if record.is_none()
             && let Some(stored) = self.stored.get_mut(region as usize)

@@ -47,7 +47,7 @@ impl Core {
         self.sync_all_regions()?;
         self.flush_slowly()?;
         self.clean(0)?;
-        // Heats are remembered where their blocks are written.
+        // Heats are recorded where their blocks are written.
         self.state.lock().regions.rewrite_all();
         self.commit()?;
         self.publish_as(true)

@@ -18,7 +18,7 @@ pub enum Event {
         /// It was given what is right.
         repaired: bool,
     },
-    /// No leg has checksums of a region any more that can be believed: what is read of it is not
+    /// No leg has checksums of a region any more that can be trusted: what is read of it is not
     /// verified until a scrub that repairs, or until it was written.
     ChecksumsLost {
         /// Where in the volume, in bytes.

@@ -272,7 +272,7 @@ impl Core {
             state.regions.rewrite_all();
             state.describe();
         }
-        // The map first: a label that names the leg makes it one that is believed.
+        // The map first: a label that names the leg makes it one that is trusted.
         let committed = self.commit();
         {
             let mut state = self.state.lock();
@@ -396,7 +396,7 @@ impl Mirror {
         self.0.publish()?;
         if let Some(device) = device {
             if was_in_use {
-                // What is on its way to it must not reach what it is used for next.
+                // What is in flight to it must not reach what it is used for next.
                 self.0.drain()?;
             }
             // It is no member any more, whatever its label says.
@@ -405,7 +405,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Takes a leg out of use; what it misses from now on is remembered.
+    /// Takes a leg out of use; what it misses from now on is recorded.
     ///
     /// # Errors
     /// During a resync, and if it is the last good copy.
@@ -520,7 +520,7 @@ impl Mirror {
         let is_back =
             left.is_some_and(|left| is_as_it_left(&found.label, left, state.data, &state.history));
         drop(state);
-        // What memory holds is not believed anyway.
+        // What memory holds is not trusted anyway.
         if !is_back && !volatile {
             return Err(refused("is an old copy of the leg, or was used separately since it left"));
         }

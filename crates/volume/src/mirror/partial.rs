@@ -53,7 +53,7 @@ struct Table {
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     region: Option<u32>,
-    /// Reads under way.
+    /// Reads in flight.
     pins: u32,
 }
 

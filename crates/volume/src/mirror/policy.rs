@@ -160,7 +160,7 @@ impl Policies {
 pub(crate) struct Measured {
     /// Mean time of a read, in nanoseconds; 0: none yet.
     pub latency_ns: u64,
-    /// Reads under way.
+    /// Reads in flight.
     pub in_flight: u64,
 }
 

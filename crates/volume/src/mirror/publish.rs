@@ -63,7 +63,7 @@ fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
 impl Core {
     /// Makes the labels say who the members are, durably. Each change is written twice: the first
     /// edition still has the generation from before the change as the newest that is on all legs
-    /// (`base`), so a copy of a leg from then would be believed. Of the second one only the first
+    /// (`base`), so a copy of a leg from then would be trusted. Of the second one only the first
     /// is the base, which says that everybody has it.
     pub(crate) fn publish(&self) -> Result<(), BlockError> {
         self.publish_as(false)

@@ -123,7 +123,7 @@ impl Ranges {
         }
     }
 
-    /// Whether a leg may lack what is acknowledged, now or once a write under way has answered.
+    /// Whether a leg may lack what is acknowledged, now or once a write in flight has answered.
     pub fn any_may_be_behind(&self) -> bool {
         self.may_be_behind > 0
     }

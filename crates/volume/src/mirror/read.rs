@@ -356,7 +356,7 @@ impl Core {
             (Some(good), Some((target, start))) => {
                 target.write(start + offset, good.into()).map(|()| true)
             }
-            // Discarded, dropped or made stale meanwhile, or nobody else may be believed.
+            // Discarded, dropped or made stale meanwhile, or nobody else may be trusted.
             _ => Ok(false),
         }
     }

@@ -17,7 +17,7 @@ use super::cells::{Cells, Holders};
 use super::heat::{Heats, Reader};
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState, SEQUENCE_MAX};
 
-/// A block of the map on its way to the legs.
+/// A block of the map that is being written to the legs.
 pub struct Snapshot {
     /// Its number.
     pub block: u32,
@@ -57,7 +57,7 @@ pub struct Regions {
     fills: u64,
     writes: u64,
     /// Legs of which the map does not durably say yet that they hold what they were given: since
-    /// the last commit began, and in the one that is under way.
+    /// the last commit began, and in the one that is in flight.
     freshened: u8,
     committing: u8,
 }
@@ -156,7 +156,7 @@ impl Regions {
         (inside && holders != 0).then_some((region, holders))
     }
 
-    /// Legs that differ after a cut from the one that stands for the region, or may.
+    /// Legs that differ after a cut from the primary of the region, or may.
     pub fn out_of_sync(&self, region: u32) -> u8 {
         self.cells[region as usize].out_of_sync
     }
@@ -171,7 +171,7 @@ impl Regions {
         self.out_of_sync_regions.iter().copied().collect()
     }
 
-    /// Legs that may differ from the one that stands for a dirty region.
+    /// Legs that may differ from the primary of a dirty region.
     pub fn set_out_of_sync(&mut self, region: u32, legs: u8) {
         self.cells.change(region, |cell| {
             cell.out_of_sync = legs;
@@ -200,7 +200,7 @@ impl Regions {
 
     /// Whether a cut during a write would be noticed: the region would be looked at, and none of
     /// the `absent` legs would be taken for one that has the write. Of volatile legs nothing need
-    /// be durable, because they are never believed after a cut; `durable` are the others.
+    /// be durable, because they are never trusted after a cut; `durable` are the others.
     pub fn is_covered(&self, region: u32, absent: u8, durable: u8) -> bool {
         let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
         // What is being filled is unwritten after a cut, on all legs alike.
@@ -322,7 +322,7 @@ impl Regions {
     }
 
     /// The legs were flushed after that first write: it is promised once the map is durable. Not if
-    /// the region was discarded meanwhile, and perhaps written anew.
+    /// the region was discarded meanwhile, and perhaps written again.
     pub fn promise(&mut self, region: u32, fill: u64) {
         let (now, filled) = (self.get(region), self.numbers[region as usize].filled);
         if now.state == RegionState::Filling && filled == fill {

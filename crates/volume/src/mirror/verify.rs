@@ -35,7 +35,7 @@ pub(super) struct Holder {
     pub durable: bool,
 }
 
-/// Bytes of which each block is proved, or comes from a leg that is believed.
+/// Bytes of which each block is proved, or comes from a leg that is trusted.
 pub(super) struct Verified {
     pub bytes: Vec<u8>,
     /// Of each block: the leg that it is from, and whether a checksum proves it.
@@ -225,7 +225,7 @@ impl Core {
     }
 
     /// Asks legs in this order until each block is proved. Where nothing is known of a block, the
-    /// first of the `trusted` legs is believed.
+    /// first of the `trusted` legs is trusted.
     pub(super) fn verify_blocks(
         &self,
         region: u32,

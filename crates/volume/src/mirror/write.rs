@@ -147,7 +147,7 @@ impl Core {
         let mut own_piece = None;
         for (n, piece) in pieces.into_iter().enumerate() {
             if own == Some(n) {
-                // The others are on their way first.
+                // The others are in flight first.
                 own_piece = Some(piece);
                 continue;
             }

@@ -21,9 +21,9 @@ pub const SEQUENCE_MAX: u64 = i64::MAX as u64;
 pub enum RegionState {
     /// Never written, or discarded: reads as zeros, the legs hold anything.
     Unwritten = 0,
-    /// Its first write is under way and not promised: after a cut it is unwritten again.
+    /// Its first write is in flight and not promised: after a cut it is unwritten again.
     Filling = 1,
-    /// A write may be under way: after a cut the legs may differ.
+    /// A write may be in flight: after a cut the legs may differ.
     Dirty = 2,
     /// All legs that are not stale hold the same.
     Clean = 3,
@@ -80,7 +80,7 @@ struct Raw {
     reserved: [u8; 28],
     /// One byte a region; see [`Region::to_byte`].
     states: [u8; RECORDS],
-    /// How hot each region is: not promised, only remembered.
+    /// How hot each region is: not promised, only recorded.
     heat: [u8; RECORDS],
 }
 

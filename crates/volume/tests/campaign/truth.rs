@@ -108,7 +108,7 @@ impl Truth {
         }
     }
 
-    /// Whether these bytes may be read while nothing of the block is under way.
+    /// Whether these bytes may be read while nothing of the block is in flight.
     pub fn check_live(&self, block: u64, bytes: &[u8]) -> Result<(), String> {
         let known = &self.blocks[block as usize];
         let newest = known.versions.iter().rposition(|v| v.done).unwrap_or(0);

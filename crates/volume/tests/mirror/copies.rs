@@ -1,4 +1,4 @@
-//! Which leg is believed: old copies, legs that were away, labels that a cut left half written.
+//! Which leg is trusted: old copies, legs that were away, labels that a cut left half written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +144,7 @@ fn rule_a_missing_leg_comes_online_with_what_it_missed() {
     });
 }
 
-/// A device whose end was overwritten is no leg that is believed, and no component.
+/// A device whose end was overwritten is no leg that is trusted, and no component.
 #[test]
 fn rule_a_leg_whose_end_was_overwritten_is_not_believed() {
     simulated(|| {

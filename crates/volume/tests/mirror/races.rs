@@ -154,7 +154,7 @@ fn rule_a_new_leg_is_named_when_the_map_is_durable() {
         b.mirror.flush().unwrap();
         b.settle();
         b.write(32, 1);
-        // A write is under way on leg 1, and will fail.
+        // A write is in flight on leg 1, and will fail.
         b.gates[1].shut(writes(DATA..LEG_BYTES - BLOCK));
         let late = b.mirror.submit(Request::Write {
             offset: 33 * BLOCK,

@@ -192,7 +192,7 @@ fn rule_a_spare_takes_over() {
     });
 }
 
-/// A leg whose start was overwritten is known by its second label, and not believed.
+/// A leg whose start was overwritten is known by its second label, and not trusted.
 #[test]
 fn rule_an_overwritten_leg_is_not_believed() {
     simulated(|| {

@@ -27,7 +27,7 @@ pub struct Problem {
 /// What a check has found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// What the namespace is; `None` if its info blocks cannot be believed: a problem then.
+    /// What the namespace is; `None` if its info blocks cannot be trusted: a problem then.
     pub info: Option<Info>,
     /// What is wrong; the first hundred.
     pub problems: Vec<Problem>,

@@ -52,7 +52,7 @@ pub struct ArenaInfo {
     pub bytes: u64,
     /// Its sectors.
     pub sectors: u32,
-    /// Its free blocks: so many writes can be under way at once (`nfree`).
+    /// Its free blocks: so many writes can be in flight at once (`nfree`).
     pub lanes: u32,
     /// It is marked as one with an error, and read only.
     pub error: bool,
@@ -72,7 +72,7 @@ pub(super) struct Found {
 /// and the device need not be memory.
 ///
 /// # Errors
-/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be believed;
+/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be trusted;
 /// [`Unsupported`](BttError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
     probe_as(device, None)

@@ -31,7 +31,7 @@ pub struct Options {
     pub uuid: Option<Uuid>,
     /// That of the namespace below, as its label has it. Nil for one without a label.
     pub parent_uuid: Uuid,
-    /// Free blocks of an arena: so many writes can be under way at once. The kernel takes one for
+    /// Free blocks of an arena: so many writes can be in flight at once. The kernel takes one for
     /// each processor, up to 256, and does not ask whether there are so many: with less than 256
     /// it is not to be used by a kernel with more processors.
     pub nfree: u32,
@@ -170,7 +170,7 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes info blocks anew from their copies, and copies from the info blocks, where one of the two
-/// is damaged; how many were written. The copy at a device's end is believed even where nothing is
+/// is damaged; how many were written. The copy at a device's end is trusted even where nothing is
 /// left of the info block: only for a device that is known to have been a sector namespace.
 /// `version`: the one that its label says.
 ///

@@ -148,7 +148,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
 ///
 /// # Errors
 /// [`Io`](FsdaxError::Io); [`Corrupt`](FsdaxError::Corrupt) if there is one that cannot be
-/// believed; [`Unsupported`](FsdaxError::Unsupported).
+/// trusted; [`Unsupported`](FsdaxError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
     probe_as(device, 0)
 }

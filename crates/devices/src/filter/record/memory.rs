@@ -39,7 +39,7 @@ impl Lines {
                     ));
                 }
                 Action::Fence => waiting.retain(|&(first, last, begun, ended)| {
-                    // One that was still under way is covered by a later fence.
+                    // One that was still in flight is covered by a later fence.
                     let covered = ended < event.submitted.tick;
                     if covered {
                         for line in first..=last {

@@ -3,7 +3,9 @@
 use steadfast_runtime::Nanos;
 
 use super::memory::Lines;
-use super::{Action, AtCut, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice};
+use super::{
+    Action, AtCrashPoint, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice,
+};
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +141,7 @@ impl Recording {
         Recording { devices, events, notes, times, first_tick, tracks }
     }
 
-    /// Puts a recording together again from its parts, which need not be believed: `times` are
+    /// Puts a recording together again from its parts, which need not be trusted: `times` are
     /// those of the ticks from `first_tick` on, and a [`Moment`] must be one of them.
     ///
     /// # Errors
@@ -318,9 +320,15 @@ impl Recording {
     ///
     /// # Panics
     /// If the device is not one of this recording.
-    pub fn at(&self, device: DeviceId, cut: u64) -> AtCut<'_> {
+    pub fn at(&self, device: DeviceId, cut: u64) -> AtCrashPoint<'_> {
         let index = device.0 as usize;
-        AtCut::new(&self.events, &self.tracks[index], &self.devices[index], cut, self.time_of(cut))
+        AtCrashPoint::new(
+            &self.events,
+            &self.tracks[index],
+            &self.devices[index],
+            cut,
+            self.time_of(cut),
+        )
     }
 
     /// About how many bytes of memory the recording takes.

@@ -46,7 +46,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Requests that the device has at once; at least 1.
     pub depth: u64,
-    /// Bytes that may wait or be on their way in each direction before who submits must wait
+    /// Bytes that may wait or be in flight in each direction before who submits must wait
     /// (Linux 2.4: 30 MB on a machine with 64 MB and more); one request always may.
     pub queue_bytes: u64,
     /// Writeback throttling.

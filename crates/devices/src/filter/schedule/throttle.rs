@@ -57,7 +57,7 @@ impl Throttle {
         throttle
     }
 
-    /// Writes that may be on their way at once.
+    /// Writes that may be in flight at once.
     pub fn limit(&self) -> u64 {
         if self.depth <= 2 { self.depth } else { self.depth.div_ceil(2) }
     }
@@ -73,7 +73,7 @@ impl Throttle {
     }
 
     /// Looks at the window if it has ended. `oldest_read`: since when the oldest read waits;
-    /// `writes`: whether any is on its way.
+    /// `writes`: whether any is in flight.
     pub fn look(&mut self, now: Nanos, oldest_read: Option<Nanos>, writes: bool) {
         let busy = writes || oldest_read.is_some();
         match self.window_ends {

@@ -438,7 +438,7 @@ impl Drive {
         let first = self.cache.missing_from(&w.sectors);
         let end = w.sectors.end;
         if let (ArmState::LookAhead(l), true) = (&self.arm_state, next == Some(first)) {
-            // The head is on its way through just these sectors.
+            // The head is moving over just these sectors.
             let l = *l;
             w.data_ns = at;
             let purpose = Purpose::Host { waiting: w, segment: Some(l.segment) };

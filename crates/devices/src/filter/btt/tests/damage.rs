@@ -73,7 +73,7 @@ fn an_info_block_of_the_other_version_in_the_data_is_not_believed() {
     let info = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
     patch(&memory, 4096, &old);
     assert_eq!(probe(&*memory), Ok(Some(info)));
-    // One that is made over it takes it away.
+    // One that is made over it removes it.
     let info = format(&memory, Options::default()).unwrap();
     assert_eq!(probe(&*memory), Ok(Some(info)));
     assert_eq!(load::<16>(&memory, 0), [0; 16]);
@@ -106,7 +106,7 @@ fn of_both_versions_the_label_says_which() {
         assert_eq!(probe(&*memory), Ok(Some(new.clone())));
         assert!(as_told(Version::V1_1).is_err());
     }
-    // The info block of 2.0 is gone. What its user wrote is not believed for all that, ...
+    // The info block of 2.0 is gone. What its user wrote is not trusted for all that, ...
     patch(&memory, 0, &[0; PAGE as usize]);
     patch(&memory, 4096, &first);
     assert_eq!(as_told(Version::V2_0), Ok(None));
@@ -118,7 +118,7 @@ fn of_both_versions_the_label_says_which() {
     assert_eq!(as_told(Version::V1_1), Ok(None));
 }
 
-/// A lost info block is written anew from the copy of the version that the label says.
+/// A lost info block is written again from the copy of the version that the label says.
 #[test]
 fn what_the_label_says_is_restored() {
     let memory = memory();

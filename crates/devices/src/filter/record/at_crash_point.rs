@@ -26,7 +26,7 @@ pub enum Fate {
 /// units, gets contents that a power cut may leave: a write in doubt cannot cover a durable one
 /// that was submitted after it, and is covered by it here.
 #[derive(Debug, Clone, Copy)]
-pub struct AtCut<'a> {
+pub struct AtCrashPoint<'a> {
     /// All events of the recording.
     all: &'a [Event],
     /// Indices of this device's events that were submitted before the cut.
@@ -42,7 +42,7 @@ pub struct AtCut<'a> {
     lines: &'a Lines,
 }
 
-impl<'a> AtCut<'a> {
+impl<'a> AtCrashPoint<'a> {
     pub(super) fn new(
         all: &'a [Event],
         track: &'a Track,
@@ -60,7 +60,7 @@ impl<'a> AtCut<'a> {
         let at_risk_bytes = device.media.at_risk_bytes();
         let at_risk = at_risk_bytes.map(|bytes| evicted_before(all, indices, cut, bytes));
         let lines = &track.lines;
-        AtCut { all, indices, device, cut, time, covered, at_risk, track, lines }
+        AtCrashPoint { all, indices, device, cut, time, covered, at_risk, track, lines }
     }
 
     /// How many requests of the device were submitted before the cut.

@@ -11,7 +11,7 @@ use steadfast_block::{
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
 
-/// The device below, which may be opened again after it failed.
+/// The device below, which may be opened again after a failure.
 struct Opened(RwLock<Arc<dyn BlockDevice>>);
 
 impl Opened {
@@ -75,7 +75,7 @@ pub struct Endpoint {
     number: u64,
     /// How many have its file open.
     open: AtomicU32,
-    /// Somebody had its file open for writing.
+    /// Its file was opened for writing.
     written: AtomicBool,
     /// Held shared by writes of whole blocks, and exclusively by those that read what is around
     /// them: so two of these in one block do not lose each other's bytes.
@@ -115,7 +115,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What is below the counting: what the host looks at for itself is nobody's traffic.
+    /// The device below the counters: the host's own reads are not counted.
     pub(crate) fn inner_device(&self) -> Arc<dyn BlockDevice> {
         Arc::clone(&self.opened) as Arc<dyn BlockDevice>
     }

@@ -9,7 +9,7 @@ use crate::error::{Result, VolumeError};
 use crate::ondisk::label::{Label, Unlabelled, VERSION};
 use crate::ondisk::{BLOCK, LABEL_AT, MAP_AT, second_label_at};
 
-/// Bytes at each end of a device that are looked at to tell whether it is blank.
+/// Bytes at each end of a device that must be zeros in a blank one.
 const BLANK_ENDS: u64 = 1 << 20;
 
 /// A device that carries a label.

@@ -126,8 +126,8 @@ impl Host {
         endpoints.collect()
     }
 
-    /// Something that is to become a component: nobody uses it, and it holds nothing that must not
-    /// be overwritten. From here on nobody opens it for writing, until it is one or is let go.
+    /// Claims a future component: it is not in use, and holds nothing that must not be overwritten.
+    /// It cannot be opened for writing until it is a component or released.
     pub(super) fn new_component(&self, name: &str, force: bool) -> Result<Component<'_>> {
         let component = {
             let inner = self.lock();
@@ -313,7 +313,7 @@ fn mirror_of(
     (endpoints.iter().map(leg).collect(), options)
 }
 
-/// What is recorded of a new volume.
+/// The record of a new volume.
 pub(super) fn record_of(create: &Create) -> VolumeRecord {
     VolumeRecord {
         name: create.name.clone(),

@@ -136,7 +136,7 @@ impl KernelRecord {
     }
 }
 
-/// Which start of the machine this is: sequence numbers begin again with it.
+/// The boot id: sequence numbers start again at each boot.
 fn boot() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())

@@ -85,7 +85,7 @@ pub(crate) struct Inner {
     pub volumes: BTreeMap<String, Assembled>,
     /// Numbers of aliases, for the tree.
     pub aliases: BTreeMap<String, u64>,
-    /// The host is about to end: nobody opens a file any more.
+    /// The host is stopping: no file can be opened any more.
     pub stopping: bool,
     /// Where the tree is mounted.
     pub tree: Option<PathBuf>,
@@ -262,7 +262,7 @@ impl Host {
         Ok(done)
     }
 
-    /// Goes back to what was recorded before, because the change failed.
+    /// Restores the previous record, because the change failed.
     fn forget(&self, before: Records) {
         if let Err(e) = self.file.write(&before) {
             tracing::error!("{e}: something is named there that was not made");
@@ -273,7 +273,7 @@ impl Host {
     /// Makes everything durable.
     ///
     /// # Errors
-    /// The first device that failed; all are asked.
+    /// The error of the first device that failed; all are flushed.
     pub fn sync(&self) -> Result<()> {
         let endpoints = self.lock().endpoints();
         let mut outcome = Ok(());
@@ -285,7 +285,7 @@ impl Host {
         outcome
     }
 
-    /// Waits until somebody has asked the host to end.
+    /// Waits for a request to stop.
     pub fn wait(&self) {
         let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
         while !*stopping {

@@ -13,14 +13,14 @@ use crate::record::VolumeRecord;
 
 /// Between two passes of the timer: after two of them without a write a region is clean.
 const TICK: Duration = Duration::from_secs(2);
-/// Regions between two looks at whether somebody wants it to stop.
+/// Regions between two checks for a stop request.
 const SLICE: usize = 64;
 
 /// A mirror's resync.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     running: AtomicBool,
-    /// Somebody wants it to stop, and not to begin by itself.
+    /// A stop is requested, and it must not start by itself.
     claim: AtomicBool,
     /// What was lacking when it began, in bytes.
     total: AtomicU64,

@@ -106,7 +106,7 @@ impl StateFile {
         &self.path
     }
 
-    /// What was recorded; nothing, the first time.
+    /// The stored records; empty at the first start.
     ///
     /// # Errors
     /// It cannot be read, makes no sense, or is of a newer version.

@@ -90,7 +90,7 @@ fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
     VolumeError::Corrupt { device: damaged.name(), what }
 }
 
-/// Some legs are so old that nothing is recorded of when they left.
+/// Some legs left so long ago that the label no longer records when.
 fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeError {
     let (label, name) = (&newest.label, &newest.label.name);
     let old = older.iter().filter_map(|n| legs.get(*n));

@@ -28,7 +28,7 @@ use crate::ondisk::checksums::{self, Record, record_at};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::{Region, RegionState};
 
-/// Regions whose records are written at once, and which nobody writes to meanwhile.
+/// Regions whose records are written together, while they are locked.
 const SAVED_AT_ONCE: usize = 16;
 /// Bytes of a region that are read at once to learn its checksums.
 const LEARNED_BYTES: u64 = 1 << 20;
@@ -152,7 +152,7 @@ impl Core {
         let records = found.iter().filter_map(|(_, record)| record.as_ref());
         let newest = records.max_by_key(|record| record.edition).cloned();
         if newest.is_none() && (!failed.is_empty() || holders.is_empty()) {
-            // Nobody could be asked, or not all: it is still there.
+            // Not all legs could be read: the record stays unknown.
             return;
         }
         {
@@ -355,7 +355,7 @@ impl Core {
             let mut held: Vec<(u32, Ticket)> = Vec::new();
             let mut busy: Vec<u32> = Vec::new();
             {
-                // Nobody waits for a range while it holds another.
+                // No task waits for a range while it holds another.
                 let mut state = self.state.lock();
                 for region in batch {
                     let (start, len) = state.regions.bytes_of(*region);

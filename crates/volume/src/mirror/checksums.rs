@@ -59,7 +59,7 @@ pub struct Written {
 pub enum Verdict {
     /// They are what was written, as far as anything is known.
     Good,
-    /// They are not, or nobody knows without reading a record.
+    /// They do not match, or the record must be loaded first.
     Unsure,
 }
 
@@ -75,7 +75,7 @@ pub struct Checksums {
     clock: u64,
     /// Records so far, since the assembly.
     number: u64,
-    /// Regions of which somebody is using what is known: it stays in memory.
+    /// Regions in use: their checksums stay in memory.
     pins: BTreeMap<u32, usize>,
     /// Records that legs were given while they were copied to, or scrubbed.
     pub written: BTreeMap<u32, Written>,
@@ -169,7 +169,7 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Throws away what is on the legs, if memory is full: so much that this is rare.
+    /// Evicts saved checksums if memory is full: enough at once that this is rare.
     fn evict(&mut self, but: u32) {
         let quarter = self.memory_max / 4;
         let keep = (3 * quarter).saturating_sub(self.unsaved_bytes).max(quarter);
@@ -239,7 +239,7 @@ impl Checksums {
         }
     }
 
-    /// Nobody knows what these blocks hold.
+    /// The contents of these blocks are unknown.
     pub fn out_of_sync(&mut self, offset: u64, len: u64) {
         for (region, first, part) in self.cut(offset, (len / BLOCK) as usize) {
             self.change(region, true, |blocks| {
@@ -316,7 +316,7 @@ impl Checksums {
         self.is_stored(region) && self.entries.get(&region).is_none_or(|entry| !entry.unsaved)
     }
 
-    /// What the newest record says; `None`: there is none that can be trusted.
+    /// The newest record; `None`: no trusted one.
     pub fn loaded(&mut self, region: u32, record: Option<&Record>) {
         if record.is_none()
             && let Some(stored) = self.stored.get_mut(region as usize)
@@ -371,7 +371,7 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Nobody knows what its record holds by now, on all legs.
+    /// The contents of its record on the legs are unknown.
     pub fn not_saved(&mut self, region: u32) {
         if let Some(stored) = self.stored.get_mut(region as usize) {
             *stored = false;
@@ -388,9 +388,9 @@ impl Checksums {
     /// Whether the record that was written is still what is known.
     pub fn is_as_written(&self, region: u32, written: &Written) -> bool {
         match self.entries.get(&region) {
-            // It may have been thrown away since, and read again.
+            // It may have been evicted and loaded again since.
             Some(entry) => entry.edition == written.edition && !entry.unsaved,
-            // Thrown away since: it was saved then.
+            // Evicted since: so it was saved.
             None => self.is_stored(region),
         }
     }

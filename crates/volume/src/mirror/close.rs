@@ -34,7 +34,7 @@ impl Core {
 
     fn close_open(self: &Arc<Self>) -> Result<()> {
         {
-            // Somebody may be writing down what the assembly decided.
+            // The assembly may be being committed.
             let _one = self.committing_assembly.lock();
             let state = self.state.lock();
             if state.info.read_only || state.pending.is_some() {

@@ -48,7 +48,7 @@ impl NewLeg {
     }
 }
 
-/// A leg that belongs to nobody yet, if the device can be one.
+/// A new leg of no mirror yet, if the device can be one.
 ///
 /// # Errors
 /// Why it cannot.
@@ -219,7 +219,7 @@ impl State {
     /// Whether the leg is in use, if it may go now.
     fn check_detaching(&self, slot: usize) -> Result<bool> {
         let leg = self.member(slot)?;
-        // A leg that serves nobody may go at any time.
+        // A leg that serves no reads may be removed at any time.
         if leg.is_active() && self.regions.lacking_bytes(bit(slot)) == 0 {
             self.check_busy("detaching")?;
         }
@@ -364,8 +364,8 @@ impl Mirror {
         self.detach_leg(slot, false)
     }
 
-    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
-    /// on. How many bytes that were.
+    /// The same if the leg is the only holder of a region: the region is given up, and reads as
+    /// zeros from then on. Returns the bytes given up.
     ///
     /// # Errors
     /// During a resync, and if no other durable leg is in use.
@@ -396,7 +396,7 @@ impl Mirror {
         self.0.publish()?;
         if let Some(device) = device {
             if was_in_use {
-                // What is in flight to it must not reach what it is used for next.
+                // Writes in flight to it must not overwrite the device's next use.
                 self.0.drain()?;
             }
             // It is no member any more, whatever its label says.

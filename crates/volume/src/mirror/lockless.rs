@@ -89,7 +89,7 @@ impl Tally {
 #[repr(align(128))]
 #[derive(Default)]
 struct Lane {
-    /// Nobody waits for it: who finds it taken goes another way.
+    /// No task waits for it: a task that finds it in use reads with the lock.
     view: SpinMutex<Option<Arc<View>>>,
     /// The legs that the tallies are of, by their UUIDs, as far as a number can tell.
     counted_of: [AtomicU64; LEGS_MAX],
@@ -240,7 +240,7 @@ impl Core {
         }
     }
 
-    /// Gives the view back that this task has read by, if it has ended meanwhile.
+    /// Drops the view that this task has used, if it has ended meanwhile.
     #[cold]
     fn leave_lane(&self, lane: &Lane) {
         let version = self.lockless.version.load(Ordering::Relaxed);

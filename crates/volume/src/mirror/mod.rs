@@ -97,7 +97,7 @@ pub(crate) fn random_uuid() -> Uuid {
 ///
 /// When the last one is dropped the mirror is closed, if [`close`](Self::close) was not called.
 /// This waits for its legs, so it must not happen in the hook of a completion, and errors are lost.
-/// After a panic it is not closed: the next assembly resyncs what is in doubt.
+/// After a panic it is not closed: the next assembly resyncs the dirty regions.
 #[derive(Clone)]
 pub struct Mirror(pub(crate) Arc<Handle>);
 
@@ -134,7 +134,7 @@ pub(crate) struct Core {
     pub labels: Mutex<()>,
     /// Held while what the assembly decided is written down. Taken before `labels`.
     pub committing_assembly: Mutex<()>,
-    /// Held while legs come and go at somebody's request. Taken before `committing_assembly`.
+    /// Held during a requested change of legs. Taken before `committing_assembly`.
     pub admin: Mutex<()>,
 }
 

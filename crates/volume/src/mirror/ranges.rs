@@ -107,7 +107,7 @@ impl Ranges {
                 self.held.push(Held { ticket, start: from, end: to, behind, may_be_behind });
                 turns.0.push(w.turn);
             }
-            // Nobody else can get any of it.
+            // No other waiter can get a part of it.
             if from <= start && end <= to {
                 break;
             }
@@ -123,7 +123,7 @@ impl Ranges {
         }
     }
 
-    /// Whether a leg may lack what is acknowledged, now or once a write in flight has answered.
+    /// Whether a leg may lack an acknowledged write, now or after a write in flight.
     pub fn any_may_be_behind(&self) -> bool {
         self.may_be_behind > 0
     }

@@ -28,7 +28,7 @@ pub(super) enum Way {
     Pieces(Vec<(u64, u64)>),
     /// Nowhere yet: the legs differ, and the range must be synced first.
     NeedsSync,
-    /// To nobody.
+    /// No leg can serve it.
     Nowhere(BlockError),
 }
 
@@ -41,7 +41,7 @@ impl Core {
         self.go(way, offset, len)
     }
 
-    /// A read of parts of blocks, where whole blocks are looked at.
+    /// A read of partial blocks in a mirror that verifies whole blocks.
     fn submit_part(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
         let (at, blocks) = whole(offset, len);
         let (completer, completion) = Completion::pending();
@@ -316,7 +316,7 @@ impl Core {
     /// Writes the data of a good leg to legs that could not read it. Those that fail the write, or
     /// are gone, are dropped.
     fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
-        // Nobody uses it yet, read-only, closed or failed: as it is.
+        // Being assembled, read-only, closed or failed: no repair.
         if self.state.lock().assembling {
             return;
         }
@@ -356,7 +356,7 @@ impl Core {
             (Some(good), Some((target, start))) => {
                 target.write(start + offset, good.into()).map(|()| true)
             }
-            // Discarded, dropped or made stale meanwhile, or nobody else may be trusted.
+            // Discarded, dropped or made stale meanwhile, or no other leg is trusted.
             _ => Ok(false),
         }
     }

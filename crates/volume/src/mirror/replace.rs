@@ -29,7 +29,7 @@ impl State {
         lose: bool,
     ) -> Result<()> {
         let now = self.member(slot)?;
-        // A volatile leg is nobody's source: it may come back at any time.
+        // A volatile leg is no source: it may come back at any time.
         if !now.volatile {
             self.check_busy("replacing a leg")?;
         }
@@ -52,8 +52,8 @@ impl Mirror {
         self.replace_leg(slot, new, false).map(drop)
     }
 
-    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
-    /// on. How many bytes that were.
+    /// The same if the leg is the only holder of a region: the region is given up, and reads as
+    /// zeros from then on. Returns the bytes given up.
     ///
     /// # Errors
     /// During a resync; if no other durable leg is in use; if the device cannot be a leg.

@@ -172,7 +172,7 @@ impl Core {
                     if !repair || count == 0 {
                         continue;
                     }
-                    // Not what nobody has: it stays as it is.
+                    // A block that no leg has stays as it is.
                     let mut whole = right.to_vec();
                     for n in lost {
                         let here = n * BLOCK..((n + 1) * BLOCK).min(whole.len());

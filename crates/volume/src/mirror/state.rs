@@ -91,7 +91,7 @@ pub(crate) fn mask_of(failed: &[Failed]) -> u8 {
 /// What an assembly has to write down before the first change: nothing was written so far.
 #[derive(Clone, Default)]
 pub(crate) struct AssemblyChanges {
-    /// Legs whose map is not to be trusted.
+    /// Legs whose map is not trusted.
     pub clear: u8,
     /// Devices that have grown, and the label that is to be at their new end.
     pub moved: Vec<(usize, Label)>,

@@ -35,7 +35,7 @@ pub(super) struct Holder {
     pub durable: bool,
 }
 
-/// Bytes of which each block is proved, or comes from a leg that is trusted.
+/// Bytes whose blocks are all verified, or come from a trusted leg.
 pub(super) struct Verified {
     pub bytes: Vec<u8>,
     /// Of each block: the leg that it is from, and whether a checksum proves it.
@@ -355,7 +355,7 @@ impl Core {
         if verified.wrong.is_empty() && verified.failed.is_empty() {
             return;
         }
-        // Read-only, closed or failed, or nobody uses it yet: as it is.
+        // Read-only, closed or failed, or being assembled: no repair.
         let may = !self.state.lock().assembling && self.settled().is_ok();
         let mut dropped: Vec<Failed> = Vec::new();
         let writes = |holder: &Holder, from: usize, to: usize| {

@@ -236,7 +236,7 @@ impl Core {
         failed.first().map_or(Ok(()), |failed| Err(failed.error.clone()))
     }
 
-    /// Nobody knows what these bytes are: a write of them failed.
+    /// The contents of these bytes are unknown: a write of them failed.
     fn out_of_sync(&self, (offset, len): (u64, u64)) {
         if let Some(known) = self.state.lock().checksums.as_mut() {
             known.out_of_sync(offset, len);
@@ -347,7 +347,7 @@ impl Core {
         regions: Range<u32>,
     ) -> Option<Result<()>> {
         let needed = match self.settled_for_writes() {
-            // Another write has failed on all legs meanwhile: that is decided first.
+            // Another write has failed on all legs meanwhile: the regions are synced first.
             Ok(state) if state.needs_sync(regions.clone()) => return None,
             Ok(state) => parts || self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
@@ -431,7 +431,7 @@ impl Core {
     }
 
     /// Makes durable what must be before these regions are written, and returns with the lock.
-    /// Those in doubt stay as they are; there is none of them while the regions are held.
+    /// Out-of-sync legs stay so; there are none while the regions are locked.
     fn opened(&self, regions: &Range<u32>, late: bool) -> Result<MutexGuard<'_, State>> {
         loop {
             let mut state = self.settled()?;

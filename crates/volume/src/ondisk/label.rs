@@ -114,7 +114,7 @@ impl Member {
     }
 }
 
-/// An earlier identity of the data, and the generation at which it was given up.
+/// An earlier identity of the data, and the generation at which it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The last generation with this identity.
@@ -326,7 +326,7 @@ impl Label {
     /// What 4096 bytes say.
     ///
     /// # Errors
-    /// If they are no label, or none that can be trusted.
+    /// If they are no label, or an invalid one.
     pub fn decode(bytes: &[u8]) -> Result<Label, Unlabelled> {
         let raw = Raw::ref_from_bytes(bytes).map_err(|_| Unlabelled::None)?;
         if raw.magic != MAGIC {

@@ -21,7 +21,7 @@ pub const SEQUENCE_MAX: u64 = i64::MAX as u64;
 pub enum RegionState {
     /// Never written, or discarded: reads as zeros, the legs hold anything.
     Unwritten = 0,
-    /// Its first write is in flight and not promised: after a cut it is unwritten again.
+    /// Its first write is in flight and not flushed: after a power cut it is unwritten again.
     Filling = 1,
     /// A write may be in flight: after a cut the legs may differ.
     Dirty = 2,

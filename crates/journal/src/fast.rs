@@ -43,7 +43,7 @@ use crate::planted::Bug;
 use crate::state::State;
 use crate::{FastTag, Journal, Log, LogBlock, Result, Tid};
 
-/// Bytes that any cut leaves old or new.
+/// Bytes that any power cut leaves old or new.
 const WORD: usize = 8;
 
 /// Where the next fast commit goes.

@@ -59,7 +59,7 @@ pub(crate) struct Shared {
     pub uuid: [u8; 16],
     pub log_first: LogBlock,
     pub log_end: LogBlock,
-    /// A cut may leave a log block half written.
+    /// A power cut may leave a log block half written.
     pub log_tears_blocks: bool,
     /// The log is on a device of its own, and that has a volatile cache.
     log_cached: bool,

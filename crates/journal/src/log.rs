@@ -33,7 +33,7 @@ pub struct Log {
     blocks: u32,
     superblock_at: LogBlock,
     external: bool,
-    /// A cut keeps less than a sector whole.
+    /// A power cut keeps less than a sector whole.
     tears_sectors: bool,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
@@ -133,7 +133,7 @@ impl Log {
         &self.device
     }
 
-    /// The log's memory, if its device is memory and says that a cut tears its sectors, which
+    /// The log's memory, if its device is memory and says that a power cut tears its sectors, which
     /// stores do: what is written there is stored, without a request.
     pub(crate) fn memory(&self) -> Option<&dyn DirectMemory> {
         if self.tears_sectors { self.device.direct_memory() } else { None }
@@ -148,7 +148,7 @@ impl Log {
         }
     }
 
-    /// Whether a cut keeps less than a sector of the log whole.
+    /// Whether a power cut keeps less than a sector of the log whole.
     pub(crate) fn tears_sectors(&self) -> bool {
         self.tears_sectors
     }

@@ -112,7 +112,7 @@ mod tests {
         Superblock::decode(bytes, 1024, BLOCKS, true).map(drop)
     }
 
-    /// Every set of words that a cut may leave new.
+    /// Every set of words that a power cut may leave new.
     fn torn(old: &[u8], new: &[u8], mut each: impl FnMut(&[u8])) {
         let words: Vec<usize> =
             (0..old.len()).step_by(8).filter(|at| old[*at..at + 8] != new[*at..at + 8]).collect();

@@ -11,7 +11,8 @@
 //!    what is not in the cache is below.
 //! 2. One drain at a time: two writes of one block are never below at once, where they could
 //!    overtake each other.
-//! 3. Every version of a block since its last drain is kept, because a cut may leave any of them.
+//! 3. Every version of a block since its last drain is kept, because a power cut may leave any of
+//!    them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -338,7 +339,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes what a cut leaves of one block.
+    /// Writes what a power cut leaves of one block.
     fn leave(
         &self,
         number: u64,

@@ -6,9 +6,9 @@
 //! with a lower tick have happened. Virtual time cannot be used: many events have the same
 //! nanosecond.
 //!
-//! A finished log is a [`Recording`], which says of a cut what each device
-//! [must still hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor
-//! are requests that the device below refuses.
+//! A finished log is a [`Recording`], which says of a crash point what each device [must still
+//! hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor are requests
+//! that the device below refuses.
 //!
 //! Memory devices are recorded too: stores, persists and fences. Each aligned 8-byte word of a
 //! store may or may not survive until its cache line was persisted after it and a later fence has
@@ -84,7 +84,7 @@ pub struct RecordedDevice {
 }
 
 impl RecordedDevice {
-    /// Bytes of a write that a cut leaves old or new, never mixed.
+    /// Bytes of a write that a power cut leaves old or new, never mixed.
     pub fn unit(&self) -> u32 {
         self.media.unit(self.info.atomic_write)
     }

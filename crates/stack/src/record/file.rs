@@ -11,7 +11,7 @@ use super::{FORMAT, Records, VERSION};
 use crate::protocol::{Kind, Refusal};
 
 /// What is done with files to replace one. In the tests each of it fails, or is the last before a
-/// cut.
+/// power cut.
 trait Files {
     /// A new file, empty if it was there.
     fn create(&self, path: &Path) -> io::Result<()>;

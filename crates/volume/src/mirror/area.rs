@@ -222,8 +222,8 @@ impl Core {
         });
     }
 
-    /// Learns what is not known of a region that is held, from what its legs hold: what a cut left
-    /// is what counts from now on.
+    /// Learns what is not known of a region that is held, from what its legs hold: what a power cut
+    /// left is what counts from now on.
     fn learn(self: &Arc<Self>, region: u32) -> Result<()> {
         let _pin = self.pin(region);
         self.load(region, true);

@@ -16,8 +16,8 @@ pub(super) struct Cell {
     /// otherwise.
     pub now: Region,
     pub copied: u8,
-    /// Legs that may differ from the primary of the region after a cut. Each holds what
-    /// was flushed, so any of them could stand for it instead.
+    /// Legs that may differ from the primary of the region after a power cut. Each holds what was
+    /// flushed, so any of them could stand for it instead.
     pub out_of_sync: u8,
     /// Passes of the timer since the last write.
     pub idle: u8,

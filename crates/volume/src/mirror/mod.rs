@@ -237,7 +237,7 @@ impl Mirror {
     }
 
     /// A pass of the timer: to be called every few seconds. Regions without a write for two passes
-    /// become clean, so that a cut has less to resync; a spare takes a failed leg's place.
+    /// become clean, so that a power cut has less to resync; a spare takes a failed leg's place.
     ///
     /// # Errors
     /// If the mirror has failed or is closed.

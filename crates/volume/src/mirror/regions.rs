@@ -156,7 +156,7 @@ impl Regions {
         (inside && holders != 0).then_some((region, holders))
     }
 
-    /// Legs that differ after a cut from the primary of the region, or may.
+    /// Legs that differ after a power cut from the primary of the region, or may.
     pub fn out_of_sync(&self, region: u32) -> u8 {
         self.cells[region as usize].out_of_sync
     }
@@ -183,7 +183,7 @@ impl Regions {
         };
     }
 
-    /// What a cut would find.
+    /// What a power cut would find.
     pub fn on_disk(&self, region: u32) -> Region {
         self.disk[region as usize]
     }
@@ -198,12 +198,12 @@ impl Regions {
         }
     }
 
-    /// Whether a cut during a write would be noticed: the region would be looked at, and none of
-    /// the `absent` legs would be taken for one that has the write. Of volatile legs nothing need
-    /// be durable, because they are never trusted after a cut; `durable` are the others.
+    /// Whether a power cut during a write would be noticed: the region would be looked at, and none
+    /// of the `absent` legs would be taken for one that has the write. Of volatile legs nothing
+    /// need be durable, because they are never trusted after a power cut; `durable` are the others.
     pub fn is_covered(&self, region: u32, absent: u8, durable: u8) -> bool {
         let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
-        // What is being filled is unwritten after a cut, on all legs alike.
+        // What is being filled is unwritten after a power cut, on all legs alike.
         let known = now.state == RegionState::Filling || disk.stale & durable == durable;
         let decided = self.out_of_sync(region) == 0;
         let dirty = promises_work(now.state) && disk.state == now.state;
@@ -487,7 +487,7 @@ impl Regions {
             && self.out_of_sync_regions.iter().all(|r| self.out_of_sync(*r) & leg == 0)
     }
 
-    /// Whether a durable leg would hold after a cut all that was flushed.
+    /// Whether a durable leg would hold after a power cut all that was flushed.
     pub fn holds_flushed(&self, leg: u8) -> bool {
         let stale = |cell: &super::cells::Cell| {
             cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0

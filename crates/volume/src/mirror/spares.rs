@@ -71,8 +71,8 @@ impl Mirror {
             state.membership += 1;
             state.spares.remove(at)
         };
-        // First it is nobody's in the labels of all legs, then it says so itself: a cut before
-        // that leaves a label that names a mirror which does not know it.
+        // First it is nobody's in the labels of all legs, then it says so itself: a power cut
+        // before that leaves a label that names a mirror which does not know it.
         self.0.publish()?;
         let Some(device) = &spare.device else { return Ok(false) };
         // What it was used for since is not touched.
@@ -176,7 +176,7 @@ impl Core {
         // OK to truncate: at most REGION_MAX.
         let (mut leg, info) = leg_on(&new, region as u32, self.checksums)?;
         self.state.lock().check_leg(&leg, &info, Some(slot))?;
-        // It is known by the same UUID, also if a cut comes before its label says what it is.
+        // It is known by the same UUID, also if a power cut comes before its label says what it is.
         leg.uuid = spare.uuid;
         self.put(slot, leg)
     }

@@ -126,13 +126,13 @@ pub(crate) struct State {
     pub pending: Option<AssemblyChanges>,
     /// The assembly itself reads: it may read out-of-sync regions without syncing them.
     pub assembling: bool,
-    /// Regions that nobody may read until it is written down which legs count: those differ after
-    /// a cut, also from some that are away.
+    /// Regions that nobody may read until it is written down which legs count: those differ after a
+    /// power cut, also from some that are away.
     pub undecided: BTreeSet<u32>,
     /// Where the next epoch of a leg comes from.
     pub epochs: u64,
-    /// Changes of the members in memory, and how many of them are in the labels. While they
-    /// differ no request begins: what it does might depend on a change that a cut takes back.
+    /// Changes of the members in memory, and how many of them are in the labels. While they differ
+    /// no request begins: what it does might depend on a change that a power cut takes back.
     pub membership: u64,
     pub published: u64,
     /// Passes of writing the map: begun and done. One at a time.

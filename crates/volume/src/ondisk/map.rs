@@ -23,7 +23,7 @@ pub enum RegionState {
     Unwritten = 0,
     /// Its first write is in flight and not flushed: after a power cut it is unwritten again.
     Filling = 1,
-    /// A write may be in flight: after a cut the legs may differ.
+    /// A write may be in flight: after a power cut the legs may differ.
     Dirty = 2,
     /// All legs that are not stale hold the same.
     Clean = 3,

@@ -75,8 +75,8 @@ impl Bench {
     }
 }
 
-/// Of a leg that returns something else nothing is trusted; it is given what is right, and what
-/// was given is there after a cut.
+/// Of a leg that returns something else nothing is trusted; it is given what is right, and what was
+/// given is there after a power cut.
 #[test]
 fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
     for queued in [false, true] {
@@ -132,8 +132,8 @@ fn parts_of_blocks_are_verified_too() {
     });
 }
 
-/// A cut after the checksums are written and before the map says so: they are not looked at, the
-/// region is in doubt as without them, and has new ones when it is clean.
+/// A power cut after the checksums are written and before the map says so: they are not looked at,
+/// the region is in doubt as without them, and has new ones when it is clean.
 #[test]
 fn rule_checksums_count_only_where_the_map_says_so() {
     for (stop_map, seed) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
@@ -561,8 +561,9 @@ fn a_read_that_is_right_asks_one_leg_once() {
     }
 }
 
-/// Of two legs that differ, after a cut or a write that failed on both, a scrub makes checksums
-/// when it is decided which one counts: either may be lost, and the other holds what was flushed.
+/// Of two legs that differ, after a power cut or a write that failed on both, a scrub makes
+/// checksums when it is decided which one counts: either may be lost, and the other holds what was
+/// flushed.
 #[test]
 fn rule_no_checksums_are_made_of_what_is_in_doubt() {
     for (lost, by_cut) in [(0, false), (1, false), (0, true), (1, true)] {

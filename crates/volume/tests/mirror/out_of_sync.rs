@@ -157,8 +157,8 @@ fn what_no_leg_holds_whole_is_read_where_it_can_be() {
     });
 }
 
-/// A cut while a leg is given what is in doubt: nothing that was flushed is lost, and the next read
-/// decides for all.
+/// A power cut while a leg is given what is in doubt: nothing that was flushed is lost, and the
+/// next read decides for all.
 #[test]
 fn rule_a_cut_while_it_is_decided_loses_nothing() {
     simulated(|| {

@@ -217,8 +217,8 @@ fn rule_what_was_copied_is_flushed_before_its_source_is_stale() {
     });
 }
 
-/// A leg that was given all that it lacks is called Okay when that would survive a cut: whoever
-/// reads "Okay" may take the other leg away.
+/// A leg that was given all that it lacks is called Okay when that would survive a power cut:
+/// whoever reads "Okay" may take the other leg away.
 #[test]
 fn rule_a_leg_is_okay_when_a_cut_would_leave_it_so() {
     type Hold = fn(&Gate);

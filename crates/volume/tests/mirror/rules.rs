@@ -146,7 +146,8 @@ fn rule_two_halves_written_apart_are_refused() {
     });
 }
 
-/// What a discard or nothing has made unwritten reads as zeros, from every leg and after a cut.
+/// What a discard or nothing has made unwritten reads as zeros, from every leg and after a power
+/// cut.
 #[test]
 fn rule_unwritten_regions_read_as_zeros_everywhere() {
     simulated(|| {

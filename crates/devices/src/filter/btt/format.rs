@@ -174,8 +174,8 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 /// left of the info block: only for a device that is known to have been a sector namespace.
 /// `version`: the one that its label says.
 ///
-/// A cut leaves each block damaged or whole, and the other one of the two whole: it can be done
-/// again.
+/// A power cut leaves each block damaged or whole, and the other one of the two whole: it can be
+/// done again.
 ///
 /// # Errors
 /// [`None`](BttError::None) if there is no copy either; [`Refused`](BttError::Refused) if the

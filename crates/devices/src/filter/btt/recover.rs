@@ -75,7 +75,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Resul
     Ok(flog)
 }
 
-/// The changes of the map that a cut kept from being made: the sector and its new block.
+/// The changes of the map that a power cut kept from being made: the sector and its new block.
 pub(super) fn pending(
     layout: &Layout,
     changes: &[(u32, u32, u32)],

@@ -20,7 +20,7 @@ pub enum Fate {
     InDoubt,
 }
 
-/// A device at a cut.
+/// A device at a crash point.
 ///
 /// Whoever applies events in the order given, the durable ones whole and of the others any
 /// units, gets contents that a power cut may leave: a write in doubt cannot cover a durable one
@@ -29,7 +29,7 @@ pub enum Fate {
 pub struct AtCrashPoint<'a> {
     /// All events of the recording.
     all: &'a [Event],
-    /// Indices of this device's events that were submitted before the cut.
+    /// Indices of this device's events that were submitted before the crash point.
     indices: &'a [usize],
     device: &'a RecordedDevice,
     cut: u64,
@@ -63,7 +63,7 @@ impl<'a> AtCrashPoint<'a> {
         AtCrashPoint { all, indices, device, cut, time, covered, at_risk, track, lines }
     }
 
-    /// How many requests of the device were submitted before the cut.
+    /// How many requests of the device were submitted before the crash point.
     pub fn len(&self) -> usize {
         self.indices.len()
     }
@@ -73,8 +73,8 @@ impl<'a> AtCrashPoint<'a> {
         self.indices.is_empty()
     }
 
-    /// The device's writes and discards that were submitted before the cut, from its `from`th
-    /// request on, in the order of submission, with what the cut may do to them.
+    /// The device's writes and discards that were submitted before the crash point, from its `from`th
+    /// request on, in the order of submission, with what the power cut may do to them.
     pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, Fate)> + use<'a> {
         let this = *self;
         this.indices[from.min(this.indices.len())..].iter().filter_map(move |i| {
@@ -83,7 +83,7 @@ impl<'a> AtCrashPoint<'a> {
         })
     }
 
-    /// The device's requests `[from, to)` that were submitted before the cut, flushes too.
+    /// The device's requests `[from, to)` that were submitted before the crash point, flushes too.
     pub fn requests(&self, from: usize, to: usize) -> impl Iterator<Item = &'a Event> + use<'a> {
         let (all, to) = (self.all, to.min(self.indices.len()));
         self.indices.get(from..to).unwrap_or_default().iter().map(|i| &all[*i])
@@ -138,8 +138,8 @@ impl<'a> AtCrashPoint<'a> {
     }
 
     /// The device's first request, not before its `from`th, that is in doubt; [`len`](Self::len)
-    /// if there is none. What comes before it is the same for this cut and all later ones: it
-    /// can be applied once, to a base that many cuts share.
+    /// if there is none. What comes before it is the same for this crash point and later ones: it
+    /// can be applied once, to a base that many crash points share.
     pub fn settled(&self, from: usize) -> usize {
         let from = from.min(self.indices.len());
         let in_doubt = |i: &usize| self.fate(&self.all[*i]) == Some(Fate::InDoubt);

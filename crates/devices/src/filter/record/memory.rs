@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Whether what was stored at `offset` by a store that ended at tick `stored` is durable at a
-    /// cut.
+    /// power cut.
     pub fn durable(&self, offset: u64, stored: u64, cut: u64) -> bool {
         let Some(line) = self.lines.get(&(offset / LINE)) else { return false };
         let after = line.partition_point(|(begun, _)| *begun <= stored);

@@ -8,7 +8,7 @@
 //!
 //! 1. A write is in the power-fail domain after the next fence; so the device says that it has a
 //!    volatile cache, and a flush, or FUA, is that fence.
-//! 2. Aligned words of 8 bytes do not tear; nothing longer is whole after a cut.
+//! 2. Aligned words of 8 bytes do not tear; nothing longer is whole after a power cut.
 //! 3. Where a fence is an `msync`, the first one that fails is final.
 //! 4. Poison (a SIGBUS, also of a truncated file) is an error for the requested range. A write of
 //!    whole sectors by a request then goes through the kernel, which clears it.

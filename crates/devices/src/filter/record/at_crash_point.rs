@@ -73,8 +73,8 @@ impl<'a> AtCrashPoint<'a> {
         self.indices.is_empty()
     }
 
-    /// The device's writes and discards that were submitted before the crash point, from its `from`th
-    /// request on, in the order of submission, with what the power cut may do to them.
+    /// The device's writes and discards that were submitted before the crash point, from its
+    /// `from`th request on, in the order of submission, with what the power cut may do to them.
     pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, Fate)> + use<'a> {
         let this = *self;
         this.indices[from.min(this.indices.len())..].iter().filter_map(move |i| {

@@ -240,7 +240,7 @@ impl Recording {
         self.first_tick + self.times.len() as u64
     }
 
-    /// The crash point at an instant: earlier events have happened, events at this instant have not.
+    /// The crash point at an instant: earlier events have happened, those at the instant have not.
     pub fn cut_at(&self, at: Nanos) -> u64 {
         self.first_tick + self.times.partition_point(|time| *time < at) as u64
     }

@@ -1,4 +1,4 @@
-//! The suite that every block device runs: sources, models, filters and volumes.
+//! The conformance suite of block devices: sources, models, filters and volumes run it.
 //!
 //! A test gives [`run`] a way to make the device, in real time or inside a simulation; each case
 //! gets a fresh one. All that differ from the promises in the crate's text are reported together:
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The device must have at least [`MIN_BLOCKS`] blocks. Its contents are overwritten (a read-only
-//! device is only read). The suite asks only for what [`DeviceInfo`] promises: what a power cut
-//! leaves, and how errors of the medium look, is tested where power is cut and errors are made.
+//! device is only read). The suite tests only what [`DeviceInfo`] states: power cuts and medium
+//! errors are tested where they are made.
 
 mod concurrent;
 mod memory;

@@ -98,7 +98,7 @@ impl<D: BlockDevice + ?Sized> BlockDevice for Arc<D> {
         (**self).direct_memory()
     }
 
-    // These too: a device may answer whoever waits faster than by a hand-over.
+    // These too: a device may answer a waiting caller faster than by a hand-over.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         (**self).read(offset, len)

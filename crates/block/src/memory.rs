@@ -6,8 +6,8 @@ use crate::Result;
 ///
 /// Durability follows the hardware's: [`store`](Self::store) puts bytes in front of the caches,
 /// [`persist`](Self::persist) starts writing lines back, [`fence`](Self::fence) waits until they
-/// are in the power-fail domain. At a cut, aligned 8-byte words are old or new; lines that were
-/// not persisted may be there or not, in any combination.
+/// are in the power-fail domain. At a power cut, aligned 8-byte words are old or new; lines that
+/// were not persisted may be there or not, in any combination.
 pub trait DirectMemory: Send + Sync {
     /// Copies `out.len()` bytes from `offset`.
     fn load(&self, offset: u64, out: &mut [u8]) -> Result<()>;

@@ -1,19 +1,19 @@
-//! Test data that says where it belongs, and packs well.
+//! Test data that identifies its file, write and offset, and compresses well.
 //!
-//! A benchmark or a crash test fills files with *stamped sectors*: 512 bytes that follow from two
-//! 64-bit words, a `tag` (which file, which write) and a `position` (byte offset in the file).
-//! All 512 bytes differ from sector to sector and from write to write, so no layer can cheat by
-//! compressing or deduplicating zeros; yet whoever reads a sector back can tell whose it is, and a
-//! store can keep it as sixteen bytes after checking that the rest follows ([`stamp_of`]).
+//! A benchmark or a crash test fills files with *stamped sectors*: 512 bytes that are computed from
+//! two 64-bit words, a `tag` (which file, which write) and a `position` (byte offset in the file).
+//! All 512 bytes differ between sectors and between writes, so no layer can cheat by compressing or
+//! deduplicating zeros. A reader can identify the origin of a sector, and a store can keep it as
+//! sixteen bytes after verifying the rest ([`stamp_of`]).
 //!
-//! Making and checking such bytes is most of what a simulated benchmark costs. So the runs that
-//! [`bytes()`] made last are remembered, with their memory: whoever holds a slice of one is told
-//! its stamp without a look at its bytes ([`run_of`]), and who wants the bytes of one again gets
-//! the same memory ([`made`]). `Bytes` cannot change, so what is remembered stays true.
+//! Generating and verifying these bytes is most of the cost of a simulated benchmark. So the last
+//! runs of [`bytes()`] are cached with their memory: for a slice of one the stamp is known without
+//! reading its bytes ([`run_of`]), and a repeated request for the same bytes gets the same memory
+//! ([`made`]). `Bytes` cannot change, so the cache stays valid.
 //!
-//! A benchmark that is only timed writes the same few runs again and again. Those are *lasting*
-//! ([`lasting`]): their memory is never freed, so a page or an image may share it for as long as it
-//! likes without keeping more memory than its own ([`unpinned`]).
+//! A benchmark without power cuts writes the same few runs repeatedly. These are *interned*
+//! ([`interned`]): their memory is never freed, so a page or a block image may share it without
+//! keeping a larger buffer alive ([`unpinned`]).
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ use bytes::Bytes;
 /// Bytes in a stamped sector.
 pub const SECTOR: usize = 512;
 
-/// What a stamped sector says of itself.
+/// The two words of a stamped sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stamp {
     /// Whose data it is: by convention a file number in the upper 16 bits and the sequence
@@ -82,13 +82,13 @@ pub fn fill(tag: u64, position: u64, out: &mut [u8]) {
     }
 }
 
-/// Runs remembered by each thread: more than a simulated benchmark has writers.
+/// Runs cached by each thread: more than a simulated benchmark has writers.
 const REMEMBERED: usize = 16;
-/// The longest run that is remembered, in bytes.
+/// The longest run that is cached, in bytes.
 const REMEMBERED_LEN: usize = 4 << 20;
 
-/// Bytes of all lasting runs of the process, at most: what is asked for beyond is not lasting.
-const LASTING_MAX: usize = 64 << 20;
+/// Bytes of all interned runs of the process, at most: runs beyond are not interned.
+const INTERNED_MAX: usize = 64 << 20;
 
 /// A run of stamped sectors in memory.
 #[derive(Clone)]
@@ -100,12 +100,12 @@ struct Run {
 thread_local! {
     /// What [`bytes`] made last, newest first.
     static MADE: RefCell<VecDeque<Run>> = const { RefCell::new(VecDeque::new()) };
-    /// The lasting runs that this thread has asked for.
-    static LASTING_HERE: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+    /// The interned runs that this thread has used.
+    static INTERNED_LOCAL: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The lasting runs of all threads.
-static LASTING: Mutex<Vec<Run>> = Mutex::new(Vec::new());
+/// The interned runs of all threads.
+static INTERNED: Mutex<Vec<Run>> = Mutex::new(Vec::new());
 
 impl Run {
     /// How far into the run `part` begins, if it is a piece of its memory.
@@ -131,23 +131,23 @@ impl Run {
 
 /// As [`bytes()`], for what is written again and again: always the same memory, which stays for as
 /// long as the process does. Beyond a bound on all of them together it is as by [`bytes()`].
-pub fn lasting(tag: u64, position: u64, len: usize) -> Bytes {
+pub fn interned(tag: u64, position: u64, len: usize) -> Bytes {
     let first = Stamp { tag, position };
     let is_it = |run: &&Run| run.first == first && run.bytes.len() == len;
-    let here = LASTING_HERE.with_borrow(|here| here.iter().find(is_it).map(|r| r.bytes.clone()));
+    let here = INTERNED_LOCAL.with_borrow(|here| here.iter().find(is_it).map(|r| r.bytes.clone()));
     if let Some(bytes) = here {
         return bytes;
     }
     if len == 0 || !len.is_multiple_of(SECTOR) || tag == 0 {
         return bytes(tag, position, len);
     }
-    let mut all = LASTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = all.iter().find(is_it).cloned();
     let run = match known {
         Some(run) => run,
         None => {
             let taken: usize = all.iter().map(|run| run.bytes.len()).sum();
-            if taken + len > LASTING_MAX {
+            if taken + len > INTERNED_MAX {
                 return bytes(tag, position, len);
             }
             let mut v = vec![0; len];
@@ -158,13 +158,13 @@ pub fn lasting(tag: u64, position: u64, len: usize) -> Bytes {
         }
     };
     let bytes = run.bytes.clone();
-    LASTING_HERE.with_borrow_mut(|here| here.push(run));
+    INTERNED_LOCAL.with_borrow_mut(|here| here.push(run));
     bytes
 }
 
-/// Whether `part` is memory that is never freed, which this thread has got from [`lasting`].
-pub fn is_lasting(part: &Bytes) -> bool {
-    LASTING_HERE.with_borrow(|here| here.iter().any(|run| run.offset_of(part).is_some()))
+/// Whether `part` is memory that is never freed, which this thread has got from [`interned`].
+pub fn is_interned(part: &Bytes) -> bool {
+    INTERNED_LOCAL.with_borrow(|here| here.iter().any(|run| run.offset_of(part).is_some()))
 }
 
 /// The two as one piece, if they follow each other in memory that lasts.
@@ -172,7 +172,7 @@ pub fn joined(a: &Bytes, b: &Bytes) -> Option<Bytes> {
     if a.as_ptr().addr() + a.len() != b.as_ptr().addr() {
         return None;
     }
-    LASTING_HERE.with_borrow(|here| {
+    INTERNED_LOCAL.with_borrow(|here| {
         here.iter().find_map(|run| {
             let at = run.offset_of(a)?;
             run.offset_of(b)?;
@@ -184,7 +184,7 @@ pub fn joined(a: &Bytes, b: &Bytes) -> Option<Bytes> {
 /// The same bytes without keeping a larger buffer in memory that they may be a piece of: a copy,
 /// except of what is lasting.
 pub fn unpinned(part: &Bytes) -> Bytes {
-    if is_lasting(part) { part.clone() } else { Bytes::copy_from_slice(part) }
+    if is_interned(part) { part.clone() } else { Bytes::copy_from_slice(part) }
 }
 
 /// `len` bytes (a multiple of 512) at file offset `position`, written by `tag`.
@@ -208,14 +208,15 @@ pub fn run_of(part: &Bytes) -> Option<Stamp> {
     if part.is_empty() || !part.len().is_multiple_of(SECTOR) {
         return None;
     }
-    let lasting = LASTING_HERE.with_borrow(|here| here.iter().find_map(|run| run.stamp_of(part)));
-    lasting.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|run| run.stamp_of(part))))
+    let interned =
+        INTERNED_LOCAL.with_borrow(|here| here.iter().find_map(|run| run.stamp_of(part)));
+    interned.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|run| run.stamp_of(part))))
 }
 
 /// The `len` bytes that follow from `first`, if this thread made them lately and remembers.
 pub fn made(first: Stamp, len: usize) -> Option<Bytes> {
-    let lasting = LASTING_HERE.with_borrow(|here| here.iter().find_map(|r| r.part(first, len)));
-    lasting.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|r| r.part(first, len))))
+    let interned = INTERNED_LOCAL.with_borrow(|here| here.iter().find_map(|r| r.part(first, len)));
+    interned.or_else(|| MADE.with_borrow(|made| made.iter().find_map(|r| r.part(first, len))))
 }
 
 /// The stamp of a sector (512 bytes), if all of its bytes follow from it.
@@ -275,20 +276,20 @@ mod tests {
 
     #[test]
     fn what_is_lasting_is_the_same_memory_in_all_threads() {
-        let run = lasting(91, 0, 8 * SECTOR);
+        let run = interned(91, 0, 8 * SECTOR);
         assert_eq!(run, bytes(91, 0, 8 * SECTOR));
-        let other = std::thread::spawn(|| lasting(91, 0, 8 * SECTOR)).join().unwrap();
+        let other = std::thread::spawn(|| interned(91, 0, 8 * SECTOR)).join().unwrap();
         assert_eq!(run.as_ptr(), other.as_ptr());
         let part = run.slice(SECTOR..3 * SECTOR);
         assert_eq!(unpinned(&part).as_ptr(), part.as_ptr());
         assert_eq!(run_of(&part), Some(Stamp { tag: 91, position: 512 }));
         assert_eq!(made(Stamp { tag: 91, position: 512 }, 1024).unwrap().as_ptr(), part.as_ptr());
         let own = bytes(92, 0, SECTOR);
-        assert!(!is_lasting(&own));
+        assert!(!is_interned(&own));
         let copy = unpinned(&own);
         assert!(copy == own && copy.as_ptr() != own.as_ptr());
-        assert_eq!(lasting(93, 0, LASTING_MAX + SECTOR).len(), LASTING_MAX + SECTOR);
-        assert!(!is_lasting(&lasting(93, 0, LASTING_MAX + SECTOR)), "beyond the bound");
+        assert_eq!(interned(93, 0, INTERNED_MAX + SECTOR).len(), INTERNED_MAX + SECTOR);
+        assert!(!is_interned(&interned(93, 0, INTERNED_MAX + SECTOR)), "beyond the bound");
     }
 
     #[test]

@@ -4,12 +4,12 @@
 //! * [`model`]: devices that also take the time that real hardware takes: disks, NVRAM cards,
 //!   SSDs, eMMC. Their physics comes from data sheets named in each module.
 //! * [`filter`]: devices over a device: statistics, a volatile cache, a record, injected faults.
-//! * [`foreign`]: what a device holds that is not ours.
+//! * [`signatures`]: foreign contents of a device (as libblkid finds them).
 //! * [`store`]: the sparse, cheaply copied contents that models and RAM devices keep.
 
 mod checksum;
 pub mod filter;
-pub mod foreign;
 pub mod model;
+pub mod signatures;
 pub mod source;
 pub mod store;

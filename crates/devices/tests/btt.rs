@@ -86,8 +86,8 @@ fn several_tasks_that_write_and_read() {
     }
 }
 
-/// A cut while a namespace is made over another one leaves the old one whole, or none, or the new
-/// one whole.
+/// A power cut while a namespace is made over another one leaves the old one whole, or none, or the
+/// new one whole.
 #[test]
 fn a_namespace_that_is_being_made() {
     let ram = Ram::from_store("pmem0", made(512, 3)).persistent();
@@ -130,8 +130,8 @@ fn a_namespace_that_is_being_made() {
     assert!(seen.iter().all(|times| *times > 10), "{seen:?}");
 }
 
-/// A cut while a lost info block, or a lost copy, is written anew: of the words any may be there.
-/// It can be done again, and what was written is found.
+/// A power cut while a lost info block, or a lost copy, is written again: of the words any may be
+/// there. It can be done again, and what was written is found.
 #[test]
 fn an_info_block_that_is_being_restored() {
     for version in [Version::V1_1, Version::V2_0] {

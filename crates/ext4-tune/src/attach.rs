@@ -148,7 +148,7 @@ fn to_external(
         ));
     }
     let fs_uuid = Uuid::from_bytes(sb.uuid);
-    let discarded = external::attach_anew(Arc::clone(&journal.device), fs_uuid, layout.block_size)?;
+    let discarded = external::reattach(Arc::clone(&journal.device), fs_uuid, layout.block_size)?;
     let found = external::open_device(Arc::clone(&journal.device))?;
     let mut freed_blocks = 0;
     if free_internal {

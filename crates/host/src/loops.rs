@@ -9,15 +9,15 @@ use crate::program::{Failed, run};
 /// A loop device over a file, for writing. Detached when dropped, and then the file holds all that
 /// was written to the device.
 ///
-/// Its path names whatever is attached there at the time. The kernel's sequence number of disks
-/// (since Linux 5.15) tells this file of ours from another one that somebody has attached since;
-/// so what is not ours any more is never detached, and who is told of a failure may try again.
+/// Its path names the present attachment. The kernel's disk sequence number (since Linux 5.15)
+/// distinguishes this attachment from a later one by another process. So a later attachment is
+/// never detached, and after a failure the caller may retry.
 #[derive(Debug)]
 pub struct LoopDevice {
     path: PathBuf,
     sequence: Option<u64>,
-    /// It was asked to go: if it is in use the kernel detaches it when its last user lets go.
-    asked: AtomicBool,
+    /// Autoclear is set: the kernel detaches the device when its last user closes it.
+    autoclear: AtomicBool,
 }
 
 impl LoopDevice {
@@ -30,7 +30,7 @@ impl LoopDevice {
     }
 
     /// As [`attach`](Self::attach), past the page cache: what is written to the device is written
-    /// to the file before it is answered, and several requests are under way at once.
+    /// to the file before it is answered, and several requests are in flight at once.
     ///
     /// # Errors
     /// As there; the file's file system cannot do it.
@@ -44,15 +44,15 @@ impl LoopDevice {
         let printed = run("losetup", &words)?;
         let path = PathBuf::from(printed.trim());
         let sequence = sequence_of(&path);
-        Ok(LoopDevice { path, sequence, asked: AtomicBool::new(false) })
+        Ok(LoopDevice { path, sequence, autoclear: AtomicBool::new(false) })
     }
 
-    /// What an earlier process has attached, by its path and the [`sequence`](Self::sequence) that
-    /// it had. It is this one's from now on.
+    /// Takes over an attachment of an earlier process, by its path and
+    /// [`sequence`](Self::sequence).
     pub fn left(path: &Path, sequence: u64) -> Option<LoopDevice> {
         let attached = is_attached(path, Some(sequence));
         let (path, sequence) = (path.to_path_buf(), Some(sequence));
-        attached.then(|| LoopDevice { path, sequence, asked: AtomicBool::new(false) })
+        attached.then(|| LoopDevice { path, sequence, autoclear: AtomicBool::new(false) })
     }
 
     /// The device's own path: `/dev/loop3`.
@@ -88,7 +88,7 @@ impl LoopDevice {
         run("blockdev", &["--flushbufs".as_ref(), self.path.as_os_str()]).map(drop)
     }
 
-    /// Detaches it now, so that a failure is seen. After a failure it may be tried again.
+    /// Detaches it now, so that a failure is reported. It may be retried.
     ///
     /// # Errors
     /// It stays in use by somebody.
@@ -100,39 +100,39 @@ impl LoopDevice {
         self.abandon()
     }
 
-    /// The same, whatever becomes of what is in its cache: the file is gone, most likely.
+    /// The same without a flush: the file is probably gone.
     ///
     /// # Errors
     /// It stays in use by somebody.
     pub fn abandon(&self) -> Result<(), Failed> {
-        self.ask_to_go()?;
+        self.set_autoclear()?;
         // A device that is in use is detached when its last user lets go.
-        if crate::patiently(|| !self.is_attached()) {
+        if crate::retry(|| !self.is_attached()) {
             return Ok(());
         }
         let command = format!("losetup --detach {}", self.name());
         Err(Failed { command, said: "the device stays in use".to_owned() })
     }
 
-    /// Has the kernel detach it when its last user lets go, and does not wait for that.
+    /// Sets autoclear: the kernel detaches the device when its last user closes it. Does not wait.
     ///
     /// # Errors
     /// What `losetup` says.
-    pub fn ask_to_go(&self) -> Result<(), Failed> {
-        let asked = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
-        self.asked.fetch_or(asked.is_ok(), Ordering::Relaxed);
-        match asked {
-            // Somebody else was faster.
+    pub fn set_autoclear(&self) -> Result<(), Failed> {
+        let autoclear = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
+        self.autoclear.fetch_or(autoclear.is_ok(), Ordering::Relaxed);
+        match autoclear {
+            // Another process was faster.
             Err(_) if !self.is_attached() => Ok(()),
-            asked => asked.map(drop),
+            autoclear => autoclear.map(drop),
         }
     }
 }
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        if !self.asked.load(Ordering::Relaxed) && self.is_attached() {
-            // Nobody is left to be told, or to try again.
+        if !self.autoclear.load(Ordering::Relaxed) && self.is_attached() {
+            // A failure cannot be reported or retried here.
             let _ = self.flush();
             let _ = self.abandon();
         }

@@ -88,9 +88,9 @@ impl Mount {
     /// Unmounts and detaches now, so that a failure is seen. Nothing in it may be open.
     ///
     /// # Errors
-    /// It stays busy; it is let go of lazily then, as far as that goes.
+    /// It stays busy; then it is unmounted lazily, if possible.
     pub fn unmount(mut self) -> Result<(), Failed> {
-        self.mounted.let_go()?;
+        self.mounted.unmount()?;
         self.devices.drain(..).try_for_each(|device| device.detach())
     }
 }
@@ -104,26 +104,26 @@ struct Mounted {
 
 impl Mounted {
     fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
-        let asked: &[&OsStr] =
+        let autoclear: &[&OsStr] =
             if options.is_empty() { &[] } else { &["-o".as_ref(), options.as_ref()] };
         let what: [&OsStr; 4] = ["-t".as_ref(), kind.as_ref(), device.as_ref(), at.as_ref()];
-        run("mount", &[asked, &what].concat())?;
+        run("mount", &[autoclear, &what].concat())?;
         Ok(Mounted { at: at.to_owned(), mounted: true })
     }
 
-    fn let_go(&mut self) -> Result<(), Failed> {
+    fn unmount(&mut self) -> Result<(), Failed> {
         if !std::mem::take(&mut self.mounted) {
             return Ok(());
         }
         let mut outcome = Ok(String::new());
-        let gone = crate::patiently(|| {
+        let gone = crate::retry(|| {
             outcome = run("umount", &[&self.at]);
             outcome.is_ok()
         });
         if gone {
             return Ok(());
         }
-        // Who removes the folder next must not remove what is mounted on it.
+        // A caller that removes the folder next must not remove the mounted files.
         let _ = run("umount", &["--lazy".as_ref(), self.at.as_os_str()]);
         outcome.map(drop)
     }
@@ -131,7 +131,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Nobody is left to be told: who wants to know unmounts.
-        let _ = self.let_go();
+        // A failure cannot be reported here: callers that need it unmount explicitly.
+        let _ = self.unmount();
     }
 }

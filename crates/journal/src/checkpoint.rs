@@ -1,34 +1,38 @@
-//! The checkpoint task: committed images go home, and their log space becomes free.
+//! The checkpoint task: committed images are written to their home locations, and their log space
+//! is freed.
 //!
 //! # A round
 //!
-//! 1. The oldest committed transactions are chosen; of their images those that are newest among
-//!    *committed* ones (`State::newest`). The owner is asked ([`BeforeHome`](crate::BeforeHome)).
-//!    Sorted by block, they are written in large requests, several in flight.
+//! 1. The oldest transactions of the checkpoint list are chosen; of their images those that are
+//!    newest among *committed* ones (`State::newest`). The
+//!    [`CheckpointHook`](crate::CheckpointHook) is called. Sorted by block, they are written in
+//!    large requests, several in flight.
 //! 2. If anything was written: the file system's device is flushed.
-//! 3. Images that are home leave `newest`; transactions without live images leave the list.
+//! 3. Written images leave `newest`; transactions without live images leave the checkpoint list.
 //! 4. The superblock is written with the new tail, durably.
-//! 5. Only now is their log space free.
+//! 5. Only now their log space is free.
 //!
 //! # Why this loses nothing
 //!
-//! *Never an uncommitted image.* `newest` is filled in `State::install`, after the commit block
-//! is durable. Were an uncommitted image written home, a crash would leave half an update.
+//! *Never an uncommitted image.* `newest` is filled in `State::add_to_checkpoint_list`, after the
+//! commit block is durable. If an uncommitted image were written home, a crash would leave half an
+//! update.
 //!
 //! *A transaction leaves the log only when recovery does not need it.* Each of its images is (a)
 //! home and flushed (steps 1 and 2 come before 3), or (b) replaced by an image in a younger
 //! committed transaction, which is in the log until (a) to (c) hold for it, or (c) revoked by a
-//! younger committed transaction. For (c), the log begins at the tail, so what revokes and what
-//! is revoked leave in that order: never is an image in the log whose revoke is gone.
+//! younger committed transaction. For (c): the log begins at the tail, so a revoked image leaves
+//! the log before its revoke record.
 //!
-//! *A freed block is not overwritten in its new life.* Transaction 1 logs block b, transaction 2
-//! frees (revokes) it, then b holds file data written in place. The danger is that transaction
-//! 1's image is written home, or replayed, over that data.
-//!   * Before 2 has committed, b is not reused (the contract of `Update::revokes`). A home write
-//!     of 1's image is then harmless, and if the power fails before 2's commit it is right.
-//!   * When 2 has committed, `install` takes 1's image out of `newest`: no later round writes
-//!     it. A round that is writing it at that moment is waited for, before `on_commit` releases
-//!     b: see `commit::finish`. The device applies the new data after the completed home write.
+//! *A freed block is not overwritten after its reuse.* Transaction 1 logs block b, transaction 2
+//! frees (revokes) it, then b holds file data written in place. The danger is that transaction 1's
+//! image is written home, or replayed, over that data.
+//!   * Before 2 has committed, b is not reused (the contract of `Update::revokes`). A home write of
+//!     1's image is then harmless, and correct if the power fails before 2's commit.
+//!   * When 2 has committed, `add_to_checkpoint_list` removes 1's image from `newest`: no later
+//!     round writes it. The commit waits for a round that is writing it, before `on_commit`
+//!     releases b: see `commit::finish`. The device applies the new data after the completed home
+//!     write.
 //!   * After a crash, recovery finds 2's revoke, as long as 1's image is in the log.
 //!
 //! *Rounds do not overlap*, so an older image never lands on top of a newer one.
@@ -49,7 +53,7 @@ use crate::{FsBlock, Result, Tid};
 pub(crate) fn run(shared: &Arc<Shared>) {
     while let Some(mut batch) = next(shared) {
         let written = write_home(shared, &mut batch);
-        // In any case: a commit may be waiting for exactly these blocks to come to rest.
+        // In any case: a commit may be waiting for the writes of exactly these blocks.
         shared.state.lock().home_in_flight = Vec::new();
         shared.progress.notify_all();
         let released = written.and_then(|()| release(shared, &batch));
@@ -71,7 +75,7 @@ struct Batch {
 fn next(shared: &Shared) -> Option<Batch> {
     let mut st = shared.state.lock();
     loop {
-        if st.ending || st.aborted.is_some() {
+        if st.stopping || st.aborted.is_some() {
             return None;
         }
         if wanted(shared, &st) {
@@ -81,7 +85,7 @@ fn next(shared: &Shared) -> Option<Batch> {
     }
     let mut chosen = Vec::new();
     let mut newest = st.tail_tid;
-    for t in st.committed.iter().take(how_many(shared, &st)) {
+    for t in st.checkpoint_list.iter().take(how_many(shared, &st)) {
         newest = t.tid;
         for block in &t.blocks {
             if let Some(n) = st.newest.get(*block)
@@ -100,12 +104,12 @@ fn next(shared: &Shared) -> Option<Batch> {
 }
 
 pub(crate) fn wanted(shared: &Shared, st: &State) -> bool {
-    let Some(oldest) = st.committed.front() else { return false };
+    let Some(oldest) = st.checkpoint_list.front() else { return false };
     let start = f64::from(st.capacity()) * shared.config.checkpoint_start_fraction;
     st.space_waiters > 0
         || f64::from(st.used) > start
         || st.newest.len() > shared.images_max() / 2
-        || st.checkpoint_wanted.is_some_and(|tid| tid.is_at_least(oldest.tid))
+        || st.checkpoint_request.is_some_and(|tid| tid.is_at_least(oldest.tid))
 }
 
 /// How many of the oldest transactions a round takes.
@@ -113,8 +117,8 @@ fn how_many(shared: &Shared, st: &State) -> usize {
     let stop = f64::from(st.capacity()) * shared.config.checkpoint_stop_fraction;
     let mut used = st.used;
     let mut n = 0;
-    for t in &st.committed {
-        let asked_for = st.checkpoint_wanted.is_some_and(|tid| tid.is_at_least(t.tid));
+    for t in &st.checkpoint_list {
+        let asked_for = st.checkpoint_request.is_some_and(|tid| tid.is_at_least(t.tid));
         if n > 0 && f64::from(used) <= stop && !asked_for {
             break;
         }
@@ -130,8 +134,8 @@ fn write_home(shared: &Shared, batch: &mut Batch) -> Result<()> {
         return Ok(());
     }
     let config = &shared.config;
-    if let Some(owner) = &config.before_home {
-        owner.before_home(batch.newest, &mut batch.images)?;
+    if let Some(owner) = &config.before_checkpoint {
+        owner.before_checkpoint(batch.newest, &mut batch.images)?;
     }
     let block_size = u64::from(shared.log.block_size());
     let mut writer =
@@ -162,11 +166,11 @@ fn flush_late(shared: &Shared) -> Result<()> {
 /// Steps 3 to 5.
 fn release(shared: &Shared, batch: &Batch) -> Result<()> {
     let mut st = shared.state.lock();
-    if st.ending {
+    if st.stopping {
         return Ok(());
     }
     for ((block, _), tid) in batch.images.iter().zip(&batch.tids) {
-        st.came_home(*block, *tid);
+        st.mark_checkpointed(*block, *tid);
     }
     shared.note_images(&st);
     let freed = st.drop_finished();
@@ -175,7 +179,7 @@ fn release(shared: &Shared, batch: &Batch) -> Result<()> {
     st.stats.checkpoints += 1;
     drop(st);
     if freed > 0 {
-        shared.anchor.set_tail(start, tid, true)?;
+        shared.superblock.set_tail(start, tid, true)?;
         let mut st = shared.state.lock();
         st.used -= freed;
         st.tail_tid = tid;

@@ -16,7 +16,7 @@ pub(crate) fn crc32c(seed: u32, data: &[u8]) -> u32 {
 
 thread_local! {
     /// The sums, from seed 0, of blocks whose memory lasts, by address and length.
-    static LASTING: RefCell<FxHashMap<(usize, usize), u32>> = RefCell::default();
+    static INTERNED: RefCell<FxHashMap<(usize, usize), u32>> = RefCell::default();
 }
 
 /// Sums the images of one transaction. What a benchmark in virtual time writes again and again is
@@ -40,7 +40,7 @@ impl ImageSums {
             return 0;
         }
         let sum = |block: &[u8]| self.layout.image_checksum(self.tid.0, block);
-        if image.len() == self.layout.block_size && pattern::is_lasting(image) {
+        if image.len() == self.layout.block_size && pattern::is_interned(image) {
             let of_zeros = self.of_zeros.get_or_init(|| sum(&vec![0; image.len()]));
             return from_zero(image) ^ of_zeros;
         }
@@ -51,7 +51,7 @@ impl ImageSums {
 /// The sum from seed 0 of lasting memory: made once.
 fn from_zero(block: &Bytes) -> u32 {
     let place = (block.as_ptr().addr(), block.len());
-    LASTING.with_borrow_mut(|sums| *sums.entry(place).or_insert_with(|| crc32c(0, block)))
+    INTERNED.with_borrow_mut(|sums| *sums.entry(place).or_insert_with(|| crc32c(0, block)))
 }
 
 /// CRC-32 of IEEE 802.3, most significant bit first, continued from `seed` (kernel:
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn images_of_lasting_memory_have_the_same_sums() {
         use crate::Checksums;
-        let run = pattern::lasting(4711, 0, 16384);
+        let run = pattern::interned(4711, 0, 16384);
         for (block_size, checksums) in [(4096, Checksums::V3), (1024, Checksums::V2)] {
             let layout = Layout { block_size, checksums, wide: true, async_commit: false, seed: 5 };
             for tid in [Tid(1), Tid(77)] {

@@ -2,16 +2,16 @@
 //!
 //! # Who does it
 //!
-//! Whoever waits for a transaction that nobody is committing commits it himself
-//! ([`Journal::commit`](crate::Journal::commit)): a hand-over to another task and back would take
-//! longer than writing a few blocks to memory or flash. The commit task does what nobody waits for:
-//! transactions that are old enough, or full, or wanted by somebody who went on.
-//! `State::commit_busy` keeps it to one at a time.
+//! A caller that waits for a transaction which is not being committed commits it itself
+//! ([`Journal::commit`](crate::Journal::commit)): handing it to another task and back would take
+//! longer than writing a few blocks to memory or flash. The commit task commits transactions
+//! without a waiter: those that are old enough, full, or requested earlier. `State::commit_busy`
+//! allows one commit at a time.
 //!
 //! # Order
 //!
-//! 1. The running transaction is closed; a new one takes its place. Where it goes in the log is
-//!    decided now (its size is known).
+//! 1. The running transaction is closed; a new one replaces it. Its place in the log is decided now
+//!    (its size is known).
 //! 2. If the superblock on disk says that the log is clean, it is written to say where this
 //!    transaction begins. It must be durable before the commit block is; step 6 sees to that.
 //! 3. Revoke blocks, then descriptor blocks each followed by its images, go to the log in large
@@ -21,7 +21,7 @@
 //!    has a volatile cache: that device is flushed.
 //! 6. The log writes are waited for. The log's device is flushed, and the commit block written
 //!    with FUA (if it has a volatile cache; otherwise completion is durability).
-//! 7. The transaction is filed as committed, `on_commit` runs, waiters continue.
+//! 7. The transaction is added to the checkpoint list, `on_commit` runs, waiters continue.
 //!
 //! Where the log's device is memory, step 3 stores the blocks past the processor's caches, a flush
 //! of it is a fence, and the commit block is stored and fenced: no request is made.
@@ -31,27 +31,28 @@
 //!
 //! # When the file system's device must be flushed
 //!
-//! A transaction may claim that data is in place only if that data is durable before its commit
-//! block can be. The claims are exactly the completions in `wait_for`.
+//! A transaction may state that data is in place only if that data is durable before its commit
+//! block. These statements are exactly the completions in `wait_for`.
 //!
 //! * *One device.* The flush in step 6 is submitted after those writes completed, so it covers
 //!   them (media assumption 3), before the commit block is written. With `async_commit` there is
 //!   no flush in between: that is why the owner must not combine it with data=ordered on one
 //!   device.
-//! * *Two devices.* Step 5 does it. When `wait_for` is empty the transaction claims nothing new
-//!   of that device. What earlier transactions claimed was flushed before *their* commit blocks,
-//!   and once durable stays so. Home writes of a checkpoint need no flush here either: until
-//!   they are flushed, the transactions they come from stay in the log (see `checkpoint`).
+//! * *Two devices.* Step 5 flushes it. When `wait_for` is empty the transaction states nothing new
+//!   about that device. Data of earlier transactions was flushed before *their* commit blocks. Home
+//!   writes of a checkpoint need no flush here: until they are flushed, their transactions stay in
+//!   the log (see `checkpoint`).
 //!
-//! What is *not* covered: data written in place that no update waited for. An owner that promises
-//! such data (fsync after an overwrite) puts its completions into an update or flushes itself.
+//! *Not* covered: data written in place that no update waited for. A file system that must make
+//! such data durable (fsync after an overwrite) puts its completions into an update or flushes
+//! itself.
 //!
 //! # A commit block is never torn
 //!
 //! A power cut may leave some sectors of a block new and some old, and the checksum of a commit
-//! block covers the whole block. So where the device's sectors are smaller than a block, zeros
-//! are written to the commit block's place along with step 3, before the flush. The commit block
-//! itself differs from them only in its first sector: it is there or it is not.
+//! block covers the whole block. So if the device's sectors are smaller than a block, zeros are
+//! written to the commit block's place along with step 3, before the flush. The commit block
+//! differs from them only in its first sector: it is complete or absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -95,7 +96,7 @@ pub(crate) fn perform(shared: &Shared, work: Work) {
     drop(busy);
 }
 
-/// A commit under way; when it ends, however it ends, the next one may begin.
+/// A commit in progress; at its end, also after an error, the next one may begin.
 struct Busy<'a> {
     shared: &'a Shared,
 }
@@ -105,8 +106,8 @@ impl Drop for Busy<'_> {
         let mut st = self.shared.state.lock();
         st.commit_busy = false;
         if std::thread::panicking() && st.aborted.is_none() {
-            // In memory only: the task may be one of a simulation that is being taken down, and
-            // nothing can be waited for any more.
+            // In memory only: the simulation of this task may be ending, and then nothing can be
+            // waited for.
             let cause = "a fault in the journal's code ended a commit half-way".into();
             self.shared.set_aborted(&mut st, cause);
         }
@@ -138,12 +139,12 @@ enum Written {
 /// Waits until a commit is due and closes the running transaction; `None` when the task ends.
 fn next(shared: &Shared) -> Option<Work> {
     let mut st = shared.state.lock();
-    // What begins while we wait is due later than this, so it need not wake us only to have its
-    // timer set: of several fsyncs each would. Afterwards we wait without a timer.
+    // A transaction that starts during this wait is due later, so its fsync need not wake this task
+    // only to set its timer. Afterwards we wait without a timer.
     let look_again = now() + shared.config.commit_interval;
     loop {
         st.commit_timer = false;
-        if st.ending || st.aborted.is_some() {
+        if st.stopping || st.aborted.is_some() {
             return None;
         }
         if st.commit_busy {
@@ -172,7 +173,7 @@ fn next(shared: &Shared) -> Option<Work> {
 }
 
 /// Closes the running transaction, if there is one, for the caller to [`perform`] its commit.
-/// None is under way.
+/// None is in progress.
 pub(crate) fn close(shared: &Shared, st: &mut State) -> Option<Work> {
     debug_assert!(!st.commit_busy);
     let log_revokes = !shared.config.has(Bug::MissingRevoke);
@@ -193,24 +194,24 @@ fn due_at(shared: &Shared, st: &State) -> Option<Nanos> {
         return Some(started);
     }
     if shared.config.on_demand {
-        return st.commit_wanted.is_at_least(st.running_tid).then_some(started);
+        return st.commit_request.is_at_least(st.running_tid).then_some(started);
     }
-    if st.commit_wanted.is_at_least(st.running_tid) {
+    if st.commit_request.is_at_least(st.running_tid) {
         return Some(started + shared.config.max_batch_time.min(st.average_commit));
     }
     Some(started + shared.config.commit_interval)
 }
 
-/// Files the transaction as committed and lets everybody know.
+/// Adds the transaction to the checkpoint list and wakes all waiters.
 fn finish(shared: &Shared, work: Work) {
     let t = &work.transaction;
     let mut st = shared.state.lock();
-    // A revoked block may be reused from here on. An image of it that is on its way home now
-    // would land on top of the new contents.
+    // A revoked block may be reused from here on. A home write of its image that is in flight now
+    // would overwrite the new contents.
     while t.revokes.iter().any(|b| st.home_in_flight.binary_search(b).is_ok()) {
         st = shared.progress.wait(st);
     }
-    st.install(t);
+    st.add_to_checkpoint_list(t);
     shared.note_images(&st);
     drop(st);
     work.on_commit.into_iter().for_each(|f| f(t.tid));
@@ -220,7 +221,7 @@ fn finish(shared: &Shared, work: Work) {
     st.average_commit = average(st.average_commit, now() - work.began);
     st.stats.commits += 1;
     st.stats.logged_blocks += u64::from(t.log_blocks);
-    // Not at every commit: a task that is woken for nothing costs whoever waits his processor.
+    // Not at every commit: waking a task for nothing costs processor time of the waiters.
     let checkpoint = checkpoint::wanted(shared, &st);
     drop(st);
     if checkpoint {
@@ -233,7 +234,7 @@ fn average(past: Duration, present: Duration) -> Duration {
     if past.is_zero() { present } else { (past * 3 + present) / 4 }
 }
 
-/// One transaction on its way to the log.
+/// A transaction that is being written to the log.
 struct Commit<'a> {
     shared: &'a Shared,
     layout: Layout,
@@ -252,8 +253,8 @@ impl<'a> Commit<'a> {
 
     fn write(mut self, work: &Work) -> Result<Written> {
         if work.log_was_clean {
-            self.shared.anchor.set_tail(self.t.log_start, self.t.tid, false)?;
-            fast::clear(&self.shared.log, &self.shared.anchor.get(), false)?;
+            self.shared.superblock.set_tail(self.t.log_start, self.t.tid, false)?;
+            fast::clear(&self.shared.log, &self.shared.superblock.get(), false)?;
         }
         self.push_revokes();
         self.push_images();
@@ -271,11 +272,11 @@ impl<'a> Commit<'a> {
         self.writer.submit();
         self.wait_for_data(work)?;
         self.writer.finish()?;
-        if self.shared.state.lock().ending {
+        if self.shared.state.lock().stopping {
             return Ok(Written::Abandoned);
         }
         if self.shared.config.has(Bug::CommitWithoutPreflush) {
-            self.shared.fs_flushes.pretend();
+            self.shared.fs_flushes.mark_flushed();
         } else {
             self.shared.flush_log()?;
         }
@@ -290,7 +291,7 @@ impl<'a> Commit<'a> {
             self.writer.submit();
             self.wait_for_data(work)?;
         }
-        if self.shared.state.lock().ending {
+        if self.shared.state.lock().stopping {
             return Ok(Written::Abandoned);
         }
         let block = self.commit_block();
@@ -381,7 +382,7 @@ pub(crate) fn tag_of(sums: &ImageSums, block: FsBlock, image: &Bytes) -> (Tag, B
     let mut image = image.clone();
     let mut flags = 0;
     if image[..4] == MAGIC.to_be_bytes() {
-        // Recovery must not take it for a block of the log's own.
+        // Recovery must not take it for a control block of the log.
         let mut escaped = image.to_vec();
         escaped[..4].fill(0);
         (image, flags) = (Bytes::from(escaped), ESCAPE);

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use crate::{BeforeHome, Checksums};
+use crate::{CheckpointHook, Checksums};
 
 /// How a journal behaves; the default is what the kernel does where it has the choice.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Longest time that an update stays uncommitted (kernel: mount option `commit=`, 5 s).
     pub commit_interval: Duration,
-    /// Commit only when asked to: not by time, nor because the running transaction has become
-    /// large. A transaction may then take the whole log; an update that would make it larger
-    /// than that fails with [`JournalError::Full`](crate::JournalError::Full).
+    /// Commit only on request: not by time, and not because the running transaction is large. A
+    /// transaction may then take the whole log; an update that exceeds it fails with
+    /// [`JournalError::Full`](crate::JournalError::Full).
     pub on_demand: bool,
     /// How long a commit that somebody waits for may be delayed so that other tasks can join it:
     /// at most this, and at most the average time of a commit, counted from the transaction's
@@ -43,22 +43,22 @@ pub struct Config {
     pub checkpoint_in_flight: usize,
     /// Largest write to the log or to home places, bytes.
     pub max_request_bytes: usize,
-    /// Most bytes of block images kept in memory because they are not home: beyond, whoever brings
-    /// more waits for a checkpoint, which begins at half of it. One update alone, and with
-    /// `on_demand` the running transaction, may be larger. Default: as much as the log holds.
+    /// Most bytes of block images in memory that are not checkpointed: beyond, new updates wait for
+    /// a checkpoint, which begins at half of it. One update alone, and with `on_demand` the running
+    /// transaction, may be larger. Default: the size of the log.
     pub image_bytes_max: u64,
-    /// How much they are now, kept up by the journal: for others that share the memory.
+    /// Their present size, updated by the journal: for others that share the memory.
     pub image_bytes: Arc<AtomicU64>,
     /// Unix time, in nanoseconds, at the runtime's time zero: commit blocks carry the sum of this
     /// and [`steadfast_runtime::now`].
     pub unix_ns_at_zero: u64,
-    /// Asked before every checkpoint writes home.
-    pub before_home: Option<Arc<dyn BeforeHome>>,
+    /// Called before every checkpoint.
+    pub before_checkpoint: Option<Arc<dyn CheckpointHook>>,
     /// Simulated processor time to checksum one byte, in picoseconds. Default 80: CRC-32C with
     /// the processor's instruction runs at 10 to 15 GB/s from cache, and a logged block comes
     /// from memory.
     pub cpu_checksum_ps_per_byte: u64,
-    /// Simulated processor time to file one block in a transaction, its log request and its
+    /// Simulated processor time to add one block to a transaction, its log request and its
     /// checkpoint list. Default 400 ns.
     pub cpu_per_block: Duration,
     /// A bug that the crash explorer is to find.
@@ -84,7 +84,7 @@ impl Default for Config {
             image_bytes_max: u64::MAX,
             image_bytes: Arc::default(),
             unix_ns_at_zero: 0,
-            before_home: None,
+            before_checkpoint: None,
             cpu_checksum_ps_per_byte: 80,
             cpu_per_block: Duration::from_nanos(400),
             #[cfg(feature = "planted-bugs")]

@@ -5,8 +5,8 @@
 //! it, and names the file systems that use the journal (`s_users`). Log blocks are counted from
 //! the device's start.
 //!
-//! A wrong or foreign journal destroys data when it is replayed, so everything that can be
-//! checked is, and each mistake has its own message.
+//! Replaying a wrong journal destroys data. So everything that can be checked is checked, and each
+//! mistake has its own message.
 //!
 //! Source: kernel `fs/ext4/super.c` (`ext4_get_dev_journal`), e2fsprogs `mke2fs -O journal_dev`.
 
@@ -253,7 +253,7 @@ pub fn open_device(device: Arc<dyn BlockDevice>) -> Result<ExternalDevice> {
     Ok(ExternalDevice { log, uuid, label, superblock })
 }
 
-/// What a file system says of the journal it uses.
+/// A file system's description of its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     /// The file system's UUID.
@@ -264,9 +264,8 @@ pub struct Owner {
     pub block_size: u32,
 }
 
-/// Opens the journal device of a file system, and refuses any other: no journal device, the
-/// journal of another file system, another block size, in use by somebody else. Nothing is
-/// changed.
+/// Opens the journal device of a file system. Refuses a device that is no journal, the journal of
+/// another file system, another block size, or in use by another file system. Nothing is changed.
 pub fn open_for(device: Arc<dyn BlockDevice>, owner: &Owner) -> Result<ExternalDevice> {
     let name = device.info().name;
     let found = open_device(device)?;
@@ -313,9 +312,9 @@ fn check_block_size(found: &ExternalDevice, block_size: u32) -> Result<()> {
     Ok(())
 }
 
-/// Attaches a file system to a journal device that is free, or already its own. The journal must
-/// be clean: what an old journal holds would be replayed over a file system it knows nothing of.
-/// Its owner then names [`ExternalDevice::uuid`] as its journal.
+/// Attaches a file system to a journal device that is free, or already its own. The journal must be
+/// clean: old transactions would be replayed over another file system. The file system then names
+/// [`ExternalDevice::uuid`] as its journal.
 pub fn attach(
     device: Arc<dyn BlockDevice>,
     fs_uuid: Uuid,
@@ -328,28 +327,27 @@ pub fn attach(
     if let Some(other) = users.iter().find(|u| **u != fs_uuid) {
         return Err(JournalError::refused(format!(
             "{name} is in use by another file system, {other}; detach it there first, or make \
-             the journal device anew"
+             the journal device again"
         )));
     }
     if found.superblock.start().is_some() {
         return Err(JournalError::refused(format!(
-            "{name} holds transactions of an earlier use; make the journal device anew"
+            "{name} holds transactions of an earlier use; make the journal device again"
         )));
     }
     write_users(&mut found, &[fs_uuid])?;
     Ok(found)
 }
 
-/// As [`attach`], for a file system that does not name this journal as its own (any more): what
-/// the log may still hold of an earlier use is thrown away, never replayed. Returns how many
-/// transactions that were.
-pub fn attach_anew(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32) -> Result<u32> {
+/// As [`attach`], for a file system that does not name this journal as its own (any more): leftover
+/// transactions are discarded, never replayed. Returns their number.
+pub fn reattach(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32) -> Result<u32> {
     let found = open_device(Arc::clone(&device))?;
     check_block_size(&found, block_size)?;
     let foreign = found.superblock.users().iter().any(|u| *u != fs_uuid);
     let mut discarded = 0;
     if !foreign && found.superblock.start().is_some() {
-        // How many is only told: a log too damaged to be counted goes as well.
+        // The number is only reported: a log that is too damaged to be counted is discarded too.
         let counted = crate::recover_dry(&found.log, &*device);
         discarded = counted.map_or(1, |(report, _)| report.transactions);
         crate::discard_contents(&found.log)?;
@@ -361,9 +359,9 @@ pub fn attach_anew(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, block_size: u32)
     Ok(discarded)
 }
 
-/// Takes a file system that does not name this journal any more off the list of its users;
-/// others stay. With `new_uuid` the journal gets another identity and loses what it holds, so
-/// that nobody ever takes it for the one that the file system had.
+/// Removes a file system that does not name this journal any more from the list of its users;
+/// others stay. With `new_uuid` the journal gets a new UUID and loses its contents, so that it is
+/// never mistaken for the one that the file system had.
 pub fn release(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, new_uuid: Option<Uuid>) -> Result<()> {
     let mut found = open_device(Arc::clone(&device))?;
     let users: Vec<Uuid> = found.superblock.users().into_iter().filter(|u| *u != fs_uuid).collect();
@@ -374,7 +372,8 @@ pub fn release(device: Arc<dyn BlockDevice>, fs_uuid: Uuid, new_uuid: Option<Uui
     sb.set_uuid(new_uuid);
     let mut block = block.to_vec();
     block[..Superblock::BYTES].copy_from_slice(&sb.encode());
-    // A cut between the two leaves a device whose parts disagree: nobody's journal either.
+    // A power cut between the two leaves a device whose parts disagree: it is no file system's
+    // journal.
     found.log.write_block(found.log.superblock_at(), block.into(), true)?;
     let mut ext = get_ext_superblock(&device)?;
     ext.uuid = *new_uuid.as_bytes();

@@ -1,35 +1,36 @@
-//! Fast commits, written: what the owner did in the running transaction, in its own words, made
+//! Writing fast commits: records of the file system's operations in the running transaction, made
 //! durable without committing the transaction.
 //!
 //! # Order
 //!
 //! 1. No other transaction is being committed, and the superblock on disk says that the log is not
 //!    clean: recovery looks for fast commits only behind whole transactions.
-//! 2. What updates of the running transaction wait for is waited for (data=ordered).
+//! 2. The data that updates of the running transaction wait for has completed (data=ordered).
 //! 3. Of an external log, the file system's device is flushed if there was anything to wait for.
 //! 4. All blocks but the last are written; the log's device is flushed; the last, which holds the
 //!    tag that ends the fast commit, is written with FUA.
 //!
-//! When the transaction itself commits later, its fast commits are void, and the next one's begin
-//! in the same place. Until it is durable nothing overwrites them: see 1.
+//! When the transaction itself commits later, its fast commits are void, and those of the next one
+//! start at the same place. They are not overwritten before it is durable: see 1.
 //!
 //! # A first fast commit that is torn
 //!
-//! The kernel refuses a log whose first fast commit has a head but a wrong checksum. So ahead of
-//! the first one of a transaction stands an empty one, in a block of its own and in its first
-//! sector: whatever is torn comes after something whole.
+//! The kernel refuses a log whose first fast commit has a head but a wrong checksum. So the first
+//! fast commit of a transaction is preceded by an empty one, in a block of its own and in its first
+//! sector: a torn write always follows a complete one.
 //!
-//! Where a cut keeps less than a sector, only words of it, that block is written without its first
-//! word, which says that there is a fast commit. That word follows when the rest is durable.
+//! If a power cut can tear a sector into words, this block is written without its first word, which
+//! identifies a fast commit. The word is written when the rest is durable.
 //!
 //! # Fast commits that are void
 //!
-//! e2fsck (1.47) refuses a log, and with `-y` throws it away, whose first fast commit is of another
-//! transaction than the next one. So once the transaction is durable the head of its fast commits
-//! is overwritten; and before the first transaction of a clean log is, what others have left there.
+//! e2fsck (1.47) refuses a log, and discards it with `-y`, if its first fast commit belongs to
+//! another transaction than the next one. So when the transaction is durable the head of its fast
+//! commits is overwritten; and before the first transaction of a clean log is durable, leftover
+//! heads are overwritten.
 //!
-//! Whoever reads fast commits (see `recovery`) stops at the first that is not whole, so no earlier
-//! one may be missing: each is durable before the next is written.
+//! A reader of fast commits (see `recovery`) stops at the first incomplete one, so no earlier one
+//! may be missing: each is durable before the next is written.
 
 use bytes::Bytes;
 use steadfast_block::Completion;
@@ -42,7 +43,7 @@ use crate::planted::Bug;
 use crate::state::State;
 use crate::{FastTag, Journal, Log, LogBlock, Result, Tid};
 
-/// Bytes that any cut leaves old or new.
+/// Bytes that any power cut leaves old or new.
 const WORD: usize = 8;
 
 /// Where the next fast commit goes.
@@ -65,12 +66,12 @@ impl Journal {
     /// aborts the journal.
     pub fn fast_commit(&self, tid: Tid, tags: &[FastTag]) -> Result<bool> {
         let shared = &*self.shared;
-        let blocks_there = shared.anchor.get().fast_blocks();
+        let blocks_there = shared.superblock.get().fast_blocks();
         if !shared.config.fast_commits || shared.config.on_demand || blocks_there.is_empty() {
             return Ok(false);
         }
         let (mut area, wait_for) = loop {
-            // Who commits may want the area when it has done so: it is not held meanwhile.
+            // The committing task may need the area, so it is not locked meanwhile.
             wait_for_commit(shared);
             let area = shared.fast_area.lock();
             match ready(shared, tid)? {
@@ -114,8 +115,8 @@ impl Journal {
     }
 }
 
-/// Takes the void fast commits of a transaction away that is durable now. If that fails the
-/// journal is aborted.
+/// Removes the void fast commits of a transaction that is durable now. A failure aborts the
+/// journal.
 pub(crate) fn retire(shared: &Shared, tid: Tid) {
     if !shared.config.fast_commits {
         return;
@@ -125,7 +126,7 @@ pub(crate) fn retire(shared: &Shared, tid: Tid) {
         return;
     }
     *area = FastArea::default();
-    if let Err(e) = clear(&shared.log, &shared.anchor.get(), true) {
+    if let Err(e) = clear(&shared.log, &shared.superblock.get(), true) {
         shared.abort(&e);
     }
 }
@@ -143,7 +144,8 @@ pub(crate) fn clear(log: &Log, sb: &Superblock, durable: bool) -> Result<()> {
 /// Step 1.
 fn wait_for_commit(shared: &Shared) {
     let st = shared.state.lock();
-    let under_way = |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.ending;
+    let under_way =
+        |st: &mut State| st.committing.is_some() && st.aborted.is_none() && !st.stopping;
     drop(shared.progress.wait_while(st, under_way));
 }
 
@@ -151,7 +153,7 @@ fn wait_for_commit(shared: &Shared) {
 enum Ready {
     /// After these.
     Now(Vec<Completion>),
-    /// When the commit under way has ended.
+    /// When the commit in progress has ended.
     Later,
     Never,
 }
@@ -161,13 +163,13 @@ fn ready(shared: &Shared, tid: Tid) -> Result<Ready> {
     if let Some(e) = &st.aborted {
         return Err(e.clone());
     }
-    if st.ending || st.closing || st.running_tid != tid {
+    if st.stopping || st.closing || st.running_tid != tid {
         return Ok(Ready::Never);
     }
     if st.committing.is_some() {
         return Ok(Ready::Later);
     }
-    if st.marked_empty || st.commit_wanted.is_at_least(tid) {
+    if st.marked_empty || st.commit_request.is_at_least(tid) {
         return Ok(Ready::Never);
     }
     let running = st.running.as_ref();
@@ -189,7 +191,7 @@ fn write(
     // OK to unwrap: the end of a fast commit is always there.
     let last = blocks.pop().unwrap();
     let torn = shared.log.tears_sectors() && !shared.config.has(Bug::FastCommitHeadAtOnce);
-    let starts_area = first == shared.anchor.get().fast_blocks().start;
+    let starts_area = first == shared.superblock.get().fast_blocks().start;
     // OK to index: the empty fast commit ahead of the first is a block more.
     let head = (torn && starts_area).then(|| {
         let whole = blocks[0].clone();
@@ -311,8 +313,9 @@ mod tests {
             }
             assert!(at >= 1020, "a block ends with a tag");
         }
-        let told: Vec<usize> = seen.iter().filter(|(tag, _)| *tag == 6).map(|(_, n)| *n).collect();
-        assert_eq!(told, [900, 16, 300, 12, 990, 3]);
+        let lengths: Vec<usize> =
+            seen.iter().filter(|(tag, _)| *tag == 6).map(|(_, n)| *n).collect();
+        assert_eq!(lengths, [900, 16, 300, 12, 990, 3]);
         assert_eq!(seen.last().unwrap().0, TAIL);
         assert!(encode(1024, Tid(7), &[FastTag { tag: 6, value: value(1020) }]).is_none());
     }

@@ -1,9 +1,9 @@
-//! The flushes of the file system's device, numbered, so that who needs one can tell whether
-//! somebody has made it since.
+//! Numbered flushes of the file system's device, so that a caller can see whether another one has
+//! made the flush that it needs.
 //!
-//! A flush covers the writes that completed before it was submitted. A write that has completed
-//! when `n` flushes have begun is covered by flush `n + 1` and by every later one; by flush `n` it
-//! may be or not.
+//! A flush covers the writes that completed before it was submitted. A write that completes after
+//! `n` flushes have begun is covered by flush `n + 1` and every later one; flush `n` may or may not
+//! cover it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
@@ -15,7 +15,8 @@ pub struct Flushes {
     device: Arc<dyn BlockDevice>,
     /// The device has a volatile cache: what has completed may still be lost.
     cached: bool,
-    /// It is memory, and somebody stores there: that needs a fence, whatever holds for writes.
+    /// The device is memory, and stores are made to it: these need a fence, whatever holds for
+    /// writes.
     stored: AtomicBool,
     begun: AtomicU64,
     /// The highest number of those that have succeeded.
@@ -51,9 +52,9 @@ impl Flushes {
         if !self.stored.load(Ordering::Relaxed) {
             self.stored.store(true, Ordering::SeqCst);
         }
-        // Who flushes may be another thread, and the device's fence waits for the stores of the
-        // thread that makes it only. So this thread's are in the power-fail domain before it asks
-        // for the number: this is an instruction that waits for them (Intel SDM, volume 2, CLWB).
+        // The flush may run in another thread, and a fence waits for the stores of its own thread
+        // only. So this thread's stores must be in the power-fail domain before the number is
+        // taken: this instruction waits for them (Intel SDM, volume 2, CLWB).
         fence(Ordering::SeqCst);
         self.next()
     }
@@ -68,8 +69,7 @@ impl Flushes {
         self.none_needed() || self.done.load(Ordering::SeqCst) >= number
     }
 
-    /// Flushes the device, if it has a volatile cache. Waits. A failure is for the caller to make
-    /// final.
+    /// Flushes the device, if it has a volatile cache. Waits. The caller makes a failure permanent.
     ///
     /// # Errors
     /// That of the device.
@@ -90,8 +90,8 @@ impl Flushes {
         Ok(())
     }
 
-    /// Makes everybody believe that the device has been flushed: part of a planted bug.
-    pub(crate) fn pretend(&self) {
+    /// Marks the device as flushed without a flush: part of a planted bug.
+    pub(crate) fn mark_flushed(&self) {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         self.done.fetch_max(number, Ordering::SeqCst);
     }

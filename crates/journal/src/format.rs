@@ -47,7 +47,7 @@ impl FormatOptions {
 
 /// Makes the log an empty journal; flushed to the device on return.
 ///
-/// The superblock is written last: a cut before leaves no journal, or the old one with its
+/// The superblock is written last: a power cut before leaves no journal, or the old one with its
 /// transactions gone, never a mixture.
 pub fn format(log: &Log, options: &FormatOptions) -> Result<Superblock> {
     let first = LogBlock(log.superblock_at().0 + 1);

@@ -1,7 +1,7 @@
-//! The newest committed images that are not home, by block.
+//! The newest committed images that are not checkpointed, by block.
 //!
-//! Transactions and checkpoints go through blocks in order, and there may be many hundred thousand
-//! images. So neighbours are kept together: one look into the table finds eight.
+//! Transactions and checkpoints process blocks in order, and there may be hundreds of thousands of
+//! images. So adjacent blocks are grouped: one table lookup finds eight.
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use steadfast_block::BlockDevice;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, MutexGuard, now, preemption_point, spawn};
 
-use crate::anchor::Anchor;
 use crate::fast::FastArea;
 use crate::flushes::Flushes;
 use crate::ondisk::layout::Layout;
 use crate::ondisk::superblock::{MIN_LOG_BLOCKS, Superblock};
 use crate::planted::Bug;
 use crate::state::State;
+use crate::superblock_writer::SuperblockWriter;
 use crate::transaction::{Running, Update};
 use crate::{
     Checksums, Config, Features, FsBlock, JournalError, Log, LogBlock, Result, Tid, checkpoint,
@@ -47,7 +47,7 @@ pub struct JournalStats {
     pub fast_blocks: u64,
 }
 
-/// Told of the cause when the journal is aborted.
+/// Called with the cause when the journal is aborted.
 pub(crate) type OnAbort = Box<dyn Fn(&JournalError) + Send + Sync>;
 
 /// What the journal's tasks and its owner share.
@@ -59,29 +59,30 @@ pub(crate) struct Shared {
     pub uuid: [u8; 16],
     pub log_first: LogBlock,
     pub log_end: LogBlock,
-    /// A cut may leave a log block half written.
+    /// A power cut may leave a log block half written.
     pub log_tears_blocks: bool,
     /// The log is on a device of its own, and that has a volatile cache.
     log_cached: bool,
     /// Of the file system's device, which may be the log's too.
     pub fs_flushes: Arc<Flushes>,
-    pub anchor: Anchor,
-    /// The journal has been aborted, and the newest transaction that is durable: what the state
-    /// says, for those who ask at every call and must not wait for its lock.
+    pub superblock: SuperblockWriter,
+    /// Whether the journal is aborted, and the newest durable transaction: copies of the state for
+    /// callers that ask at every call and must not wait for its lock.
     pub failed: AtomicBool,
     pub durable: AtomicU32,
-    /// Who is told when the journal is aborted.
+    /// Listener for an abort.
     pub on_abort: OnceLock<OnAbort>,
     /// Held while a fast commit is made. Taken before the other locks.
     pub fast_area: Mutex<FastArea>,
-    /// Never held across a wait for a device. Taken after the anchor's lock, never before it.
+    /// Never held across a wait for a device. Taken after the superblock writer's lock, never
+    /// before it.
     pub state: Mutex<State>,
     /// The commit task may have something to do.
     pub commit_work: Condvar,
     /// The checkpoint task may have something to do.
     pub checkpoint_work: Condvar,
-    /// A transaction was closed or committed, log space came free, home writes came to rest, or
-    /// the journal was aborted.
+    /// A transaction was closed or committed, log space was freed, home writes completed, or the
+    /// journal was aborted.
     pub progress: Condvar,
 }
 
@@ -100,7 +101,7 @@ impl Shared {
         Ok(self.fs_flushes.flush()?)
     }
 
-    /// Stops the journal for good; only the first cause counts. Everybody who waits gets it.
+    /// Aborts the journal; only the first cause counts. All waiters get it.
     pub(crate) fn abort(&self, cause: &JournalError) {
         let mut st = self.state.lock();
         if st.aborted.is_some() {
@@ -112,8 +113,8 @@ impl Shared {
         if let Some(listener) = self.on_abort.get() {
             listener(cause);
         }
-        // For the next mount to see; if even this fails there is nothing more to say.
-        let _ = self.anchor.update(true, |sb| {
+        // For the next mount; a failure here cannot be reported.
+        let _ = self.superblock.update(true, |sb| {
             sb.set_errno(EIO);
             Some(())
         });
@@ -131,7 +132,7 @@ impl Shared {
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
-    /// Tells how much memory the images take.
+    /// Updates the memory use of the images.
     pub(crate) fn note_images(&self, st: &State) {
         let bytes = st.images() as u64 * u64::from(self.log.block_size());
         self.config.image_bytes.store(bytes, Ordering::Relaxed);
@@ -145,17 +146,17 @@ impl Shared {
 }
 
 impl Config {
-    /// Simulated processor time for so many blocks filed and bytes checksummed.
+    /// Simulated processor time for adding so many blocks and checksumming so many bytes.
     pub(crate) fn cpu_cost(&self, blocks: u32, summed_bytes: usize) -> Duration {
         let ps = self.cpu_checksum_ps_per_byte.saturating_mul(summed_bytes as u64);
         self.cpu_per_block * blocks + Duration::from_nanos(ps / 1000)
     }
 }
 
-/// A journal in use. Two tasks belong to it, one that commits and one that checkpoints.
+/// A journal in use. It has two tasks: one commits, one checkpoints.
 ///
-/// [`close`](Journal::close) leaves a clean log. Dropping the journal without that leaves it as a
-/// power cut would, to be recovered; the tasks end by themselves.
+/// [`close`](Journal::close) leaves a clean log. Dropping the journal without it leaves the log as
+/// a power cut would, to be recovered; the tasks end.
 pub struct Journal {
     pub(crate) shared: Arc<Shared>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
@@ -193,7 +194,7 @@ impl Journal {
             log_tears_blocks: info.atomic_write < log.block_size(),
             log_cached: info.volatile_cache,
             fs_flushes: Arc::new(flushes),
-            anchor: Anchor::new(log.clone(), sb, &block),
+            superblock: SuperblockWriter::new(log.clone(), sb, &block),
             failed: AtomicBool::new(false),
             durable: AtomicU32::new(state.committed_tid.0),
             on_abort: OnceLock::new(),
@@ -232,7 +233,7 @@ impl Journal {
         st.running.get_or_insert_with(|| Running::new(started)).join(update, cancels);
         st.stats.updates += 1;
         self.shared.note_images(&st);
-        let wanted = st.commit_wanted.is_at_least(tid);
+        let wanted = st.commit_request.is_at_least(tid);
         let wake = first && (wanted || !st.commit_timer);
         drop(st);
         if wake {
@@ -242,8 +243,8 @@ impl Journal {
         Ok(tid)
     }
 
-    /// Waits until an update of this size would join at once. For owners that must not wait for
-    /// the log under their own locks: wait here first, then lock, then submit.
+    /// Waits until an update of this size can join at once. For callers that must not wait for the
+    /// log under their own locks: wait here first, then lock, then submit.
     pub fn wait_for_room(&self, writes: usize, revokes: usize) -> Result<()> {
         self.room_for(writes, revokes).map(drop)
     }
@@ -284,7 +285,7 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.closing || st.ending {
+            if st.closing || st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let layout = st.layout;
@@ -296,15 +297,15 @@ impl Journal {
             }
             let crowded = st.images().saturating_add(writes) > shared.images_max();
             let closes = st.running.is_some() && !shared.config.on_demand;
-            let is_full = wanted > max || (crowded && st.images_to_come_home() == 0);
+            let is_full = wanted > max || (crowded && st.images_to_checkpoint() == 0);
             if is_full && closes {
                 let tid = st.running_tid;
                 st.running_full = true;
                 shared.commit_work.notify_all();
                 st = shared.progress.wait_while(st, |st| {
-                    st.running_tid == tid && st.aborted.is_none() && !st.ending
+                    st.running_tid == tid && st.aborted.is_none() && !st.stopping
                 });
-            } else if !st.has_room(wanted) || (crowded && st.images_to_come_home() > 0) {
+            } else if !st.has_room(wanted) || (crowded && st.images_to_checkpoint() > 0) {
                 st.stats.space_waits += u64::from(!std::mem::replace(&mut waited, true));
                 st.space_waiters += 1;
                 shared.checkpoint_work.notify_all();
@@ -328,9 +329,9 @@ impl Journal {
         images
     }
 
-    /// The newest contents of a block that is not (known to be) in its home place: of the
-    /// running, the committing, or a committed transaction. `None`: the home place is right, or
-    /// the block was revoked and has no journaled contents any more.
+    /// The newest contents of a block that is not (known to be) at its home location: of the
+    /// running, the committing, or a committed transaction. `None`: the home location is up to
+    /// date, or the block was revoked and has no journaled contents.
     pub fn image(&self, block: FsBlock) -> Option<Bytes> {
         self.shared.state.lock().image(block)
     }
@@ -345,8 +346,8 @@ impl Journal {
         self.shared.state.lock().committed_tid
     }
 
-    /// Whether this transaction is durable, as far as can be told without waiting for anybody: one
-    /// that has just become so may be missed.
+    /// Whether this transaction is durable, without waiting: a transaction that has just become
+    /// durable may be missed.
     pub fn is_durable(&self, tid: Tid) -> bool {
         Tid(self.shared.durable.load(Ordering::Acquire)).is_at_least(tid)
     }
@@ -357,11 +358,10 @@ impl Journal {
         st.running.is_some() || st.committing.is_some()
     }
 
-    /// Makes transaction `tid` and all before it durable, and waits for that. Callers that come
-    /// while a commit runs share the next one. A number that nothing has joined yet stands for
-    /// everything joined so far.
+    /// Makes transaction `tid` and all before it durable, and waits. Callers that arrive during a
+    /// commit share the next one. A number without updates stands for all updates so far.
     pub fn commit(&self, tid: Tid) -> Result<()> {
-        // Between what is to be durable and the commit others may add to it.
+        // Between the update and the commit other tasks may add updates.
         preemption_point();
         let shared = &*self.shared;
         let mut st = shared.state.lock();
@@ -377,7 +377,7 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.ending {
+            if st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
             let at_once = !st.commit_busy && shared.config.max_batch_time.is_zero();
@@ -387,8 +387,8 @@ impl Journal {
                 st = shared.state.lock();
                 continue;
             }
-            if target.is_after(st.commit_wanted) {
-                st.want_commit(target);
+            if target.is_after(st.commit_request) {
+                st.request_commit(target);
                 shared.commit_work.notify_all();
             }
             st = shared.progress.wait(st);
@@ -399,14 +399,14 @@ impl Journal {
     pub fn start_commit(&self, tid: Tid) {
         let mut st = self.shared.state.lock();
         if !tid.is_after(st.running_tid) {
-            st.want_commit(tid);
+            st.request_commit(tid);
         }
         drop(st);
         self.shared.commit_work.notify_all();
     }
 
-    /// Commits everything, writes everything home, and marks the log clean unless updates have
-    /// joined meanwhile.
+    /// Commits and checkpoints everything, and marks the log clean unless updates have joined in
+    /// between.
     pub fn checkpoint_all(&self) -> Result<()> {
         let last = self.running_tid();
         self.commit(last)?;
@@ -418,7 +418,7 @@ impl Journal {
         marked
     }
 
-    /// Writes everything home that is committed now.
+    /// Checkpoints everything that is committed now.
     pub fn checkpoint_committed(&self) -> Result<()> {
         let shared = &*self.shared;
         let mut st = shared.state.lock();
@@ -427,17 +427,17 @@ impl Journal {
             if let Some(e) = &st.aborted {
                 return Err(e.clone());
             }
-            if st.ending {
+            if st.stopping {
                 return Err(JournalError::refused("the journal is closed"));
             }
-            if st.checkpoint_wanted.is_none_or(|tid| last.is_after(tid)) {
-                st.checkpoint_wanted = Some(last);
+            if st.checkpoint_request.is_none_or(|tid| last.is_after(tid)) {
+                st.checkpoint_request = Some(last);
             }
             shared.checkpoint_work.notify_all();
             st = shared.progress.wait(st);
         }
-        if st.checkpoint_wanted == Some(last) {
-            st.checkpoint_wanted = None;
+        if st.checkpoint_request == Some(last) {
+            st.checkpoint_request = None;
         }
         Ok(())
     }
@@ -445,12 +445,12 @@ impl Journal {
     /// Writes a superblock that says that the log is clean, if it is.
     fn mark_clean(&self) -> Result<()> {
         let shared = &*self.shared;
-        shared.anchor.update(true, |sb| {
+        shared.superblock.update(true, |sb| {
             let mut st = shared.state.lock();
             if !st.is_empty() || st.marked_empty || st.aborted.is_some() {
                 return None;
             }
-            // A commit that starts after this waits for the anchor and then names its start.
+            // A later commit waits for the superblock writer and then writes its start.
             st.marked_empty = true;
             sb.set_tail(None, st.running_tid);
             Some(())
@@ -467,14 +467,14 @@ impl Journal {
         outcome.and(self.aborted().map_or(Ok(()), Err))
     }
 
-    /// Ends the tasks at once and waits for them: the log stays as a power cut would leave it,
-    /// but for writes already under way, which have completed on return.
+    /// Stops the tasks at once and waits for them: the log stays as after a power cut, but writes
+    /// in flight have completed on return.
     pub fn abandon(&self) {
         self.end_tasks();
     }
 
     fn end_tasks(&self) {
-        self.shared.state.lock().ending = true;
+        self.shared.state.lock().stopping = true;
         self.shared.wake_all();
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks {
@@ -495,9 +495,9 @@ impl Journal {
         }
     }
 
-    /// Has `listener` told of the cause when the journal is aborted: a commit that nobody waits for
-    /// fails without a word otherwise. It is called by whoever found the failure and must not call
-    /// the journal. Only the first listener is heard.
+    /// Sets the listener that is called with the cause when the journal is aborted: otherwise a
+    /// failed commit without a waiter is not reported. It is called by the task that found the
+    /// failure and must not call the journal. Only the first listener is used.
     pub fn on_abort(&self, listener: impl Fn(&JournalError) + Send + Sync + 'static) {
         if self.shared.on_abort.set(Box::new(listener)).is_ok()
             && let Some(e) = self.aborted()
@@ -507,7 +507,7 @@ impl Journal {
         }
     }
 
-    /// Aborts the journal, for a failure that its owner found: nothing more is committed.
+    /// Aborts the journal because of a failure in the file system: nothing more is committed.
     pub fn abort(&self, cause: &JournalError) {
         self.shared.abort(cause);
     }
@@ -517,7 +517,7 @@ impl Journal {
         self.shared.state.lock().stats
     }
 
-    /// The flushes of the file system's device. Who flushes it does so here.
+    /// The flushes of the file system's device. Every flush of the device is made through this.
     pub fn flushes(&self) -> &Arc<Flushes> {
         &self.shared.fs_flushes
     }
@@ -530,7 +530,7 @@ impl Journal {
 
     /// The superblock as last written, or as it will be written first.
     pub fn superblock(&self) -> Superblock {
-        self.shared.anchor.get()
+        self.shared.superblock.get()
     }
 
     /// Where the log lives.
@@ -542,13 +542,13 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         // The lock is never held across a wait, so this does not wait either.
-        self.shared.state.lock().ending = true;
+        self.shared.state.lock().stopping = true;
         self.shared.wake_all();
     }
 }
 
-/// Refuses a log device that may lose what the file system's device keeps. (An internal log
-/// shares the fate of its file system: both are there or neither.)
+/// Refuses a log device that is less persistent than the file system's device. (An internal log is
+/// on the same device.)
 fn check_fitness(log: &Log, config: &Config) -> Result<()> {
     if !log.is_external() || config.accept_volatile {
         return Ok(());
@@ -587,7 +587,7 @@ fn features(sb: &Superblock, config: &Config) -> Result<Features> {
             sb.max_len()
         )));
     }
-    // The kernel and e2fsck take a log that has the feature and no room for it for damaged.
+    // The kernel and e2fsck treat a log with the feature but without room for it as damaged.
     let fast = config.fast_commits || f.has_incompat(Features::FAST_COMMIT);
     f.set_incompat(Features::FAST_COMMIT, fast && room);
     if config.wide {

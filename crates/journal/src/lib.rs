@@ -1,23 +1,23 @@
 //! JBD2: commit, checkpoint, recovery and revoke, on an internal or external log.
 //!
-//! A file system hands the journal [`Update`]s: whole new contents of blocks, all of which or
-//! none of which survive a crash. Updates join the running transaction; the commit task writes
-//! it to the log, the checkpoint task writes its blocks to their home places and frees the log
-//! again. After a crash [`recover`] replays what is in the log. On disk everything is the Linux
-//! kernel's JBD2, so the kernel and e2fsck replay our logs and we replay theirs.
+//! A file system submits [`Update`]s: after-images of whole blocks, which all survive a crash or
+//! none. Updates join the running transaction. The commit task writes it to the log. The checkpoint
+//! task writes its blocks to their home locations and frees the log space. After a crash
+//! [`recover`] replays the log. The format on disk is the Linux kernel's JBD2, so the kernel and
+//! e2fsck replay our logs and we replay theirs.
 //!
-//! The journal knows blocks and transactions, no inodes. Images are immutable and shared: a
-//! later change of a block is a new image, so a committing transaction needs no frozen copies.
+//! The journal knows blocks and transactions, but no inodes. Images are immutable and shared: a
+//! later change of a block is a new image, so a committing transaction needs no frozen copies
+//! (jbd2: `b_frozen_data`).
 //!
 //! * Where a log lives: [`Log`], [`external`]. Making one: [`format()`].
-//! * In use: [`Journal`]; the order of writes and flushes and why it is right is argued in the
-//!   sources `commit.rs` and `checkpoint.rs`.
-//! * In between, in the owner's words: [`Journal::fast_commit`].
+//! * In use: [`Journal`]; `commit.rs` and `checkpoint.rs` give the order of writes and flushes and
+//!   prove it correct.
+//! * Fast commits: [`Journal::fast_commit`].
 //! * After a crash: [`recover`], [`recover_dry`].
 
-mod anchor;
-mod before_home;
 mod checkpoint;
+mod checkpoint_hook;
 mod checksum;
 mod commit;
 mod config;
@@ -35,13 +35,14 @@ mod ondisk;
 mod planted;
 mod recovery;
 mod state;
+mod superblock_writer;
 mod transaction;
 mod writer;
 
 #[cfg(test)]
 mod testing;
 
-pub use before_home::BeforeHome;
+pub use checkpoint_hook::CheckpointHook;
 pub use config::Config;
 pub use error::{JournalError, Result};
 pub use flushes::Flushes;

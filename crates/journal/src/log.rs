@@ -1,9 +1,9 @@
-//! Where the log lives: a device, and a map from log blocks to bytes of it.
+//! The location of the log: a device, and a map from log blocks to its bytes.
 //!
-//! An internal log is a file of the file system: its owner gives the extents. An external log is
-//! a whole device, and its log blocks are the device's blocks, counted from the device's start:
-//! the ext superblock that names the device comes first, then the journal superblock, then the
-//! log (see [`external`](crate::external)).
+//! An internal log is a file of the file system, which provides the extents. An external log is a
+//! whole device, and its log blocks are the device's blocks, counted from the device's start: first
+//! the ext superblock that identifies the device, then the journal superblock, then the log (see
+//! [`external`](crate::external)).
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Log {
     blocks: u32,
     superblock_at: LogBlock,
     external: bool,
-    /// A cut keeps less than a sector whole.
+    /// A power cut keeps less than a sector whole.
     tears_sectors: bool,
     /// A bug that the crash explorer is to find.
     #[cfg(feature = "planted-bugs")]
@@ -133,7 +133,7 @@ impl Log {
         &self.device
     }
 
-    /// The log's memory, if its device is memory and says that a cut tears its sectors, which
+    /// The log's memory, if its device is memory and says that a power cut tears its sectors, which
     /// stores do: what is written there is stored, without a request.
     pub(crate) fn memory(&self) -> Option<&dyn DirectMemory> {
         if self.tears_sectors { self.device.direct_memory() } else { None }
@@ -148,7 +148,7 @@ impl Log {
         }
     }
 
-    /// Whether a cut keeps less than a sector of the log whole.
+    /// Whether a power cut keeps less than a sector of the log whole.
     pub(crate) fn tears_sectors(&self) -> bool {
         self.tears_sectors
     }
@@ -233,9 +233,9 @@ impl Log {
     /// The superblock, and its whole block as it is on disk.
     pub(crate) fn read_superblock_block(&self) -> Result<(Superblock, Bytes)> {
         let block = self.read(self.superblock_at, 1)?;
-        // A cut may leave the checksum's word old and the tail's word new, or the other way
-        // round, where the medium keeps single words. Either tail is a right one: the log before
-        // the new one is not reused until the update is complete.
+        // If the medium tears single words, a power cut may leave the checksum old and the tail
+        // new, or the other way round. Either tail is valid: the log before the new one is not
+        // reused until the update is complete.
         let sb = Superblock::decode(&block, self.block_size, self.blocks, self.tears_sectors)?;
         Ok((sb, block))
     }

@@ -1,4 +1,4 @@
-//! Owners that say themselves where a transaction ends ([`Config::on_demand`]).
+//! File systems that decide themselves where a transaction ends ([`Config::on_demand`]).
 //!
 //! [`Config::on_demand`]: crate::Config::on_demand
 
@@ -7,9 +7,9 @@ use crate::state::State;
 use crate::{JournalError, Result, Tid};
 
 impl Journal {
-    /// Ends the running transaction: whatever joins from now on is part of the next one. Waits for
-    /// the commit before it, if there is one, but not for its own: [`commit`](Self::commit) does.
-    /// `None` if nothing has joined.
+    /// Closes the running transaction: later updates are part of the next one. Waits for the commit
+    /// before it, if there is one, but not for its own: [`commit`](Self::commit) does. `None` if
+    /// nothing has joined.
     ///
     /// # Errors
     /// [`JournalError::Aborted`], and refused when the journal is closed.
@@ -20,7 +20,7 @@ impl Journal {
         if st.running.is_none() {
             return Ok(None);
         }
-        st.want_commit(tid);
+        st.request_commit(tid);
         shared.commit_work.notify_all();
         while st.running_tid == tid {
             check_alive(&st)?;
@@ -29,9 +29,9 @@ impl Journal {
         Ok(Some(tid))
     }
 
-    /// Throws the running transaction away: as if its updates had never joined. What is being
-    /// committed is waited for; afterwards everything that the journal knows is durable. The owner
-    /// sees to it that nothing joins meanwhile, and forgets what it made of those updates.
+    /// Discards the running transaction, as if its updates had never joined. Waits for a commit in
+    /// progress; afterwards everything in the journal is durable. The caller ensures that nothing
+    /// joins meanwhile, and drops its state of those updates.
     ///
     /// # Errors
     /// As [`close_running`](Self::close_running).
@@ -63,7 +63,7 @@ impl Journal {
 fn check_alive(st: &State) -> Result<()> {
     match &st.aborted {
         Some(e) => Err(e.clone()),
-        None if st.ending => Err(JournalError::refused("the journal is closed")),
+        None if st.stopping => Err(JournalError::refused("the journal is closed")),
         None => Ok(()),
     }
 }

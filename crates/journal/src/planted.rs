@@ -1,9 +1,8 @@
-//! Bugs to be found: the test of the tests.
+//! Planted bugs: the test of the tests.
 //!
-//! With the feature `planted-bugs` one of them can be switched on for one journal
-//! ([`Config::planted`](crate::Config)), to see that the crash explorer finds it. Without the
-//! feature every question is answered `false` when the program is compiled, and nothing of the
-//! bugs is in it.
+//! With the feature `planted-bugs` a test can switch one of them on for one journal
+//! ([`Config::planted`](crate::Config)), to check that the crash explorer finds it. Without the
+//! feature every check is `false` at compile time, and the bugs are not in the program.
 
 use crate::{Config, Log, Recovery};
 
@@ -88,7 +87,7 @@ impl Log {
         self.planted == Some(bug)
     }
 
-    /// Switches a bug on, for whoever recovers this log.
+    /// Switches a bug on for the recovery of this log.
     #[cfg(feature = "planted-bugs")]
     #[must_use]
     pub fn with_planted(mut self, planted: Option<Bug>) -> Log {

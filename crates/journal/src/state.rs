@@ -1,17 +1,17 @@
-//! What the journal knows in memory: the transactions, the newest image of each block, and how
-//! much of the log is in use.
+//! The state of the journal in memory: the transactions, the newest image of each block, and the
+//! log space in use.
 //!
 //! # Invariants
 //!
-//! 1. Transactions in the log have consecutive numbers: `committed` (oldest first), then
+//! 1. Transactions in the log have consecutive numbers: `checkpoint_list` (oldest first), then
 //!    `committing`, then the running one. Recovery depends on it.
 //! 2. `newest[b]` is the image of `b` in the *youngest committed* transaction that logged it, as
 //!    long as that image is not home and no younger committed transaction has revoked `b`.
 //!    `Committed::live` counts a transaction's entries in `newest`. A transaction whose `live`
 //!    is 0, with none older before it, is not needed in the log any more.
-//! 3. `used` counts the blocks from the tail *on disk* to `head`, and `used` plus what the
-//!    running transaction needs never exceeds the log. So a commit always finds its space; only
-//!    those who want to join wait for some.
+//! 3. `used` counts the blocks from the tail *on disk* to `head`, and `used` plus what the running
+//!    transaction needs never exceeds the log. So a commit always has space; only updates that join
+//!    wait for space.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -38,23 +38,23 @@ pub(crate) struct State {
     /// Number of the running transaction, whether anything has joined it or not.
     pub running_tid: Tid,
     pub running: Option<Running>,
-    /// Somebody waits because the running transaction is full.
+    /// A task waits because the running transaction is full.
     pub running_full: bool,
     pub committing: Option<Arc<Committing>>,
-    /// Somebody performs a commit: no other may begin.
+    /// A commit is in progress: no other may begin.
     pub commit_busy: bool,
-    pub committed: VecDeque<Committed>,
+    pub checkpoint_list: VecDeque<Committed>,
     pub newest: Images,
-    /// The commit task will look again by itself, early enough for a transaction that begins now.
+    /// The commit task has set a timer, early enough for a transaction that begins now.
     pub commit_timer: bool,
     /// Transactions up to this one are durable.
     pub committed_tid: Tid,
-    /// Somebody wants transactions up to this one committed.
-    pub commit_wanted: Tid,
+    /// A commit of transactions up to this one is requested (jbd2: `j_commit_request`).
+    pub commit_request: Tid,
     /// Transactions before this one have been checkpointed, and the superblock says so.
     pub tail_tid: Tid,
-    /// Somebody wants the tail to move beyond this one.
-    pub checkpoint_wanted: Option<Tid>,
+    /// A checkpoint of transactions up to this one is requested.
+    pub checkpoint_request: Option<Tid>,
     /// Tasks that wait for log space.
     pub space_waiters: usize,
     /// Blocks whose images are being written home right now, ascending.
@@ -62,10 +62,10 @@ pub(crate) struct State {
     /// The superblock on disk says that the log is clean.
     pub marked_empty: bool,
     pub aborted: Option<JournalError>,
-    /// No more updates: somebody closes the journal.
+    /// No more updates: the journal is being closed.
     pub closing: bool,
     /// The tasks end at the next opportunity.
-    pub ending: bool,
+    pub stopping: bool,
     pub average_commit: Duration,
     pub stats: JournalStats,
 }
@@ -87,18 +87,18 @@ impl State {
             commit_timer: false,
             committing: None,
             commit_busy: false,
-            committed: VecDeque::new(),
+            checkpoint_list: VecDeque::new(),
             newest: Images::default(),
             committed_tid: before,
-            commit_wanted: before,
+            commit_request: before,
             tail_tid: running_tid,
-            checkpoint_wanted: None,
+            checkpoint_request: None,
             space_waiters: 0,
             home_in_flight: Vec::new(),
             marked_empty: true,
             aborted: None,
             closing: false,
-            ending: false,
+            stopping: false,
             average_commit: Duration::ZERO,
             stats: JournalStats::default(),
         }
@@ -120,8 +120,8 @@ impl State {
         LogBlock(self.first.0 + ahead % self.capacity())
     }
 
-    /// What to start now closes the running transaction and gives it its place in the log.
-    /// `log_revokes`: its revokes are among what is logged.
+    /// Closes the running transaction and gives it its place in the log. `log_revokes`: its revokes
+    /// are logged.
     pub(crate) fn close_running(
         &mut self,
         log_revokes: bool,
@@ -144,10 +144,11 @@ impl State {
         Some((committing, running))
     }
 
-    /// Files a transaction as committed: its images become the newest, those it revokes go.
-    pub(crate) fn install(&mut self, t: &Committing) {
+    /// Adds a committed transaction to the checkpoint list (jbd2: `j_checkpoint_transactions`): its
+    /// images become the newest, images that it revokes are removed.
+    pub(crate) fn add_to_checkpoint_list(&mut self, t: &Committing) {
         let blocks: Vec<FsBlock> = t.writes.keys().copied().collect();
-        self.committed.push_back(Committed {
+        self.checkpoint_list.push_back(Committed {
             tid: t.tid,
             log_start: t.log_start,
             log_blocks: t.log_blocks,
@@ -157,46 +158,47 @@ impl State {
         for (block, image) in &t.writes {
             let entry = Newest { tid: t.tid, image: image.clone() };
             if let Some(older) = self.newest.insert(*block, entry) {
-                self.lose_one(older.tid);
+                self.drop_live_image(older.tid);
             }
         }
         for block in &t.revokes {
             if let Some(older) = self.newest.remove(*block) {
-                self.lose_one(older.tid);
+                self.drop_live_image(older.tid);
             }
         }
         self.committing = None;
     }
 
-    /// An image is home: the log no longer needs to hold it, unless there is a newer one.
-    pub(crate) fn came_home(&mut self, block: FsBlock, tid: Tid) {
+    /// An image was written to its home location: the log no longer needs it, unless there is a
+    /// newer one.
+    pub(crate) fn mark_checkpointed(&mut self, block: FsBlock, tid: Tid) {
         if self.newest.remove_if(block, |n| n.tid == tid).is_some() {
-            self.lose_one(tid);
+            self.drop_live_image(tid);
         }
     }
 
-    fn lose_one(&mut self, tid: Tid) {
-        // OK to unwrap: a transaction leaves `committed` only when it has no live images.
-        let oldest = self.committed.front().unwrap().tid;
-        let t = &mut self.committed[tid.distance_from(oldest) as usize];
+    fn drop_live_image(&mut self, tid: Tid) {
+        // OK to unwrap: a transaction leaves `checkpoint_list` only when it has no live images.
+        let oldest = self.checkpoint_list.front().unwrap().tid;
+        let t = &mut self.checkpoint_list[tid.distance_from(oldest) as usize];
         debug_assert_eq!(t.tid, tid);
         t.live -= 1;
     }
 
-    /// Takes the oldest transactions without live images off the list; how many log blocks they
-    /// hold.
+    /// Removes the oldest transactions without live images from the list; returns the log blocks
+    /// that they hold.
     pub(crate) fn drop_finished(&mut self) -> u32 {
         let mut freed = 0;
-        while self.committed.front().is_some_and(|t| t.live == 0) {
+        while self.checkpoint_list.front().is_some_and(|t| t.live == 0) {
             // OK to unwrap: the condition has just looked at it.
-            freed += self.committed.pop_front().unwrap().log_blocks;
+            freed += self.checkpoint_list.pop_front().unwrap().log_blocks;
         }
         freed
     }
 
     /// The oldest transaction that the log must keep, or the next one to come: where it begins.
     pub(crate) fn tail(&self) -> (LogBlock, Tid) {
-        if let Some(t) = self.committed.front() {
+        if let Some(t) = self.checkpoint_list.front() {
             return (t.log_start, t.tid);
         }
         match &self.committing {
@@ -205,9 +207,9 @@ impl State {
         }
     }
 
-    /// What [`Bug::TailOneTooFar`](crate::planted::Bug::TailOneTooFar) takes for the tail.
+    /// The tail of [`Bug::TailOneTooFar`](crate::planted::Bug::TailOneTooFar).
     pub(crate) fn tail_after_oldest(&self) -> (LogBlock, Tid) {
-        match (self.committed.get(1), self.committed.is_empty()) {
+        match (self.checkpoint_list.get(1), self.checkpoint_list.is_empty()) {
             (Some(second), _) => (second.log_start, second.tid),
             (None, false) => match &self.committing {
                 Some(t) => (t.log_start, t.tid),
@@ -217,7 +219,7 @@ impl State {
         }
     }
 
-    /// The newest image of a block that is not in its home place.
+    /// The newest image of a block that is not at its home location.
     pub(crate) fn image(&self, block: FsBlock) -> Option<Bytes> {
         if let Some(running) = &self.running {
             if let Some(image) = running.writes.get(&block) {
@@ -238,18 +240,18 @@ impl State {
         self.newest.get(block).map(|n| n.image.clone())
     }
 
-    /// Block images in memory that are not home, one that is in several transactions once for each
-    /// that still has it.
+    /// Block images in memory that are not checkpointed; an image in several transactions counts
+    /// once for each.
     pub(crate) fn images(&self) -> usize {
-        self.running.as_ref().map_or(0, |r| r.writes.len()) + self.images_to_come_home()
+        self.running.as_ref().map_or(0, |r| r.writes.len()) + self.images_to_checkpoint()
     }
 
-    /// Those of them that commits and checkpoints will bring home without anybody's doing.
-    pub(crate) fn images_to_come_home(&self) -> usize {
+    /// Those of them that commits and checkpoints will write without a request.
+    pub(crate) fn images_to_checkpoint(&self) -> usize {
         self.committing.as_ref().map_or(0, |c| c.writes.len()) + self.newest.len()
     }
 
-    /// Whether there are enough free log blocks for a running transaction of so many.
+    /// Whether the log has room for a running transaction of this size.
     pub(crate) fn has_room(&self, log_blocks: usize) -> bool {
         self.used as usize + log_blocks < self.capacity() as usize
     }
@@ -258,14 +260,14 @@ impl State {
         self.running.as_ref().map(|r| r.started)
     }
 
-    pub(crate) fn want_commit(&mut self, tid: Tid) {
-        if tid.is_after(self.commit_wanted) {
-            self.commit_wanted = tid;
+    pub(crate) fn request_commit(&mut self, tid: Tid) {
+        if tid.is_after(self.commit_request) {
+            self.commit_request = tid;
         }
     }
 
     /// Nothing is running, committing or waiting to be checkpointed.
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_none() && self.committing.is_none() && self.committed.is_empty()
+        self.running.is_none() && self.committing.is_none() && self.checkpoint_list.is_empty()
     }
 }

@@ -9,29 +9,29 @@ use steadfast_runtime::Nanos;
 use crate::ondisk::layout::Layout;
 use crate::{FsBlock, LogBlock, Tid};
 
-/// Called once, when the transaction is durable, with its number; see [`Update::on_commit`].
+/// Called once, with the transaction's number, when the transaction is durable; see
+/// [`Update::on_commit`].
 pub type OnCommit = Box<dyn FnOnce(Tid) + Send>;
 
-/// One atomic change of the file system: after a crash all of it is there or nothing.
+/// One atomic change of the file system: after a crash it is complete or absent.
 #[derive(Default)]
 pub struct Update {
     /// Whole new contents of blocks, one block size each, never changed afterwards. Of several
     /// for the same block the last counts.
     pub writes: Vec<(FsBlock, Bytes)>,
-    /// Blocks that were journaled and are free now: their older images must neither be replayed
-    /// nor written home any more. A block that is also in `writes` is a new one: it is written.
+    /// Blocks that were journaled and are free now: their older images must be neither replayed nor
+    /// checkpointed any more. A block that is also in `writes` is a new one: it is written.
     ///
-    /// The caller does not reuse such a block, for anything but another journaled block, before
-    /// the transaction has committed (`on_commit`): until then its older image may still be
-    /// written home, and after a crash the block still belongs to its former owner.
+    /// The caller does not reuse such a block, except as another journaled block, before the
+    /// transaction has committed (`on_commit`): until then its older image may still be
+    /// checkpointed, and after a crash the block still belongs to its former owner.
     pub revokes: Vec<FsBlock>,
     /// Data writes to the file system's device that must be durable before this update is
     /// (data=ordered is exactly this list). An error among them aborts the journal.
     pub wait_for: Vec<Completion>,
-    /// Run when the update is durable, before anybody who waits for the commit continues; never
-    /// run if it does not become durable. They run on the commit task: they must not wait, nor
-    /// call the journal, nor take a lock that its owner holds across
-    /// [`submit`](crate::Journal::submit).
+    /// Run when the update is durable, before waiters of the commit continue; never run if it does
+    /// not become durable. They run on the commit task: they must not wait, call the journal, or
+    /// take a lock that the caller holds across [`submit`](crate::Journal::submit).
     pub on_commit: Vec<OnCommit>,
 }
 
@@ -77,7 +77,7 @@ impl Running {
     }
 
     /// Joins an update: its revokes first, then its writes.
-    /// `cancels`: what is written anew is not revoked any more.
+    /// `cancels`: what is written again is not revoked any more.
     pub(crate) fn join(&mut self, update: Update, cancels: bool) {
         for block in update.revokes {
             self.writes.remove(&block);

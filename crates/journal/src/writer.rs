@@ -9,8 +9,8 @@ use steadfast_block::{BlockDevice, Completion, DirectMemory, Payload, Request};
 use crate::planted::Bug;
 use crate::{Config, Log, Result};
 
-/// Gathers blocks that follow each other on a device into one request. Between [`push`] and
-/// [`finish`] nothing is known of what has arrived; an error is reported by `finish`.
+/// Merges adjacent blocks into one request. Between [`push`] and [`finish`] completions are
+/// unknown; `finish` reports an error.
 ///
 /// [`push`]: Writer::push
 /// [`finish`]: Writer::finish

@@ -8,7 +8,7 @@ use std::time::Duration;
 use steadfast_runtime::{Condvar, JoinHandle, Mutex, cpu};
 use steadfast_vfs::{FsError, Result};
 
-use crate::flusher::Bell;
+use crate::flusher::FlusherControl;
 use crate::state::State;
 use crate::{ErrorCursor, FileKey, PAGE_U64, PageStore, Settings, Stats};
 
@@ -19,9 +19,9 @@ pub struct PageCache {
     pub(crate) settings: Settings,
     /// Guards everything about pages; never held across a wait or a call to the store.
     pub(crate) state: Mutex<State>,
-    /// Told when memory, dirty room or an in-flight place may have become free.
+    /// Notified when memory, dirty room or an in-flight slot may have become free.
     pub(crate) room: Condvar,
-    pub(crate) bell: Arc<Bell>,
+    pub(crate) control: Arc<FlusherControl>,
     /// The write-back task.
     pub(crate) task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -47,7 +47,7 @@ impl PageCache {
             settings,
             state: Mutex::new(State::new(limits, others)),
             room: Condvar::new(),
-            bell: Arc::new(Bell::new()),
+            control: Arc::new(FlusherControl::new()),
             task: Mutex::new(None),
         })
     }
@@ -57,8 +57,7 @@ impl PageCache {
         &self.settings
     }
 
-    /// Bytes written to the cache of which it is not known that they are on the device: dirty and
-    /// in flight.
+    /// Bytes in the cache that may not be on the device: dirty and in flight.
     pub fn dirty_bytes(&self) -> u64 {
         let s = self.state.lock();
         (s.dirty_pages + s.writeback_pages) * PAGE_U64
@@ -87,7 +86,7 @@ impl PageCache {
     }
 
     /// Whether a read of `pages` that need not stay in memory should come from here all the same:
-    /// some may not be on the device as they should be, or the last is here or on its way.
+    /// some may not be on the device as they should be, or the last is here or in flight.
     pub fn should_answer(&self, file: FileKey, pages: Range<u64>) -> bool {
         let s = self.state.lock();
         let (Some(f), Some(last)) = (s.files.get(&file), pages.end.checked_sub(1)) else {
@@ -95,7 +94,7 @@ impl PageCache {
         };
         f.dirty.range(pages.clone()).next().is_some()
             || f.writeback.range(pages.clone()).next().is_some()
-            || f.unwritten.pages.range(pages).next().is_some()
+            || f.failures.pages.range(pages).next().is_some()
             || f.pages.contains(last)
             || f.loading.contains(last)
     }
@@ -105,8 +104,8 @@ impl PageCache {
         self.state.lock().stats()
     }
 
-    /// A cursor for a handle that is being opened: later write-back errors of the file, and one
-    /// that nobody has been told of yet, are news to it.
+    /// A cursor for a handle that is being opened: it will see later write-back errors of the file,
+    /// and one that no handle has seen.
     pub fn error_cursor(&self, file: FileKey) -> ErrorCursor {
         self.state.lock().files.get(&file).map(|f| f.errors.sample()).unwrap_or_default()
     }
@@ -117,7 +116,7 @@ impl PageCache {
     /// That error.
     pub fn error_since(&self, file: FileKey, cursor: &mut ErrorCursor) -> Result<()> {
         let mut s = self.state.lock();
-        s.files.get_mut(&file).map_or(Ok(()), |f| f.errors.since(cursor))
+        s.files.get_mut(&file).map_or(Ok(()), |f| f.errors.check_and_advance(cursor))
     }
 
     /// As [`error_cursor`](Self::error_cursor), for errors of any file: what `syncfs` reports.
@@ -130,12 +129,12 @@ impl PageCache {
     /// # Errors
     /// The last write-back error of any file.
     pub fn any_error_since(&self, cursor: &mut ErrorCursor) -> Result<()> {
-        self.state.lock().errors.since(cursor)
+        self.state.lock().errors.check_and_advance(cursor)
     }
 
-    /// Whether write-back of any file has failed since `cursor`; it stays news to it.
+    /// Whether write-back of any file has failed since `cursor`; the cursor does not advance.
     pub fn has_error_since(&self, cursor: &ErrorCursor) -> Option<FsError> {
-        self.state.lock().errors.news_to(cursor)
+        self.state.lock().errors.check(cursor)
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn PageStore>> {
@@ -152,7 +151,7 @@ impl PageCache {
 
 impl Drop for PageCache {
     fn drop(&mut self) {
-        self.bell.stop();
+        self.control.stop();
     }
 }
 

@@ -1,12 +1,12 @@
-//! Write-back errors, reported once to everybody who should know.
+//! Write-back errors, reported once to every open handle.
 //!
-//! As Linux's `errseq_t` (lib/errseq.c): the owner counts errors, each handle remembers up to
-//! which it has been told. An error that nobody has been told of yet is also reported to handles
-//! opened after it, so that it cannot get lost between a close and an open.
+//! As Linux's `errseq_t` (lib/errseq.c): the file counts errors, and each handle has a cursor. An
+//! error that no handle has seen is also reported to handles opened after it, so that it is not
+//! lost between a close and an open.
 
 use steadfast_vfs::{FsError, Result};
 
-/// Up to which error a handle has been told. Make one with
+/// The last error that a handle has seen. Make one with
 /// [`PageCache::error_cursor`](crate::PageCache::error_cursor) when the handle is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ErrorCursor(u64);
@@ -15,8 +15,8 @@ pub struct ErrorCursor(u64);
 #[derive(Debug, Default)]
 pub(crate) struct ErrorSeq {
     count: u64,
-    /// The highest count that somebody was told of.
-    told: u64,
+    /// The highest count that a handle has seen (`ERRSEQ_SEEN`).
+    seen: u64,
     last: Option<FsError>,
 }
 
@@ -36,22 +36,23 @@ impl ErrorSeq {
 
     /// A new handle's cursor.
     pub(crate) fn sample(&self) -> ErrorCursor {
-        // Below the count if nobody knows of the last error: the new handle then gets it.
-        ErrorCursor(if self.told == self.count { self.count } else { self.count - 1 })
+        // Below the count if no handle has seen the last error: the new handle then gets it.
+        ErrorCursor(if self.seen == self.count { self.count } else { self.count - 1 })
     }
 
-    /// The last error if `cursor` does not know of it, which it goes on not to.
-    pub(crate) fn news_to(&self, cursor: &ErrorCursor) -> Option<FsError> {
+    /// The last error if `cursor` has not seen it; the cursor stays (`errseq_check`).
+    pub(crate) fn check(&self, cursor: &ErrorCursor) -> Option<FsError> {
         if cursor.0 == self.count { None } else { self.last.clone() }
     }
 
-    /// The last error if `cursor` does not know of it; moves the cursor on.
-    pub(crate) fn since(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
+    /// The last error if `cursor` has not seen it; advances the cursor
+    /// (`errseq_check_and_advance`).
+    pub(crate) fn check_and_advance(&mut self, cursor: &mut ErrorCursor) -> Result<()> {
         if cursor.0 == self.count {
             return Ok(());
         }
         cursor.0 = self.count;
-        self.told = self.count;
+        self.seen = self.count;
         match &self.last {
             Some(error) => Err(error.clone()),
             None => Ok(()),
@@ -67,13 +68,13 @@ mod tests {
     fn each_cursor_is_told_once_and_a_late_one_of_the_unknown() {
         let mut seq = ErrorSeq::default();
         let (mut a, mut b) = (seq.sample(), seq.sample());
-        assert_eq!(seq.since(&mut a), Ok(()));
+        assert_eq!(seq.check_and_advance(&mut a), Ok(()));
         seq.record(FsError::NotFound);
         let mut late = seq.sample();
-        assert!(seq.since(&mut late).is_err());
-        assert!(seq.since(&mut a).is_err() && seq.since(&mut a).is_ok());
-        assert!(seq.since(&mut b).is_err() && seq.since(&mut b).is_ok());
+        assert!(seq.check_and_advance(&mut late).is_err());
+        assert!(seq.check_and_advance(&mut a).is_err() && seq.check_and_advance(&mut a).is_ok());
+        assert!(seq.check_and_advance(&mut b).is_err() && seq.check_and_advance(&mut b).is_ok());
         let mut later = seq.sample();
-        assert_eq!(seq.since(&mut later), Ok(()));
+        assert_eq!(seq.check_and_advance(&mut later), Ok(()));
     }
 }

@@ -71,7 +71,7 @@ impl PageCache {
     /// `None` if nothing there is dirty or in flight.
     fn goal(&self, file: FileKey, pages: Range<u64>) -> Option<Goal> {
         let mut state = self.state.lock();
-        state.try_again(file, pages.clone());
+        state.redirty_failed(file, pages.clone());
         let f = state.files.get(&file)?;
         if pages.is_empty() || (f.dirty.is_empty() && f.writeback.is_empty()) {
             return None;

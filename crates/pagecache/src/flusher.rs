@@ -1,7 +1,7 @@
 //! The write-back task: by age, and above the background limit.
 //!
-//! It sleeps without a timer while nothing is dirty, so that an idle simulation can be seen to be
-//! idle. It holds the cache only while it works; a cache that is dropped takes its task with it.
+//! It sleeps without a timer while nothing is dirty, so that a simulation can detect idleness. It
+//! holds a reference to the cache only while it works; when the cache is dropped, the task ends.
 
 use std::sync::{Arc, Weak};
 
@@ -10,49 +10,49 @@ use steadfast_runtime::{Condvar, Mutex, Nanos, now, spawn};
 use crate::{FileKey, PageCache};
 
 #[derive(Default)]
-struct BellState {
-    rung: bool,
+struct FlusherState {
+    woken: bool,
     stop: bool,
-    answered: bool,
+    running: bool,
 }
 
-/// How the task is woken and stopped.
-pub(crate) struct Bell {
-    state: Mutex<BellState>,
+/// Wakes and stops the task.
+pub(crate) struct FlusherControl {
+    state: Mutex<FlusherState>,
     changed: Condvar,
 }
 
-impl Bell {
+impl FlusherControl {
     pub(crate) fn new() -> Self {
-        Bell { state: Mutex::new(BellState::default()), changed: Condvar::new() }
+        FlusherControl { state: Mutex::new(FlusherState::default()), changed: Condvar::new() }
     }
 
     /// Wakes the task.
-    pub(crate) fn ring(&self) {
-        self.state.lock().rung = true;
+    pub(crate) fn wake(&self) {
+        self.state.lock().woken = true;
         self.changed.notify_all();
     }
 
-    /// Tells the task to end; does not wait for it.
+    /// Stops the task; does not wait for it.
     pub(crate) fn stop(&self) {
         self.state.lock().stop = true;
         self.changed.notify_all();
     }
 
-    /// Whether there is a task that hears it.
-    pub(crate) fn is_answered(&self) -> bool {
+    /// Whether the task runs.
+    pub(crate) fn is_running(&self) -> bool {
         let state = self.state.lock();
-        state.answered && !state.stop
+        state.running && !state.stop
     }
 
     fn is_stopped(&self) -> bool {
         self.state.lock().stop
     }
 
-    /// Waits for the bell or the time; false when the task must end.
+    /// Waits for a wake-up or the deadline; false when the task must end.
     fn wait(&self, deadline: Option<Nanos>) -> bool {
         let mut state = self.state.lock();
-        while !state.stop && !state.rung {
+        while !state.stop && !state.woken {
             match deadline {
                 None => state = self.changed.wait(state),
                 Some(at) => {
@@ -64,7 +64,7 @@ impl Bell {
                 }
             }
         }
-        state.rung = false;
+        state.woken = false;
         !state.stop
     }
 }
@@ -77,18 +77,18 @@ impl PageCache {
             return;
         }
         {
-            let mut bell = self.bell.state.lock();
-            (bell.stop, bell.answered) = (false, true);
+            let mut control = self.control.state.lock();
+            (control.stop, control.running) = (false, true);
         }
-        let (bell, cache) = (Arc::clone(&self.bell), Weak::clone(&self.me));
-        *task = Some(spawn("write-back", move || run(&bell, &cache)));
+        let (control, cache) = (Arc::clone(&self.control), Weak::clone(&self.me));
+        *task = Some(spawn("write-back", move || run(&control, &cache)));
     }
 
     /// Stops the write-back task and waits for what is in flight. Dirty pages stay: flush first.
     /// Writers go on, doing the task's work themselves where they would wait for it.
     pub fn shutdown(&self) {
         let task = self.task.lock().take();
-        self.bell.stop();
+        self.control.stop();
         // With the lock: a writer that has just found the task alive is waiting by now.
         drop(self.state.lock());
         self.room.notify_all();
@@ -105,7 +105,7 @@ impl PageCache {
         }
     }
 
-    /// Does what is due, and says when to come back if nobody rings.
+    /// Writes what is due. Returns the next deadline.
     fn write_due(&self) -> Option<Nanos> {
         let interval = self.state.lock().limits.interval;
         if let Some(interval) = interval {
@@ -119,7 +119,7 @@ impl PageCache {
                 self.state.lock().periodic_at = Some(now() + interval);
             }
         }
-        while !self.bell.is_stopped() && self.is_pressed() {
+        while !self.control.is_stopped() && self.is_over_background_limit() {
             if self.write_pass() == 0 {
                 let state = self.state.lock();
                 if state.writeback_pages + state.loading_pages == 0 {
@@ -135,11 +135,11 @@ impl PageCache {
         state.periodic_at
     }
 
-    fn is_pressed(&self) -> bool {
+    fn is_over_background_limit(&self) -> bool {
         let state = self.state.lock();
         state.dirty_pages > 0
             && (state.dirty_pages > state.limits.background
-                || state.throttle.is_pressed()
+                || state.throttle.has_waiters()
                 || state.starved > 0)
     }
 
@@ -152,7 +152,7 @@ impl PageCache {
             let aged = state.dirty_files.iter().take_while(|(at, _)| begun.since(*at) >= expire);
             (aged.map(|(_, file)| *file).collect::<Vec<_>>(), state.dirty_seq.get())
         };
-        while !files.is_empty() && !self.bell.is_stopped() {
+        while !files.is_empty() && !self.control.is_stopped() {
             files.retain(|file| {
                 let more = self.write_chunk(*file, cutoff) > 0;
                 if !more {
@@ -163,8 +163,8 @@ impl PageCache {
         }
     }
 
-    /// Gives each dirty file a turn, the longest dirty first, until the pressure is gone. How many
-    /// pages were started.
+    /// Writes dirty files in turn, the longest dirty first, until dirty memory is below the limit.
+    /// Returns the pages whose write was started.
     pub(crate) fn write_pass(&self) -> u64 {
         let (files, cutoff) = {
             let state = self.state.lock();
@@ -174,14 +174,14 @@ impl PageCache {
         let mut issued = 0;
         for file in files {
             issued += self.write_chunk(file, cutoff);
-            if !self.is_pressed() {
+            if !self.is_over_background_limit() {
                 break;
             }
         }
         issued
     }
 
-    /// One file's turn: goes on where the last one ended, and from the start again at the end.
+    /// One file's turn: continues where the last one ended, and wraps at the end.
     fn write_chunk(&self, file: FileKey, cutoff: u64) -> u64 {
         let (chunk, mut from) = {
             let state = self.state.lock();
@@ -206,12 +206,12 @@ impl PageCache {
     }
 }
 
-/// Says when the task has ended, however it ends: nobody must wait for it any more.
-struct Leaving<'a>(&'a Bell, &'a Weak<PageCache>);
+/// Marks the task as ended, also after a panic: nothing must wait for it any more.
+struct EndOfTask<'a>(&'a FlusherControl, &'a Weak<PageCache>);
 
-impl Drop for Leaving<'_> {
+impl Drop for EndOfTask<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().answered = false;
+        self.0.state.lock().running = false;
         if let Some(cache) = self.1.upgrade() {
             drop(cache.state.lock());
             cache.room.notify_all();
@@ -219,10 +219,10 @@ impl Drop for Leaving<'_> {
     }
 }
 
-fn run(bell: &Bell, cache: &Weak<PageCache>) {
-    let _leaving = Leaving(bell, cache);
+fn run(control: &FlusherControl, cache: &Weak<PageCache>) {
+    let _end = EndOfTask(control, cache);
     let mut deadline = None;
-    while bell.wait(deadline) {
+    while control.wait(deadline) {
         let Some(cache) = cache.upgrade() else { return };
         deadline = cache.write_due();
     }

@@ -1,7 +1,7 @@
 //! Page frames in a slab, and the list of those that may be evicted.
 //!
-//! The list is threaded through the slab: touching a page, which every hit does, is a few index
-//! assignments. A frame is *listed* exactly while it is clean and not in flight.
+//! The LRU list is threaded through the slab: touching a page, which every hit does, takes a few
+//! index assignments. A frame is *on the LRU* exactly while it is clean and not in flight.
 
 use std::num::NonZeroU32;
 
@@ -29,7 +29,7 @@ struct Frame {
     file: FileKey,
     page: u64,
     data: Bytes,
-    listed: bool,
+    on_lru: bool,
     /// Towards the most recently used.
     newer: u32,
     /// Towards the least recently used.
@@ -42,12 +42,12 @@ pub(crate) struct Frames {
     free: Vec<u32>,
     newest: u32,
     oldest: u32,
-    listed: u64,
+    on_lru: u64,
 }
 
 impl Frames {
     pub(crate) fn new() -> Self {
-        Frames { slots: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, listed: 0 }
+        Frames { slots: Vec::new(), free: Vec::new(), newest: NONE, oldest: NONE, on_lru: 0 }
     }
 
     /// Frames in use.
@@ -57,12 +57,12 @@ impl Frames {
 
     /// Frames that may be evicted.
     pub(crate) fn evictable(&self) -> u64 {
-        self.listed
+        self.on_lru
     }
 
-    /// Makes a frame, not listed.
+    /// Makes a frame, not on the LRU.
     pub(crate) fn insert(&mut self, file: FileKey, page: u64, data: Bytes) -> FrameId {
-        let frame = Frame { file, page, data, listed: false, newer: NONE, older: NONE };
+        let frame = Frame { file, page, data, on_lru: false, newer: NONE, older: NONE };
         if let Some(i) = self.free.pop() {
             self.slots[i as usize] = frame;
             return FrameId::of(i);
@@ -75,7 +75,7 @@ impl Frames {
 
     /// Frees a frame.
     pub(crate) fn remove(&mut self, id: FrameId) {
-        self.unlist(id);
+        self.remove_from_lru(id);
         self.slots[id.index() as usize].data = Bytes::new();
         self.free.push(id.index());
     }
@@ -88,27 +88,27 @@ impl Frames {
         &mut self.slots[id.index() as usize].data
     }
 
-    /// Puts a frame at the recently used end of the list.
-    pub(crate) fn list(&mut self, id: FrameId) {
-        self.unlist(id);
+    /// Adds a frame at the recently used end of the LRU.
+    pub(crate) fn add_to_lru(&mut self, id: FrameId) {
+        self.remove_from_lru(id);
         let newest = self.newest;
         let frame = &mut self.slots[id.index() as usize];
-        (frame.listed, frame.newer, frame.older) = (true, NONE, newest);
+        (frame.on_lru, frame.newer, frame.older) = (true, NONE, newest);
         match newest {
             NONE => self.oldest = id.index(),
             n => self.slots[n as usize].newer = id.index(),
         }
         self.newest = id.index();
-        self.listed += 1;
+        self.on_lru += 1;
     }
 
-    /// Takes a frame off the list, if it is on it.
-    pub(crate) fn unlist(&mut self, id: FrameId) {
+    /// Removes a frame from the LRU, if it is on it.
+    pub(crate) fn remove_from_lru(&mut self, id: FrameId) {
         let frame = &mut self.slots[id.index() as usize];
-        if !frame.listed {
+        if !frame.on_lru {
             return;
         }
-        frame.listed = false;
+        frame.on_lru = false;
         let (newer, older) = (frame.newer, frame.older);
         match newer {
             NONE => self.newest = older,
@@ -118,17 +118,17 @@ impl Frames {
             NONE => self.oldest = newer,
             o => self.slots[o as usize].newer = newer,
         }
-        self.listed -= 1;
+        self.on_lru -= 1;
     }
 
     /// Notes a use of the frame.
     pub(crate) fn touch(&mut self, id: FrameId) {
-        if self.slots[id.index() as usize].listed && self.newest != id.index() {
-            self.list(id);
+        if self.slots[id.index() as usize].on_lru && self.newest != id.index() {
+            self.add_to_lru(id);
         }
     }
 
-    /// Frees the least recently used listed frame and says which page it held.
+    /// Frees the least recently used frame of the LRU and returns its page.
     pub(crate) fn evict(&mut self) -> Option<(FileKey, u64)> {
         if self.oldest == NONE {
             return None;
@@ -149,14 +149,14 @@ mod tests {
     fn evicts_in_order_of_use() {
         let mut f = Frames::new();
         let ids: Vec<_> = (0..4).map(|p| f.insert(FileKey(1), p, Bytes::new())).collect();
-        ids.iter().for_each(|id| f.list(*id));
+        ids.iter().for_each(|id| f.add_to_lru(*id));
         f.touch(ids[0]);
-        f.unlist(ids[2]);
+        f.remove_from_lru(ids[2]);
         assert_eq!((f.len(), f.evictable()), (4, 3));
         let order: Vec<_> = std::iter::from_fn(|| f.evict()).map(|(_, p)| p).collect();
         assert_eq!(order, [1, 3, 0]);
         assert_eq!((f.len(), f.evictable()), (1, 0));
-        f.list(ids[2]);
+        f.add_to_lru(ids[2]);
         assert_eq!(f.evict(), Some((FileKey(1), 2)));
         assert_eq!(f.insert(FileKey(2), 0, Bytes::new()), ids[2]);
     }

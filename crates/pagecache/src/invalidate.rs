@@ -9,9 +9,9 @@ use crate::state::FileState;
 use crate::{FileKey, PAGE, PAGE_U64, PageCache};
 
 impl PageCache {
-    /// Drops every page that the range of bytes touches, also dirty ones (flush them first if
-    /// they are wanted), and waits until none of them is in flight any more. A read that is under
-    /// way leaves nothing there.
+    /// Drops every page that the range of bytes touches, also dirty ones (flush them first if they
+    /// are needed), and waits until none of them is in flight. A read in progress leaves nothing in
+    /// the cache.
     pub fn invalidate(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
         if pages.is_empty() {
@@ -20,14 +20,13 @@ impl PageCache {
         self.drop_and_wait(file, pages);
         let whole = bytes.start.div_ceil(PAGE_U64)..bytes.end / PAGE_U64;
         if !whole.is_empty() {
-            self.state.lock().is_given_up(file, whole);
+            self.state.lock().clear_failed_range(file, whole);
         }
     }
 
-    /// As [`invalidate`](Self::invalidate), where nothing else has taken the place of what the
-    /// pages held: what of it is not on the device stays missed. So before a write past the cache,
-    /// which may fail; once it has succeeded `invalidate` is called.
-    pub fn drop_unmended(&self, file: FileKey, bytes: Range<u64>) {
+    /// As [`invalidate`](Self::invalidate), before a direct write, which may fail: write-back
+    /// failures of the pages stay recorded. After the write has succeeded `invalidate` is called.
+    pub fn invalidate_before_direct_write(&self, file: FileKey, bytes: Range<u64>) {
         let pages = pages_of(&bytes);
         if !pages.is_empty() {
             self.drop_and_wait(file, pages);
@@ -47,17 +46,17 @@ impl PageCache {
     pub fn set_size(&self, file: FileKey, new_size: u64) -> Result<()> {
         let beyond = new_size.div_ceil(PAGE_U64)..u64::MAX;
         self.drop_and_wait(file, beyond.clone());
-        self.state.lock().is_given_up(file, beyond);
+        self.state.lock().clear_failed_range(file, beyond);
         match (new_size % PAGE_U64) as usize {
             0 => Ok(()),
             at => self.zero_in_page(file, new_size / PAGE_U64, at..PAGE),
         }
     }
 
-    /// The range of bytes is to read as zeros: pages that lie in it whole are dropped, also dirty
-    /// ones, and their writes in flight waited for; what it covers of the pages at its ends
-    /// becomes zeros, and those pages dirty if that changes them. That the store has zeros where
-    /// pages were dropped is the caller's business, who lets nobody read until then.
+    /// The range of bytes is to read as zeros: pages inside of it are dropped, also dirty ones,
+    /// after their writes in flight; the parts of the pages at its ends become zeros, and these
+    /// pages dirty if they change. The caller ensures that the store has zeros there, and excludes
+    /// readers until then.
     ///
     /// # Errors
     /// When a page at an end cannot be read; nothing has changed then.
@@ -79,7 +78,7 @@ impl PageCache {
         }
         if !whole.is_empty() {
             self.drop_and_wait(file, whole.clone());
-            self.state.lock().is_given_up(file, whole);
+            self.state.lock().clear_failed_range(file, whole);
         }
         Ok(())
     }
@@ -96,32 +95,32 @@ impl PageCache {
             }
             drop(old);
             state.patch_page(file, page, part.start, &vec![0; part.len()]);
-            let ring = state.mark_dirty(file, page) && state.periodic_at.is_none();
+            let wake = state.mark_dirty(file, page) && state.periodic_at.is_none();
             drop(state);
-            if ring {
-                self.bell.ring();
+            if wake {
+                self.control.wake();
             }
             return Ok(());
         }
     }
 
-    /// The inode is gone from memory: drops all its pages, waits for those in flight, and forgets
-    /// its errors. A handle must not be open any more.
+    /// The inode is evicted: drops all its pages, waits for those in flight, and forgets its
+    /// errors. No handle may be open any more.
     pub fn forget(&self, file: FileKey) {
         loop {
             self.drop_and_wait(file, 0..u64::MAX);
             let mut state = self.state.lock();
-            // A read-ahead that somebody had just decided on may have begun meanwhile.
+            // A concurrent read-ahead may have started in between.
             if state.files.get(&file).is_none_or(FileState::is_idle) {
-                state.is_given_up(file, 0..u64::MAX);
+                state.clear_failed_range(file, 0..u64::MAX);
                 state.files.remove(&file);
                 return;
             }
         }
     }
 
-    /// Forgets all files, as [`forget`](Self::forget) does one: the file system is to be another.
-    /// Nobody may write meanwhile.
+    /// Forgets all files, as [`forget`](Self::forget) does one: the file system is being replaced.
+    /// No writes may run meanwhile.
     pub fn forget_all(&self) {
         let files: Vec<FileKey> = self.state.lock().files.keys().copied().collect();
         files.into_iter().for_each(|file| self.forget(file));

@@ -8,47 +8,46 @@
 //!
 //! 1. A page's bytes beyond the end of its file are zero. The store returns zeros there,
 //!    [`PageCache::set_size`] makes them, and writes end at the end of the file.
-//! 2. Data in flight never changes. A write-back holds shared, immutable [`bytes::Bytes`]; writing
+//! 2. Data in flight never changes. A write-back holds shared, immutable [`bytes::Bytes`]; a write
 //!    to such a page copies it first, and the page is dirty again.
 //! 3. A page has at most one write in flight: two overlapping writes may land in either order. A
 //!    page that is dirtied again waits for the first write before the second starts.
 //! 4. A read that began before an invalidation leaves nothing in the cache: each page being read
-//!    has an entry that names its read, an invalidation removes it, and the answer is kept only
-//!    where the entry is still that read's.
+//!    has an entry that names its read. An invalidation removes the entry, and the result is cached
+//!    only if the entry still names this read.
 //! 5. Two readers that miss the same page share one read.
 //! 6. Memory is bounded: pages, pages being read, and copies in flight that no longer belong to a
-//!    page count, 4096 bytes each, against [`Settings::memory_bytes`]. To make the count honest, a
-//!    page never shares a larger buffer with its neighbours: it is copied out (which a system call
-//!    does too). Clean pages leave in least-recently-used order; dirty ones stay until written.
+//!    page count 4096 bytes each against [`Settings::memory_bytes`]. For an exact count a page
+//!    never shares a larger buffer with other pages: it is copied out (as by a system call). Clean
+//!    pages are evicted in least-recently-used order; dirty ones stay until written.
 //! 7. The cache's one lock is held for bookkeeping only, never across a call to the store or a
 //!    wait.
 //!
 //! # What the file system owes
 //!
 //! * It excludes readers and other writers of a file while it writes to it, until it has recorded
-//!   the new size, and while it truncates it (an inode lock). A reader let in between could load
-//!   the last page from a store that still shows zeros beyond the old size. The write-back task
-//!   must not need that lock: a writer may be waiting, with the lock held, for write-back to make
-//!   room.
+//!   the new size, and while it truncates it (an inode lock). A concurrent reader could load the
+//!   last page from a store that still shows zeros beyond the old size. The write-back task must
+//!   not need that lock: a writer may wait, with the lock held, for write-back to free memory.
 //! * [`PageStore::write_pages`] may be called for pages beyond the size it knows: a page becomes
 //!   dirty before the caller has recorded the new size.
 //! * **O_DIRECT**: write: [`flush_range`](PageCache::flush_range), then
 //!   [`invalidate`](PageCache::invalidate), then the device, then `invalidate` again (a read-ahead
-//!   may have come between). Read: `flush_range`, then the device.
+//!   may have run in between). Read: `flush_range`, then the device.
 //! * **fsync** is [`flush_range`](PageCache::flush_range), then
 //!   [`error_since`](PageCache::error_since), so that each write-back error is reported once to
 //!   each handle; [`PageCache::fsync`] does both. The journal's part is the file system's own.
 //!
 //! # After a failed write-back
 //!
-//! The page stays in memory, and every flush (fsync, sync, unmounting) writes it again; the error
-//! is remembered for the file. So fsync answers ok only when the data is on the device, where
-//! Linux forgets the page and lets a second fsync succeed. It is not written again by itself. What
-//! is more than an eighth of the memory is lost, and its file's fsync fails until it is written
-//! anew: `unwritten`.
+//! The page stays in memory, and every flush (fsync, sync, unmount) writes it again; the error is
+//! recorded for the file. So fsync succeeds only when the data is on the device, where Linux drops
+//! the page and a second fsync succeeds. It is not retried without a flush. Failed pages beyond an
+//! eighth of the memory are lost, and fsync of their file fails until they are rewritten: `failed`.
 
 mod cache;
 mod error_seq;
+mod failed;
 mod flush;
 mod flusher;
 mod frames;
@@ -62,16 +61,15 @@ mod state;
 mod stats;
 mod store;
 mod throttle;
-mod unwritten;
 mod write;
 mod writeback;
 
 pub use cache::PageCache;
 pub use error_seq::ErrorCursor;
+pub use failed::FailedPages;
 pub use settings::{DirtyLimit, Settings};
 pub use stats::Stats;
 pub use store::{DirtyRun, FileKey, PageStore, PageWrite};
-pub use unwritten::UnwrittenPages;
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

@@ -1,4 +1,4 @@
-//! One read from the store, and those who wait for it.
+//! One read from the store, and its waiters.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use steadfast_vfs::{FsError, Result};
 
 use crate::{FileKey, PAGE, PAGE_U64, PageCache};
 
-/// A read of consecutive pages that is under way or done.
+/// A read of consecutive pages that is in flight or done.
 pub(crate) struct Load {
     pub file: FileKey,
     pub first: u64,

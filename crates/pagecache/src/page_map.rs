@@ -1,9 +1,9 @@
-//! Something for each of a file's pages, ordered by page number.
+//! A map from a file's page numbers to values, ordered by page number.
 //!
-//! Pages are kept in groups of neighbours, and the group that was looked at last is remembered:
-//! the next page of a sequential reader or writer is found without a search, as in the kernel's
-//! xarray (`Documentation/core-api/xarray.rst`), whose leaves hold 64 pages. Here they hold 8, so
-//! that a file whose pages lie scattered costs little more than a tree of single pages.
+//! Adjacent pages are stored in groups, and the last used group is cached: the next page of a
+//! sequential reader or writer is found without a search, as in the kernel's xarray
+//! (`Documentation/core-api/xarray.rst`), whose leaves hold 64 pages. Here groups hold 8, so that a
+//! file with scattered pages costs little more than a tree of single pages.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

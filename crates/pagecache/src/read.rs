@@ -265,7 +265,7 @@ impl Out {
         let piece = data.slice(at + from as usize..at + to as usize);
         if self.bytes.is_empty() {
             let longer = match &self.run {
-                None => pattern::is_lasting(&piece).then(|| piece.clone()),
+                None => pattern::is_interned(&piece).then(|| piece.clone()),
                 Some(run) => pattern::joined(run, &piece),
             };
             if longer.is_some() {

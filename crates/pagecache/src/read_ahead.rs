@@ -1,4 +1,4 @@
-//! Which pages to read before they are asked for.
+//! Read-ahead: which pages to read in advance.
 //!
 //! On-demand read-ahead after Linux (mm/readahead.c): a sequential reader has a *window* of pages
 //! that were read for it, and a *marker* in it. Reaching the marker starts the next window while

@@ -128,7 +128,7 @@ impl Settings {
             hard,
             inflight,
             batch,
-            kept: memory / 8,
+            retry: memory / 8,
             chunk: (self.writeback_chunk_bytes / PAGE_U64).max(batch),
             read_ahead_max,
             read_ahead_initial: (self.read_ahead_initial_bytes / PAGE_U64).clamp(1, memory / 8),
@@ -155,7 +155,7 @@ pub(crate) struct Limits {
     /// Pages in one call to the store.
     pub batch: u64,
     /// Pages whose write-back failed that are kept to be written again.
-    pub kept: u64,
+    pub retry: u64,
     /// Pages of one file before the next has its turn.
     pub chunk: u64,
     /// Largest read-ahead window; 0 = no read-ahead.

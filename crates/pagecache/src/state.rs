@@ -1,6 +1,6 @@
-//! What the cache's lock guards: files, frames and the counts of each kind of page.
+//! The state behind the cache's lock: files, frames and the counts of each kind of page.
 //!
-//! Every change of a page's kind goes through a method here, so that the counts stay right:
+//! Every transition of a page is a method here, so that the counts stay right:
 //!
 //! ```text
 //!            begin_load          end_load             mark_dirty
@@ -21,6 +21,7 @@ use steadfast_block::pattern;
 use steadfast_runtime::{Nanos, now};
 
 use crate::error_seq::ErrorSeq;
+use crate::failed::{Failure, FileFailures};
 use crate::frames::{FrameId, Frames};
 use crate::load::Load;
 use crate::page_map::PageMap;
@@ -28,8 +29,7 @@ use crate::read_ahead::Streams;
 use crate::settings::Limits;
 use crate::stats::Stats;
 use crate::throttle::Throttle;
-use crate::unwritten::{Failure, Unwritten};
-use crate::{FileKey, PAGE_U64, UnwrittenPages};
+use crate::{FailedPages, FileKey, PAGE_U64};
 
 /// One write of a page in flight.
 pub(crate) struct InFlight {
@@ -37,7 +37,7 @@ pub(crate) struct InFlight {
     pub dirtied: u64,
     /// The write-back it belongs to; they ascend.
     pub batch: u64,
-    /// The page has gone or has other contents now: the copy in flight is memory of its own.
+    /// The page was dropped or replaced: the copy in flight has its own memory.
     pub detached: bool,
 }
 
@@ -60,12 +60,12 @@ pub(crate) struct FileState {
     pub streams: Streams,
     /// Failed write-backs.
     pub errors: ErrorSeq,
-    /// What they have left.
-    pub unwritten: Unwritten,
+    /// Pages whose write-back failed.
+    pub failures: FileFailures,
 }
 
 impl FileState {
-    /// There are no pages, nor any on their way in or out.
+    /// There are no pages, nor any being read or written.
     pub(crate) fn is_idle(&self) -> bool {
         self.pages.is_empty() && self.loading.is_empty() && self.writeback.is_empty()
     }
@@ -84,9 +84,9 @@ pub(crate) struct State {
     pub detached_pages: u64,
     pub dirty_pages: u64,
     pub writeback_pages: u64,
-    /// Pages whose write-back failed and that are kept to be written again.
-    pub kept_pages: u64,
-    /// Pages that are remembered as lost.
+    /// Failed pages that are to be retried.
+    pub retry_pages: u64,
+    /// Pages that are recorded as lost.
     pub lost_pages: u64,
     /// Last sequence number given to a page that became dirty.
     pub dirty_seq: NonZeroU64,
@@ -113,7 +113,7 @@ impl State {
             detached_pages: 0,
             dirty_pages: 0,
             writeback_pages: 0,
-            kept_pages: 0,
+            retry_pages: 0,
             lost_pages: 0,
             dirty_seq: NonZeroU64::MIN,
             batch_seq: 0,
@@ -156,7 +156,7 @@ impl State {
             let Some((file, page)) = self.frames.evict() else { return false };
             if let Some(f) = self.files.get_mut(&file) {
                 f.pages.remove(page);
-                State::is_evicted(f, page);
+                State::evict_failed(f, page);
             }
             self.stats.evicted_pages += 1;
         }
@@ -196,7 +196,7 @@ impl State {
         self.note_use();
     }
 
-    /// Keeps what a load has read, where nothing has come between. `None`: it has failed.
+    /// Caches the result of a load, where no other change came in between. `None`: it has failed.
     pub(crate) fn end_load(&mut self, load: &Arc<Load>, data: Option<&Bytes>) {
         let Some(f) = self.files.get_mut(&load.file) else { return };
         for (i, page) in load.pages().enumerate() {
@@ -210,12 +210,12 @@ impl State {
                 let own = pattern::unpinned(&data.slice(i * crate::PAGE..(i + 1) * crate::PAGE));
                 let id = self.frames.insert(load.file, page, own);
                 f.pages.insert(page, id);
-                self.frames.list(id);
+                self.frames.add_to_lru(id);
             }
         }
     }
 
-    /// Forgets that a page is being read: what comes is not kept.
+    /// Cancels the load of a page: its result is not cached.
     pub(crate) fn cancel_load(&mut self, file: FileKey, page: u64) {
         if self.files.get_mut(&file).is_some_and(|f| f.loading.remove(page).is_some()) {
             self.loading_pages -= 1;
@@ -228,18 +228,18 @@ impl State {
         debug_assert_eq!(data.len(), crate::PAGE);
         self.cancel_load(file, page);
         self.detach(file, page);
-        let was_kept = self.is_kept(file, page);
-        self.is_replaced(file, page);
+        let was_kept = self.is_to_be_retried(file, page);
+        self.clear_failed(file, page);
         let f = self.files.entry(file).or_default();
         if let Some(there) = f.pages.get(page).copied() {
             *self.frames.data_mut(there) = data;
             if was_kept {
-                self.frames.list(there);
+                self.frames.add_to_lru(there);
             }
         } else {
             let id = self.frames.insert(file, page, data);
             f.pages.insert(page, id);
-            self.frames.list(id);
+            self.frames.add_to_lru(id);
         }
         self.note_use();
     }
@@ -282,9 +282,9 @@ impl State {
         }
         self.dirty_seq = self.dirty_seq.saturating_add(1);
         f.dirty.insert(page, self.dirty_seq);
-        self.frames.unlist(id);
+        self.frames.remove_from_lru(id);
         self.dirty_pages += 1;
-        self.is_to_be_written(file, page);
+        self.clear_failed_on_dirty(file, page);
         let Some(f) = self.files.get_mut(&file) else { return false };
         if f.dirtied_at.is_none() {
             let at = now();
@@ -320,7 +320,7 @@ impl State {
         self.cancel_load(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         let Some(id) = f.pages.remove(page) else { return };
-        self.is_dropped(file, page);
+        self.drop_failed(file, page);
         let Some(f) = self.files.get_mut(&file) else { return };
         if f.dirty.remove(page).is_some() {
             self.dirty_pages -= 1;
@@ -378,13 +378,13 @@ impl State {
         Some(Taken { contents })
     }
 
-    /// The write of these pages has ended. Those that it leaves unwritten.
+    /// The write of these pages has ended. Returns the failed ones.
     pub(crate) fn end_batch(
         &mut self,
         file: FileKey,
         pages: &[u64],
         failure: Option<&Failure>,
-    ) -> Vec<UnwrittenPages> {
+    ) -> Vec<FailedPages> {
         self.writeback_pages -= pages.len() as u64;
         self.stats.written_pages += pages.len() as u64;
         let Some(f) = self.files.get_mut(&file) else { return Vec::new() };
@@ -399,12 +399,12 @@ impl State {
             };
             if detached {
                 // Other contents, which are clean.
-                self.frames.list(*id);
+                self.frames.add_to_lru(*id);
             } else {
                 settled.push(*page);
             }
         }
-        self.settle(file, &settled, failure)
+        self.end_writeback(file, &settled, failure)
     }
 
     /// Present contents and counters.
@@ -413,7 +413,7 @@ impl State {
             memory_bytes: self.used() * PAGE_U64,
             dirty_bytes: self.dirty_pages * PAGE_U64,
             writeback_bytes: self.writeback_pages * PAGE_U64,
-            kept_bytes: self.kept_pages * PAGE_U64,
+            retry_bytes: self.retry_pages * PAGE_U64,
             lost_bytes: self.lost_pages * PAGE_U64,
             ..self.stats
         }

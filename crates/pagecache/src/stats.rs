@@ -1,23 +1,23 @@
-//! What the cache has done and holds.
+//! Statistics of the cache.
 
 /// Counters since the cache was made, and its present contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Pages asked for by reads that were there.
+    /// Requested pages that were cached.
     pub hit_pages: u64,
-    /// Pages asked for by reads that had to be read or waited for.
+    /// Requested pages that had to be read or waited for.
     pub miss_pages: u64,
-    /// Pages read before anybody asked for them.
+    /// Pages read ahead.
     pub read_ahead_pages: u64,
     /// Reads that the store was asked for.
     pub store_reads: u64,
     /// Calls that handed dirty pages to the store.
     pub store_writes: u64,
-    /// Pages written back, also in vain.
+    /// Pages written back, failed ones included.
     pub written_pages: u64,
     /// Calls to the store whose write failed.
     pub failed_writes: u64,
-    /// Clean pages dropped for lack of memory.
+    /// Evicted pages.
     pub evicted_pages: u64,
     /// Time that writers were held up by the dirty limits, in nanoseconds, summed over writers.
     pub throttled_ns: u64,
@@ -29,8 +29,8 @@ pub struct Stats {
     pub dirty_bytes: u64,
     /// Bytes in flight to the device now.
     pub writeback_bytes: u64,
-    /// Bytes whose write-back failed and that are kept to be written again.
-    pub kept_bytes: u64,
-    /// Bytes that are known to be lost: their write-back failed, and nobody has written them anew.
+    /// Bytes whose write-back failed and that are to be retried.
+    pub retry_bytes: u64,
+    /// Bytes that are lost: their write-back failed, and they were not rewritten since.
     pub lost_bytes: u64,
 }

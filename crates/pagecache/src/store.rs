@@ -1,4 +1,4 @@
-//! What the cache reads from and writes to: the file system's side of it.
+//! The store below the cache: the file system's side of it.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use steadfast_block::Completion;
 use steadfast_vfs::{FsError, Result};
 
-use crate::UnwrittenPages;
+use crate::FailedPages;
 
 /// A file's number; ext4 uses the inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,6 +50,6 @@ pub trait PageStore: Send + Sync {
     /// When not all could be started, as for lack of space; all the pages then count as lost.
     fn write_pages(&self, file: FileKey, runs: Vec<DirtyRun>) -> Result<Vec<PageWrite>>;
 
-    /// A write-back has failed, of data that somebody still wants.
-    fn write_failed(&self, _what: &UnwrittenPages, _error: &FsError) {}
+    /// A write-back of data that is still needed has failed.
+    fn write_failed(&self, _what: &FailedPages, _error: &FsError) {}
 }

@@ -1,9 +1,9 @@
-//! Holding writers back so that dirty memory stays bounded.
+//! Throttling writers so that dirty memory stays bounded.
 //!
-//! Two means, after Linux (mm/page-writeback.c, `balance_dirty_pages`): halfway between the
-//! background and the hard limit a writer begins to pause after each piece it has dirtied, in
-//! proportion to the device's measured rate, so that writers slow down to what the device does
-//! instead of running into a wall; and at the hard limit they queue, first come, first served.
+//! Two mechanisms, after Linux (mm/page-writeback.c, `balance_dirty_pages`). Above the midpoint of
+//! the background and the hard limit a writer pauses after each dirtied piece, in proportion to the
+//! measured device rate, so that writers slow down to the device's speed. At the hard limit writers
+//! queue, first come, first served.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_millis(200);
 /// The longest single pause.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-/// What is known of the device's rate, and who waits.
+/// The estimated device rate, and the waiting writers.
 pub(crate) struct Throttle {
     /// Writers at the hard limit, in order.
     queue: VecDeque<u64>,
@@ -48,8 +48,8 @@ impl Default for Throttle {
 }
 
 impl Throttle {
-    /// Somebody waits at the hard limit.
-    pub(crate) fn is_pressed(&self) -> bool {
+    /// Whether a writer waits at the hard limit.
+    pub(crate) fn has_waiters(&self) -> bool {
         !self.queue.is_empty()
     }
 
@@ -128,7 +128,7 @@ impl PageCache {
         let mut state = self.state.lock();
         let busy = state.dirty_pages + state.writeback_pages;
         if state.dirty_pages > state.limits.background {
-            self.bell.ring();
+            self.control.wake();
         }
         let Some(pause) = state.throttle.pause(busy, &state.limits, bytes as u64) else { return };
         state.throttle.pausing += 1;
@@ -149,10 +149,10 @@ impl PageCache {
         state
     }
 
-    /// Waits until something changes; without a write-back task the caller does its work.
+    /// Waits for a change; without a write-back task the caller does the task's work.
     fn wait_for_room<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        if self.bell.is_answered() {
-            self.bell.ring();
+        if self.control.is_running() {
+            self.control.wake();
             return self.room.wait(state);
         }
         drop(state);

@@ -61,11 +61,11 @@ impl PageCache {
                 part.apply(&mut state, file, fresh.take());
                 is_first |= state.mark_dirty(file, part.page);
             }
-            let ring = is_first && state.periodic_at.is_none();
+            let wake = is_first && state.periodic_at.is_none();
             drop(state);
-            if ring {
+            if wake {
                 // The task must set its timer.
-                self.bell.ring();
+                self.control.wake();
             }
             return Ok(());
         }
@@ -90,7 +90,7 @@ impl PageCache {
                 state = self.wait_for_memory(state);
             };
             if !room || (part.needs_old && !state.is_present(file, part.page)) {
-                // What is there, or on its way, is out of date.
+                // What is there, or in flight, is out of date.
                 state.drop_page(file, part.page);
                 continue;
             }
@@ -128,7 +128,7 @@ impl Part {
 fn split(offset: u64, data: Bytes, size_before: u64) -> Result<Vec<Part>> {
     let end = offset.checked_add(data.len() as u64).ok_or(FsError::FileTooLarge)?;
     let mut parts = Vec::with_capacity(data.len() / PAGE + 2);
-    let lasts = pattern::is_lasting(&data);
+    let lasts = pattern::is_interned(&data);
     let mut from = offset;
     while from < end {
         let page = from / PAGE_U64;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use steadfast_runtime::{Mutex, MutexGuard};
 use steadfast_vfs::{FsError, Result};
 
+use crate::failed::Failure;
 use crate::state::{State, Taken};
-use crate::unwritten::Failure;
 use crate::{DirtyRun, FileKey, PAGE_U64, PageCache, PageWrite};
 
 /// One call to the store whose completions are awaited.
@@ -23,7 +23,7 @@ struct Batch {
 impl Batch {
     fn note_failure(&self, pages: Range<u64>, error: FsError) {
         let mut slot = self.failure.lock();
-        let first = Failure { error, pages: Vec::new(), again: true };
+        let first = Failure { error, pages: Vec::new(), retry: true };
         slot.get_or_insert(first).pages.push(pages);
     }
 }
@@ -78,7 +78,7 @@ impl PageCache {
         });
         match started {
             Err(error) => {
-                let all = Failure { error, pages: Vec::new(), again: false };
+                let all = Failure { error, pages: Vec::new(), retry: false };
                 *batch.failure.lock() = Some(all);
             }
             Ok(writes) => {
@@ -103,7 +103,7 @@ impl PageCache {
         }
         let failure = batch.failure.lock().take();
         let mut state = self.state.lock();
-        let unwritten = state.end_batch(batch.file, &batch.pages, failure.as_ref());
+        let failed = state.end_batch(batch.file, &batch.pages, failure.as_ref());
         state.throttle.on_written(batch.pages.len() as u64 * PAGE_U64);
         if let Some(failure) = &failure {
             state.stats.failed_writes += 1;
@@ -115,7 +115,7 @@ impl PageCache {
         if let Some(failure) = failure
             && let Ok(store) = self.store()
         {
-            unwritten.iter().for_each(|part| store.write_failed(part, &failure.error));
+            failed.iter().for_each(|part| store.write_failed(part, &failure.error));
         }
     }
 

@@ -1,8 +1,8 @@
-//! On whose behalf something is done: the number of a call, carried along with its task.
+//! The number of the call on whose behalf a task works.
 //!
-//! Whoever makes calls that are to be recognised far below (a recording of a workload) numbers
-//! them; the code between knows nothing of it. A task that somebody else started does its work on
-//! nobody's behalf, as a write-back or a commit timer does.
+//! A workload numbers its calls so that a recorder far below can recognise them; the code in
+//! between is not involved. A task that was started by another component, such as write-back or a
+//! commit timer, works on behalf of no call.
 
 use std::cell::Cell;
 
@@ -12,14 +12,14 @@ thread_local! {
     static CALL: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The task is in a call as long as this lives.
+/// The task is in a call as long as this exists.
 #[must_use = "the call ends when this is dropped"]
 #[derive(Debug)]
 pub struct InCall {
     before: u64,
 }
 
-/// Says that the task now works for the call `number`, until the returned value is dropped.
+/// Records that the task works for call `number`, until the returned value is dropped.
 pub fn in_call(number: u64) -> InCall {
     InCall { before: replace(number) }
 }

@@ -11,9 +11,8 @@ use crate::{MutexGuard, Nanos, now};
 
 /// Lets tasks wait until another says that something has changed.
 ///
-/// Whoever notifies has changed what is waited for under the lock that the waiters wait with, as
-/// condition variables need it anyway: then who waits has been counted, and notifying nobody costs
-/// no system call.
+/// The notifier has changed the condition under the waiters' lock, as condition variables require.
+/// So the waiters have been counted, and notifying without waiters costs no system call.
 pub struct Condvar {
     queue: Queue,
     /// Real tasks that wait. Counted under their lock, so that lock orders this too.

@@ -1,8 +1,8 @@
 //! Time, tasks and locks: the machine's own, or simulated and deterministic.
 //!
-//! Everything above this crate is ordinary blocking Rust. It asks [`now`], it [`sleep`]s, it
-//! [`spawn`]s, it takes a [`Mutex`] and waits on a [`Condvar`], and it does not know which of two
-//! worlds it lives in:
+//! Everything above this crate is ordinary blocking Rust. It calls [`now`], [`sleep`] and
+//! [`spawn`], takes a [`Mutex`] and waits on a [`Condvar`], and does not know in which of two
+//! worlds it runs:
 //!
 //! * **real**: tasks are threads, time is the machine's monotonic clock;
 //! * **simulated**: [`Sim::run`] runs one task at a time on the calling thread, the earliest
@@ -33,27 +33,27 @@
 //! assert_eq!(waited.unwrap(), Duration::from_secs(60));
 //! ```
 //!
-//! The world is ambient (a thread-local) rather than a handle passed to every function: a handle
-//! would appear in every signature from the disk model to the benchmark and never vary.
+//! The world is a thread-local and not a parameter: a parameter would be in every signature from
+//! the disk model to the benchmark and never vary.
 
-mod asker;
 mod call;
 mod channel;
 mod condvar;
 mod mutex;
 mod preempt;
+mod requester;
 pub mod rng;
 mod rwlock;
 mod sim;
 mod task;
 mod time;
 
-pub use asker::{AskedBy, Asker, asked_by, asker};
 pub use call::{InCall, current_call, in_call};
 pub use channel::{Receiver, Sender, channel};
 pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
-pub use preempt::{AWAY, Passed, Preemption, preemption_point};
+pub use preempt::{PREEMPTION_TIME, Passed, Preemption, preemption_point};
+pub use requester::{OnBehalfOf, Requester, on_behalf_of, requester};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use sim::{BlockedTask, Sim, SimError, SimStats, is_simulated, trace};
 pub use task::{JoinHandle, Panicked, spawn, yield_now};

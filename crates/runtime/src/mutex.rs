@@ -110,13 +110,13 @@ impl<T: ?Sized> Mutex<T> {
             let inner = self.value.lock().unwrap_or_else(PoisonError::into_inner);
             return MutexGuard { lock: self, inner: Some(inner) };
         }
-        self.lock_in_turn()
+        self.lock_fifo()
     }
 
     /// [`lock`](Self::lock) in a simulation.
     #[track_caller]
     #[cold]
-    fn lock_in_turn(&self) -> MutexGuard<'_, T> {
+    fn lock_fifo(&self) -> MutexGuard<'_, T> {
         let called_at = Location::caller();
         let mut woken = false;
         sim::pass_point(true);

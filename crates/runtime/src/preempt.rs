@@ -1,22 +1,21 @@
-//! Preemption in the simulation: a task loses the processor where it does not wait.
+//! Preemption in the simulation: a task loses the processor at a point where it does not wait.
 //!
-//! A simulated task runs until it waits. What goes wrong only if another task runs between two
-//! steps of it, such as two transactions that should have been one, never shows then. At a *point*
-//! ([`preemption_point`], and each lock if asked for) a task may be preempted: it is put aside for
-//! [`AWAY`] of virtual time, in which the others go on, as far as they do not wait for it. Which
-//! points these are is the schedule, and part of what makes a run: the same schedule, the same
-//! run. So the schedules of a run can be enumerated (bounded by the number of preemptions, after
-//! Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded
-//! Programs", PLDI 2007). Of each point that was passed there is told what decides whether being
-//! preempted there can change anything ([`Passed`]).
+//! A simulated task runs until it waits. Races between two steps of a task that does not wait, such
+//! as two transactions that should be one, never show then. At a *preemption point*
+//! ([`preemption_point`], and each lock on request) a task may be preempted: it is suspended for
+//! [`PREEMPTION_TIME`] of virtual time, in which other tasks run, unless they wait for it. The set
+//! of these points is the schedule, and part of a run: the same schedule gives the same run. So the
+//! schedules of a run can be enumerated (bounded by the number of preemptions, after Musuvathi and
+//! Qadeer, "Iterative Context Bounding for Systematic Testing of Multithreaded Programs", PLDI
+//! 2007). Each passed point records whether a preemption there can change anything ([`Passed`]).
 
 use std::sync::{self, Arc};
 use std::time::Duration;
 
 use crate::Nanos;
 
-/// How long a preempted task is put aside: longer than another task's commit takes.
-pub const AWAY: Duration = Duration::from_millis(10);
+/// How long a preempted task is suspended: longer than another task's commit takes.
+pub const PREEMPTION_TIME: Duration = Duration::from_millis(10);
 
 /// At which points a task is preempted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,8 +35,8 @@ pub struct Passed {
     pub at: Nanos,
     /// Whether it is a lock that was about to be taken.
     pub is_lock: bool,
-    /// Nobody else can take a step within [`AWAY`] from here, unless this task takes one: to be
-    /// preempted here is to do the same later.
+    /// No other task can run within [`PREEMPTION_TIME`] from here, unless this task continues: a
+    /// preemption here only delays.
     pub alone: bool,
     /// Whether the task was preempted.
     pub preempted: bool,
@@ -49,11 +48,11 @@ struct Inner {
     passed: sync::Mutex<Vec<Passed>>,
 }
 
-/// A schedule of preemptions, in force between [`start`](Self::start) and [`stop`](Self::stop).
+/// A schedule of preemptions, active between [`start`](Self::start) and [`stop`](Self::stop).
 /// Clones are the same schedule. It is used in one simulation.
 ///
 /// ```
-/// use steadfast_runtime::{AWAY, Preemption, Sim, now, preemption_point};
+/// use steadfast_runtime::{PREEMPTION_TIME, Preemption, Sim, now, preemption_point};
 /// let ran = Sim::new(1).run(|| {
 ///     let preemption = Preemption::at(&[1]);
 ///     preemption.start();
@@ -61,7 +60,7 @@ struct Inner {
 ///     preemption_point();
 ///     assert_eq!(now(), begun);
 ///     preemption_point();
-///     assert_eq!(now(), begun + AWAY);
+///     assert_eq!(now(), begun + PREEMPTION_TIME);
 ///     preemption.stop();
 ///     preemption.points()
 /// });
@@ -96,12 +95,12 @@ impl Preemption {
         self
     }
 
-    /// From here on the simulation that the caller runs in goes by this schedule.
+    /// Activates this schedule in the caller's simulation.
     pub fn start(&self) {
         crate::sim::set_preemption(Some(self.clone()));
     }
 
-    /// The simulation goes by no schedule any more.
+    /// Deactivates the schedule.
     pub fn stop(&self) {
         crate::sim::set_preemption(None);
     }
@@ -140,8 +139,8 @@ impl Preemption {
     }
 }
 
-/// A place between two steps of the running task at which another one may run. Nothing happens but
-/// in a simulation whose [`Preemption`] says so.
+/// A preemption point: another task may run here, but only in a simulation with a [`Preemption`]
+/// for it.
 #[inline]
 pub fn preemption_point() {
     crate::sim::pass_point(false);
@@ -205,10 +204,10 @@ mod tests {
         let later = Sim::new(1).run(|| {
             let preemption = Preemption::at(&[]);
             preemption.start();
-            spawn("sleeps for longer", || crate::sleep(AWAY * 2));
-            crate::sleep(AWAY / 2);
+            spawn("sleeps for longer", || crate::sleep(PREEMPTION_TIME * 2));
+            crate::sleep(PREEMPTION_TIME / 2);
             preemption_point();
-            crate::sleep(AWAY);
+            crate::sleep(PREEMPTION_TIME);
             preemption_point();
             preemption.passed().iter().map(|p| p.alone).collect::<Vec<_>>()
         });

@@ -1,7 +1,7 @@
-//! Choices that a seed decides: which writes a power cut keeps, which block a test picks.
+//! Random choices from a seed: which writes survive a power cut, which block a test picks.
 //!
-//! Not the simulation's own sequence ([`random_u64`](crate::random_u64)): a choice made from a seed
-//! of its own can be repeated by itself, without the run that led to it.
+//! This is not the simulation's own sequence ([`random_u64`](crate::random_u64)): a choice from its
+//! own seed can be repeated alone, without the run before it.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state, every seed is good.
 #[derive(Debug, Clone, PartialEq, Eq)]

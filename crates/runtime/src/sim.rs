@@ -4,9 +4,8 @@
 //! the loop in [`Sim::run`]. The loop resumes the next ready task (first in, first out); when none
 //! is ready it advances the clock to the earliest timer (ties: the one set first).
 //!
-//! A blocked task is named by its id and by an *epoch* that counts its blockings, so that a
-//! wake-up meant for an earlier blocking (a timer that lost to a notification) is recognised and
-//! dropped.
+//! A blocked task is identified by its id and an *epoch* that counts its blockings, so that a
+//! wake-up for an earlier blocking (a timer that lost to a notification) is recognised and dropped.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -92,7 +91,7 @@ pub(crate) struct Core {
     cpus_free_at: RefCell<Vec<u64>>,
     cpu_busy_ns: Cell<u64>,
     switches: Cell<u64>,
-    ending: Cell<bool>,
+    unwinding: Cell<bool>,
     trace: Option<RefCell<Vec<String>>>,
     preemption: RefCell<Option<Preemption>>,
     panics: RefCell<BTreeMap<u64, Box<dyn Any + Send>>>,
@@ -117,7 +116,7 @@ pub enum SimError {
         /// Every task that still waits.
         tasks: Vec<BlockedTask>,
     },
-    /// Tasks run and run, but time stands still: they only wake each other.
+    /// Tasks only wake each other, and time does not advance.
     Livelock {
         /// The instant that does not end.
         at: Nanos,
@@ -223,7 +222,7 @@ impl Sim {
             cpus_free_at: RefCell::new(vec![0; self.cpus]),
             cpu_busy_ns: Cell::new(0),
             switches: Cell::new(0),
-            ending: Cell::new(false),
+            unwinding: Cell::new(false),
             trace: self.traced.then(RefCell::default),
             preemption: RefCell::default(),
             panics: RefCell::default(),
@@ -235,7 +234,7 @@ impl Sim {
         let mut live: BTreeMap<u64, Task> = BTreeMap::new();
         let outcome = core.run_loop(&mut live, main_id);
         // Unwinding runs destructors that may use the runtime: the core stays entered.
-        core.ending.set(true);
+        core.unwinding.set(true);
         core.adopt(&mut live);
         while let Some((id, task)) = live.pop_first() {
             core.running.set(id);
@@ -449,7 +448,7 @@ impl Core {
     /// Opens the next blocking of the running task: the name under which to wake it.
     fn prepare(&self, wait: Option<Wait>) -> Waiter {
         // A task that is being unwound can never be resumed: its destructors must not wait.
-        assert!(!self.ending.get(), "a destructor waited after its simulation had ended");
+        assert!(!self.unwinding.get(), "a destructor waited after its simulation had ended");
         let id = self.running.get();
         let mut tasks = self.tasks.borrow_mut();
         // OK to unwrap: the running task is in the table until it ends.

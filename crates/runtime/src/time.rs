@@ -65,8 +65,8 @@ pub fn now() -> Nanos {
         .unwrap_or_else(|| Nanos(u64::try_from(epoch().elapsed().as_nanos()).unwrap_or(u64::MAX)))
 }
 
-/// [`now`], for times that are written down, on a disk for example. In a simulation they may move
-/// in larger steps ([`Sim::date_step`](crate::Sim::date_step)).
+/// [`now`], for times that are stored, for example on a disk. In a simulation they may advance in
+/// larger steps ([`Sim::date_step`](crate::Sim::date_step)).
 pub fn date() -> Nanos {
     sim::with_current(|core| core.date()).unwrap_or_else(now)
 }
@@ -91,10 +91,10 @@ pub fn sleep_until(deadline: Nanos) {
 
 /// Accounts for processor work of the given length, done on behalf of the caller.
 ///
-/// In real time the work has really been done and has taken its time, so this does nothing. In
-/// the simulation code runs in no time at all, so whoever does a unit of work whose cost matters
-/// (a system call, a copy of a page, a checksum) declares it here; the task then occupies one of
-/// the simulated machine's processors for that long, and waits for one if all are busy.
+/// In real time the work itself has taken the time, so this does nothing. In the simulation code
+/// takes no time, so work with a relevant cost (a system call, a copy of a page, a checksum)
+/// declares it here. The task then occupies one of the simulated processors for that long, and
+/// waits for one if all are busy.
 pub fn cpu(work: Duration) {
     if sim::is_simulated() && !work.is_zero() {
         sim::cpu(work);

@@ -1,4 +1,4 @@
-//! Asking a host.
+//! The client of a host.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::protocol::{Answer, Kind, LINE_MAX, Refusal, Request, read_reply};
 
 /// How long a host may take for what it does at once.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A host, by its socket. Each request is a connection of its own.
 #[derive(Debug, Clone)]
@@ -17,10 +17,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Whoever answers at this socket.
+    /// The host at this socket.
     ///
     /// # Errors
-    /// Nobody does, or this user may not ask; says which, and what to do.
+    /// No host answers, or this user has no permission; the message says which, and what to do.
     pub fn connect(socket: &Path) -> Result<Client, Refusal> {
         connected(socket)?;
         Ok(Client { socket: socket.to_path_buf() })
@@ -42,9 +42,9 @@ impl Client {
             let what = format!("the host at {} does not answer: {e}", self.socket.display());
             Refusal::new(Kind::Failed, what)
         };
-        let patience = takes_a_moment(request).then_some(PATIENCE);
-        connection.set_read_timeout(patience).map_err(lost)?;
-        connection.set_write_timeout(Some(PATIENCE)).map_err(lost)?;
+        let timeout = takes_a_moment(request).then_some(TIMEOUT);
+        connection.set_read_timeout(timeout).map_err(lost)?;
+        connection.set_write_timeout(Some(TIMEOUT)).map_err(lost)?;
         let text = serde_json::to_string(request).map_err(|e| lost(e.into()))?;
         writeln!(connection, "{text}").map_err(lost)?;
         let mut line = Vec::new();

@@ -1,4 +1,4 @@
-//! The configuration that a person writes: `STACK.toml`.
+//! The configuration file: `STACK.toml`.
 //!
 //! ```toml
 //! tree = "/run/steadfast/stack"     # where devices and volumes are files
@@ -14,8 +14,8 @@
 //! components = ["c0d1s0", "testdisk"]
 //! ```
 //!
-//! A volume is made when the host is started for the first time, if its components are blank. What
-//! commands change later is remembered beside the file, which stays as it was written.
+//! A volume is created at the first start, if its components are blank. Changes by commands are
+//! stored beside the file, which is never written.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -153,8 +153,8 @@ impl Config {
         if wrong.is_empty() {
             return Ok(config);
         }
-        let told: Vec<String> = wrong.iter().map(|w| told(text, name, w)).collect();
-        Err(ConfigError::Wrong(told.join("\n")))
+        let message: Vec<String> = wrong.iter().map(|w| message(text, name, w)).collect();
+        Err(ConfigError::Wrong(message.join("\n")))
     }
 
     fn wrong(&self) -> Vec<Wrong> {
@@ -262,7 +262,7 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
 }
 
 /// A line of the file with a caret under what is wrong.
-fn told(text: &str, name: &str, wrong: &Wrong) -> String {
+fn message(text: &str, name: &str, wrong: &Wrong) -> String {
     let start = text[..wrong.at.start].rfind('\n').map_or(0, |n| n + 1);
     let line = text[start..].lines().next().unwrap_or_default();
     let number = text[..start].lines().count() + 1;
@@ -293,7 +293,7 @@ size = \"many\"
 components = [\"a\", \"nothing\"]
 read_policy = \"fastest\"
 ";
-        let told = Config::parse(text, "s.toml").unwrap_err().to_string();
+        let message = Config::parse(text, "s.toml").unwrap_err().to_string();
         let expected = "\
 s.toml, line 4: not a size; write a number with k, m, g or t (powers of 1024)
   |
@@ -307,9 +307,9 @@ s.toml, line 7: there is no such policy
   |
 7 | read_policy = \"fastest\"
   |               ^^^^^^^^^";
-        assert_eq!(told, expected);
-        let told = Config::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
-        assert!(told.unwrap_err().to_string().contains("volatil"));
+        assert_eq!(message, expected);
+        let message = Config::parse("[device.a]\npath = \"/a\"\nvolatil = true\n", "s.toml");
+        assert!(message.unwrap_err().to_string().contains("volatil"));
     }
 
     #[test]

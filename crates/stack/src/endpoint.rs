@@ -1,5 +1,5 @@
-//! Whatever has a name: a device, RAM disk or volume, as one block device that is counted and that
-//! may be open as a file.
+//! A named device, RAM disk or volume, as one block device with counters, which may be open as a
+//! file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,7 +11,7 @@ use steadfast_block::{
 use steadfast_devices::filter::{Stat, StatCounters};
 use steadfast_runtime::RwLock;
 
-/// The device below, which may be opened anew after it failed.
+/// The device below, which may be opened again after a failure.
 struct Opened(RwLock<Arc<dyn BlockDevice>>);
 
 impl Opened {
@@ -50,7 +50,7 @@ impl BlockDevice for Opened {
     }
 }
 
-/// In the place of a device that is being opened anew.
+/// In the place of a device that is being opened again.
 struct Away(DeviceInfo);
 
 impl BlockDevice for Away {
@@ -75,7 +75,7 @@ pub struct Endpoint {
     number: u64,
     /// How many have its file open.
     open: AtomicU32,
-    /// Somebody had its file open for writing.
+    /// Its file was opened for writing.
     written: AtomicBool,
     /// Held shared by writes of whole blocks, and exclusively by those that read what is around
     /// them: so two of these in one block do not lose each other's bytes.
@@ -102,7 +102,7 @@ impl Endpoint {
         })
     }
 
-    /// Lets the device go, and has it opened anew: a file or device that failed is not the same
+    /// Lets the device go, and has it opened again: a file or device that failed is not the same
     /// when it is back. What fails says so at every request until the next time.
     pub(crate) fn reopen<E>(
         &self,
@@ -115,8 +115,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What is below the counting: what the host looks at for itself is nobody's traffic.
-    pub(crate) fn beneath(&self) -> Arc<dyn BlockDevice> {
+    /// The device below the counters: the host's own reads are not counted.
+    pub(crate) fn inner_device(&self) -> Arc<dyn BlockDevice> {
         Arc::clone(&self.opened) as Arc<dyn BlockDevice>
     }
 

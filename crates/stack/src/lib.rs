@@ -1,17 +1,18 @@
 //! The stack host: one process that keeps devices and volumes assembled.
 //!
-//! A [`Host`] opens what a [`Config`] names, assembles the volumes, remembers what commands change,
-//! and has everything again after a restart: RAM disks blank, and as legs of mirrors refilled by
-//! themselves. [`Tree`] shows devices and volumes as files, [`Server`] answers on a socket.
+//! A [`Host`] opens the devices of a [`Config`], assembles the volumes, and stores changes by
+//! commands. After a restart it restores everything: RAM disks are blank, and RAM legs of mirrors
+//! are resynced automatically. [`Tree`] shows devices and volumes as files, [`Server`] serves a
+//! socket.
 //!
-//! [`protocol`] is what is spoken there: a line of JSON each way, in the same envelope as a mount's
-//! control socket. [`client`] speaks it.
+//! [`protocol`] is the protocol of the socket: a line of JSON each way, in the same format as a
+//! mount's control socket. [`client`] is its client.
 
 pub mod client;
 pub mod config;
-pub mod door;
 mod endpoint;
 mod host;
+pub mod listener;
 pub mod metrics;
 pub mod protocol;
 pub mod record;

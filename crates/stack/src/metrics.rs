@@ -1,5 +1,4 @@
-//! Metrics in Prometheus's text format, for whoever asks by HTTP on a loopback address or a unix
-//! socket.
+//! Metrics in Prometheus's text format, over HTTP on a loopback address or a unix socket.
 //!
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>
 
@@ -16,7 +15,7 @@ use crate::server::bind;
 
 /// Longest request in bytes.
 const REQUEST_MAX: u64 = 8192;
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What answers for metrics; a socket's file goes with it.
 pub struct Metrics {
@@ -35,7 +34,7 @@ impl Metrics {
         if let Some(path) = place.strip_prefix("unix:") {
             let path = PathBuf::from(path);
             let listener = bind(&path, "--metrics")?;
-            listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(PATIENCE)), host)
+            listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
                 .map_err(failed)?;
             return Ok(Metrics { path: Some(path), address: place.to_owned() });
         }
@@ -48,7 +47,7 @@ impl Metrics {
         }
         let listener = TcpListener::bind(address).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?.to_string();
-        listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(PATIENCE)), host)
+        listen(move || Ok(listener.accept()?.0), |c| c.set_read_timeout(Some(TIMEOUT)), host)
             .map_err(failed)?;
         Ok(Metrics { path: None, address })
     }
@@ -62,7 +61,7 @@ impl Metrics {
 impl Drop for Metrics {
     fn drop(&mut self) {
         if let Some(path) = &self.path {
-            // OK to ignore: whoever finds it finds nobody behind it.
+            // OK to ignore: a later client finds no listener.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -158,7 +157,7 @@ pub fn text(status: &StackStatus, counters: &StackCounters) -> String {
         &mut out,
         "volume_dirty_regions",
         "gauge",
-        "Regions that a power cut would leave in doubt.",
+        "Regions that a power cut would leave out of sync.",
     );
     for volume in &status.volumes {
         if let Some(mirror) = &volume.mirror {

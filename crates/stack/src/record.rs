@@ -1,13 +1,12 @@
-//! What a host remembers: the state file beside the configuration.
+//! The persistent state of a host: the state file beside the configuration.
 //!
 //! # Invariants
 //!
-//! 1. It is replaced as a whole: a new file is written, made durable, and takes the old one's name.
-//!    A full disk, or a cut, leaves the old one. (`record/file.rs`)
-//! 2. What is to be changed is written here before it is done: a leg that a label names is named
-//!    here too. The other way round it may be that something is named here and was never made; that
-//!    is seen, and said, at the next start. What is taken away is first written to the new file,
-//!    which takes the old one's name when it is done: a full disk is found before.
+//! 1. It is replaced atomically: a new file is written, made durable, and renamed over the old one.
+//!    After a full disk or a power cut the old one is left. (`record/file.rs`)
+//! 2. A change is recorded before it is made: a leg that a label names is also named here. A
+//!    recorded leg may not exist yet; the next start detects and reports this. For a removal the
+//!    new file is written before, and renamed after it: a full disk is found before.
 
 mod file;
 
@@ -24,7 +23,7 @@ pub use file::StateFile;
 const FORMAT: &str = "steadfast-stack";
 const VERSION: u32 = 1;
 
-/// Everything that is remembered.
+/// Everything that is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Records {
@@ -48,8 +47,8 @@ pub struct Records {
     pub kernel: BTreeMap<String, KernelRecord>,
 }
 
-/// A loop device that the host has attached. Whoever was killed has told nobody that it is his; by
-/// all three it is known again, and taken for no other.
+/// A loop device that the host has attached. The next host identifies it by all three fields if
+/// this host is killed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KernelRecord {
@@ -112,7 +111,7 @@ impl VolumeRecord {
 }
 
 impl Records {
-    /// Whether both remember the same, whoever has written them.
+    /// Whether both records are the same, whoever wrote them.
     pub(crate) fn names_the_same(&self, other: &Records) -> bool {
         let known = |records: &Records| Records {
             format: String::new(),

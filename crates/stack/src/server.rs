@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::door::{Door, listen_alone};
 use crate::host::Host;
+use crate::listener::{Listener, bind_private};
 use crate::protocol::{Answer, Kind, Refusal, Request, reply};
 
 /// The listening socket; its file goes with it.
-pub struct Server(Door);
+pub struct Server(Listener);
 
 impl Server {
     /// Listens at a path and answers for a host.
@@ -20,10 +20,11 @@ impl Server {
     pub fn open(path: &Path, host: &Arc<Host>) -> Result<Server, Refusal> {
         let listener = bind(path, "--socket")?;
         let host = Arc::clone(host);
-        let door = Door::open(listener, path, Arc::new(move |line| reply(&asked(line, &host))));
+        let listener =
+            Listener::open(listener, path, Arc::new(move |line| reply(&asked(line, &host))));
         let failed =
             |e: std::io::Error| Refusal::new(Kind::Failed, format!("{}: {e}", path.display()));
-        door.map(Server).map_err(failed)
+        listener.map(Server).map_err(failed)
     }
 
     /// Where it listens.
@@ -31,9 +32,9 @@ impl Server {
         self.0.path()
     }
 
-    /// Stops listening, once the answers that are on their way have gone, or after `patience`.
-    pub fn close(self, patience: Duration) {
-        self.0.close(patience);
+    /// Stops listening, once the answers that are in flight have gone, or after `timeout`.
+    pub fn close(self, timeout: Duration) {
+        self.0.close(timeout);
     }
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn bind(path: &Path, option: &str) -> Result<UnixListener, Refusal> {
         let what = "is there already, and is no socket";
         return Err(Refusal::new(Kind::Refused, format!("{shown}: {what}")));
     }
-    listen_alone(path).map_err(failed)
+    bind_private(path).map_err(failed)
 }
 
 fn is_socket(meta: &std::fs::Metadata) -> bool {

@@ -1,11 +1,10 @@
 //! Devices and volumes as files: `dsk/NAME`, `rdsk/NAME`, and RAM disks as `ramdisk/NAME` too.
 //!
-//! The files have a fixed size, and bytes that are neither cached nor collected here: a write is
-//! with the device when it returns, and durable after fsync(2), or by itself with O_SYNC. Cutting a
-//! file off, or opening it with O_TRUNC, changes nothing, as with a block device. Aliases are
-//! symbolic links; one that is made here is remembered by the host.
+//! The files have a fixed size and are not cached: a write is on the device when it returns, and
+//! durable after fsync(2), or immediately with O_SYNC. Truncation and O_TRUNC have no effect, as
+//! with a block device. Aliases are symbolic links; a link that is made here is stored by the host.
 //!
-//! A component of a volume can be read here, and not written to.
+//! A component of a volume can be read here, but not written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,7 +51,7 @@ pub struct Tree {
     open: Mutex<BTreeMap<Fh, Arc<Open>>>,
     handles: AtomicU64,
     /// Folders in which an alias is not shown: it was made in the other one. Only while the host
-    /// runs; what it has remembered is in both.
+    /// runs; what it has recorded is in both.
     hidden: Mutex<BTreeSet<(Ino, String)>>,
     owner: (u32, u32),
     since: Timestamp,
@@ -377,11 +376,11 @@ impl FileSystem for Tree {
             if !Arc::ptr_eq(&now, &endpoint) {
                 return Err(FsError::Stale);
             }
-            if inner.ending {
+            if inner.stopping {
                 return Err(FsError::Busy { what: "the host is about to end" });
             }
             let writes = flags.contains(OpenFlags::WRITE);
-            if writes && self.host.held.has(endpoint.name()) {
+            if writes && self.host.claim.has(endpoint.name()) {
                 let what = "it is becoming a component of a volume, or was one until now";
                 return Err(FsError::Busy { what });
             }

@@ -58,7 +58,7 @@ pub struct Rates {
 impl Rates {
     /// What happened from one reading to the next, `ns` nanoseconds later.
     ///
-    /// A counter that went back (the device was made anew) counts from zero.
+    /// A counter that went back (the device was made again) counts from zero.
     pub fn between(earlier: &Counters, later: &Counters, ns: u64) -> Rates {
         let since = |from: u64, to: u64| if to >= from { to - from } else { to } as f64;
         let ns = ns.max(1) as f64;
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn lines_as_in_the_transcript() {
-        // 38103 reads of 512 bytes in ten seconds, 85 % of the time one or more on their way,
+        // 38103 reads of 512 bytes in ten seconds, 85 % of the time one or more in flight,
         // 0.8 in the mean: 0.2 ms each.
         let later = reads(38_103, 38_103 * 512, 85 * SECOND / 10, 8 * SECOND);
         let rates = Rates::between(&Counters::default(), &later, 10 * SECOND);

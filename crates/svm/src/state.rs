@@ -2,10 +2,10 @@
 
 use crate::command::{ReadOption, WriteOption};
 
-/// Bytes of a block, in which sizes are told.
+/// Bytes of a block, the unit of sizes.
 pub const BLOCK: u64 = 512;
 
-/// Everything, each kind in the order in which it is told.
+/// Everything, each kind in its output order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct State {
     /// Slices and RAM disks.
@@ -40,7 +40,7 @@ pub struct Replica {
     pub first_block: u64,
     /// Blocks.
     pub blocks: u64,
-    /// It is believed, and written to.
+    /// It is trusted, and written to.
     pub active: bool,
 }
 

@@ -128,9 +128,9 @@ pub trait FileSystem: Send + Sync {
         Ok(None)
     }
 
-    /// The caller will not use this number again before it has looked it up again: what was
-    /// kept in memory only for that may go.
-    fn let_go(&self, _ino: Ino) {}
+    /// The caller will not use this inode number again before another lookup (as FUSE_FORGET):
+    /// cached state of it may be dropped.
+    fn forget_inode(&self, _ino: Ino) {}
 
     /// Makes a directory's names durable.
     fn fsyncdir(&self, dir: Ino) -> Result<()>;

@@ -1,9 +1,9 @@
-//! Mount options, each named once: a crate that has some lists them in a table of
-//! [`MountOption`]s, and whoever reads or explains options goes by these tables.
+//! Mount options, each declared once: a crate lists its options in a table of [`MountOption`]s, and
+//! every reader and every document uses these tables.
 //!
-//! A table is for the structure `T` that its options change. A command line is split by [`split`],
-//! each word is offered to one table after the other ([`MountOption::apply`] by [`apply`]), and
-//! what none knows is refused by [`unknown`] with the name that was probably meant.
+//! A table belongs to the structure `T` that its options change. [`split`] splits an option string,
+//! each option is tried in one table after the other ([`MountOption::apply`] by [`apply`]), and an
+//! unknown option is refused by [`unknown`] with the probable name.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -410,12 +410,12 @@ fn none_of(given: &str, words: &[&str]) -> String {
 /// The known word that one which is not known was probably meant to be.
 pub fn closest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     /// As the command line's parser (clap) has it.
-    const ALIKE: f64 = 0.7;
+    const SIMILARITY_MIN: f64 = 0.7;
     let given = given.to_lowercase();
     known
         .into_iter()
         .map(|word| (strsim::jaro(&given, word), word))
-        .filter(|(alike, _)| *alike > ALIKE)
+        .filter(|(alike, _)| *alike > SIMILARITY_MIN)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, word)| word)
 }

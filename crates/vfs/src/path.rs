@@ -1,4 +1,4 @@
-//! Operations by path, built on [`FileSystem`]: for whoever uses a file system in process.
+//! Operations by path, built on [`FileSystem`], for callers in the same process.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -184,8 +184,8 @@ pub fn why_refused(name: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A folder that [`remove_tree`] empties.
-struct Emptied {
+/// A folder whose entries [`remove_tree`] is removing.
+struct OpenFolder {
     above: Ino,
     name: Vec<u8>,
     ino: Ino,
@@ -204,7 +204,7 @@ pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
         return Err(FsError::NotDirectory);
     }
     let mut been = HashSet::new();
-    let mut folders = vec![emptied(fs, dir, name, top.ino, &mut been)?];
+    let mut folders = vec![open_folder(fs, dir, name, top.ino, &mut been)?];
     while let Some(folder) = folders.last_mut() {
         if folder.todo.is_empty() {
             // Names that are gone move those that follow, so each part is read from the start.
@@ -227,25 +227,25 @@ pub fn remove_tree(fs: &dyn FileSystem, dir: Ino, name: &[u8]) -> Result<()> {
         if folders.len() >= DEPTH_MAX {
             return Err(FsError::Invalid { what: "more than 4096 folders deep" });
         }
-        folders.push(emptied(fs, ino, &entry.name, entry.ino, &mut been)?);
+        folders.push(open_folder(fs, ino, &entry.name, entry.ino, &mut been)?);
     }
     Ok(())
 }
 
-/// A folder that is about to be emptied, if its name is its own: one that belongs elsewhere, or
-/// that was met before, is somebody else's.
-fn emptied(
+/// Opens a folder for removal, if its name is its own. A folder that belongs elsewhere, or that was
+/// visited before, is refused.
+fn open_folder(
     fs: &dyn FileSystem,
     above: Ino,
     name: &[u8],
     ino: Ino,
     been: &mut HashSet<Ino>,
-) -> Result<Emptied> {
+) -> Result<OpenFolder> {
     if fs.lookup(ino, b"..")?.ino != above || !been.insert(ino) {
         let what = "a second name of a folder that belongs elsewhere".into();
         return Err(FsError::Corrupt { what, place: format!("inode {}", ino.0) });
     }
-    Ok(Emptied { above, name: name.to_vec(), ino, todo: Vec::new() })
+    Ok(OpenFolder { above, name: name.to_vec(), ino, todo: Vec::new() })
 }
 
 #[cfg(test)]

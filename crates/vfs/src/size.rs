@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Sizes with units, as in command lines.
 
 /// Why a text is no size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

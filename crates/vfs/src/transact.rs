@@ -1,4 +1,4 @@
-//! The words of the mount option `transact=`.
+//! The values of the mount option `transact=`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -186,9 +186,9 @@ mod tests {
         assert_eq!(parse("no-umount,sync").unwrap().to_string(), "sync,no-umount");
         assert!(parse("all").unwrap().mask.is_all());
         assert!(!parse("default").unwrap().mask.contains(TransactMask::WRITE));
-        let told = |text: &str| parse(text).unwrap_err().to_string();
-        assert!(told("creat").contains("'creat'"));
-        assert!(told("timed=5h").contains("'h'"));
+        let message = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(message("creat").contains("'creat'"));
+        assert!(message("timed=5h").contains("'h'"));
         for (text, expected) in [
             ("timed=", "a whole number"),
             ("timed=-1", "a whole number"),
@@ -201,7 +201,7 @@ mod tests {
             ("", "no word"),
             ("sync,,fsync", "'' is not a word"),
         ] {
-            assert!(told(text).contains(expected), "{text}: {:?}", parse(text));
+            assert!(message(text).contains(expected), "{text}: {:?}", parse(text));
         }
         // The order says nothing.
         assert_eq!(parse("no-umount,all"), parse("all,no-umount"));

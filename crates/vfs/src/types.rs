@@ -136,9 +136,9 @@ bitflags::bitflags! {
         const APPEND = 1 << 5;
         /// O_TRUNC.
         const TRUNCATE = 1 << 6;
-        /// Whoever opens it keeps what it has read, as the kernel does above FUSE: what a long read
-        /// brings need not stay in memory here as well.
-        const KEPT_ABOVE = 1 << 7;
+        /// The caller caches what it reads, as the kernel does above FUSE: data of long reads need
+        /// not stay in this cache too.
+        const CALLER_CACHES = 1 << 7;
         /// Of one write: a page that was changed through a mapping, perhaps before the file became
         /// immutable.
         const WRITTEN_BACK = 1 << 8;

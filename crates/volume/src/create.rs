@@ -1,7 +1,7 @@
 //! New volumes.
 //!
-//! Labels are written last: a creation that a cut interrupts leaves devices, or members of a volume
-//! that is not complete, never a volume that looks whole and is not.
+//! Labels are written last. If a power cut interrupts the creation, the devices are unlabelled or
+//! members of an incomplete volume. A volume never looks complete while it is not.
 
 use std::sync::Arc;
 
@@ -48,8 +48,8 @@ pub struct MirrorOptions {
     pub policies: Policies,
     /// What the legs hold.
     pub contents: Contents,
-    /// Keeps a checksum of every 4096 bytes, so that a leg that returns something else is noticed
-    /// and repaired. Costs 1/64 of the space at most where regions have 256 KiB or more.
+    /// Keeps a checksum of every 4096 bytes, to detect and repair wrong data of a leg. Costs at
+    /// most 1/64 of the space for regions of 256 KiB or more.
     pub checksums: bool,
     /// Bytes of memory that checksums take; 64 MiB by default.
     pub checksum_memory: Option<usize>,
@@ -136,8 +136,8 @@ fn plan_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Result<M
     Ok(MirrorPlan { legs: made, infos, region, size })
 }
 
-/// Whether [`create_mirror`] would be refused; nothing is written. For who has to write to the
-/// devices before.
+/// Whether [`create_mirror`] would be refused; nothing is written. For callers that must write to
+/// the devices before.
 ///
 /// # Errors
 /// As there.
@@ -145,7 +145,7 @@ pub fn check_mirror(name: &str, legs: &[NewLeg], options: &MirrorOptions) -> Res
     plan_mirror(name, legs, options).map(drop)
 }
 
-/// Makes a mirror of one to four legs.
+/// Creates a mirror of one to four legs.
 ///
 /// # Errors
 /// If a device cannot be a leg, none is durable, or one fails. Refusals change nothing.
@@ -266,8 +266,8 @@ fn plan_rows(
     Ok(RowsPlan { kind, members, layouts, size, info })
 }
 
-/// The concat or stripe that [`create_rows`] would make, as a device that describes itself and
-/// answers nothing: for who has to know whether it will do. Nothing is written.
+/// The concat or stripe that [`create_rows`] would create, as a device that describes itself and
+/// serves no requests. For callers that must know whether it will fit. Nothing is written.
 ///
 /// # Errors
 /// What [`create_rows`] refuses.

@@ -11,7 +11,7 @@ pub enum VolumeError {
     /// A device failed.
     #[error(transparent)]
     Io(#[from] BlockError),
-    /// What a member holds is not what a volume writes.
+    /// The bytes of a member are invalid.
     #[error("{device}: {what}")]
     Corrupt {
         /// The member's name.
@@ -32,8 +32,8 @@ pub enum VolumeError {
         /// The newest version known here.
         known: u32,
     },
-    /// A label that names something without which the volume must not be used, and that this
-    /// program does not know.
+    /// A label with feature bits that this program does not know, and without which the volume must
+    /// not be used.
     #[error(
         "{device}: its volume needs what this program does not know (features {bits:#x}): use the \
          program that wrote it, or a newer one"
@@ -44,11 +44,11 @@ pub enum VolumeError {
         /// The bits of the label that are not known here.
         bits: u32,
     },
-    /// What is there does not make up the volume, or nobody can say which of it counts; nothing was
+    /// The members do not form the volume, or the newest data cannot be determined; nothing was
     /// changed.
     #[error("{0}")]
     Incomplete(String),
-    /// The request cannot be met as things are; nothing was changed.
+    /// The request is impossible in this state; nothing was changed.
     #[error("{0}")]
     Refused(String),
 }

@@ -1,4 +1,4 @@
-//! One answer for a request that was cut into several.
+//! One completion for a request that was split into several.
 
 use std::sync::Arc;
 

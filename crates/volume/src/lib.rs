@@ -4,10 +4,10 @@
 //! from their members in any order and under any name ([`assemble()`]). A volume is a
 //! [`BlockDevice`](steadfast_block::BlockDevice) and may be a member of another one.
 //!
-//! A [`Mirror`] has up to four legs. It keeps a map of its regions, so that only what was under way
-//! is resynced after a power cut and only what a leg has missed when it comes back; and an identity
-//! of its data, so that an old, blank or foreign leg is never taken for a good one. A leg may be
-//! volatile (a RAM disk): it answers reads, and no promise depends on it.
+//! A [`Mirror`] has up to four legs. Its region map limits a resync: after a power cut to regions
+//! with writes in flight, and for a leg that comes back to regions that it missed. Its data has an
+//! identity, so that an old, blank or foreign leg is never used as a good one. A leg may be
+//! volatile (a RAM disk): it serves reads, and durability does not depend on it.
 //!
 //! The bytes on the members are described in `ondisk` and in docs/mirrors.md.
 
@@ -25,6 +25,6 @@ pub use assemble::{AssembleOptions, Assembled, Volume, assemble};
 pub use create::{Contents, MirrorOptions, check_mirror, create_mirror, create_rows, planned_rows};
 pub use error::{Result, VolumeError};
 pub use mirror::{
-    Event, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies, ReadPolicy,
-    RegionStatus, Resynced, Scrubbed, Throttle, Trouble, WritePolicy,
+    Event, LegError, LegState, LegStatus, Listener, Mirror, MirrorStatus, NewLeg, Pass, Policies,
+    ReadPolicy, RegionStatus, Resynced, Scrubbed, Throttle, WritePolicy,
 };

@@ -9,7 +9,7 @@ use crate::error::{Result, VolumeError};
 use crate::ondisk::label::{Label, Unlabelled, VERSION};
 use crate::ondisk::{BLOCK, LABEL_AT, MAP_AT, second_label_at};
 
-/// Bytes at each end of a device that are looked at to tell whether it is blank.
+/// Bytes at each end of a device that must be zeros in a blank one.
 const BLANK_ENDS: u64 = 1 << 20;
 
 /// A device that carries a label.
@@ -20,7 +20,7 @@ pub struct Labelled {
     /// The label that counts.
     pub label: Label,
     /// One of the copies is not there: something else was written to that end of the device, and
-    /// what the rest holds is not to be believed.
+    /// what the rest holds is not to be trusted.
     pub overwritten: Option<End>,
 }
 
@@ -98,7 +98,7 @@ pub fn read_label(device: &Arc<dyn BlockDevice>) -> Result<Option<Labelled>> {
 }
 
 /// Which of the copies counts, and which end of the device is not the member's any more. They are
-/// written one after the other, so a cut leaves one of them old or damaged, and none missing.
+/// written one after the other, so a power cut leaves one of them old or damaged, and none missing.
 fn chosen(device: &str, first: Copy, second: Copy) -> Result<Option<(Label, Option<End>)>> {
     use Unlabelled::{Damaged, Features, Newer, None as Nothing};
     let name = || device.to_owned();
@@ -143,7 +143,7 @@ fn copy_at(device: &Arc<dyn BlockDevice>, at: u64) -> std::result::Result<Copy, 
     Ok(Label::decode(&device.read(at, BLOCK)?))
 }
 
-/// Writes both copies, durable on return; a cut leaves one of them whole.
+/// Writes both copies, durable on return; a power cut leaves one of them whole.
 ///
 /// # Errors
 /// Of the device: one copy may be the new one then.

@@ -1,25 +1,25 @@
-//! Bugs to be found: the test of the tests.
+//! Planted bugs: the test of the tests.
 //!
-//! With the feature `planted-bugs` one of them can be switched on for one volume, to see that the
-//! campaign finds it. Without the feature every question is answered `false` when the program is
-//! compiled, and nothing of the bugs is in it.
+//! With the feature `planted-bugs` a test can switch one of them on for one volume, to check that
+//! the campaign finds it. Without the feature every check is `false` at compile time, and the bugs
+//! are not in the program.
 
 /// Something that a mirror must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// A region's state is written after the data that it is to cover.
+    /// A region's state is written after the data that it covers.
     StateAfterData,
-    /// A volatile leg is believed after a restart, and may be a source.
+    /// A volatile leg is trusted after a restart, and may be a source.
     VolatileSource,
-    /// A leg that left while a region was copied is taken to hold it.
+    /// A leg that was removed while a region was copied counts as a holder.
     CopyToWhoLeft,
     /// The map says that a region has checksums before they are written.
     ChecksumsAfterClean,
-    /// What a cut left in doubt is read from one leg, and not given to the others first.
-    DoubtNotCopied,
+    /// An out-of-sync region is read from one leg, and the others are not synced first.
+    OutOfSyncNotCopied,
     /// After a write that failed on all legs only one of them counts.
     FailedWriteLeavesOne,
-    /// What a leg answers is not compared with its checksum.
+    /// A leg's data is not compared with its checksum.
     NothingCompared,
 }
 

@@ -1,4 +1,4 @@
-//! Concat and stripe: components side by side as one device, without redundancy.
+//! Concat and stripe: several components as one device, without redundancy.
 
 use std::sync::Arc;
 

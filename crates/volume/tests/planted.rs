@@ -47,7 +47,7 @@ fn mirror_a_copy_to_a_leg_that_left_is_found() {
 
 #[test]
 fn mirror_doubt_that_is_not_copied_is_found() {
-    found(Bug::DoubtNotCopied, 0, run);
+    found(Bug::OutOfSyncNotCopied, 0, run);
 }
 
 #[test]

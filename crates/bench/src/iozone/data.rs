@@ -144,7 +144,7 @@ impl FileData {
         }
         let tag = number << 48 | 1;
         let run = match steadfast_runtime::is_simulated() {
-            true => pattern::lasting(tag, 0, len),
+            true => pattern::interned(tag, 0, len),
             false => stamped(tag, 0, len),
         };
         repeated.push(run.clone());

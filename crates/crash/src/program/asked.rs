@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
-use steadfast_runtime::Asker;
+use steadfast_runtime::Requester;
 use steadfast_vfs::Fh;
 
 use super::calls::Origin;
@@ -41,16 +41,16 @@ struct SystemCall {
 
 impl SystemCall {
     /// The call that the asker waits in.
-    fn of(asker: Asker) -> Option<SystemCall> {
-        if asker.thread == 0 || asker.write_back {
+    fn of(requester: Requester) -> Option<SystemCall> {
+        if requester.thread == 0 || requester.write_back {
             return None;
         }
-        let path = format!("/proc/{}/syscall", asker.thread);
+        let path = format!("/proc/{}/syscall", requester.thread);
         let end = Instant::now() + PATIENCE;
         loop {
             let text = read_to_string(&path).ok()?;
             if !text.starts_with("running") {
-                return SystemCall::parse(asker.thread, &text);
+                return SystemCall::parse(requester.thread, &text);
             }
             if Instant::now() >= end {
                 return None;
@@ -141,20 +141,20 @@ pub(super) struct Asked {
 
 /// A request to write or sync, and the system call that it was seen in.
 pub(super) struct Request {
-    asker: Option<Asker>,
+    requester: Option<Requester>,
     call: Option<SystemCall>,
 }
 
 impl Request {
     /// The one that this thread works for. It may take a moment: to be asked without locks.
     pub fn current() -> Request {
-        let asker = steadfast_runtime::asker();
-        Request { asker, call: asker.and_then(SystemCall::of) }
+        let requester = steadfast_runtime::requester();
+        Request { requester, call: requester.and_then(SystemCall::of) }
     }
 
     /// The kernel writes back: no thread of the program's waits for this.
     pub fn is_write_back(&self) -> bool {
-        self.asker.is_some_and(|asker| asker.write_back)
+        self.requester.is_some_and(|requester| requester.write_back)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     fn request(line: &str) -> Request {
         let call = SystemCall::parse(7, line);
         assert!(call.is_some(), "{line}");
-        Request { asker: Some(Asker { thread: 7, write_back: false }), call }
+        Request { requester: Some(Requester { thread: 7, write_back: false }), call }
     }
 
     /// A write of so many bytes, as /proc shows it on this architecture.
@@ -265,12 +265,12 @@ mod tests {
     #[test]
     fn who_is_not_known_makes_calls_of_its_own() {
         let mut asked = Asked::default();
-        let unknown = Request { asker: None, call: None };
+        let unknown = Request { requester: None, call: None };
         assert_eq!(asked.write(&unknown, Fh(1), (0, 10), 0).0, Origin::Program);
         assert_eq!(asked.write(&unknown, Fh(1), (10, 10), 1).0, Origin::Program);
-        let kernel = Asker { thread: 0, write_back: true };
+        let kernel = Requester { thread: 0, write_back: true };
         assert_eq!(SystemCall::of(kernel), None);
-        let kernel = Request { asker: Some(kernel), call: None };
+        let kernel = Request { requester: Some(kernel), call: None };
         assert_eq!(asked.write(&kernel, Fh(1), (20, 10), 2).0, Origin::Kernel);
     }
 
@@ -278,7 +278,7 @@ mod tests {
     fn proc_tells_the_call_of_a_thread() {
         let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
         // This very thread reads the file: that is its call.
-        let call = SystemCall::of(Asker { thread, write_back: false });
+        let call = SystemCall::of(Requester { thread, write_back: false });
         assert_eq!(call.map(|call| call.number), Some(libc::SYS_read));
         let pieces = [std::io::IoSlice::new(b"abc"), std::io::IoSlice::new(b"defgh")];
         assert_eq!(lengths(thread, pieces.as_ptr() as u64, 2), Some(8));

@@ -1,9 +1,9 @@
-//! A volatile write cache in front of any device, and what a power cut leaves of it.
+//! A volatile write cache in front of any device, and its crash states.
 //!
 //! A write is acknowledged when it is in memory. A flush drains everything and flushes the device
 //! below; a write with FUA drains its own blocks. When the cache is full it drains in ascending
-//! order of blocks from where it stopped last, as a disk's elevator would. A *lying* cache says
-//! yes to flushes and FUA and does nothing.
+//! order of blocks from its last position, like an elevator. A *lying* cache acknowledges flushes
+//! and FUA and does nothing.
 //!
 //! # Invariants
 //!
@@ -11,7 +11,8 @@
 //!    what is not in the cache is below.
 //! 2. One drain at a time: two writes of one block are never below at once, where they could
 //!    overtake each other.
-//! 3. Every version of a block since its last drain is kept, because a cut may leave any of them.
+//! 3. Every version of a block since its last drain is kept, because a power cut may leave any of
+//!    them.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -83,7 +84,7 @@ struct Shared {
     draining: Mutex<()>,
 }
 
-/// A block on its way down: its number, the version's sequence number and bytes.
+/// A block that is being drained: its number, the version's sequence number and bytes.
 type Picked = (u64, u64, Bytes);
 
 /// A volatile write cache over a device. Clones are the same cache.
@@ -121,7 +122,7 @@ impl WriteCache {
     /// Of the device below, when what is left is written to it.
     pub fn power_cut(&self, seed: u64) -> Result<Cut> {
         self.0.state.lock().off = Some("the power was cut".into());
-        // Whatever is on its way down arrives, which is one of the things that may happen.
+        // Whatever is being drained arrives, which is one of the things that may happen.
         let _still = self.0.draining.lock();
         let blocks = {
             let mut state = self.0.state.lock();
@@ -338,7 +339,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes what a cut leaves of one block.
+    /// Writes what a power cut leaves of one block.
     fn leave(
         &self,
         number: u64,

@@ -1,9 +1,9 @@
-//! Injected faults: errors, torn and lost writes, wrong bytes, delays, a device that vanishes.
+//! Injected faults: errors, torn and lost writes, wrong bytes, delays, a device that disappears.
 //!
-//! A [`Rule`] says which requests it is for (kind, range, how many to let pass first, how many to
-//! hit, from when on) and what happens to them ([`Effect`]). Rules are added and removed while the
-//! device runs, through a [`Faults`] handle. Every rule sees every request and counts those that
-//! match; the first rule that is due decides.
+//! A [`Rule`] selects requests (kind, range, how many to skip first, how many to affect, from which
+//! time) and gives their [`Effect`]. Rules are added and removed while the device runs, through a
+//! [`Faults`] handle. Every rule sees every request and counts its matches; the first rule that is
+//! due decides.
 
 use std::collections::BTreeMap;
 use std::ops::{BitOr, Range};

@@ -1,8 +1,8 @@
 //! Filters: devices over a device. Each takes an `Arc<dyn BlockDevice>` and is one.
 //!
 //! A filter does not offer the [direct memory](steadfast_block::DirectMemory) of the device below:
-//! what goes that way would pass it by. Only [`Record`] does, which records it, and
-//! [`fsdax`], whose memory is that of the device below at another place.
+//! accesses would bypass the filter. Only [`Record`] does, which records it, and [`fsdax`], whose
+//! memory is that of the device below at an offset.
 
 pub mod btt;
 pub mod cache;

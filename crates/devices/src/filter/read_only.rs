@@ -1,4 +1,4 @@
-//! Refuses changes: for looking at a device that must not be touched.
+//! A read-only view of a device.
 
 use std::sync::Arc;
 

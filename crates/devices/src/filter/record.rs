@@ -1,19 +1,20 @@
-//! The log of everything that changed: what crash exploration cuts.
+//! Recording of all changes, from which crash states are built.
 //!
 //! [`Record`] filters of several devices write one [`RecordLog`], so that a journal device and a
 //! file-system device are in one order. Each submission, each completion and each
-//! [note](RecordLog::note) of the workload gets the next *tick*; a cut is a tick, and what has a
-//! lower one has happened. Virtual time cannot serve: much happens at the same nanosecond.
+//! [note](RecordLog::note) of the workload gets the next *tick*. A crash point is a tick: events
+//! with a lower tick have happened. Virtual time cannot be used: many events have the same
+//! nanosecond.
 //!
-//! A finished log is a [`Recording`], which says of a cut what each device
-//! [must still hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor
-//! are requests that the device below refuses.
+//! A finished log is a [`Recording`], which says of a crash point what each device [must still
+//! hold](Fate::Durable) and what it [may](Fate::InDoubt). Reads are not recorded, nor are requests
+//! that the device below refuses.
 //!
-//! A device that is memory is recorded too: its stores, persists and fences. What was stored may be
-//! there or not, aligned 8-byte word by word, until its cache line was persisted after it and a
-//! fence after that has returned.
+//! Memory devices are recorded too: stores, persists and fences. Each aligned 8-byte word of a
+//! store may or may not survive until its cache line was persisted after it and a later fence has
+//! returned.
 
-mod at_cut;
+mod at_crash_point;
 mod media;
 mod memory;
 mod recording;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use steadfast_block::{BlockDevice, Completion, DeviceInfo, DirectMemory, Request, check};
 use steadfast_runtime::{Mutex, Nanos, current_call, now};
 
-pub use at_cut::{AtCut, Fate};
+pub use at_crash_point::{AtCrashPoint, Fate};
 pub use media::{Media, MediaError};
 pub use recording::{RebuildError, Recording};
 
@@ -83,7 +84,7 @@ pub struct RecordedDevice {
 }
 
 impl RecordedDevice {
-    /// Bytes of a write that a cut leaves old or new, never mixed.
+    /// Bytes of a write that a power cut leaves old or new, never mixed.
     pub fn unit(&self) -> u32 {
         self.media.unit(self.info.atomic_write)
     }
@@ -153,7 +154,7 @@ impl Event {
     }
 }
 
-/// Something the workload wanted to be remembered: that it has its answer to a `write` or
+/// Something the workload wanted to be recorded: that it has its answer to a `write` or
 /// `fsync`, for example. The numbers mean what the workload says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note {

@@ -184,7 +184,7 @@ impl BlockDevice for Stat {
         completion
     }
 
-    // The device below may answer whoever waits faster than by a hand-over.
+    // The device below may answer a waiting caller faster than by a hand-over.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         let class = Class::of(&Request::Read { offset, len });

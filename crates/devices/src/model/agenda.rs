@@ -1,4 +1,4 @@
-//! What a model has already decided will happen, and when.
+//! Future events of a model, with their times.
 
 use std::collections::BTreeMap;
 

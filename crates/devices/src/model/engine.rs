@@ -1,17 +1,17 @@
-//! What all models share: a queue in front, a service task behind, contents in between.
+//! The common part of all models: a queue in front, a service task behind, contents in between.
 //!
-//! [`Physics`] is the part that differs: a discrete-event machine that is told of commands and
-//! asked when it will have finished which. It never waits and knows no time but what it is told,
-//! so that its decisions are the same however late the service task wakes up.
+//! [`Physics`] is the part that differs: a discrete-event machine that gets commands and computes
+//! when they complete. It never waits, and gets the time as a parameter, so its decisions do not
+//! depend on when the service task wakes up.
 //!
 //! # Invariants
 //!
 //! 1. The lock is never held across a wait other than on its own condition variables.
-//! 2. Physics sees commands and the passing of time in one chronological order: before a command
-//!    that arrived at `t` is handed over, everything due by `t` has happened.
+//! 2. Physics gets commands and time in one chronological order: before a command that arrived at
+//!    `t` is passed on, everything due by `t` has happened.
 //! 3. The contents change when a write is done, before its completion is answered.
-//! 4. The service task ends when the device is dropped; what was still in the queue is answered
-//!    with [`BlockError::Gone`].
+//! 4. The service task ends when the device is dropped; requests still in the queue fail with
+//!    [`BlockError::Gone`].
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -228,7 +228,7 @@ impl<P: Physics> Shared<P> {
 }
 
 impl<P: Physics> State<P> {
-    /// Brings the hardware from when it was last told the time to the present.
+    /// Advances the hardware from its last time to the present.
     fn catch_up(&mut self, present: Nanos, done: &mut Vec<Done>) {
         while let Some((at, command)) = self.arrivals.pop_front() {
             self.physics.advance(at.0, done);

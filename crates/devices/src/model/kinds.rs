@@ -1,5 +1,5 @@
-//! The kinds of devices that can be made by name: scenarios, the command line and the documents
-//! read this list. A further one needs its module and a line here.
+//! The kinds of devices that can be created by name: scenarios, the command line and the documents
+//! use this list. A new kind needs its module and a line here.
 
 use std::sync::Arc;
 

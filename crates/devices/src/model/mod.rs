@@ -1,14 +1,14 @@
 //! Models of real hardware.
 //!
-//! A model is a [`BlockDevice`] that keeps its contents in a [`Store`] and takes the time that
-//! the hardware would take, computed from data-sheet figures: when the device would be done, the
-//! request is answered, in virtual time exactly then, in real time as soon as the machine wakes
-//! up after it. Each module names the documents its figures come from. Parameters carry their
-//! unit in their name; rates are decimal (1 MB = 1,000,000 bytes), buffer sizes binary.
+//! A model is a [`BlockDevice`] with its contents in a [`Store`]. It computes the hardware's
+//! service time from data-sheet figures, and completes a request at that time: in virtual time
+//! exactly, in real time as soon as the machine wakes up after it. Each module names the documents
+//! of its figures. Parameter names contain their unit; rates are decimal (1 MB = 1,000,000 bytes),
+//! buffer sizes binary.
 //!
-//! A write changes the contents when it *completes*; what a power cut leaves of completed but
-//! unpromised writes is decided above, by whoever records requests and completions. A model tells
-//! such a recorder only one thing more: whether its flush can be believed ([`Model::promise`]).
+//! A write changes the contents when it *completes*. Which completed but not durable writes survive
+//! a power cut is decided by the recorder of requests and completions. A model gives the recorder
+//! only one more fact: whether its flush can be trusted ([`Model::promise`]).
 
 mod agenda;
 mod checker;
@@ -81,7 +81,7 @@ pub trait Model: BlockDevice {
     /// [`ModelError::ContentsSize`] if `contents` is not of the device's size.
     fn set_contents(&self, contents: Store) -> Result<(), ModelError>;
 
-    /// Whether flush and FUA can be believed.
+    /// Whether flush and FUA can be trusted.
     fn promise(&self) -> Promise {
         Promise::Honest
     }

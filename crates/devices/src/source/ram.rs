@@ -1,8 +1,8 @@
 //! A device in the program's own memory.
 //!
-//! Requests are done, and answered, before `submit` returns; no time passes. Contents are a
-//! [`Store`], so that they are sparse, packed, and copied in no time: [`Ram::store`] is how the
-//! crash tools look at a device, [`Ram::from_store`] how they start one from what a cut left.
+//! Requests complete before `submit` returns; no time passes. Contents are a [`Store`]: sparse,
+//! compressed, and copied in no time. The crash tools read a device through [`Ram::store`], and
+//! start one from a crash state with [`Ram::from_store`].
 
 mod params;
 
@@ -135,7 +135,7 @@ impl BlockDevice for Ram {
         Some(self)
     }
 
-    // Whoever waits needs no completion: nothing takes time.
+    // A waiting caller needs no completion: nothing takes time.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         self.perform(&Request::Read { offset, len })

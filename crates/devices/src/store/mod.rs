@@ -1,19 +1,19 @@
 //! Sparse contents, cheap to keep and to copy.
 //!
-//! A [`Store`] is what a modelled device holds. A benchmark writes gigabytes into it, and the
-//! crash explorer copies it thousands of times, so three things make it cheap:
+//! A [`Store`] is the contents of a modelled device. A benchmark writes gigabytes into it, and the
+//! crash explorer copies it thousands of times, so three properties make it cheap:
 //!
-//! * **packing**: pages (4 KiB) whose bytes follow from a few words are kept as those words: runs
-//!   of [stamped sectors](steadfast_block::pattern) and constant pages. The rest is kept as it
-//!   is, sharing the memory of the write that brought it ([`Packed`]);
-//! * **sparseness**: what was never written costs nothing and reads as zeros;
+//! * **packing**: pages (4 KiB) that a few words determine are stored as those words: runs of
+//!   [stamped sectors](steadfast_block::pattern) and constant pages. Other pages share the memory
+//!   of their write ([`Packed`]);
+//! * **sparseness**: unwritten pages cost nothing and read as zeros;
 //! * **copy on write**: a clone shares everything; a write copies the 1 MiB chunk's page table it
 //!   touches, never contents.
 //!
 //! # Invariants
 //!
 //! 1. Packing is lossless: a read returns exactly the bytes last written.
-//! 2. A page's packed form follows from its 4096 bytes alone, however they were written. So two
+//! 2. A page's packed form depends on its 4096 bytes alone, however they were written. So two
 //!    stores hold the same bytes exactly if their pages are equal, and [`Store::digest`] need not
 //!    expand them.
 //! 3. A chunk without a page that differs from zeros may exist, and means nothing.

@@ -1,4 +1,4 @@
-//! Bytes kept as what they follow from, where they do.
+//! Compressed bytes: stamped or constant ones.
 
 use bytes::Bytes;
 use steadfast_block::Payload;

@@ -75,7 +75,7 @@ pub fn explore(run: &Run, planted: Planted, tally: &mut Tally) -> Result<(), Str
     let size = u64::from(run.sector);
     let ram = Ram::from_store("pmem0", made(run.sector, run.nfree)).persistent();
     let device: Arc<dyn BlockDevice> = Arc::new(ram.clone());
-    // Before the bug: it is to be found by a cut, not by what it leaves here.
+    // Before the bug: it is to be found by a power cut, not by what it leaves here.
     let btt = open(&device, Planted::default())?;
     run.before.iter().try_for_each(|op| perform(&btt, *op, size))?;
     drop(btt);
@@ -113,7 +113,7 @@ pub fn explore(run: &Run, planted: Planted, tally: &mut Tally) -> Result<(), Str
     Ok(())
 }
 
-/// Opens what a cut has left, judges it, and cuts again while that writes.
+/// Opens what a power cut has left, judges it, and cuts again while that writes.
 fn after(
     state: Store,
     sectors: u64,
@@ -148,7 +148,7 @@ fn after(
     Ok(())
 }
 
-/// All contents that a cut may leave.
+/// All contents that a power cut may leave.
 pub fn outcomes(recording: &Recording, base: &Store, cut: u64) -> Vec<Store> {
     let at = recording.at(DeviceId(0), cut);
     let mut asked: Vec<(u64, u64)> = Vec::new();

@@ -1,7 +1,7 @@
 //! Power cuts of a sector namespace: what each may leave, and whether that is what was promised.
 //!
-//! The memory below is recorded: each store, persist and fence. At a cut a word of 8 bytes is there
-//! or not unless its cache line was persisted and that waited for.
+//! The memory below is recorded: each store, persist and fence. At a power cut a word of 8 bytes is
+//! there or not unless its cache line was persisted and that waited for.
 
 pub mod every;
 pub mod some;
@@ -41,7 +41,7 @@ pub struct Done {
     pub done: u64,
 }
 
-/// What a sector may hold after a cut.
+/// What a sector may hold after a power cut.
 pub fn allowed(ops: &[Done], sector: u64, cut: u64) -> Vec<u8> {
     let of = |done: &&Done| (done.op.sector..done.op.sector + done.op.count).contains(&sector);
     let begun: Vec<&Done> = ops.iter().filter(of).filter(|op| op.begun < cut).collect();
@@ -55,8 +55,8 @@ pub fn allowed(ops: &[Done], sector: u64, cut: u64) -> Vec<u8> {
     versions
 }
 
-/// Bytes of a sector; only three of its words differ from those of other versions, so that a cut
-/// has few different outcomes.
+/// Bytes of a sector; only three of its words differ from those of other versions, so that a power
+/// cut has few different outcomes.
 pub fn bytes(op: Op, sector: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     if op.version != 0 {
@@ -68,7 +68,7 @@ pub fn bytes(op: Op, sector: u64, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Opens what a cut has left.
+/// Opens what a power cut has left.
 pub fn open(device: &Arc<dyn BlockDevice>, planted: Planted) -> Result<Btt, String> {
     #[cfg(feature = "planted-bugs")]
     return Btt::open_planted(device, planted).map_err(|error| error.to_string());

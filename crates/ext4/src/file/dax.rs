@@ -309,7 +309,7 @@ impl Ext4 {
     pub(crate) fn leave_page_cache(&self, inode: &Inode) -> Result<()> {
         self.pages.flush(key(inode.no))?;
         self.pages.check_lost(key(inode.no), &(0..u64::MAX))?;
-        self.pages.drop_unmended(key(inode.no), 0..u64::MAX);
+        self.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
         self.pages.invalidate(key(inode.no), 0..u64::MAX);
         Ok(())
     }

@@ -161,7 +161,7 @@ impl Ext4 {
         end: u64,
         data: &Bytes,
     ) -> Result<Vec<Completion>> {
-        self.pages.drop_unmended(key(inode.no), offset..end);
+        self.pages.invalidate_before_direct_write(key(inode.no), offset..end);
         let mut writes = Writes::default();
         for piece in pieces {
             if let Place::Device(at) | Place::Unwritten(at) = piece.place {
@@ -172,7 +172,7 @@ impl Ext4 {
         let started = writes.submit(self, inode);
         let outcome = Completion::wait_all(&started);
         if let Err(e) = outcome {
-            self.pages.drop_unmended(key(inode.no), offset..end);
+            self.pages.invalidate_before_direct_write(key(inode.no), offset..end);
             return Err(e.into());
         }
         self.pages.invalidate(key(inode.no), offset..end);

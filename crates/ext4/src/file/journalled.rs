@@ -47,7 +47,7 @@ impl Ext4 {
         let (from, to) = (offset / block * block, end.next_multiple_of(block));
         let whole = self.with_old_edges(inode, offset, part, from, to)?;
         // An image stays until it is home. A slice would pin the whole write.
-        let lasts = pattern::is_lasting(&whole);
+        let lasts = pattern::is_interned(&whole);
         let mut txn = self.volume.begin()?;
         let mut pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
         if !all_in_place(&pieces) {

@@ -36,7 +36,7 @@ impl Ext4 {
             return self.read_dax(inode, offset, len, size);
         }
         if !direct {
-            if file.flags.contains(OpenFlags::KEPT_ABOVE)
+            if file.flags.contains(OpenFlags::CALLER_CACHES)
                 && len >= LONG
                 && let Some(read) = self.read_past_cache(inode, offset, len, size)?
             {

@@ -8,7 +8,7 @@ use steadfast_block::{Completer, Completion, Payload};
 use steadfast_ext4_format::extents::Lookup;
 use steadfast_ext4_format::ondisk::{Extent, InodeNo, MAX_WRITTEN_LEN};
 use steadfast_ext4_format::{RangeSet, Result};
-use steadfast_pagecache::{DirtyRun, FileKey, PAGE, PageStore, PageWrite, UnwrittenPages};
+use steadfast_pagecache::{DirtyRun, FailedPages, FileKey, PAGE, PageStore, PageWrite};
 use steadfast_runtime::cpu;
 use steadfast_vfs::FsError;
 
@@ -57,7 +57,7 @@ impl PageStore for Ext4 {
         outcome
     }
 
-    fn write_failed(&self, what: &UnwrittenPages, error: &FsError) {
+    fn write_failed(&self, what: &FailedPages, error: &FsError) {
         self.volume.status.tell(&Trouble::Unwritten { part: self.part(what), error });
     }
 }

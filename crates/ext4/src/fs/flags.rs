@@ -111,7 +111,7 @@ impl Ext4 {
             if matches!(self.volume.log, MetaLog::Journal(_)) {
                 self.volume.log.checkpoint_all()?;
             }
-            self.pages.drop_unmended(key(inode.no), 0..u64::MAX);
+            self.pages.invalidate_before_direct_write(key(inode.no), 0..u64::MAX);
         }
         if self.dax && changed.intersects(InodeFlags::DAX | InodeFlags::JOURNAL_DATA) {
             self.leave_page_cache(inode)?;

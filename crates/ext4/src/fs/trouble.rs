@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steadfast_ext4_format::ondisk::InodeNo;
-use steadfast_pagecache::{PAGE, UnwrittenPages};
+use steadfast_pagecache::{FailedPages, PAGE};
 
 use crate::meta::MetaLog;
 use crate::mounted::Ext4;
@@ -26,7 +26,7 @@ impl Ext4 {
     /// Data that is not on the device as it was written: what is lost if the mount ends now. Up to
     /// `most` parts of files.
     pub fn unwritten(&self, most: usize) -> Vec<UnwrittenPart> {
-        self.pages.unwritten(most).iter().map(|pages| self.part(pages)).collect()
+        self.pages.failed_pages(most).iter().map(|pages| self.part(pages)).collect()
     }
 
     /// Where a file is, by the names that were used lately; `None` if they do not tell.
@@ -35,12 +35,12 @@ impl Ext4 {
     }
 
     /// The bytes of pages, up to the end of the file.
-    pub(crate) fn part(&self, pages: &UnwrittenPages) -> UnwrittenPart {
+    pub(crate) fn part(&self, pages: &FailedPages) -> UnwrittenPart {
         // OK to cast: the page cache knows files by the numbers that we have given.
         let inode = InodeNo(pages.file.0 as u32);
         let (from, to) = (pages.pages.start * PAGE as u64, pages.pages.end * PAGE as u64);
         let size = self.volume.inodes.get(inode).map(|inode| inode.state().size_written());
         let to = size.filter(|size| *size > from).map_or(to, |size| size.min(to));
-        UnwrittenPart { inode, bytes: from..to, kept: pages.kept }
+        UnwrittenPart { inode, bytes: from..to, kept: pages.retry }
     }
 }

@@ -9,7 +9,9 @@ use steadfast_ext4_format::superblock;
 use steadfast_ext4_format::superblock::FoundSuperblock;
 use steadfast_ext4_format::{Ext4Error, RangeSet, Result};
 use steadfast_journal::external::{self, Owner};
-use steadfast_journal::{BeforeHome, Checksums, Journal, Log, Overlay, Recovery, RecoveryReport};
+use steadfast_journal::{
+    CheckpointHook, Checksums, Journal, Log, Overlay, Recovery, RecoveryReport,
+};
 use uuid::Uuid;
 
 use super::{given_up, needs_recovery, stale};
@@ -54,7 +56,7 @@ impl Found {
         let changes = fastcommit::changes(device, &recovery, self.blocks.clone())?;
         // A superblock that is torn is made whole first, from the log.
         let home = if bootstrap.whole { self.home_mark(device, &layout, true)? } else { None };
-        let owner = home.as_ref().map(|home| home as &dyn BeforeHome);
+        let owner = home.as_ref().map(|home| home as &dyn CheckpointHook);
         Ok(recovery.finish(&log, &**device, &changes, owner)?)
     }
 
@@ -257,7 +259,7 @@ pub(super) fn open(
         wide: features.incompat.contains(Incompat::BIT64),
         unix_ns_at_zero: clock.unix_ns_at_zero(),
         on_demand: options.data == DataMode::Transact,
-        before_home: home.map(|home| home as Arc<dyn BeforeHome>),
+        before_checkpoint: home.map(|home| home as Arc<dyn CheckpointHook>),
         ..options.journal.clone()
     };
     Ok(MetaLog::Journal(Journal::open(found.log, Arc::clone(device), config)?))

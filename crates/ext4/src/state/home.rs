@@ -24,7 +24,7 @@ use steadfast_ext4_format::ondisk::{
 };
 use steadfast_ext4_format::superblock;
 use steadfast_ext4_format::{Ext4Error, Result};
-use steadfast_journal::{BeforeHome, FsBlock, JournalError, Tid};
+use steadfast_journal::{CheckpointHook, FsBlock, JournalError, Tid};
 use steadfast_runtime::{Mutex, MutexGuard};
 use zerocopy::IntoBytes;
 
@@ -199,8 +199,8 @@ impl HomeMark {
     }
 }
 
-impl BeforeHome for HomeMark {
-    fn before_home(
+impl CheckpointHook for HomeMark {
+    fn before_checkpoint(
         &self,
         newest: Tid,
         images: &mut [(FsBlock, Bytes)],

@@ -190,7 +190,7 @@ fn sequence(setup: Setup, seed: u64) {
 
 /// A read that leaves nothing in memory unless something of it is there.
 fn read_long(fs: &Ext4, ino: Ino, model: &Model, rng: &mut Rng, what: &str) {
-    let fh = fs.open(ino, OpenFlags::READ | OpenFlags::KEPT_ABOVE).unwrap();
+    let fh = fs.open(ino, OpenFlags::READ | OpenFlags::CALLER_CACHES).unwrap();
     let from = rng.below(model.0.len() as u64 / 4096 + 1) * 4096;
     let len = (128 << 10) + rng.below(64) as usize * 1024;
     let found = fs.read(fh, from, len).unwrap();
@@ -216,7 +216,7 @@ fn long_reads_leave_nothing_behind_if_the_caller_keeps_them() {
     fs.unmount().unwrap();
     drop(fs);
     let fs = mount(&image, MountOptions::default());
-    let kept = fs.open(attr.ino, OpenFlags::READ | OpenFlags::KEPT_ABOVE).unwrap();
+    let kept = fs.open(attr.ino, OpenFlags::READ | OpenFlags::CALLER_CACHES).unwrap();
     let read = |from: usize, len: usize| {
         let end = model.len().min(from + len);
         assert_eq!(fs.read(kept, from as u64, len).unwrap(), model[from..end]);

@@ -205,7 +205,7 @@ fn half_lost_on(
     *disk.broken.lock() = true;
     assert!(fs.fsync(fh, true).is_err());
     *disk.broken.lock() = false;
-    let lost = fs.page_cache().unwritten(9).into_iter().find(|part| !part.kept).unwrap().pages;
+    let lost = fs.page_cache().failed_pages(9).into_iter().find(|part| !part.retry).unwrap().pages;
     assert_eq!(lost.end - lost.start, 8);
     (fs, attr, fh, lost)
 }

@@ -190,7 +190,7 @@ impl Bridge {
 
     /// Opens for the kernel, which keeps what it reads; `appends`: with O_APPEND.
     fn open_file(&self, ino: Ino, flags: OpenFlags, appends: bool) -> Result<Fh> {
-        let flags = flags | OpenFlags::KEPT_ABOVE;
+        let flags = flags | OpenFlags::CALLER_CACHES;
         let fh = match self.fs.open(ino, flags) {
             // A file that may only be appended to must be told that we mean that.
             Err(FsError::NotPermitted { .. }) if appends => {
@@ -224,7 +224,7 @@ impl Bridge {
         raw_flags: i32,
     ) -> Result<(Attr, Fh)> {
         let flags = attr::open_flags(raw_flags);
-        let create = (flags - OpenFlags::TRUNCATE) | OpenFlags::KEPT_ABOVE;
+        let create = (flags - OpenFlags::TRUNCATE) | OpenFlags::CALLER_CACHES;
         let made = self.fs.create(dir, name, node, create);
         let exclusive = rustix::fs::OFlags::from_bits_retain(raw_flags as u32)
             .contains(rustix::fs::OFlags::EXCL);

@@ -12,7 +12,7 @@ use fuser::{
     ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
     TimeOrNow, WriteFlags,
 };
-use steadfast_runtime::{Asker, asked_by};
+use steadfast_runtime::{Requester, on_behalf_of};
 use steadfast_vfs::{Fh, FsError, OpenFlags, RenameFlags, SetAttr};
 
 use super::caller::Caller;
@@ -265,7 +265,7 @@ impl fuser::Filesystem for Bridge {
         reply: ReplyWrite,
     ) {
         let write_back = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let _asked = asked_by(Asker { thread: req.pid(), write_back });
+        let _asked = on_behalf_of(Requester { thread: req.pid(), write_back });
         let done = self.call("write", || {
             let loses = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
             self.before_write(self.ino(ino), loses.then(|| Caller::of(req)))?;
@@ -305,7 +305,7 @@ impl fuser::Filesystem for Bridge {
     }
 
     fn fsync(&self, req: &Request, _ino: INodeNo, fh: FileHandle, data: bool, reply: ReplyEmpty) {
-        let _asked = asked_by(Asker { thread: req.pid(), write_back: false });
+        let _asked = on_behalf_of(Requester { thread: req.pid(), write_back: false });
         reply_empty(self.call("fsync", || self.fs.fsync(Fh(fh.0), data)), reply);
     }
 

@@ -1,12 +1,13 @@
-//! Fast commits: what the file system did after the last whole transaction, in its own words.
+//! Reading fast commits: the operations after the last complete transaction, as records of the file
+//! system.
 //!
-//! They lie in the last part of the log, from its first block on in every transaction, and belong
-//! to the transaction that would come next: when that one is whole they are void. Each ends with a
-//! tag that holds the transaction's number and a checksum over the tags since the last such end;
-//! one counts if all before it do.
+//! They are in the last part of the log, always from its first block, and belong to the next
+//! transaction: when that one is complete they are void. Each ends with a tag that holds the
+//! transaction's number and a checksum over the tags since the previous such tag. A fast commit is
+//! valid if all before it are.
 //!
-//! Where the kernel refuses a log whose first fast commit was torn by the power cut, we take it
-//! for none: nobody was told that it was durable.
+//! The kernel refuses a log whose first fast commit was torn by a power cut. We ignore the torn
+//! fast commit: it was never acknowledged as durable.
 
 use bytes::Bytes;
 
@@ -20,12 +21,12 @@ use crate::{JournalError, LogBlock, Result, Tid};
 /// Bytes of fast commits that are taken at most. The kernel's area has 1 MiB, unless asked.
 const BYTES_MAX: usize = 64 << 20;
 
-/// One thing that a fast commit says.
+/// One record of a fast commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FastTag {
     /// What it is (kernel: `EXT4_FC_TAG_*`); none of those that only structure the log.
     pub tag: u16,
-    /// Its value, not looked at.
+    /// Its value, not interpreted.
     pub value: Bytes,
 }
 
@@ -38,7 +39,7 @@ pub struct FastCommits {
     pub commits: Vec<Vec<FastTag>>,
 }
 
-/// What is known while the tags are walked.
+/// The state of the walk over the tags.
 struct Walk {
     tid: Tid,
     /// A planted bug: fast commits of any transaction will do.

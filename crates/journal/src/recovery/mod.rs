@@ -1,20 +1,20 @@
-//! Recovery: what a power cut left in the log is replayed, and the log is clean again.
+//! Recovery: the log is replayed, and marked clean.
 //!
-//! Three passes, as the kernel's `fs/jbd2/recovery.c`: *scan* finds the transactions that are
-//! whole, *revoke* collects the blocks that must not be replayed, *replay* brings the images
-//! together, the newest of each block. All three only read. Then the images are written home,
-//! the file system's device is flushed, and only then the log is marked clean: a cut anywhere in
-//! between leaves a log that recovers to the same state again.
+//! Three passes, as in the kernel's `fs/jbd2/recovery.c`: *scan* finds the complete transactions,
+//! *revoke* collects the blocks that must not be replayed, *replay* collects the newest image of
+//! each block. All three only read. Then the images are written home, the file system's device is
+//! flushed, and only then the log is marked clean: after a power cut anywhere in between, the log
+//! recovers to the same state.
 //!
-//! Where the kernel writes what it can and reports an error at the end, we check every image
-//! first and, if the log is damaged, write nothing: the file system stays as it was found.
+//! The kernel writes as much as it can and reports an error at the end. We check every image first
+//! and write nothing if the log is damaged: the file system stays unchanged.
 
 mod fast;
+mod log_fast_commits;
 mod read;
 mod replay;
 mod revoke;
 mod scan;
-mod settle;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,7 +25,7 @@ use steadfast_block::BlockDevice;
 use crate::ondisk::superblock::Superblock;
 use crate::planted::Bug;
 use crate::writer::Writer;
-use crate::{BeforeHome, FsBlock, JournalError, Log, LogBlock, Result, Tid};
+use crate::{CheckpointHook, FsBlock, JournalError, Log, LogBlock, Result, Tid};
 
 pub use fast::{FastCommits, FastTag};
 
@@ -56,11 +56,11 @@ pub struct RecoveryReport {
     /// `s_errno` of the superblock: not 0 if an earlier journal was aborted. Its owner marks the
     /// file system as having errors, then calls [`clear_errno`].
     pub errno: i32,
-    /// What was found that a person may want to know, in order.
+    /// Findings that may interest a person, in order.
     pub findings: Vec<Finding>,
 }
 
-/// Something that recovery found and dealt with.
+/// A problem that recovery found and handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
     /// A transaction whose checksums do not match and that is not the log's last: bytes of an
@@ -130,8 +130,8 @@ pub struct Recovery {
     pub report: RecoveryReport,
     /// The blocks that whole transactions would write home.
     pub overlay: Overlay,
-    /// What the file system did after the last whole transaction. Only it knows what that means:
-    /// it works out which blocks change, over `overlay`, and hands them to
+    /// The fast commits after the last complete transaction. Only the file system can interpret
+    /// them: it computes the changed blocks, over `overlay`, and passes them to
     /// [`finish`](Self::finish).
     pub fast_commits: Option<FastCommits>,
     /// A bug that the crash explorer is to find.
@@ -163,10 +163,10 @@ impl Recovery {
         examine(log, fs)
     }
 
-    /// Writes everything home and marks the log clean; `changes` is what the fast commits do
-    /// beyond `overlay`. A power cut in between leaves a log that recovers to the same state, by
-    /// whomever: `changes` are logged as one transaction first. `owner` is asked before anything
-    /// goes home. Does nothing to a clean log.
+    /// Writes everything home and marks the log clean; `changes` is the result of the fast commits
+    /// beyond `overlay`. After a power cut in between every recovery reaches the same state:
+    /// `changes` are logged as one transaction first. `owner` is called before anything is written
+    /// home. Does nothing to a clean log.
     ///
     /// # Errors
     /// [`JournalError::Refused`] if the changes do not fit the log; nothing has been written then.
@@ -176,14 +176,14 @@ impl Recovery {
         log: &Log,
         fs: &dyn BlockDevice,
         changes: &Overlay,
-        owner: Option<&dyn BeforeHome>,
+        owner: Option<&dyn CheckpointHook>,
     ) -> Result<RecoveryReport> {
         let clean_first = self.has(Bug::RecoveryNotIdempotent);
         let mut report = self.report;
         if report.was_clean {
             return Ok(report);
         }
-        settle::check_fits(&log.read_superblock()?, changes)?;
+        log_fast_commits::check_fits(&log.read_superblock()?, changes)?;
         if clean_first {
             mark_clean(log, report.next_tid)?;
         }
@@ -193,7 +193,7 @@ impl Recovery {
             && !changes.is_empty()
         {
             let unix_ns = report.newest_commit.unwrap_or(0).saturating_mul(1_000_000_000);
-            settle::log_transaction(log, fast.tid, changes, unix_ns)?;
+            log_fast_commits::log_transaction(log, fast.tid, changes, unix_ns)?;
             write_home(log, fs, changes.clone(), fast.tid, owner)?;
             report.next_tid = fast.tid.plus(2);
         }
@@ -233,18 +233,19 @@ pub fn recover_dry(log: &Log, fs: &dyn BlockDevice) -> Result<(RecoveryReport, O
     Ok((found.report, found.overlay))
 }
 
-/// Takes back the error that an aborted journal left in the superblock.
+/// Clears the error that an aborted journal left in the superblock.
 pub fn clear_errno(log: &Log) -> Result<()> {
     rewrite(log, |sb| sb.set_errno(0))
 }
 
-/// Marks the log clean, losing what it holds. For an owner that throws a journal away knowingly.
+/// Marks the log clean, and discards its transactions. For a caller that discards a journal
+/// knowingly.
 pub fn discard_contents(log: &Log) -> Result<()> {
     let sb = log.read_superblock()?;
     if sb.start().is_none() {
         return Ok(());
     }
-    // Beyond any number that may be in the log, so that none of it is ever taken for new.
+    // Larger than any number in the log, so that no old block is taken for new.
     mark_clean(log, sb.sequence().plus(log.blocks()))
 }
 
@@ -299,12 +300,12 @@ fn write_home(
     fs: &dyn BlockDevice,
     overlay: Overlay,
     newest: Tid,
-    owner: Option<&dyn BeforeHome>,
+    owner: Option<&dyn CheckpointHook>,
 ) -> Result<()> {
     let block_size = u64::from(log.block_size());
     let mut images: Vec<_> = overlay.into_iter().collect();
     if let Some(owner) = owner.filter(|_| !images.is_empty()) {
-        owner.before_home(newest, &mut images)?;
+        owner.before_checkpoint(newest, &mut images)?;
     }
     let mut writer = Writer::new(fs, 1 << 20, 32);
     for (block, image) in images {

@@ -1,4 +1,4 @@
-//! Second pass: which images must not be replayed.
+//! Second pass: the images that must not be replayed.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! First pass: which transactions are whole.
+//! First pass: which transactions are complete.
 //!
 //! The scan walks from the superblock's tail, block by block, as long as each carries the magic
 //! number and the number of the transaction that is due. A transaction counts when its commit
@@ -16,16 +16,16 @@
 //! is within one sector. Where the medium keeps only smaller units than a sector, the commit
 //! block itself may be torn; then the third rule holds for it too.
 //!
-//! However damaged the log is, the scan ends: it never takes more blocks than the log has.
+//! The scan always ends: it never reads more blocks than the log has.
 //!
 //! # Where the log ends too early
 //!
-//! A damaged header also looks like the end of the log, and what is behind it would be lost
-//! without a word (the kernel and e2fsck do lose it). So with checksums v2 and v3 the scan looks
-//! a little further, for a block that can only be there if the transaction had committed: a
-//! valid one of a later transaction, since that begins only when the one before is durable; or,
-//! without asynchronous commit, the transaction's own valid commit block. Older laps of the log
-//! have lower numbers, earlier journals another checksum seed.
+//! A damaged header also looks like the end of the log, and everything after it would be lost
+//! silently (as with the kernel and e2fsck). So with checksums v2 and v3 the scan looks a little
+//! further, for a block that can exist only if the transaction had committed: a valid block of a
+//! later transaction, since that begins only when the one before is durable; or, without
+//! asynchronous commit, the transaction's own valid commit block. Older laps of the log have lower
+//! numbers, earlier journals another checksum seed.
 //!
 //! # Where the log cannot be read
 //!
@@ -57,7 +57,7 @@ pub(super) struct Transaction {
 pub(super) struct Scanned {
     /// Consecutive, oldest first.
     pub transactions: Vec<Transaction>,
-    /// The first number that is not there.
+    /// The first missing number.
     pub end: Tid,
     pub findings: Vec<Finding>,
     /// The latest time of a commit.

@@ -34,7 +34,7 @@ struct Case {
     checkpoint_start: f64,
     /// Blocks of the make-believe file system; an internal log follows them.
     fs_blocks: u64,
-    /// What the log's device keeps whole at a cut, bytes.
+    /// What the log's device keeps whole at a power cut, bytes.
     log_atomic: u32,
 }
 
@@ -146,7 +146,7 @@ fn disks(case: &Case, states: Vec<Vec<u8>>) -> (Vec<Arc<Disk>>, Vec<Arc<dyn Bloc
     (disks, devices)
 }
 
-/// Recovers one state after a cut and judges it.
+/// Recovers one state after a power cut and judges it.
 fn judge(case: &Case, run: &Run, cut: usize, states: Vec<Vec<u8>>) -> Result<(), String> {
     let (disks, devices) = disks(case, states);
     let log = case.log(&devices);

@@ -1,9 +1,9 @@
 //! Disks that remember everything that was asked of them, and what a power cut may leave.
 //!
 //! A [`Recorder`] is shared by the disks of one test, so that what happened on several disks has
-//! one order. [`Recorder::cut`] says what each disk may hold after a cut at any instant: what was
-//! promised is there; of everything else each sector (or
-//! smaller unit, as the disk says) is there or not, as chance has it.
+//! one order. [`Recorder::cut`] says what each disk may hold after a power cut at any instant: what
+//! was promised is there; of everything else each sector (or smaller unit, as the disk says) is
+//! there or not, as chance has it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -46,9 +46,9 @@ pub struct Recorder {
 pub enum Cache {
     /// There is none: completion is durability.
     None,
-    /// It loses its contents at a cut, and says so.
+    /// It loses its contents at a power cut, and says so.
     Volatile,
-    /// It loses its contents at a cut, and says that there is none.
+    /// It loses its contents at a power cut, and says that there is none.
     Lying,
 }
 
@@ -71,7 +71,7 @@ fn locked<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Disk {
-    /// Like [`plain`](Self::plain), with the unit in bytes that a cut leaves old or new.
+    /// Like [`plain`](Self::plain), with the unit in bytes that a power cut leaves old or new.
     pub fn plain_of(name: &str, bytes: Vec<u8>, atomic_write: u32) -> Arc<Disk> {
         let mut disk = Disk::make(name, bytes, Cache::None, 0, None);
         disk.info.atomic_write = atomic_write;
@@ -233,7 +233,7 @@ impl Recorder {
         self.disk_of(name, bytes, cache, 512)
     }
 
-    /// The same, with the unit in bytes that a cut leaves old or new.
+    /// The same, with the unit in bytes that a power cut leaves old or new.
     pub fn disk_of(
         self: &Arc<Self>,
         name: &str,
@@ -302,7 +302,7 @@ impl Recorder {
         out
     }
 
-    /// What each disk may hold after a cut before event `cut`. Of what is not promised, each
+    /// What each disk may hold after a power cut before event `cut`. Of what is not promised, each
     /// sector is kept with `keep` percent probability.
     pub fn cut(&self, cut: usize, keep: u64, rng: &mut Rng) -> Vec<Vec<u8>> {
         let events = locked(&self.events);
@@ -311,7 +311,7 @@ impl Recorder {
         let flushed: Vec<usize> =
             (0..disks.len()).map(|d| last_flush(&events[..cut], &done, d, cut)).collect();
         let mut out: Vec<Vec<u8>> = disks.iter().map(|d| d.before.clone()).collect();
-        // Completed writes in the order in which they completed, then those under way.
+        // Completed writes in the order in which they completed, then those in progress.
         let mut writes: Vec<(usize, usize)> = Vec::new();
         for (i, e) in events[..cut].iter().enumerate() {
             if let Event::Write { id, .. } = e {

@@ -140,7 +140,8 @@ fn what_was_told_is_found_after_a_cut() {
     }
 }
 
-/// On memory a cut keeps any words of the first block, and the kernel takes the log all the same.
+/// On memory a power cut keeps any words of the first block, and the kernel takes the log all the
+/// same.
 #[test]
 fn the_first_one_is_not_torn_in_words() {
     for seed in 1..=3 {

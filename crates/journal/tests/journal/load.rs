@@ -179,14 +179,14 @@ impl Load {
 
     /// Checks what a reader of the running journal sees against what was written last. The disk
     /// is read after the journal was asked, as a reader must: what the journal has no image of
-    /// any more is at home by then, what it had an image of may be on its way there.
+    /// any more is at home by then, what it had an image of may be in flight there.
     pub fn check_live(&self, journal: &Journal, disk: impl FnOnce() -> Vec<u8>) {
         let now = self.now.lock();
         let images: Vec<_> =
             (0..now.uses.len()).map(|b| journal.image(FsBlock(b as u64))).collect();
         let disk = disk();
         for ((b, u), image) in now.uses.iter().enumerate().zip(images) {
-            // Data may still be on its way.
+            // Data may still be in flight.
             let Use::Meta(n) = *u else { continue };
             let home = || Bytes::copy_from_slice(&disk[b * BLOCK..(b + 1) * BLOCK]);
             let seen = image.unwrap_or_else(home);

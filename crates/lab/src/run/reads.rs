@@ -343,8 +343,11 @@ fn with_files(
         let (_, fh) = made.map_err(&failed)?;
         let mut at = 0;
         while at < spec.file_bytes() {
-            let data =
-                pattern::lasting(TAG, at % REPEATS, (1 << 20).min(spec.file_bytes() - at) as usize);
+            let data = pattern::interned(
+                TAG,
+                at % REPEATS,
+                (1 << 20).min(spec.file_bytes() - at) as usize,
+            );
             at += fs.write(fh, at, data).map_err(&failed)? as u64;
         }
         fs.release(fh).map_err(&failed)?;
@@ -388,7 +391,7 @@ fn write_flat_out(
             // Reading /dev/zero, and writing.
             cpu(2 * SYSCALL);
             let at = block * storm.block_bytes;
-            let data = pattern::lasting(TAG, at % REPEATS, storm.block_bytes as usize);
+            let data = pattern::interned(TAG, at % REPEATS, storm.block_bytes as usize);
             let done = fs.write(fh, at, data).map_err(&failed)?;
             written.fetch_add(done as u64, Ordering::Relaxed);
         }

@@ -1,7 +1,7 @@
 //! Failed writes and reads.
 
 use bytes::Bytes;
-use steadfast_pagecache::{DirtyLimit, FileKey, PAGE, Settings, UnwrittenPages};
+use steadfast_pagecache::{DirtyLimit, FailedPages, FileKey, PAGE, Settings};
 use steadfast_runtime::Sim;
 use steadfast_vfs::FsError;
 
@@ -21,7 +21,7 @@ fn each_handle_is_told_once_of_a_failed_write_back() {
             assert!(cache.flush(F).is_err());
             assert!(cache.flush(F).is_err(), "it is written again, and fails again");
             assert!(matches!(cache.fsync(F, &mut a), Err(FsError::Io { .. })));
-            assert_eq!(cache.stats().kept_bytes, 3 * PAGE as u64, "it was one request");
+            assert_eq!(cache.stats().retry_bytes, 3 * PAGE as u64, "it was one request");
             store.inner.lock().bad_writes.clear();
             assert_eq!(cache.fsync(F, &mut a), Ok(()));
             assert!(cache.error_since(F, &mut b).is_err());
@@ -32,7 +32,7 @@ fn each_handle_is_told_once_of_a_failed_write_back() {
             let data = cache.read(F, 0, 3 * PAGE, 3 * PAGE as u64).unwrap();
             assert!(data.iter().all(|b| *b == 7), "the data is still readable");
             assert_eq!(cache.stats().failed_writes, 3);
-            assert_eq!((cache.dirty_bytes(), cache.stats().kept_bytes), (0, 0));
+            assert_eq!((cache.dirty_bytes(), cache.stats().retry_bytes), (0, 0));
             store.set_size(1, 3 * PAGE as u64);
             assert_eq!(store.contents(1), [7; 3 * PAGE]);
         })
@@ -101,11 +101,11 @@ fn what_could_not_be_written_is_kept_up_to_a_bound() {
             let new = Bytes::from(vec![9; size as usize]);
             cache.write(F, 0, new.clone(), size).unwrap();
             assert!(cache.fsync(F, &mut handle).is_err());
-            let part = |pages, kept| UnwrittenPages { file: F, pages, kept };
+            let part = |pages, retry| FailedPages { file: F, pages, retry };
             let left = [part(0..16, true), part(16..24, false)];
             // Those that are kept may have failed twice by now.
             assert_eq!(store.inner.lock().failed[..2], left);
-            assert_eq!(cache.unwritten(9), left);
+            assert_eq!(cache.failed_pages(9), left);
             // Memory is needed for others: the lost pages go, the kept ones stay.
             for at in (0..2 * memory).step_by(PAGE) {
                 cache.read(FileKey(2), at, PAGE, 2 * memory).unwrap();
@@ -118,17 +118,17 @@ fn what_could_not_be_written_is_kept_up_to_a_bound() {
             for _ in 0..2 {
                 assert!(cache.fsync(F, &mut handle).is_err());
             }
-            assert_eq!(cache.unwritten(9), [part(16..24, false)]);
+            assert_eq!(cache.failed_pages(9), [part(16..24, false)]);
             assert_eq!(cache.check_lost(F, &(0..16 * PAGE as u64)), Ok(()));
             // A direct write to a part of a page does not bring back the rest of it.
             let at = 23 * PAGE as u64;
             cache.read(F, at, PAGE, size).unwrap();
             cache.invalidate(F, at..at + 1024);
-            assert_eq!(cache.unwritten(9), [part(16..24, false)]);
+            assert_eq!(cache.failed_pages(9), [part(16..24, false)]);
             cache.write(F, 16 * PAGE as u64, new.slice(16 * PAGE..), size).unwrap();
             assert_eq!(cache.fsync(F, &mut handle), Ok(()));
             assert_eq!(store.contents(1), new);
-            assert_eq!((cache.stats().kept_bytes, cache.stats().lost_bytes), (0, 0));
+            assert_eq!((cache.stats().retry_bytes, cache.stats().lost_bytes), (0, 0));
         })
         .unwrap();
 }
@@ -148,9 +148,9 @@ fn what_is_written_anew_or_cut_off_is_not_missed() {
             store.inner.lock().bad_writes.clear();
             cache.set_size(F, 2 * PAGE as u64 + 100).unwrap();
             cache.insert_clean(F, 0, Bytes::from(vec![5; PAGE]));
-            assert_eq!(cache.stats().kept_bytes, PAGE as u64);
+            assert_eq!(cache.stats().retry_bytes, PAGE as u64);
             cache.write(F, PAGE as u64, Bytes::from_static(b"part"), size).unwrap();
-            assert_eq!(cache.stats().kept_bytes, 0);
+            assert_eq!(cache.stats().retry_bytes, 0);
             store.set_size(1, 2 * PAGE as u64 + 100);
             cache.flush(F).unwrap();
             let on_device = store.contents(1);

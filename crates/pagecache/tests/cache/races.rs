@@ -30,7 +30,7 @@ fn a_read_that_began_before_an_invalidation_leaves_nothing() {
     Sim::new(0)
         .run(|| {
             let (store, cache, reader) = reader_under_way();
-            // A direct write: the read under way still returns what was there before.
+            // A direct write: the read in flight still returns what was there before.
             cache.invalidate(F, 0..SIZE);
             store.inner.lock().files.get_mut(&1).unwrap().write(3 * PAGE as u64, &[99]);
             cache.invalidate(F, 0..SIZE);
@@ -192,7 +192,7 @@ fn an_old_read_does_not_answer_for_a_new_one() {
             cache.invalidate(F, 0..SIZE);
             store.inner.lock().files.get_mut(&1).unwrap().write(3 * PAGE as u64, &[99]);
             cache.invalidate(F, 0..SIZE);
-            // Its read is under way when the old one ends.
+            // Its read is in flight when the old one ends.
             let new = cache.read(F, 3 * PAGE as u64, 1, SIZE).unwrap();
             assert_eq!(new[0], 99);
             old_reader.join().unwrap();

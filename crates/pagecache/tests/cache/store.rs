@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use steadfast_block::{BlockError, Completion};
 use steadfast_pagecache::{
-    DirtyRun, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings, UnwrittenPages,
+    DirtyRun, FailedPages, FileKey, PAGE, PageCache, PageStore, PageWrite, Settings,
 };
 use steadfast_runtime::{Mutex, Nanos, now, sleep, spawn};
 use steadfast_vfs::{FsError, Result};
@@ -73,7 +73,7 @@ pub struct Inner {
     /// Pages whose writes fail when they are done.
     pub bad_writes: BTreeSet<(u64, u64)>,
     /// What was told of failed writes.
-    pub failed: Vec<UnwrittenPages>,
+    pub failed: Vec<FailedPages>,
     /// Whether starting a write fails for lack of space.
     pub full: bool,
     in_flight: BTreeSet<(u64, u64)>,
@@ -241,7 +241,7 @@ impl PageStore for Store {
         Ok(completions)
     }
 
-    fn write_failed(&self, what: &UnwrittenPages, _: &FsError) {
+    fn write_failed(&self, what: &FailedPages, _: &FsError) {
         self.inner.lock().failed.push(what.clone());
     }
 }

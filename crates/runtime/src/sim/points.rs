@@ -3,14 +3,20 @@
 use std::cmp::Reverse;
 
 use super::{Core, PREEMPTING, Waiter, sleep_until, trace, with_current};
-use crate::preempt::{AWAY, Passed, Preemption};
+use crate::preempt::{PREEMPTION_TIME, Passed, Preemption};
 
 impl Core {
     /// What there is to know of the point that the running task passes.
     fn point(&self, is_lock: bool) -> Passed {
         let (running, at) = (self.running.get(), self.now());
         let task = self.tasks.borrow().get(&running).map_or_else(String::new, |t| t.name.clone());
-        Passed { task, at, is_lock, alone: !self.others_run_until((at + AWAY).0), preempted: false }
+        Passed {
+            task,
+            at,
+            is_lock,
+            alone: !self.others_run_until((at + PREEMPTION_TIME).0),
+            preempted: false,
+        }
     }
 
     /// Whether a task other than the running one can take a step up to that instant, if the running
@@ -43,9 +49,10 @@ pub(crate) fn pass_point(is_lock: bool) {
 fn pass_point_in_turn(is_lock: bool) {
     let away = with_current(|core| {
         // Destructors at the end of a simulation must not wait.
-        let passes = |p: &Preemption| !core.ending.get() && p.pass(is_lock, || core.point(is_lock));
+        let passes =
+            |p: &Preemption| !core.unwinding.get() && p.pass(is_lock, || core.point(is_lock));
         let preempted = core.preemption.borrow().as_ref().is_some_and(passes);
-        preempted.then(|| core.now() + AWAY)
+        preempted.then(|| core.now() + PREEMPTION_TIME)
     });
     if let Some(until) = away.flatten() {
         trace(|| "preempted".to_owned());

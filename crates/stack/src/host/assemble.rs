@@ -1,4 +1,4 @@
-//! Assembling: at the start, and again.
+//! Assembly: at the start, and later.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -224,7 +224,7 @@ impl Host {
                 let device: Device = volume.device.clone();
                 let endpoint = Endpoint::new(name, self.number(), device, false);
                 if let Some(mirror) = &volume.mirror {
-                    self.look_after(name, mirror);
+                    self.maintain(name, mirror);
                 }
                 Assembled { volume: Some(volume), endpoint: Some(endpoint), ..Assembled::default() }
             }
@@ -252,14 +252,14 @@ impl Host {
     }
 
     /// Has what happens to a mirror logged, and what its legs lack copied.
-    fn look_after(self: &Arc<Self>, name: &str, mirror: &Mirror) {
-        let told = name.to_owned();
+    fn maintain(self: &Arc<Self>, name: &str, mirror: &Mirror) {
+        let volume_name = name.to_owned();
         mirror.listen(Arc::new(move |event: &Event| match event {
-            Event::Dropped(t) if t.volatile => tracing::warn!("{told}: {event}"),
+            Event::Dropped(t) if t.volatile => tracing::warn!("{volume_name}: {event}"),
             Event::SpareUsed { .. } | Event::WrongData { repaired: true, .. } => {
-                tracing::warn!("{told}: {event}");
+                tracing::warn!("{volume_name}: {event}");
             }
-            _ => tracing::error!("{told}: {event}"),
+            _ => tracing::error!("{volume_name}: {event}"),
         }));
         for leg in mirror.status().legs {
             let (leg_name, state) = (&leg.name, leg.state.name());

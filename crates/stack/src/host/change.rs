@@ -109,7 +109,7 @@ impl Host {
     }
 
     fn destroy_one(self: &Arc<Self>, name: &str, how: &Destroy) -> Result<Answer> {
-        let (record, taken, _held) = {
+        let (record, taken, _claim) = {
             let mut inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let Some(record) = inner.records.volume(&name).cloned() else {
@@ -117,8 +117,8 @@ impl Host {
             };
             inner.check_unused(&name)?;
             // From here on nobody can open it; nor what it is made of, before that has no label.
-            let held = self.hold(&inner, record.uses());
-            (record, inner.volumes.remove(&name), held)
+            let claim = self.claim(&inner, record.uses());
+            (record, inner.volumes.remove(&name), claim)
         };
         let name = record.name.as_str();
         let is_mirror = record.kind == crate::protocol::VolumeKind::Mirror;

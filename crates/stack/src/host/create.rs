@@ -1,4 +1,4 @@
-//! New volumes, and mirrors that are taken up again.
+//! Creating volumes, and retired mirrors that are used again.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use steadfast_volume::{
 };
 
 use super::assemble::said;
-use super::held::Component;
+use super::claim::Component;
 use super::{Device, Host, Result, failed};
 use crate::endpoint::Endpoint;
 use crate::protocol::{Answer, Create, Kind, Refusal, VolumeKind};
@@ -126,8 +126,8 @@ impl Host {
         endpoints.collect()
     }
 
-    /// Something that is to become a component: nobody uses it, and it holds nothing that must not
-    /// be overwritten. From here on nobody opens it for writing, until it is one or is let go.
+    /// Claims a future component: it is not in use, and holds nothing that must not be overwritten.
+    /// It cannot be opened for writing until it is a component or released.
     pub(super) fn new_component(&self, name: &str, force: bool) -> Result<Component<'_>> {
         let component = {
             let inner = self.lock();
@@ -142,8 +142,8 @@ impl Host {
                 );
                 return Err(Refusal::about(Kind::Refused, name, what));
             }
-            let held = self.hold(&inner, [&endpoint.name().to_owned()]);
-            Component::new(endpoint, held)
+            let claim = self.claim(&inner, [&endpoint.name().to_owned()]);
+            Component::new(endpoint, claim)
         };
         let device = Arc::clone(&component) as Device;
         said(name, check_new(&device, force))?;
@@ -231,10 +231,10 @@ impl Host {
             );
             return Err(Refusal::about(Kind::Refused, new, what));
         }
-        let _held = {
+        let _claim = {
             let inner = self.lock();
             retired.uses().try_for_each(|name| inner.check_unused(name))?;
-            self.hold(&inner, retired.uses())
+            self.claim(&inner, retired.uses())
         };
         let mut record = VolumeRecord {
             name: create.name.clone(),
@@ -313,7 +313,7 @@ fn mirror_of(
     (endpoints.iter().map(leg).collect(), options)
 }
 
-/// What is remembered of a new volume.
+/// The record of a new volume.
 pub(super) fn record_of(create: &Create) -> VolumeRecord {
     VolumeRecord {
         name: create.name.clone(),

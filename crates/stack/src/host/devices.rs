@@ -89,7 +89,7 @@ impl Host {
 
     fn drop_device(&self, name: &str, is_ram: bool) -> Result<Answer> {
         let _one = self.one_change();
-        let (name, _held) = {
+        let (name, _claim) = {
             let inner = self.lock();
             let name = inner.records.resolved(name).to_owned();
             let there = match is_ram {
@@ -101,8 +101,8 @@ impl Host {
                 return Err(Refusal::about(Kind::NotFound, &name, what));
             }
             inner.check_unused(&name)?;
-            let held = self.hold(&inner, [&name]);
-            (name, held)
+            let claim = self.claim(&inner, [&name]);
+            (name, claim)
         };
         self.remember(|records| {
             records.ramdisks.remove(&name);
@@ -161,7 +161,7 @@ impl Host {
         Ok(Answer::default())
     }
 
-    /// Takes an alias away.
+    /// Removes an alias.
     pub(crate) fn remove_alias(&self, name: &str) -> Result<Answer> {
         let _one = self.one_change();
         if !self.lock().records.aliases.contains_key(name) {

@@ -1,8 +1,8 @@
 //! Block devices of the kernel over the tree's files: loop devices with direct I/O.
 //!
-//! One that could not be detached stays known, so that it is shown and may be tried again. It is
-//! remembered with the kernel's number of it, by which the next host knows it if this one is
-//! killed.
+//! A device that could not be detached stays recorded, so that it is shown and can be detached
+//! later. It is recorded with the kernel's disk sequence number, by which the next host identifies
+//! it if this one is killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl Host {
             if let Some(what) = user_of(device.path()) {
                 let was = "was of a host that has ended, and has nothing under it";
                 tracing::error!("{name}: {path} is {what}; it {was}");
-                // OK to ignore: it was told.
-                let _ = device.ask_to_go();
+                // OK to ignore: it was reported.
+                let _ = device.set_autoclear();
                 continue;
             }
             match device.abandon() {
@@ -136,7 +136,7 @@ impl KernelRecord {
     }
 }
 
-/// Which start of the machine this is: sequence numbers begin anew with it.
+/// The boot id: sequence numbers start again at each boot.
 fn boot() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())

@@ -1,5 +1,5 @@
-//! What labels say of devices, for the status: read without being counted, and without waiting for
-//! a device that does not answer.
+//! Labels of devices, for the status: read without counting, and without waiting for a device that
+//! does not answer.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,8 +9,8 @@ use steadfast_volume::member::read_label;
 
 use crate::endpoint::Endpoint;
 
-/// A status waits this long for devices; one that takes longer is told as not answering.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A status waits this long for devices; a slower one is shown as not answering.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Where the data of a member begins, and the blocks of its map, where it has one.
 pub(super) type Layout = (Option<u64>, Option<u32>);
@@ -63,7 +63,7 @@ impl Labels {
                 |e: &Arc<Endpoint>| known.get(&e.number()).is_some_and(|k| k.asked.is_some());
             endpoints.iter().any(asked)
         };
-        let waited = self.answered.wait_timeout_while(known, PATIENCE, waits);
+        let waited = self.answered.wait_timeout_while(known, TIMEOUT, waits);
         let (mut known, _) = waited.unwrap_or_else(PoisonError::into_inner);
         // What is not there any more is forgotten.
         let is_there = |number: &u64| endpoints.iter().any(|e| e.number() == *number);
@@ -72,7 +72,7 @@ impl Labels {
     }
 
     fn ask(&self, endpoint: &Endpoint) {
-        let layout = match read_label(&endpoint.beneath()) {
+        let layout = match read_label(&endpoint.inner_device()) {
             Ok(Some(found)) => {
                 let blocks = found.label.map_blocks;
                 (Some(found.label.data_start), (blocks > 0).then_some(blocks))

@@ -1,4 +1,4 @@
-//! Legs come and go while the volume is in use.
+//! Changes of legs while the volume is in use.
 
 use std::sync::Arc;
 
@@ -164,7 +164,7 @@ impl Host {
         tracing::info!("{name}: {spare} is no spare any more");
         let mut answer = Answer::default();
         if !wiped {
-            let what = "could not be reached, and still has the spare's label; it is not believed";
+            let what = "could not be reached, and still has the spare's label; it is not trusted";
             answer.notes.push(format!("{spare}: {what}"));
         }
         Ok(Some(answer))
@@ -285,8 +285,8 @@ impl Host {
             let inner = self.lock();
             inner.check_closed(&found.component)?;
             let record = inner.records.volume(&found.component).cloned().unwrap_or_default();
-            // It is a component until its label is taken away.
-            (record, self.hold(&inner, [&device.to_owned()]))
+            // It is a component until its label is removed.
+            (record, self.claim(&inner, [&device.to_owned()]))
         };
         let record = VolumeRecord { uuid: None, components: vec![with.to_owned()], ..record };
         let volatile = (found.volatile || replace.volatile) && !replace.durable;
@@ -321,7 +321,7 @@ impl Host {
     }
 
     /// Opens the devices of a leg anew that is out of use: a file that failed may be another one by
-    /// now, and a failure of a flush is remembered for as long as it is open.
+    /// now, and a failure of a flush is recorded for as long as it is open.
     fn reopen_if_away(&self, found: &Found) -> Result<()> {
         let in_use = [LegState::Okay, LegState::Resyncing, LegState::LastErred];
         if in_use.contains(&found.state) {

@@ -1,18 +1,18 @@
-//! The host: what there is, and everything that is asked of it.
+//! The host: its devices and volumes, and all requests to it.
 //!
 //! # Invariants
 //!
-//! 1. One change at a time (`changes`); what there is (`inner`) is locked for moments only, never
-//!    while a device is waited for. So status, counters and the tree answer whatever goes on.
-//! 2. A change is remembered (`record`) before it is made. If it fails, that is taken back.
-//! 3. A component of a volume is written to by that volume alone, also while it becomes one, or
-//!    ceases to be one (`held`).
+//! 1. One change at a time (`changes`). The lock of the present state (`inner`) is held for moments
+//!    only, never while a device is waited for. So status, counters and the tree always answer.
+//! 2. A change is recorded (`record`) before it is made. If it fails, the record is reverted.
+//! 3. Only the volume writes to its components, also while a device becomes a component or stops
+//!    being one (`claim`).
 
 mod assemble;
 mod change;
+pub(crate) mod claim;
 mod create;
 mod devices;
-pub(crate) mod held;
 pub mod kernel;
 mod labels;
 mod legs;
@@ -69,13 +69,13 @@ pub struct Host {
     /// Where the next endpoint's number comes from.
     numbers: AtomicU64,
     /// What is becoming a component, or was one until now.
-    pub(crate) held: held::Names,
+    pub(crate) claim: claim::Names,
     /// What labels say, for the status.
     labels: Arc<labels::Labels>,
     ended: AtomicBool,
     /// Nothing is done any more.
     end: Condvar,
-    ending: Mutex<bool>,
+    stopping: Mutex<bool>,
 }
 
 #[derive(Default)]
@@ -85,8 +85,8 @@ pub(crate) struct Inner {
     pub volumes: BTreeMap<String, Assembled>,
     /// Numbers of aliases, for the tree.
     pub aliases: BTreeMap<String, u64>,
-    /// The host is about to end: nobody opens a file any more.
-    pub ending: bool,
+    /// The host is stopping: no file can be opened any more.
+    pub stopping: bool,
     /// Where the tree is mounted.
     pub tree: Option<PathBuf>,
     /// The kernel's block devices, by the name of what is under them.
@@ -128,15 +128,15 @@ impl Host {
             changes: Mutex::new(()),
             started: now(),
             numbers: AtomicU64::new(1),
-            held: held::Names::default(),
+            claim: claim::Names::default(),
             labels: Arc::default(),
             ended: AtomicBool::new(false),
             end: Condvar::new(),
-            ending: Mutex::new(false),
+            stopping: Mutex::new(false),
         });
         host.detach_left();
         host.open_all(config)?;
-        host.begin_upkeep();
+        host.start_maintenance();
         Ok(host)
     }
 
@@ -240,7 +240,7 @@ impl Host {
         Ok(before)
     }
 
-    /// The same for what must be done before it is remembered: what is taken away. A full disk is
+    /// The same for what must be done before it is recorded: what is removed. A full disk is
     /// found before anything is done.
     fn remember_after<T>(
         &self,
@@ -262,7 +262,7 @@ impl Host {
         Ok(done)
     }
 
-    /// Goes back to what was remembered before, because the change failed.
+    /// Restores the previous record, because the change failed.
     fn forget(&self, before: Records) {
         if let Err(e) = self.file.write(&before) {
             tracing::error!("{e}: something is named there that was not made");
@@ -273,7 +273,7 @@ impl Host {
     /// Makes everything durable.
     ///
     /// # Errors
-    /// The first device that failed; all are asked.
+    /// The error of the first device that failed; all are flushed.
     pub fn sync(&self) -> Result<()> {
         let endpoints = self.lock().endpoints();
         let mut outcome = Ok(());
@@ -285,17 +285,17 @@ impl Host {
         outcome
     }
 
-    /// Waits until somebody has asked the host to end.
+    /// Waits for a request to stop.
     pub fn wait(&self) {
-        let mut ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*ending {
-            ending = self.end.wait(ending).unwrap_or_else(PoisonError::into_inner);
+        let mut stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        while !*stopping {
+            stopping = self.end.wait(stopping).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Has [`wait`](Self::wait) return.
     pub fn end(&self) {
-        *self.ending.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        *self.stopping.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.end.notify_all();
     }
 
@@ -309,10 +309,10 @@ impl Host {
                             detach-kernel), or end the host by a signal";
                 return Err(Refusal::about(Kind::Busy, open.name(), what));
             }
-            inner.ending = true;
+            inner.stopping = true;
         }
         if let Err(e) = self.umount_all_or_none() {
-            self.lock().ending = false;
+            self.lock().stopping = false;
             return Err(e);
         }
         self.end();
@@ -338,7 +338,7 @@ impl Host {
             if let Some(volume) = volume {
                 let closed = volume.close().map_err(|e| of_volume(&name, e));
                 if let Err(e) = &closed {
-                    tracing::error!("{e}; what is in doubt is copied at the next start");
+                    tracing::error!("{e}; out-of-sync regions are copied at the next start");
                 }
                 outcome = outcome.and(closed);
             }
@@ -371,8 +371,8 @@ impl Host {
 
     /// Whether the host is ending, waiting for that for so long at most.
     fn is_ending_within(&self, time: Duration) -> bool {
-        let ending = self.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.end.wait_timeout_while(ending, time, |ending| !*ending);
+        let stopping = self.stopping.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.end.wait_timeout_while(stopping, time, |stopping| !*stopping);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }

@@ -1,7 +1,7 @@
 //! File systems on volumes and devices, mounted for as long as the host runs.
 //!
-//! The host knows no file system: a [`Mounter`] does. Here it is decided who may use what: what is
-//! mounted is written to by its file system alone.
+//! The host does not know file systems; a [`Mounter`] does. This module decides who may use a
+//! volume: only its file system writes to a mounted one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Inner {
 }
 
 impl Host {
-    /// Mounts what the configuration has; what cannot be mounted is told, and the rest goes on.
+    /// Mounts the configured file systems; a failure is reported, and the others are mounted.
     pub fn mount_configured(&self, config: &Config) {
         let base = self.options.config.parent().map(PathBuf::from).unwrap_or_default();
         for (name, mount) in &config.mount {
@@ -300,7 +300,7 @@ impl Host {
         Ok(())
     }
 
-    /// Puts a mount back that was taken away in vain; `why` with what is to be said of that.
+    /// Puts a mount back that was removed in vain; `why` with what is to be said of that.
     fn mount_again(&self, name: &str, place: Place, options: String, why: Refusal) -> Refusal {
         let (at, asked) = (place.at.display().to_string(), place.options.clone());
         let back = Place { options, uses: Vec::new(), mounted: None, ..place };

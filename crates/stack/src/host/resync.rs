@@ -13,15 +13,15 @@ use crate::record::VolumeRecord;
 
 /// Between two passes of the timer: after two of them without a write a region is clean.
 const TICK: Duration = Duration::from_secs(2);
-/// Regions between two looks at whether somebody wants it to stop.
+/// Regions between two checks for a stop request.
 const SLICE: usize = 64;
 
 /// A mirror's resync.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     running: AtomicBool,
-    /// Somebody wants it to stop, and not to begin by itself.
-    held: AtomicBool,
+    /// A stop is requested, and it must not start by itself.
+    claim: AtomicBool,
     /// What was lacking when it began, in bytes.
     total: AtomicU64,
 }
@@ -47,10 +47,10 @@ fn lacking(status: &MirrorStatus) -> u64 {
 
 impl Host {
     /// Ticks, and begins resyncs that are needed, until the host ends.
-    pub(super) fn begin_upkeep(self: &Arc<Self>) {
+    pub(super) fn start_maintenance(self: &Arc<Self>) {
         self.resync_by_pass();
         let host = Arc::downgrade(self);
-        let upkeep = move || {
+        let maintenance = move || {
             loop {
                 let Some(host) = host.upgrade() else { return };
                 if host.is_ending_within(TICK) {
@@ -60,7 +60,7 @@ impl Host {
             }
         };
         // OK to unwrap: without threads nothing works.
-        std::thread::Builder::new().name("upkeep".into()).spawn(upkeep).expect("a thread");
+        std::thread::Builder::new().name("upkeep".into()).spawn(maintenance).expect("a thread");
     }
 
     fn mirrors(&self) -> Vec<(String, Mirror, Arc<Work>)> {
@@ -77,14 +77,14 @@ impl Host {
             if let Err(e) = mirror.tick() {
                 tracing::debug!("{name}: {e}");
             }
-            self.remember_stand_ins(&name, &mirror);
+            self.remember_active_spares(&name, &mirror);
         }
         self.resync_by_pass();
     }
 
     /// A spare that took a failed leg's place is a component from then on, and the failed one is
     /// none. Later, if something is being changed now.
-    fn remember_stand_ins(&self, name: &str, mirror: &Mirror) {
+    fn remember_active_spares(&self, name: &str, mirror: &Mirror) {
         let Ok(_one) = self.changes.try_lock() else { return };
         let legs: Vec<String> = mirror.status().legs.into_iter().map(|leg| leg.name).collect();
         let is_one = |record: &VolumeRecord| record.spares.iter().any(|s| legs.contains(s));
@@ -114,7 +114,7 @@ impl Host {
         let needed: Vec<(u8, String)> = self
             .mirrors()
             .into_iter()
-            .filter(|(_, _, work)| !work.held.load(Ordering::Acquire))
+            .filter(|(_, _, work)| !work.claim.load(Ordering::Acquire))
             .filter(|(_, mirror, _)| lacking(&mirror.status()) > 0)
             .map(|(name, mirror, _)| (mirror.policies().pass.number(), name))
             .filter(|(pass, _)| *pass > 0)
@@ -129,7 +129,7 @@ impl Host {
     pub(super) fn start_resync(self: &Arc<Self>, name: &str, rate: Option<u64>) {
         let found = self.mirrors().into_iter().find(|(n, _, _)| n == name);
         let Some((name, mirror, work)) = found else { return };
-        work.held.store(false, Ordering::Release);
+        work.claim.store(false, Ordering::Release);
         let to_do = lacking(&mirror.status());
         if to_do == 0 || work.running.swap(true, Ordering::AcqRel) {
             return;
@@ -173,7 +173,7 @@ impl Host {
             }
             let left = lacking(&mirror.status());
             // What no leg can give stays.
-            if left == 0 || left >= last || work.held.load(Ordering::Acquire) {
+            if left == 0 || left >= last || work.claim.load(Ordering::Acquire) {
                 let bytes = Some(before.saturating_sub(left));
                 let status = said(&name, Ok(mirror.status()))?;
                 if left > 0 && status.failed.is_some() {
@@ -193,7 +193,7 @@ impl Host {
 
     pub(super) fn cancel_resync(&self, name: &str) -> Result<Answer> {
         let (name, _) = self.mirror(name)?;
-        self.work(&name)?.held.store(true, Ordering::Release);
+        self.work(&name)?.claim.store(true, Ordering::Release);
         Ok(Answer::default())
     }
 }
@@ -211,7 +211,7 @@ fn resync_in_slices(
         all.bytes += done.bytes;
         // Each part meets those again that the ones before could not read.
         all.unreadable = done.unreadable;
-        if done.complete || done.regions == 0 || work.held.load(Ordering::Acquire) {
+        if done.complete || done.regions == 0 || work.claim.load(Ordering::Acquire) {
             return Ok(all);
         }
     }

@@ -1,4 +1,4 @@
-//! What the host tells of itself.
+//! The status of the host.
 
 use steadfast_block::BlockDevice;
 use steadfast_runtime::now;

@@ -1,12 +1,11 @@
-//! What is spoken on the host's socket: one request and one reply a connection, each a line of
+//! The protocol of the host's socket: one request and one reply per connection, each a line of
 //! JSON.
 //!
 //! A request is `{"do": "VERB", ...}`, a reply `{"ok": true, ...}` or `{"ok": false, "error":
 //! "...", "used_wrongly": false, "kind": "refused", "about": "d10"}`: the envelope of a mount's
 //! control socket.
 //!
-//! Devices, RAM disks and volumes share one space of names. Wherever a name is asked for, an alias
-//! will do.
+//! Devices, RAM disks and volumes share one name space. An alias is accepted wherever a name is.
 
 mod request;
 mod status;
@@ -46,7 +45,7 @@ pub struct Answer {
     /// Of [`Request::Scrub`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrubbed: Option<Scrubbed>,
-    /// A kernel block device that was made, or taken away.
+    /// A kernel block device that was made, or removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// Sentences for people: what is not as they might think.

@@ -22,7 +22,7 @@ pub enum Request {
     Add(NewComponent),
     /// Removes a leg from a mirror for good.
     Remove(Leg),
-    /// Takes a leg out of use; what it misses is remembered.
+    /// Takes a leg out of use; what it misses is recorded.
     Offline(Leg),
     /// Takes a leg into use again; what it missed is copied.
     Online(Leg),
@@ -49,12 +49,12 @@ pub enum Request {
     RemoveDevice(Named),
     /// Gives a device, RAM disk or volume another name: `name` is the alias, `target` the name.
     AddAlias(NewName),
-    /// Takes an alias away.
+    /// Removes an alias.
     RemoveAlias(Named),
     /// Makes a volume, device or RAM disk a block device of the kernel: a loop device with direct
     /// I/O. The answer has its path (`kernel`).
     AttachKernel(Named),
-    /// Takes that block device away.
+    /// Detaches that block device.
     DetachKernel(Named),
     /// Mounts the file system that is on a volume or device.
     Mount(NewMount),

@@ -223,9 +223,9 @@ pub struct LegStatus {
 pub struct Regions {
     /// Never written, or discarded.
     pub unwritten: u32,
-    /// Their first write is on its way.
+    /// Their first write is in flight.
     pub filling: u32,
-    /// A write may be under way.
+    /// A write may be in flight.
     pub dirty: u32,
     /// The same on all legs that do not lack them.
     pub clean: u32,
@@ -280,8 +280,8 @@ pub struct Counters {
     pub errors: u64,
     /// Requests that are not answered yet.
     pub in_flight: u64,
-    /// Time with at least one request under way.
+    /// Time with at least one request in flight.
     pub run_ns: u64,
-    /// Time multiplied by the number of requests under way.
+    /// Time multiplied by the number of requests in flight.
     pub run_len_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! The state file: replaced as a whole, so that a cut leaves what was or what is to be.
+//! The state file: replaced atomically, so that a power cut leaves the old state or the new one.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use super::{FORMAT, Records, VERSION};
 use crate::protocol::{Kind, Refusal};
 
 /// What is done with files to replace one. In the tests each of it fails, or is the last before a
-/// cut.
+/// power cut.
 trait Files {
     /// A new file, empty if it was there.
     fn create(&self, path: &Path) -> io::Result<()>;
@@ -106,7 +106,7 @@ impl StateFile {
         &self.path
     }
 
-    /// What was remembered; nothing, the first time.
+    /// The stored records; empty at the first start.
     ///
     /// # Errors
     /// It cannot be read, makes no sense, or is of a newer version.
@@ -134,10 +134,10 @@ impl StateFile {
         serde_json::from_str(&text).map_err(|e| failed(format!("makes no sense: {e}")))
     }
 
-    /// Writes what is to be remembered once it is done. Nothing counts of it before that.
+    /// Writes what is to be recorded once it is done. Nothing counts of it before that.
     ///
     /// # Errors
-    /// The disk is full or fails; what was remembered before stays.
+    /// The disk is full or fails; what was recorded before stays.
     pub fn prepare(&self, records: &Records) -> Result<Prepared<'_>, Refusal> {
         let records = Records { format: FORMAT.to_owned(), version: VERSION, ..records.clone() };
         let text = serde_json::to_string_pretty(&records).map_err(|e| self.failed(e.into()))?;
@@ -149,7 +149,7 @@ impl StateFile {
     /// Replaces it, durably.
     ///
     /// # Errors
-    /// The disk is full or fails; what was remembered before stays.
+    /// The disk is full or fails; what was recorded before stays.
     pub fn write(&self, records: &Records) -> Result<(), Refusal> {
         self.prepare(records)?.commit()
     }

@@ -55,8 +55,8 @@ impl Model {
         self.kept.borrow_mut().push(self.names.borrow().clone());
     }
 
-    /// Everything that can be under a name after a cut: of the names any state since they were
-    /// synced, of a file that was not synced a part, or as much with zeros in it.
+    /// Everything that can be under a name after a power cut: of the names any state since they
+    /// were synced, of a file that was not synced a part, or as much with zeros in it.
     fn after_a_cut(&self, path: &Path) -> Vec<Option<Vec<u8>>> {
         let mut all = Vec::new();
         for names in self.kept.borrow().iter() {
@@ -121,7 +121,7 @@ impl Files for Model {
     }
 }
 
-/// A full disk, and a cut, after each step: the old state or the new one, whole.
+/// A full disk, and a power cut, after each step: the old state or the new one, whole.
 #[test]
 fn a_cut_at_each_step_leaves_the_old_state_or_the_new_one() {
     let (path, new) = (Path::new("s/state.json"), Path::new("s/state.json.new"));
@@ -145,7 +145,7 @@ fn a_cut_at_each_step_leaves_the_old_state_or_the_new_one() {
     assert!(old_seen > 4 && new_seen > 1, "{old_seen} {new_seen}");
 }
 
-/// The test sees what it is for: without the flush before the renaming a cut leaves neither.
+/// The test sees what it is for: without the flush before the renaming a power cut leaves neither.
 #[test]
 fn without_the_flush_a_cut_leaves_neither() {
     let (path, new) = (Path::new("s/state.json"), Path::new("s/state.json.new"));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
-use steadfast_devices::foreign;
+use steadfast_devices::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
 use steadfast_ext4_tune as tune;
@@ -216,13 +216,13 @@ fn forget_others(device: &Arc<dyn BlockDevice>) -> Result<()> {
         Ok(Some(_)) | Err(Newer { .. } | Features { .. } | Corrupt { .. }) => wipe_label(device)?,
         Ok(None) | Err(_) => {}
     }
-    Ok(foreign::forget(device)?)
+    Ok(signatures::wipe(device)?)
 }
 
 /// A file system or journal that is there is not overwritten without being asked to.
 fn refuse_to_overwrite(device: &Arc<dyn BlockDevice>, path: &Path) -> Result<()> {
     let Ok(info) = steadfast_ext4_check::info(device) else {
-        return match foreign::known(device) {
+        return match signatures::probe(device) {
             Some(what) => {
                 let path = path.display();
                 let what =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use steadfast_block::BlockDevice;
-use steadfast_devices::foreign;
+use steadfast_devices::signatures;
 use steadfast_devices::source::{FileDevice, FileOptions};
 use steadfast_ext4_check as check;
 use steadfast_ext4_mkfs::{self as mkfs, Contents, JournalChoice, JournalDeviceOptions, Options};
@@ -116,7 +116,7 @@ impl Making {
             change(&mut options);
         }
         let failed = |source| Error::FileSystem { doing: "making", device: info.name, source };
-        foreign::forget(&disk.device)?;
+        signatures::wipe(&disk.device)?;
         mkfs::make(&disk.device, &options).map_err(failed)?;
         disk.device.flush()?;
         // What is there now is whole.
@@ -169,7 +169,7 @@ fn external(
         return Ok(opened);
     }
     refuse_to_overwrite(device)?;
-    foreign::forget(device)?;
+    signatures::wipe(device)?;
     let options = JournalDeviceOptions { zeros, ..options };
     mkfs::make_journal_device(device, &options).map_err(|source| Error::FileSystem {
         doing: "making a journal on",
@@ -210,7 +210,7 @@ pub fn occupant(device: &Arc<dyn BlockDevice>) -> Option<String> {
             let kind = if info.is_journal_device { "a journal" } else { "a file system" };
             Some(format!("{kind} (UUID {})", info.uuid))
         }
-        Err(_) => foreign::known(device).map(str::to_owned),
+        Err(_) => signatures::probe(device).map(str::to_owned),
     }
 }
 

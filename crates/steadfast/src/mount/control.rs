@@ -2,7 +2,7 @@
 //!
 //! A request is `{"do": "VERB", ...}`, an answer `{"ok": true, ...}` or `{"ok": false, "error":
 //! "...", "used_wrongly": false}`. A new verb is a new arm of [`answer`], or of the two that it
-//! asks first. Who is let in, how many and for how long is [`steadfast_stack::door`]'s.
+//! asks first. Who is let in, how many and for how long is [`steadfast_stack::listener`]'s.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use steadfast_fuse::mounts::{self, Mount};
-use steadfast_stack::door::{Door, listen_alone};
+use steadfast_stack::listener::{Listener, bind_private};
 use steadfast_vfs::FileSystem;
 
 use super::serve::Served;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const CROWDED: Duration = Duration::from_secs(1);
 
 /// The listening socket; its file goes with it.
-pub struct Socket(Door);
+pub struct Socket(Listener);
 
 impl Socket {
     /// Listens in `folder`, for this user and root alone, and answers for `served`.
@@ -39,10 +39,10 @@ impl Socket {
         let path = folder.join(name);
         let failed = || format!("control socket {}", path.display());
         // One that a dead process of our number has left behind is replaced.
-        let listener = listen_alone(&path).with_context(failed)?;
+        let listener = bind_private(&path).with_context(failed)?;
         let served = Arc::clone(served);
         let behind = move |line: &[u8]| replied(line, &served);
-        Ok(Socket(Door::open(listener, &path, Arc::new(behind)).with_context(failed)?))
+        Ok(Socket(Listener::open(listener, &path, Arc::new(behind)).with_context(failed)?))
     }
 
     /// Stops listening, once the answers that are on their way have gone, or after `patience`.

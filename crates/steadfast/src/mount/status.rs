@@ -79,7 +79,7 @@ pub fn of(served: &Served) -> Value {
             "miss_pages": pages.miss_pages,
         },
         "failed_writes": pages.failed_writes,
-        "unwritten_bytes": pages.kept_bytes,
+        "unwritten_bytes": pages.retry_bytes,
         "lost_bytes": pages.lost_bytes,
         "unwritten": trouble::unwritten(fs),
         "last_failure": served.errors.last(fs),

@@ -62,8 +62,8 @@ pub struct Lacking {
 impl Lacking {
     /// As the page cache counts it.
     pub fn of(pages: &Stats) -> Lacking {
-        let Stats { kept_bytes, lost_bytes, failed_writes, .. } = *pages;
-        Lacking { kept_bytes, lost_bytes, failed_writes }
+        let Stats { retry_bytes, lost_bytes, failed_writes, .. } = *pages;
+        Lacking { kept_bytes: retry_bytes, lost_bytes, failed_writes }
     }
 
     /// Whether everything is where it belongs, or still on its way.

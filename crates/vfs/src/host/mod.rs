@@ -6,16 +6,16 @@
 //!
 //! # Invariants
 //!
-//! 1. No operation leaves the folder: a walk is an openat2(2) beneath it that follows no link, or,
-//!    where the kernel has none, an openat(2) with O_NOFOLLOW for each name; names hold no '/',
+//! 1. No operation leaves the folder: a path walk is an openat2(2) beneath it that follows no link,
+//!    or, on kernels without it, an openat(2) with O_NOFOLLOW for each name. Names contain no '/',
 //!    and ".." is answered from our own table.
-//! 2. An [`Ino`] means one inode: before it is used, device and inode number of what
-//!    the walk found are compared with what the number stood for. Somebody else's rename or
-//!    replacement gives [`FsError::NotFound`], never another file.
+//! 2. An [`Ino`] means one inode: before each use, device and inode number found by the walk are
+//!    compared with the recorded ones. After a rename or replacement by another process the result
+//!    is [`FsError::NotFound`], never another file.
 //! 3. No lock is held over a system call.
 //!
-//! Why places (parent, name) and not a kept descriptor per inode: the number of inodes a tree
-//! walk meets is not bounded by the process's limit of open files.
+//! Why paths (parent, name) and not an open descriptor for each inode: a tree walk meets more
+//! inodes than a process may have open files.
 
 mod attr;
 mod buffer;
@@ -85,7 +85,7 @@ impl HostFs {
 
     /// Opens (as a place only) the directory `ino`, walking down from the root.
     fn dir(&self, ino: Ino) -> Result<Arc<OwnedFd>> {
-        let (names, expected) = self.nodes().way_to(ino)?;
+        let (names, expected) = self.nodes().path_to(ino)?;
         let mut at = Arc::clone(&self.root);
         let mut names = names.as_slice();
         while !names.is_empty() {
@@ -124,10 +124,10 @@ impl HostFs {
         Err(FsError::NotFound)
     }
 
-    /// Attributes of `name` in the open folder `dir` (which is `parent`), remembered.
-    fn learn(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
+    /// Attributes of `name` in the open folder `dir` (which is `parent`), recorded.
+    fn add_node(&self, dir: &OwnedFd, parent: Ino, name: &[u8]) -> Result<(Ino, Statx)> {
         let x = attr::at(dir, name)?;
-        let ino = self.nodes().learn(Identity::of(&x), parent, name);
+        let ino = self.nodes().add_node(Identity::of(&x), parent, name);
         Ok((ino, x))
     }
 
@@ -137,7 +137,7 @@ impl HostFs {
         let mut nodes = self.nodes();
         nodes.forget_place(ino, parent, name);
         if !open {
-            nodes.forget_if_nowhere(ino);
+            nodes.forget_if_unlinked(ino);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which inode a number means, and where it was last seen.
+//! The inode table: inode numbers, and their last known path.
 
 use std::collections::BTreeMap;
 
@@ -86,7 +86,7 @@ impl Nodes {
     }
 
     /// Records that an inode was seen at a place.
-    pub(super) fn learn(&mut self, identity: Identity, parent: Ino, name: &[u8]) -> Ino {
+    pub(super) fn add_node(&mut self, identity: Identity, parent: Ino, name: &[u8]) -> Ino {
         let ino = self.number(identity);
         if ino == self.root {
             return ino;
@@ -104,7 +104,7 @@ impl Nodes {
     }
 
     /// Drops an inode that has no known place, so that its number may be used again.
-    pub(super) fn forget_if_nowhere(&mut self, ino: Ino) {
+    pub(super) fn forget_if_unlinked(&mut self, ino: Ino) {
         if ino != self.root && self.nodes.get(&ino).is_some_and(|n| n.places.is_empty()) {
             self.nodes.remove(&ino);
         }
@@ -130,7 +130,7 @@ impl Nodes {
     }
 
     /// The names from the root down to the directory `ino`, and what must be found there.
-    pub(super) fn way_to(&self, ino: Ino) -> Result<(Vec<Vec<u8>>, Identity)> {
+    pub(super) fn path_to(&self, ino: Ino) -> Result<(Vec<Vec<u8>>, Identity)> {
         let expected = self.nodes.get(&ino).ok_or(FsError::NotFound)?.identity;
         let (mut names, mut at) = (Vec::new(), ino);
         while at != self.root {

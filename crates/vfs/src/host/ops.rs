@@ -26,7 +26,7 @@ impl FileSystem for HostFs {
             return self.getattr(ino);
         }
         let folder = self.dir(dir)?;
-        let (ino, x) = self.learn(&folder, dir, checked(name)?)?;
+        let (ino, x) = self.add_node(&folder, dir, checked(name)?)?;
         attr::attr(ino, &x)
     }
 
@@ -83,7 +83,7 @@ impl FileSystem for HostFs {
         let name = checked(name)?;
         rustix::fs::symlinkat(target, &*folder, name)?;
         own(node, |uid, gid| rustix::fs::chownat(&*folder, name, uid, gid, NOFOLLOW))?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.add_node(&folder, dir, name)?;
         attr::attr(ino, &x)
     }
 
@@ -111,13 +111,13 @@ impl FileSystem for HostFs {
                 e => e.into(),
             },
         )?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.add_node(&folder, dir, name)?;
         attr::attr(ino, &x)
     }
 
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         let folder = self.dir(dir)?;
-        let (ino, _) = self.learn(&folder, dir, checked(name)?)?;
+        let (ino, _) = self.add_node(&folder, dir, checked(name)?)?;
         rustix::fs::unlinkat(&*folder, name, AtFlags::empty())?;
         self.forget(ino, dir, name);
         Ok(())
@@ -125,7 +125,7 @@ impl FileSystem for HostFs {
 
     fn rmdir(&self, dir: Ino, name: &[u8]) -> Result<()> {
         let folder = self.dir(dir)?;
-        let (ino, _) = self.learn(&folder, dir, checked(name)?)?;
+        let (ino, _) = self.add_node(&folder, dir, checked(name)?)?;
         rustix::fs::unlinkat(&*folder, name, AtFlags::REMOVEDIR)?;
         self.forget(ino, dir, name);
         Ok(())
@@ -140,8 +140,8 @@ impl FileSystem for HostFs {
         flags: RenameFlags,
     ) -> Result<()> {
         let (old, new) = (self.dir(from_dir)?, self.dir(to_dir)?);
-        let (moved, x) = self.learn(&old, from_dir, checked(from)?)?;
-        let target = match self.learn(&new, to_dir, checked(to)?) {
+        let (moved, x) = self.add_node(&old, from_dir, checked(from)?)?;
+        let target = match self.add_node(&new, to_dir, checked(to)?) {
             Ok((ino, x)) => Some((ino, Identity::of(&x))),
             Err(FsError::NotFound) => None,
             Err(e) => return Err(e),
@@ -157,10 +157,10 @@ impl FileSystem for HostFs {
         if let Some((ino, identity)) = target {
             self.forget(ino, to_dir, to);
             if flags.contains(RenameFlags::EXCHANGE) {
-                self.nodes().learn(identity, from_dir, from);
+                self.nodes().add_node(identity, from_dir, from);
             }
         }
-        self.nodes().learn(Identity::of(&x), to_dir, to);
+        self.nodes().add_node(Identity::of(&x), to_dir, to);
         Ok(())
     }
 
@@ -185,7 +185,7 @@ impl FileSystem for HostFs {
     fn release(&self, fh: Fh) -> Result<()> {
         let handle = self.handles.remove(fh)?;
         if self.handles.any_of(handle.ino).is_none() {
-            self.nodes().forget_if_nowhere(handle.ino);
+            self.nodes().forget_if_unlinked(handle.ino);
         }
         Ok(())
     }
@@ -210,7 +210,7 @@ impl FileSystem for HostFs {
         Ok(entries.split_off(from))
     }
 
-    fn let_go(&self, ino: Ino) {
+    fn forget_inode(&self, ino: Ino) {
         if self.handles.any_of(ino).is_none() {
             self.nodes().remove(ino);
         }
@@ -257,7 +257,7 @@ impl FileSystem for HostFs {
     }
 
     fn tmpfile(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
-        self.nameless(dir, node, flags)
+        self.create_unnamed(dir, node, flags)
     }
 
     fn fallocate(&self, fh: Fh, what: Fallocate, offset: u64, len: u64) -> Result<()> {
@@ -303,7 +303,7 @@ impl HostFs {
         name: &[u8],
         node: NewNode,
     ) -> Result<(Ino, Statx)> {
-        let (ino, x) = self.learn(folder, dir, name)?;
+        let (ino, x) = self.add_node(folder, dir, name)?;
         let (directory, mut now) = (attr::kind(&x)? == FileType::Directory, x.stx_mode & 0o7777);
         let inherits_group = directory && now & 0o2000 != 0;
         let gid = match attr::of_fd(folder)?.stx_mode & 0o2000 {
@@ -325,7 +325,7 @@ impl HostFs {
             rustix::fs::chmodat(folder, name, mode, AtFlags::empty())?;
             changed = true;
         }
-        if changed { self.learn(folder, dir, name) } else { Ok((ino, x)) }
+        if changed { self.add_node(folder, dir, name) } else { Ok((ino, x)) }
     }
 
     fn readable(&self, dir: Ino) -> Result<OwnedFd> {

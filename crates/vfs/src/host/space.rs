@@ -31,7 +31,12 @@ impl HostFs {
         Ok(rustix::fs::seek(&self.handles.get(fh)?.fd, from)?)
     }
 
-    pub(super) fn nameless(&self, dir: Ino, node: NewNode, flags: OpenFlags) -> Result<(Attr, Fh)> {
+    pub(super) fn create_unnamed(
+        &self,
+        dir: Ino,
+        node: NewNode,
+        flags: OpenFlags,
+    ) -> Result<(Attr, Fh)> {
         let folder = self.dir(dir)?;
         // O_TMPFILE wants a file that can be written.
         let host = ops::host(flags | OpenFlags::WRITE) | OFlags::TMPFILE;
@@ -55,7 +60,7 @@ impl HostFs {
         let path = format!("/proc/self/fd/{}", file.fd.as_raw_fd());
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(rustix::fs::CWD, path, &*folder, name, follow)?;
-        let (ino, x) = self.learn(&folder, dir, name)?;
+        let (ino, x) = self.add_node(&folder, dir, name)?;
         attr::attr(ino, &x)
     }
 

@@ -58,7 +58,7 @@ impl HostFs {
             Way::Path(_place, path) => rustix::fs::lsetxattr(path.as_slice(), name, value, flags),
             Way::Open(file) => rustix::fs::fsetxattr(&file.fd, name, value, flags),
         }
-        .map_err(told)
+        .map_err(xattr_error)
     }
 
     pub(super) fn list_attributes(&self, ino: Ino) -> Result<Vec<Vec<u8>>> {
@@ -84,11 +84,11 @@ impl HostFs {
             Way::Path(_place, path) => rustix::fs::lremovexattr(path.as_slice(), name),
             Way::Open(file) => rustix::fs::fremovexattr(&file.fd, name),
         }
-        .map_err(told)
+        .map_err(xattr_error)
     }
 }
 
-fn told(e: Errno) -> FsError {
+fn xattr_error(e: Errno) -> FsError {
     match e {
         Errno::PERM => FsError::NotPermitted { what: "changing this attribute" },
         Errno::RANGE => FsError::Range { what: "the attribute's name" },

@@ -1,27 +1,28 @@
-//! Which of several labels is the newest, and whose data may be believed.
+//! Which of several labels is the newest, and which data is trusted (the problem of DRBD's data
+//! generation identifiers).
 //!
-//! A volume's data has an identity, which changes whenever the volume goes on without a leg that
-//! takes promises; the label remembers the earlier ones, and the generation at which each was given
-//! up. So of two labels either one's identity is among the other's ancestors, and then that one is
-//! older, or both went on by themselves. Whoever chose between those would destroy what was written
-//! to the other, so a person must.
+//! A volume's data has an identity, which changes whenever the volume continues without a durable
+//! leg. The label stores the earlier identities, each with the generation at which it ended. So of
+//! two labels one has an identity among the other's ancestors, and is older; or both continued
+//! separately (split brain). Choosing one of the two would destroy data of the other, so a person
+//! must choose.
 //!
-//! Labels are written to one leg after the other, so a cut leaves some with the generation before.
-//! A label says which generation was known to be on all legs (`base`): a leg that has this one or a
-//! later one is the leg itself, and an older one is an old copy of it.
+//! Labels are written to one leg after the other, so after a power cut some have the previous
+//! generation. A label contains the generation that is known to be on all legs (`base`): a leg with
+//! this generation or a later one is the leg itself, and an older one is an old copy of it.
 
 use uuid::Uuid;
 
 use crate::ondisk::label::{Ancestor, Label, Left, MemberState};
 
-/// How the data that a label tells of is related to that of another label.
+/// How the data of one label is related to the data of another label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the same, or the other's data has come from it.
+    /// It is the same, or an ancestor of the other's data.
     Ancestor,
-    /// It was written to by itself, or the other comes from it.
+    /// It was written separately, or the other is its ancestor.
     Apart,
-    /// It is so old that the other label has no room for its name any more: it may be either.
+    /// It is older than the ancestors that the other label stores: it may be either.
     Forgotten,
 }
 
@@ -32,28 +33,28 @@ pub(crate) fn relation(a: &Label, b: &Label) -> Relation {
     }
     match b.history.iter().find(|ancestor| ancestor.data == a.data) {
         Some(ancestor) if was_left(a, ancestor) => Relation::Ancestor,
-        // It has the name that was given up, and went on under it.
+        // It has an identity that ended, and continued under it.
         Some(_) => Relation::Apart,
         None if a.generation <= b.forgotten => Relation::Forgotten,
         None => Relation::Apart,
     }
 }
 
-/// Whether a label is from before its identity was given up. A generation that was never known to
-/// be on all legs was an interrupted change: nothing was done under it.
+/// Whether a label is from before the end of its identity. A generation that was never known to be
+/// on all legs was an interrupted change: nothing was done under it.
 fn was_left(label: &Label, ancestor: &Ancestor) -> bool {
     label.data == ancestor.data && label.base <= ancestor.generation
 }
 
-/// The label that all others precede: its place.
+/// The place of the label of which all others are ancestors.
 pub fn newest(labels: &[&Label]) -> Option<usize> {
     let precede =
         |n: &usize| labels.iter().all(|other| relation(other, labels[*n]) == Relation::Ancestor);
     (0..labels.len()).filter(precede).max_by_key(|n| labels[*n].generation)
 }
 
-/// Where there is no newest label, but one of which nothing is known to be apart: its place, and
-/// those of which nothing is known.
+/// If there is no newest label, but one that is apart from none as far as known: its place, and the
+/// places of those with an unknown relation.
 pub fn unknown(labels: &[&Label]) -> Option<(usize, Vec<usize>)> {
     let related = |n: usize| labels.iter().map(move |other| relation(other, labels[n]));
     let candidates =
@@ -63,8 +64,8 @@ pub fn unknown(labels: &[&Label]) -> Option<(usize, Vec<usize>)> {
     Some((newest, forgotten.map(|(n, _)| n).collect()))
 }
 
-/// Whether what a leg holds is what the newest label says of it: it has the newest generation, or
-/// one that an interrupted change left on it.
+/// Whether a leg's data is as the newest label says: the leg has the newest generation, or one that
+/// an interrupted change left on it.
 pub(crate) fn is_current(label: &Label, newest: &Label) -> bool {
     let own = label.members.get(label.slot).map(|m| m.state);
     own == Some(MemberState::Active)
@@ -72,8 +73,8 @@ pub(crate) fn is_current(label: &Label, newest: &Label) -> bool {
         && relation(label, newest) == Relation::Ancestor
 }
 
-/// Whether a leg that was out of use is as it left, and was not used elsewhere, nor is it an old
-/// copy of itself. `data` and `history` are those of the volume now.
+/// Whether a leg that was out of use is as it left: it was not used elsewhere, and is no old copy.
+/// `data` and `history` are the volume's present ones.
 pub(crate) fn is_as_it_left(label: &Label, left: Left, data: Uuid, history: &[Ancestor]) -> bool {
     let remembered = label.data == data || history.iter().any(|ancestor| was_left(label, ancestor));
     remembered && label.generation >= left.first && label.base <= left.last

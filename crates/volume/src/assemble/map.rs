@@ -1,4 +1,4 @@
-//! Reading the region map of a mirror that was not closed, or was.
+//! Reading the region map of a mirror.
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ struct Found {
 impl Found {
     /// What one leg has: its two slots.
     fn add(&mut self, slots: [Slot; 2]) {
-        // A leg whose word counts was given every block of the map before it got its label: where
-        // there is nothing in either slot, something has been lost.
+        // A trusted leg got every block of the map before its label: if both slots are empty, a
+        // block was lost.
         let damaged = slots.contains(&Slot::Damaged) || slots == [Slot::Empty, Slot::Empty];
         self.damaged |= damaged;
         let valid = slots.into_iter().filter_map(|slot| match slot {
@@ -51,9 +51,8 @@ impl Found {
     }
 }
 
-/// Reads the map from all legs whose word counts; the highest sequence number decides, block by
-/// block. A block that may have been newer than what can be read is taken for one that says "dirty"
-/// of everything that was written.
+/// Reads the map from all trusted legs; for each block the highest sequence number counts. If a
+/// damaged slot may have been newer, all written regions of the block count as dirty.
 pub fn read(
     volume: Uuid,
     legs: &[Arc<dyn BlockDevice>],
@@ -152,7 +151,7 @@ mod tests {
         let sound = || [block(4, Dirty), block(5, Clean)];
         assert_eq!(loaded(vec![[block(4, Dirty), Slot::Damaged], sound()]), Clean);
         assert_eq!(loaded(vec![[Slot::Damaged, Slot::Damaged]]), Dirty);
-        // Both were written once: zeros say nothing, and another leg's word counts.
+        // Both slots were written once: zeros mean nothing, and another leg counts.
         assert_eq!(loaded(vec![[Slot::Empty, Slot::Empty]]), Dirty);
         assert_eq!(loaded(vec![[Slot::Empty, Slot::Empty], sound()]), Clean);
         assert_eq!(loaded(vec![[Slot::Empty, block(1, Unwritten)]]), Unwritten);

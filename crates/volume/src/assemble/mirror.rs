@@ -1,4 +1,5 @@
-//! A mirror from its legs: which labels count, which legs are believed, what a cut left in doubt.
+//! A mirror from its legs: which labels count, which legs are trusted, which regions are out of
+//! sync.
 
 use std::sync::Arc;
 
@@ -12,20 +13,20 @@ use crate::mirror::partial::Frames;
 use crate::mirror::policy::Policies;
 use crate::mirror::regions::Regions;
 use crate::mirror::{
-    Checksums, Core, Leg, Legs, Mirror, Spare, State, TakeOver, bit, describe, slots,
+    AssemblyChanges, Checksums, Core, Leg, Legs, Mirror, Spare, State, bit, describe, slots,
 };
 use crate::ondisk::BLOCK;
 use crate::ondisk::label::{Kind, LEGS_MAX, Label, Member, MemberState};
 use crate::ondisk::map::{Region, RegionState};
 use crate::planted::Bug;
 
-/// Assembles a mirror; nothing is written yet (`mirror::take_over`).
+/// Assembles a mirror; nothing is written yet (`mirror::commit_assembly`).
 pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Mirror> {
     let newest = decide(&members, options)?;
     let trusted = trusted_legs(&members, &newest, options);
     if trusted.is_empty() {
         return Err(VolumeError::incomplete(format!(
-            "volume '{}': no leg that can be believed is there",
+            "volume '{}': no trusted leg is present",
             newest.name
         )));
     }
@@ -36,7 +37,7 @@ pub(super) fn assemble(members: Vec<Labelled>, options: &AssembleOptions) -> Res
     let gone = missing(&state, &newest);
     refuse_without(&state, gone, options)?;
     take_up(&mut state, &members, &newest, &trusted, gone, options);
-    settle_doubt(&mut state, options);
+    settle_out_of_sync(&mut state, options);
     let memory = options.checksum_memory;
     state.checksums = newest.checksums.then(|| Checksums::new(&state.regions, memory));
     check_room(&state)?;
@@ -89,7 +90,7 @@ fn none_sound(members: &[Labelled], legs: &[&Labelled]) -> VolumeError {
     VolumeError::Corrupt { device: damaged.name(), what }
 }
 
-/// Some legs are so old that nothing is remembered of when they left.
+/// Some legs left so long ago that the label no longer records when.
 fn too_old(newest: &Labelled, legs: &[&Labelled], older: &[usize]) -> VolumeError {
     let (label, name) = (&newest.label, &newest.label.name);
     let old = older.iter().filter_map(|n| legs.get(*n));
@@ -236,8 +237,8 @@ fn state_of(
     Ok(state)
 }
 
-/// A leg that is an old copy of itself, or of which an end is gone, lacks everything. If the leg
-/// alone holds something, this is not the device that does: the leg is taken for missing.
+/// A leg that is an old copy, or that lost an end, is stale everywhere. If the leg is the only
+/// holder of a region, this device is not the holder: the leg counts as missing.
 fn set_aside(
     state: &mut State,
     members: &[Labelled],
@@ -258,7 +259,7 @@ fn set_aside(
             continue;
         }
         let mut alone = state.held_alone(slot);
-        // What was being filled was not promised.
+        // A first write that was in flight was not flushed.
         alone.retain(|r| state.regions.get(*r).state != RegionState::Filling);
         let bytes = state.bytes_in(&alone);
         if let Some(leg) = state.legs[slot].as_mut().filter(|_| bytes > 0) {
@@ -290,8 +291,8 @@ fn missing(state: &State, newest: &Label) -> u8 {
     (0..LEGS_MAX).filter(is_missing).fold(0, |all, slot| all | bit(slot))
 }
 
-/// What is missing may have gone on without those that are here, also with `degraded` and without
-/// what it lacked.
+/// Missing legs may have been used without the present ones, also with `degraded` and without the
+/// regions that were stale on them.
 fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<()> {
     if gone == 0 || options.degraded || options.keep.is_some() {
         return Ok(());
@@ -310,7 +311,7 @@ fn refuse_without(state: &State, gone: u8, options: &AssembleOptions) -> Result<
     )))
 }
 
-/// Who takes writes from now on, and what they lack.
+/// Which legs are active from now on, and their stale regions.
 fn take_up(
     state: &mut State,
     members: &[Labelled],
@@ -327,7 +328,7 @@ fn take_up(
             if leg.device.is_some() {
                 leg.state = MemberState::Active;
             }
-            // Not believed after a restart, whatever it says of itself.
+            // Not trusted after a restart, whatever its label says.
             if !options.planted.has(Bug::VolatileSource) {
                 state.regions.set_all_stale(bit(slot));
             }
@@ -348,8 +349,8 @@ fn take_up(
             continue;
         }
         leg.state = MemberState::Active;
-        // The map says what it has missed. An old copy, or one of which an end is gone, is a leg
-        // that lacks everything.
+        // The map says which regions it missed. An old copy, or a leg that lost an end, is stale
+        // everywhere.
         if !is_back(leg, found, newest) {
             state.regions.set_all_stale(bit(slot));
         }
@@ -359,12 +360,12 @@ fn take_up(
     }
     if let Some(kept) = options.keep {
         believe(state, kept);
-        // Whoever went on apart is left behind.
+        // Legs of the other half of a split brain are dropped.
         state.branch();
     }
 }
 
-/// Of what no other leg holds, the kept one's word is the best there is.
+/// If no other leg holds a region, the kept leg is the best source.
 fn believe(state: &mut State, kept: uuid::Uuid) {
     let is_kept = |leg: &Leg| leg.uuid == kept;
     let Some(slot) = state.legs.iter().position(|l| l.as_ref().is_some_and(is_kept)) else {
@@ -374,22 +375,23 @@ fn believe(state: &mut State, kept: uuid::Uuid) {
     for region in 0..state.regions.count() {
         let now = state.regions.get(region);
         if now.stale & bit(slot) != 0 && durable & !now.stale == 0 {
-            // Its record is as old as what it holds.
+            // Its checksum record is as old as its data.
             let stale = now.stale & !bit(slot);
             state.regions.set(region, Region { stale, summed: false, ..now });
         }
     }
 }
 
-/// What a cut left in doubt: one leg stands for a region. The other ones that are there are given
-/// it before anybody reads or writes it (`mirror::doubt`); those that are away lack it.
-fn settle_doubt(state: &mut State, options: &AssembleOptions) {
+/// Regions out of sync after a power cut: one leg is the primary of a region. The other present
+/// legs are synced from it before the first read or write (`mirror::out_of_sync`); missing legs
+/// become stale.
+fn settle_out_of_sync(state: &mut State, options: &AssembleOptions) {
     let (known, durable) = (state.known(), state.durable());
     let active = state.active();
     for region in 0..state.regions.count() {
         let mut now = state.regions.get(region);
-        let mut doubt = 0;
-        // Places that are empty by now say nothing.
+        let mut out_of_sync = 0;
+        // Empty places mean nothing.
         now.stale &= known;
         match now.state {
             RegionState::Unwritten => now.stale = 0,
@@ -402,27 +404,27 @@ fn settle_doubt(state: &mut State, options: &AssembleOptions) {
                     _ => good & durable,
                 };
                 if let Some(source) = slots(believed).next() {
-                    // Also one that is away now: that it is left behind is to be known before
+                    // Also a leg that is missing now: the label must say that it is stale before
                     // anything is read that it may not hold.
                     let others = known & durable & !bit(source);
                     if state.regions.on_disk(region).stale & others != others {
                         state.undecided.insert(region);
                     }
                     let alike = if bit(source) & durable == 0 { 0 } else { believed };
-                    doubt = alike & !bit(source);
-                    now.stale |= known & !bit(source) & !doubt;
-                    if doubt == 0 {
+                    out_of_sync = alike & !bit(source);
+                    now.stale |= known & !bit(source) & !out_of_sync;
+                    if out_of_sync == 0 {
                         now.state = RegionState::Clean;
                     }
                 }
             }
         }
         state.regions.set(region, now);
-        state.regions.set_doubt(region, doubt);
+        state.regions.set_out_of_sync(region, out_of_sync);
     }
 }
 
-/// Refuses legs whose map or checksums would run into their data: no label of ours says so.
+/// Refuses legs whose map or checksums would overlap their data: no valid label says so.
 fn check_room(state: &State) -> Result<()> {
     let regions = u64::from(state.regions.count());
     let there = state.legs.iter().flatten().filter(|leg| leg.device.is_some());
@@ -436,8 +438,8 @@ fn check_room(state: &State) -> Result<()> {
 }
 
 /// What must be written before the first change.
-fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> TakeOver {
-    let mut work = TakeOver::default();
+fn to_write_down(state: &State, members: &[Labelled], trusted: &[usize]) -> AssemblyChanges {
+    let mut work = AssemblyChanges::default();
     for (n, found) in members.iter().enumerate() {
         let is_leg =
             |slot: &usize| state.leg(*slot).is_some_and(|(l, _)| l.uuid == own_uuid(&found.label));

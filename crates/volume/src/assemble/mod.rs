@@ -1,10 +1,10 @@
 //! Volumes from their members, given in any order and under any name.
 //!
-//! Labels say what belongs together. A volume that is assembled may carry a label itself: it is a
-//! member of another one then, so this goes on until nothing new is found. Members are assembled
-//! before what they are members of, also where some are missing (`nesting`), and each volume once.
+//! Labels say which members belong together. An assembled volume may carry a label itself, as a
+//! member of another volume, so assembly continues until nothing new is found. Inner volumes are
+//! assembled first, also if members are missing (`nesting`), and each volume once.
 //!
-//! Assembling writes nothing: see [`crate::mirror`].
+//! Assembly writes nothing: see [`crate::mirror`].
 
 pub(crate) mod lineage;
 mod map;
@@ -29,10 +29,10 @@ type Device = Arc<dyn BlockDevice>;
 /// How volumes are assembled.
 #[derive(Debug, Clone, Default)]
 pub struct AssembleOptions {
-    /// Go on without durable legs that are missing, though they may hold newer data.
+    /// Assembles without missing durable legs, although they may hold newer data.
     pub degraded: bool,
-    /// Of halves that were written apart, or of copies that are not believed, this member (its
-    /// UUID) is the one that counts; what the others hold is given up.
+    /// After a split brain, or with copies that are not trusted: the member (its UUID) whose data
+    /// is kept. The data of the others is discarded.
     pub keep: Option<Uuid>,
     /// Nothing is written, neither data nor labels.
     pub read_only: bool,
@@ -61,8 +61,8 @@ pub struct Volume {
     pub member_of: Option<Uuid>,
 }
 
-/// As many volumes may be inside of each other. Each level costs every read a call, and labels that
-/// an enemy made could name thousands.
+/// Maximum nesting depth. Each level costs every read a call, and hostile labels could name
+/// thousands.
 const DEPTH_MAX: usize = 16;
 
 /// What was found among devices.
@@ -87,7 +87,7 @@ impl Volume {
         self.mirror.as_ref().map_or(Ok(()), Mirror::close)
     }
 
-    /// The assembly is over: from now on reads are somebody's.
+    /// The assembly is complete: from now on reads are those of users.
     fn opened(&self) {
         if let Some(mirror) = &self.mirror {
             mirror.0.state.lock().assembling = false;
@@ -96,8 +96,8 @@ impl Volume {
 }
 
 impl Assembled {
-    /// Closes all mirrors, outer ones first. Whoever had volumes assembled calls this when the last
-    /// user is done, whatever has happened to them meanwhile.
+    /// Closes all mirrors, outer ones first. The caller of the assembly calls this after the last
+    /// user, also after errors.
     ///
     /// # Errors
     /// The first one; all are closed even so.
@@ -109,13 +109,13 @@ impl Assembled {
         outcome
     }
 
-    /// Volumes that are no member of another.
+    /// Volumes that are not a member of another one.
     pub fn outer(&self) -> impl Iterator<Item = &Volume> {
         self.volumes.iter().filter(|v| v.member_of.is_none())
     }
 }
 
-/// Assembles all volumes that the devices are members of. Whoever calls it closes them
+/// Assembles all volumes that the devices are members of. The caller closes them
 /// ([`Assembled::close`]).
 pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
     let mut done = Assembled::default();
@@ -136,7 +136,7 @@ pub fn assemble(devices: &[Device], options: &AssembleOptions) -> Assembled {
                     _ => refuse_deeper(&device, &volume.name),
                 };
                 volume.member_of = around.unwrap_or_else(|error| match error {
-                    // Who holds its start is not there. That is said where it is read.
+                    // The member that holds its start is missing. The read reports it.
                     VolumeError::Io(_) => None,
                     error => {
                         done.problems.push((volume.name.clone(), error));
@@ -178,7 +178,8 @@ fn refuse_deeper(device: &Device, name: &str) -> Result<Option<Uuid>> {
     }
 }
 
-/// Puts a device with those of the same volume; that volume's UUID, if it is a member of one.
+/// Groups a device with those of the same volume. Returns that volume's UUID, if it is a member of
+/// one.
 fn sort_in(
     device: &Device,
     groups: &mut BTreeMap<Uuid, Vec<Labelled>>,
@@ -204,8 +205,8 @@ fn sort_in(
 /// Assembles one volume from members that carry its label.
 ///
 /// # Errors
-/// If a member is there twice, one is missing that is needed, or nobody can say which of them holds
-/// the newest data. Nothing was written.
+/// If a member exists twice, a required one is missing, or the newest data cannot be determined.
+/// Nothing was written.
 pub fn assemble_one(members: Vec<Labelled>, options: &AssembleOptions) -> Result<Volume> {
     let volume = assemble_group(members, options)?;
     volume.opened();
@@ -223,7 +224,7 @@ fn assemble_group(members: Vec<Labelled>, options: &AssembleOptions) -> Result<V
     }
 }
 
-/// Two devices with the label of one member: one is a copy, and which nobody knows.
+/// Two devices have the label of one member: one is a copy, and it is unknown which.
 fn refuse_twins(members: &[Labelled]) -> Result<()> {
     for (n, a) in members.iter().enumerate() {
         let same = |b: &&Labelled| lineage::own_uuid(&b.label) == lineage::own_uuid(&a.label);

@@ -1,8 +1,8 @@
-//! Which volume is assembled next, where one may be a member of another.
+//! The order of assembly of nested volumes.
 //!
-//! A volume of which all members are there can be assembled. Where some are missing it is not known
-//! whether one of them is a volume that is still to come; so what is there of each is looked at,
-//! read-only, for the label that it carries as a member of an outer one.
+//! A volume with all members present can be assembled. If members are missing, one of them may be a
+//! volume that is assembled later. So the present members are read for the label that the volume
+//! carries as a member of an outer one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,12 +25,12 @@ pub(super) fn innermost(groups: &Groups, options: &AssembleOptions) -> Option<Uu
     }
     let outer = outer_of(groups, options);
     let waits = |uuid: &Uuid| outer.values().any(|outer| outer == uuid);
-    // All wait for each other only where labels were forged.
+    // A cycle exists only with forged labels.
     groups.keys().find(|uuid| !waits(uuid)).or_else(|| groups.keys().next()).copied()
 }
 
-/// Whether all members are there that the newest of the labels names. Who was one, and could not be
-/// wiped when it was replaced, is none.
+/// Whether all members of the newest label are present. A former member that could not be wiped
+/// when it was replaced does not count.
 fn is_complete(members: &[Labelled]) -> bool {
     let newest = members.iter().map(|m| &m.label).max_by_key(|label| label.generation);
     let named = newest.into_iter().flat_map(|label| &label.members);
@@ -38,8 +38,8 @@ fn is_complete(members: &[Labelled]) -> bool {
     named.filter(|m| m.state != MemberState::Empty).all(|m| is_there(m.uuid))
 }
 
-/// Of each group the group that its volume is a member of, as far as can be seen. A volume that is
-/// looked at counts as a member of the outer one, which is then looked at again.
+/// For each group: the group of the outer volume, as far as known. The volume counts as a member of
+/// the outer one, which is then checked again.
 fn outer_of(groups: &Groups, options: &AssembleOptions) -> BTreeMap<Uuid, Uuid> {
     let look = AssembleOptions { degraded: true, read_only: true, ..options.clone() };
     let mut seen = groups.clone();

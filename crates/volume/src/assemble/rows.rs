@@ -51,7 +51,7 @@ fn refuse_damaged(found: &Labelled, newest: &Label) -> Result<()> {
     let device = found.name();
     if let Some(end) = found.overwritten {
         let what = format!(
-            "{} that it is a component of volume '{}', and what it holds cannot be believed",
+            "{} that it is a component of volume '{}', and its contents cannot be trusted",
             end.overwritten(),
             newest.name
         );

@@ -1,16 +1,16 @@
-//! Records of checksums: read when they are needed, and written before the map says that a region
-//! is clean and has one.
+//! Checksum records: loaded on demand, and written before the map says that a region is clean and
+//! has one.
 //!
 //! # Order
 //!
-//! 1. A region's record goes to every durable leg that holds it, while the region is held.
+//! 1. A region's record goes to every durable leg that holds it, while the region is locked.
 //! 2. These legs are flushed.
 //! 3. The map says that the region is clean and has a record (`summed`).
 //!
-//! The next write makes the map say that the region is dirty before it goes to a leg, and with this
-//! that there is no record, whatever is in the area. So a cut anywhere leaves a record that is
-//! right, or none that is looked at. A durable leg that is not there, and that the map says holds
-//! the region, would not have the record: then none is written.
+//! The next write makes the region dirty in the map before it goes to a leg; a dirty region has no
+//! valid record, whatever is in the area. So at every crash point the record is right or ignored.
+//! If a durable leg that holds the region is missing, it would not get the record: then none is
+//! written.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use steadfast_block::{BlockDevice, Completion, Request, Result};
 
 use super::Core;
 use super::checksums::Written;
-use super::events::{Event, Trouble};
-use super::proof::Holder;
+use super::events::{Event, LegError};
 use super::ranges::Ticket;
 use super::state::{Failed, State, bit, mask_of};
+use super::verify::Holder;
 use crate::ondisk::checksums::{self, Record, record_at};
 use crate::ondisk::label::LEGS_MAX;
 use crate::ondisk::map::{Region, RegionState};
 
-/// Regions whose records are written at once, and which nobody writes to meanwhile.
+/// Regions whose records are written together, while they are locked.
 const SAVED_AT_ONCE: usize = 16;
 /// Bytes of a region that are read at once to learn its checksums.
 const LEARNED_BYTES: u64 = 1 << 20;
@@ -109,24 +109,24 @@ impl Core {
         Pin { core: Arc::clone(self), region }
     }
 
-    /// Reads the record of a region that is held, if something is only there. With `mend` a leg
-    /// whose record is damaged or old is given the newest one.
-    pub(super) fn load(self: &Arc<Self>, region: u32, mend: bool) {
+    /// Loads the record of a locked region, if it has one. With `self_heal` a leg with a damaged or
+    /// old record gets the newest one.
+    pub(super) fn load(self: &Arc<Self>, region: u32, self_heal: bool) {
         let known = |state: &State| state.checksums.as_ref().is_some_and(|k| k.needs_load(region));
         if known(&self.state.lock()) {
-            self.load_all(region, mend);
+            self.load_all(region, self_heal);
         }
     }
 
     /// The same for who wants to know that all legs have the record, also if it is known here.
-    pub(super) fn inspect(self: &Arc<Self>, region: u32, mend: bool) {
+    pub(super) fn inspect(self: &Arc<Self>, region: u32, self_heal: bool) {
         let is_saved = |state: &State| state.checksums.as_ref().is_some_and(|k| k.is_saved(region));
         if is_saved(&self.state.lock()) {
-            self.load_all(region, mend);
+            self.load_all(region, self_heal);
         }
     }
 
-    fn load_all(self: &Arc<Self>, region: u32, mend: bool) {
+    fn load_all(self: &Arc<Self>, region: u32, self_heal: bool) {
         let (holders, blocks, region_bytes) = {
             let state = self.state.lock();
             let Some(known) = state.checksums.as_ref() else { return };
@@ -152,7 +152,7 @@ impl Core {
         let records = found.iter().filter_map(|(_, record)| record.as_ref());
         let newest = records.max_by_key(|record| record.edition).cloned();
         if newest.is_none() && (!failed.is_empty() || holders.is_empty()) {
-            // Nobody could be asked, or not all: it is still there.
+            // Not all legs could be read: the record stays unknown.
             return;
         }
         {
@@ -174,7 +174,7 @@ impl Core {
             // Who only reads has nothing written down.
             return;
         }
-        let may = mend && !self.state.lock().assembling && self.settled().is_ok();
+        let may = self_heal && !self.state.lock().assembling && self.settled().is_ok();
         let bytes = Bytes::from(newest.encode(self.volume, region, region_bytes));
         for holder in behind {
             let (slot, epoch) = (holder.slot, holder.epoch);
@@ -216,20 +216,22 @@ impl Core {
         leg.counters.checksum_errors += 1;
         let (name, volatile) = (leg.name.clone(), leg.volatile);
         let error = format!("the checksums at byte {at} of the device are damaged or old");
-        state
-            .tell(&Event::WrongData { trouble: Trouble { slot, name, volatile, error }, repaired });
+        state.tell(&Event::WrongData {
+            leg_error: LegError { slot, name, volatile, error },
+            repaired,
+        });
     }
 
-    /// Learns what is not known of a region that is held, from what its legs hold: what a cut left
-    /// is what counts from now on.
+    /// Learns what is not known of a region that is held, from what its legs hold: what a power cut
+    /// left is what counts from now on.
     fn learn(self: &Arc<Self>, region: u32) -> Result<()> {
         let _pin = self.pin(region);
         self.load(region, true);
         let (order, (start, len)) = {
             let state = self.state.lock();
             let nothing = state.checksums.as_ref().is_none_or(|known| known.covers_all(region));
-            // While it is in doubt another leg may stand for it, and hold something else.
-            if nothing || state.regions.doubt(region) != 0 {
+            // While it is out of sync another leg may become the primary, with other contents.
+            if nothing || state.regions.out_of_sync(region) != 0 {
                 return Ok(());
             }
             (state.holders_of(region), state.regions.bytes_of(region))
@@ -237,9 +239,9 @@ impl Core {
         let mut at = start;
         while at < start + len {
             let piece = LEARNED_BYTES.min(start + len - at);
-            let proved = self.prove(region, (at, piece), &order, u8::MAX, None)?;
-            self.mend(region, at, &proved, &order);
-            let sums = checksums::of(&proved.bytes);
+            let verified = self.verify_blocks(region, (at, piece), &order, u8::MAX, None)?;
+            self.self_heal(region, at, &verified, &order);
+            let sums = checksums::of(&verified.bytes);
             if let Some(known) = self.state.lock().checksums.as_mut() {
                 known.learn(at, &sums);
             }
@@ -353,7 +355,7 @@ impl Core {
             let mut held: Vec<(u32, Ticket)> = Vec::new();
             let mut busy: Vec<u32> = Vec::new();
             {
-                // Nobody waits for a range while it holds another.
+                // No task waits for a range while it holds another.
                 let mut state = self.state.lock();
                 for region in batch {
                     let (start, len) = state.regions.bytes_of(*region);

@@ -1,7 +1,7 @@
-//! What is true of each region, and which legs may answer for it.
+//! The state of each region, and the legs that may serve it.
 //!
-//! The second follows from the first. It is published whenever the first changes, for reads that
-//! take no lock ([`super::lockless`]).
+//! The legs follow from the state. They are published after every change, for reads without the
+//! lock ([`super::lockless`]).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,30 +12,31 @@ use crate::ondisk::map::{Region, RegionState};
 /// What is true of a region.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cell {
-    /// What is true now; `copied` legs hold the region though `stale` or `doubt` says otherwise.
+    /// The present state; `copied` legs hold the region although `stale` or `out_of_sync` says
+    /// otherwise.
     pub now: Region,
     pub copied: u8,
-    /// Legs that may differ from the one that stands for the region after a cut. Each holds what
-    /// was flushed, so any of them could stand for it instead.
-    pub doubt: u8,
+    /// Legs that may differ from the primary of the region after a power cut. Each holds what was
+    /// flushed, so any of them could stand for it instead.
+    pub out_of_sync: u8,
     /// Passes of the timer since the last write.
     pub idle: u8,
 }
 
 impl Cell {
     fn new(now: Region) -> Cell {
-        Cell { now, copied: 0, doubt: 0, idle: 0 }
+        Cell { now, copied: 0, out_of_sync: 0, idle: 0 }
     }
 
     /// Legs that do not hold the region's contents.
     pub fn lacking(&self) -> u8 {
-        (self.now.stale | self.doubt) & !self.copied
+        (self.now.stale | self.out_of_sync) & !self.copied
     }
 
-    /// Legs that hold it, where a read needs nothing else: it was written, and is not in doubt.
+    /// Legs that hold it, if a read needs nothing else: it was written, and is in sync.
     pub fn holders(&self) -> u8 {
         let plain = matches!(self.now.state, RegionState::Dirty | RegionState::Clean);
-        if plain && self.doubt == 0 { !self.lacking() } else { 0 }
+        if plain && self.out_of_sync == 0 { !self.lacking() } else { 0 }
     }
 }
 
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(holders(&cells), !0b100);
         cells.change(1, |cell| cell.copied = 0b100);
         assert_eq!(holders(&cells), u8::MAX);
-        cells.change(1, |cell| cell.doubt = 0b10);
+        cells.change(1, |cell| cell.out_of_sync = 0b10);
         assert_eq!(holders(&cells), 0, "to be decided first");
         assert_eq!(cells.holders().get(3), 0, "beyond the end");
         let before = Arc::clone(cells.holders());

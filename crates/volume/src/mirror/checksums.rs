@@ -1,14 +1,14 @@
-//! Checksums in memory: of what was written since the assembly, and of what was loaded.
+//! Checksums in memory: of data written since the assembly, and of loaded records.
 //!
 //! # Invariants
 //!
 //! 1. `stored` of a region says that every durable leg in use that holds it has a record, and that
 //!    the newest one is right for each block that is not known here.
-//! 2. What is not on the legs (`unsaved`) is never thrown away: a region that is written to again
-//!    and again keeps its checksums here until it is saved (`area`).
-//! 3. The checksum of a write is set before the write goes to a leg. So what a leg answers and what
-//!    is here may differ while a write is under way, and only then; who finds that takes the region
-//!    and looks again (`proof`).
+//! 2. Checksums that are not on the legs (`unsaved`) are never evicted: a region that is written
+//!    repeatedly keeps its checksums here until they are saved (`area`).
+//! 3. The checksum of a write is set before the write goes to a leg. So a leg's data and the
+//!    checksum may differ while a write is in flight, and only then. A reader that sees a
+//!    difference locks the region and reads again (`verify`).
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ pub struct Written {
 pub enum Verdict {
     /// They are what was written, as far as anything is known.
     Good,
-    /// They are not, or nobody knows without reading a record.
+    /// They do not match, or the record must be loaded first.
     Unsure,
 }
 
@@ -75,7 +75,7 @@ pub struct Checksums {
     clock: u64,
     /// Records so far, since the assembly.
     number: u64,
-    /// Regions of which somebody is using what is known: it stays in memory.
+    /// Regions in use: their checksums stay in memory.
     pins: BTreeMap<u32, usize>,
     /// Records that legs were given while they were copied to, or scrubbed.
     pub written: BTreeMap<u32, Written>,
@@ -169,7 +169,7 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Throws away what is on the legs, if memory is full: so much that this is rare.
+    /// Evicts saved checksums if memory is full: enough at once that this is rare.
     fn evict(&mut self, but: u32) {
         let quarter = self.memory_max / 4;
         let keep = (3 * quarter).saturating_sub(self.unsaved_bytes).max(quarter);
@@ -229,7 +229,7 @@ impl Checksums {
         parts
     }
 
-    /// A write of these blocks is on its way.
+    /// A write of these blocks is in flight.
     pub fn set(&mut self, offset: u64, sums: &[u32]) {
         for (region, first, part) in self.cut(offset, sums.len()) {
             self.change(region, true, |blocks| {
@@ -239,8 +239,8 @@ impl Checksums {
         }
     }
 
-    /// Nobody knows what these blocks hold.
-    pub fn doubt(&mut self, offset: u64, len: u64) {
+    /// The contents of these blocks are unknown.
+    pub fn out_of_sync(&mut self, offset: u64, len: u64) {
         for (region, first, part) in self.cut(offset, (len / BLOCK) as usize) {
             self.change(region, true, |blocks| {
                 blocks.iter_mut().skip(first).take(part.len()).for_each(|sum| *sum = Sum::None);
@@ -316,7 +316,7 @@ impl Checksums {
         self.is_stored(region) && self.entries.get(&region).is_none_or(|entry| !entry.unsaved)
     }
 
-    /// What the newest record says; `None`: there is none that can be believed.
+    /// The newest record; `None`: no trusted one.
     pub fn loaded(&mut self, region: u32, record: Option<&Record>) {
         if record.is_none()
             && let Some(stored) = self.stored.get_mut(region as usize)
@@ -371,7 +371,7 @@ impl Checksums {
         self.evict(region);
     }
 
-    /// Nobody knows what its record holds by now, on all legs.
+    /// The contents of its record on the legs are unknown.
     pub fn not_saved(&mut self, region: u32) {
         if let Some(stored) = self.stored.get_mut(region as usize) {
             *stored = false;
@@ -388,9 +388,9 @@ impl Checksums {
     /// Whether the record that was written is still what is known.
     pub fn is_as_written(&self, region: u32, written: &Written) -> bool {
         match self.entries.get(&region) {
-            // It may have been thrown away since, and read again.
+            // It may have been evicted and loaded again since.
             Some(entry) => entry.edition == written.edition && !entry.unsaved,
-            // Thrown away since: it was saved then.
+            // Evicted since: so it was saved.
             None => self.is_stored(region),
         }
     }
@@ -421,7 +421,7 @@ mod tests {
         sums.loaded(0, Some(&record));
         let (found, saved, _) = sums.record(0).unwrap();
         assert_eq!((found.sums[14], found.sums[15], saved), (14, 7, false));
-        sums.doubt(0, BLOCK);
+        sums.out_of_sync(0, BLOCK);
         assert_eq!(sums.verdict(0, &[99]), Verdict::Good);
         assert!(!sums.covers_all(0) && sums.covers_all(1));
     }

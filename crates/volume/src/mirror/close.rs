@@ -1,4 +1,4 @@
-//! The end of the use of a mirror.
+//! Closing a mirror.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Core {
         let outcome = self.close_open();
         {
             let mut state = self.state.lock();
-            state.legs.outdate();
+            state.legs.invalidate();
             state.closed = Some("the volume was closed".into());
         }
         self.changed.notify_all();
@@ -34,8 +34,8 @@ impl Core {
 
     fn close_open(self: &Arc<Self>) -> Result<()> {
         {
-            // Somebody may be writing down what the assembly decided.
-            let _one = self.taking_over.lock();
+            // The assembly may be being committed.
+            let _one = self.committing_assembly.lock();
             let state = self.state.lock();
             if state.info.read_only || state.pending.is_some() {
                 // Nothing was written.
@@ -44,10 +44,10 @@ impl Core {
         }
         // Writes that were begun; none begins any more.
         self.drain()?;
-        self.decide_all()?;
+        self.sync_all_regions()?;
         self.flush_slowly()?;
         self.clean(0)?;
-        // Heats are remembered where their blocks are written.
+        // Heats are recorded where their blocks are written.
         self.state.lock().regions.rewrite_all();
         self.commit()?;
         self.publish_as(true)

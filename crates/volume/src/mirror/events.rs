@@ -1,4 +1,4 @@
-//! What an operator must know at once: told to whoever listens.
+//! Events for the operator, sent to the registered listener.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use super::Mirror;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// A leg failed a request, and is out of use; other legs have what it had.
-    Dropped(Trouble),
+    Dropped(LegError),
     /// A leg failed a request, and stays in use.
-    Erred(Trouble, Kept),
+    Erred(LegError, Kept),
     /// A leg holds blocks that are not what was written, or checksums that are damaged.
     WrongData {
         /// The leg, and what is wrong.
-        trouble: Trouble,
+        leg_error: LegError,
         /// It was given what is right.
         repaired: bool,
     },
-    /// No leg has checksums of a region any more that can be believed: what is read of it is not
+    /// No leg has checksums of a region any more that can be trusted: what is read of it is not
     /// verified until a scrub that repairs, or until it was written.
     ChecksumsLost {
         /// Where in the volume, in bytes.
@@ -46,7 +46,7 @@ pub enum Kept {
 
 /// A leg that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct LegError {
     /// Its place.
     pub slot: usize,
     /// The device's name.
@@ -59,10 +59,10 @@ pub struct Trouble {
 
 impl std::fmt::Display for Event {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let leg = |t: &Trouble| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
+        let leg = |t: &LegError| format!("leg {} ({}) failed: {}", t.slot, t.name, t.error);
         match self {
             Event::Dropped(t) if t.volatile => {
-                write!(f, "{}; it is out of use, and is nobody's only copy", leg(t))
+                write!(f, "{}; it is out of use, and is not the only copy of anything", leg(t))
             }
             Event::Dropped(t) => write!(
                 f,
@@ -82,8 +82,8 @@ impl std::fmt::Display for Event {
                  share and take it online, or add a leg and resync",
                 leg(t)
             ),
-            Event::WrongData { trouble, repaired } => {
-                let Trouble { slot, name, error, .. } = trouble;
+            Event::WrongData { leg_error, repaired } => {
+                let LegError { slot, name, error, .. } = leg_error;
                 let outcome = match repaired {
                     true => "repaired",
                     false => "not repaired: run a scrub with --repair",
@@ -102,12 +102,12 @@ impl std::fmt::Display for Event {
     }
 }
 
-/// Who is told.
+/// Listener for events.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 impl Mirror {
-    /// Has `listener` told of what happens from now on; there is one at a time. It is called in the
-    /// middle of requests, with locks of the mirror held: it must neither wait nor use the mirror.
+    /// Sets the listener for later events; there is one at a time. It is called in the middle of
+    /// requests, with locks of the mirror held: it must neither wait nor use the mirror.
     pub fn listen(&self, listener: Listener) {
         self.0.state.lock().listener = Some(listener);
     }

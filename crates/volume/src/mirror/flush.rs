@@ -1,8 +1,8 @@
-//! Flushes, and what follows from them: first writes become promised, quiet regions clean.
+//! Flushes. After a flush first writes are durable, and idle regions become clean.
 //!
-//! A flush is acknowledged when every durable leg has answered it with success, or was dropped,
-//! durably, because it did not; and when the map says of all that it promises that it is there,
-//! whoever has changed the map and is still writing it.
+//! A flush is acknowledged when two conditions hold. Every durable leg has completed it, or was
+//! dropped durably because it failed. And the map that covers the flushed data is durable, even if
+//! another flush is still writing it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl Core {
         completion
     }
 
-    /// Flushes all durable legs, and makes durable that first writes are.
+    /// Flushes all durable legs, and makes the state of first writes durable.
     pub(super) fn flush_slowly(self: &Arc<Self>) -> Result<()> {
         if self.state.lock().info.read_only {
             // Nothing was written.
@@ -104,8 +104,8 @@ impl Core {
         if failed.is_empty() { Ok(()) } else { self.flush_failed(&failed) }
     }
 
-    /// Of a leg whose flush failed nothing is known that was not flushed before: it is dropped.
-    /// Where the mirror cannot do without it, nothing can be promised any more.
+    /// A leg whose flush failed is dropped: unflushed data on it is unknown. If the mirror cannot
+    /// do without the leg, it fails.
     fn flush_failed(&self, failed: &[Failed]) -> Result<()> {
         {
             let mut state = self.state.lock();
@@ -119,7 +119,7 @@ impl Core {
         self.publish()
     }
 
-    /// Regions that nobody has written to for so many passes of the timer become clean.
+    /// Regions without a write for so many timer passes become clean.
     pub(super) fn clean(self: &Arc<Self>, idle_passes: u8) -> Result<()> {
         let (quiet, writes) = {
             let mut state = self.settled()?;
@@ -127,7 +127,7 @@ impl Core {
             for region in state.regions.active() {
                 let (start, len) = state.regions.bytes_of(region);
                 let busy = state.ranges.is_busy(start, start + len);
-                let decided = state.regions.doubt(region) == 0;
+                let decided = state.regions.out_of_sync(region) == 0;
                 if decided && !busy && state.regions.age(region) >= idle_passes {
                     quiet.push(region);
                 }

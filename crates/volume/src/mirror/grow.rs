@@ -16,7 +16,7 @@ impl Mirror {
             if size == state.regions.size() {
                 return Ok(size);
             }
-            state.legs.outdate();
+            state.legs.invalidate();
             state.regions.grow(size);
             let State { regions, checksums, .. } = &mut *state;
             if let Some(known) = checksums {

@@ -1,7 +1,6 @@
-//! How often each region is read, for legs that hold or get the hottest first.
+//! How often each region is read, for the promotion and the order of resync.
 //!
-//! Reads that take no lock count too, each task by itself: a heat that two of them raise at once
-//! may be raised once only.
+//! Reads without the lock count too; two concurrent reads may increase the heat only once.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -66,7 +65,7 @@ impl Heats {
         self.heats[region as usize].store(heat, Relaxed);
     }
 
-    /// A region was read: it is hotter by that. [`cool`](Self::cool) must be told how many were.
+    /// A region was read: increases its heat. [`cool`](Self::cool) needs the number of reads.
     #[inline]
     pub fn warm(&self, region: u32) {
         let Some(heat) = self.heats.get(region as usize) else { return };

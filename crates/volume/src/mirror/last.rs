@@ -1,4 +1,4 @@
-//! The last copy: what would be lost, or could not be read any more, without a leg.
+//! The last copy: regions that would be lost, or unreadable, without a leg.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
-//! Legs come and go while the mirror is in use: attach, detach, offline, online. What replaces one
-//! is in `replace`.
+//! Changes of legs while the mirror is in use: attach, detach, offline, online. Replacing a leg is
+//! in `replace`.
 //!
-//! Each refusal says why and changes nothing: everything is checked before what the assembly
-//! decided is written down, and again after it. The order is the same everywhere: what the map must
-//! say of a leg is durable before a label names it as one that takes writes; requests wait from the
-//! change in memory until it is in the labels (`State::is_settled`).
+//! Each refusal gives the reason and changes nothing: everything is checked before the assembly is
+//! committed, and again after it. The order is always the same: the map of a leg is durable before
+//! a label names the leg as active. Requests wait from the change in memory until it is in the
+//! labels (`State::is_settled`).
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl NewLeg {
     }
 }
 
-/// A leg that belongs to nobody yet, if the device can be one.
+/// A new leg of no mirror yet, if the device can be one.
 ///
 /// # Errors
 /// Why it cannot.
@@ -219,7 +219,7 @@ impl State {
     /// Whether the leg is in use, if it may go now.
     fn check_detaching(&self, slot: usize) -> Result<bool> {
         let leg = self.member(slot)?;
-        // A leg that serves nobody may go at any time.
+        // A leg that serves no reads may be removed at any time.
         if leg.is_active() && self.regions.lacking_bytes(bit(slot)) == 0 {
             self.check_busy("detaching")?;
         }
@@ -272,7 +272,7 @@ impl Core {
             state.regions.rewrite_all();
             state.describe();
         }
-        // The map first: a label that names the leg makes it one that is believed.
+        // The map first: a label that names the leg makes it one that is trusted.
         let committed = self.commit();
         {
             let mut state = self.state.lock();
@@ -364,8 +364,8 @@ impl Mirror {
         self.detach_leg(slot, false)
     }
 
-    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
-    /// on. How many bytes that were.
+    /// The same if the leg is the only holder of a region: the region is given up, and reads as
+    /// zeros from then on. Returns the bytes given up.
     ///
     /// # Errors
     /// During a resync, and if no other durable leg is in use.
@@ -396,7 +396,7 @@ impl Mirror {
         self.0.publish()?;
         if let Some(device) = device {
             if was_in_use {
-                // What is on its way to it must not reach what it is used for next.
+                // Writes in flight to it must not overwrite the device's next use.
                 self.0.drain()?;
             }
             // It is no member any more, whatever its label says.
@@ -405,7 +405,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// Takes a leg out of use; what it misses from now on is remembered.
+    /// Takes a leg out of use; what it misses from now on is recorded.
     ///
     /// # Errors
     /// During a resync, and if it is the last good copy.
@@ -482,7 +482,7 @@ impl Mirror {
         if volatile {
             state.regions.set_all_stale(bit(slot));
         } else {
-            state.stand_for_what_others_may_hold(slot);
+            state.mark_absent_stale(slot);
         }
         state.regions.rewrite_all();
         state.membership += 1;
@@ -520,9 +520,9 @@ impl Mirror {
         let is_back =
             left.is_some_and(|left| is_as_it_left(&found.label, left, state.data, &state.history));
         drop(state);
-        // What memory holds is not believed anyway.
+        // What memory holds is not trusted anyway.
         if !is_back && !volatile {
-            return Err(refused("is an old copy of the leg, or was used elsewhere since it left"));
+            return Err(refused("is an old copy of the leg, or was used separately since it left"));
         }
         Ok((volatile, found))
     }

@@ -1,17 +1,17 @@
-//! Usual reads, without the lock that all tasks share.
+//! Ordinary reads, without the state lock.
 //!
-//! Most reads are of one region of which nothing is to be decided, from a leg of which nothing is
-//! to be measured. Memory answers such a read in less time than it takes to take a lock, to count
-//! a device as in use, and to give both back. So what these reads need of the legs is a [`View`]
-//! that does not change, kept in *lanes*; a task has a lane for itself while it reads, and looks at
-//! its view there. Whoever finds its lane taken reads as everybody else, with the lock.
+//! Most reads are in one region that is in sync, from a leg whose latency is not measured. Memory
+//! serves such a read faster than taking the lock and counting the device as in use. So the
+//! information for these reads is in an immutable [`View`], kept in *lanes*. A task has a lane for
+//! itself while it reads, and uses the view there. If its lane is in use, the task reads with the
+//! lock.
 //!
 //! # Invariants
 //!
-//! 1. A view is used only while the version is the one it was made at. Whoever changes what it
-//!    tells of raises the version first ([`Lockless::outdate`]), with the lock held.
-//! 2. Who holds a region is looked at before the version: a reader that sees a change which was
-//!    made after the view had ended sees that it has ended.
+//! 1. A view is used only while the version is the one of its creation. Whoever changes the state
+//!    behind it increases the version first ([`Lockless::invalidate`]), with the lock held.
+//! 2. The holders of a region are read before the version: a reader that sees a later change of the
+//!    holders also sees the new version.
 //! 3. A read that was begun before a change may end after it, as with the lock, which is not held
 //!    across a request either.
 
@@ -33,7 +33,7 @@ use crate::ondisk::label::LEGS_MAX;
 
 /// Tasks that may read at the same time, each in a lane of its own, if their lanes differ.
 const LANES: usize = 16;
-/// Reads of a lane that count, until all lanes are told.
+/// Counted reads of a lane before they are added to the heats.
 const COOL_EVERY: u64 = 64;
 
 /// What a read needs of the legs.
@@ -89,13 +89,13 @@ impl Tally {
 #[repr(align(128))]
 #[derive(Default)]
 struct Lane {
-    /// Nobody waits for it: who finds it taken goes another way.
+    /// No task waits for it: a task that finds it in use reads with the lock.
     view: SpinMutex<Option<Arc<View>>>,
     /// The legs that the tallies are of, by their UUIDs, as far as a number can tell.
     counted_of: [AtomicU64; LEGS_MAX],
     tallies: [Tally; LEGS_MAX],
     reader: Reader,
-    /// Reads that count, of which the heats were not told yet.
+    /// Counted reads that are not yet added to the heats.
     counted: AtomicU64,
 }
 
@@ -161,7 +161,7 @@ impl Lockless {
     /// What views tell of is about to change: none is used any more, and devices are given back.
     /// The lock is held, and the legs are as they were: they have the devices too, so that none is
     /// the last to have one. A lane in which somebody reads is emptied by him.
-    pub fn outdate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
+    pub fn invalidate(&self, legs: &mut [Option<Leg>; LEGS_MAX]) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version + 1, Ordering::Release);
         for lane in &self.lanes {
@@ -240,7 +240,7 @@ impl Core {
         }
     }
 
-    /// Gives the view back that this task has read by, if it has ended meanwhile.
+    /// Drops the view that this task has used, if it has ended meanwhile.
     #[cold]
     fn leave_lane(&self, lane: &Lane) {
         let version = self.lockless.version.load(Ordering::Relaxed);

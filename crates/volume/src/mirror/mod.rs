@@ -1,49 +1,49 @@
-//! Mirrors: the same bytes on up to four legs, and the knowledge of which leg holds what.
+//! Mirrors: the same data on up to four legs, with a record of which leg holds which region.
 //!
 //! # What it promises
 //!
-//! 1. A write is acknowledged when every leg that takes writes has it; a leg that failed was
-//!    dropped first, durably. If no durable leg has it, the answer is an error.
-//! 2. A flush, and a write with FUA, is acknowledged only when every durable leg has it.
+//! 1. A write is acknowledged when every active leg has completed it. A leg that failed was dropped
+//!    before, durably. If no durable leg has completed it, the write fails.
+//! 2. A flush, and a write with FUA, is acknowledged only when every durable leg has completed it.
 //! 3. A volatile leg is never the source of a resync while a durable copy exists, and is not
-//!    believed after a restart.
-//! 4. What was never written, or was discarded, reads as zeros, the same from every leg.
-//! 5. Reads of what nobody writes stay the same, also across cuts and resyncs.
+//!    trusted after a restart.
+//! 4. Regions that were never written, or were discarded, read as zeros from every leg.
+//! 5. Repeated reads return the same data until it is written, also across power cuts and resyncs.
 //!
 //! # How
 //!
-//! The volume is divided into regions; the map says of each whether a write may be under way and
-//! which legs lack it (`regions`, `ondisk/map.rs`). What a cut must find is durable before the
-//! write it covers (`write`). Labels say who the members are and which data is the newest
-//! (`publish`, `assemble`). Everything that makes a leg whole again is one mechanism (`resync`).
-//! Mirrors with checksums know of each block what was written (`checksums`), keep it beside the map
-//! (`area`), and answer with nothing else (`proof`).
+//! The volume is divided into regions. For each region the map says whether a write may be in
+//! flight and on which legs it is stale (`regions`, `ondisk/map.rs`). The map is durable before the
+//! write that it covers (`write`). Labels contain the members and the newest generation (`publish`,
+//! `assemble`). One mechanism makes legs complete again (`resync`). Mirrors with checksums have a
+//! checksum of each block (`checksums`), store it next to the map (`area`), and return only
+//! verified data (`verify`).
 //!
 //! # Opening and closing
 //!
-//! Assembling a mirror writes nothing: what was decided is written down before the first change,
-//! or the first read of what a cut left in doubt (`take_over`). So looking at a mirror, and a
-//! command that is refused, leave everything as it was. Whoever opened it closes it
-//! ([`Mirror::close`]); the last handle that is dropped does too, and cannot report an error.
+//! Assembly writes nothing. Its decisions are written before the first change, or before the first
+//! read of an out-of-sync region (`commit_assembly`). So a read-only command and a refused command
+//! change nothing. The opener closes the mirror ([`Mirror::close`]). Dropping the last handle does
+//! so too, but cannot report an error.
 
 mod area;
 mod cells;
 mod checksums;
 mod close;
+mod commit_assembly;
 mod discard;
-mod doubt;
 mod events;
-mod fill;
 mod flush;
 mod grow;
 mod heat;
 mod last;
 mod legs;
 mod lockless;
+mod out_of_sync;
 pub(crate) mod partial;
 mod plan;
 pub(crate) mod policy;
-mod proof;
+mod promote;
 mod publish;
 pub(crate) mod ranges;
 mod read;
@@ -55,7 +55,7 @@ mod spares;
 mod state;
 mod status;
 mod table;
-mod take_over;
+mod verify;
 mod write;
 
 use std::ops::Deref;
@@ -70,14 +70,14 @@ use steadfast_runtime::{Condvar, Mutex, random_u64, sleep, spawn};
 use uuid::Uuid;
 
 pub(crate) use checksums::Checksums;
-pub use events::{Event, Listener, Trouble};
+pub use events::{Event, LegError, Listener};
 pub use legs::NewLeg;
 pub(crate) use legs::{ONE_PARTIAL, clear_map, leg_on};
 pub use policy::{Pass, Policies, ReadPolicy, WritePolicy};
 pub use resync::{Resynced, Throttle};
 pub use scrub::Scrubbed;
 pub use state::Counters;
-pub(crate) use state::{Leg, Spare, State, TakeOver, bit, slots};
+pub(crate) use state::{AssemblyChanges, Leg, Spare, State, bit, slots};
 pub use status::{LegState, LegStatus, MirrorStatus, RegionStatus};
 pub(crate) use table::Legs;
 
@@ -97,7 +97,7 @@ pub(crate) fn random_uuid() -> Uuid {
 ///
 /// When the last one is dropped the mirror is closed, if [`close`](Self::close) was not called.
 /// This waits for its legs, so it must not happen in the hook of a completion, and errors are lost.
-/// After a panic it is not closed: the next assembly resyncs what is in doubt.
+/// After a panic it is not closed: the next assembly resyncs the dirty regions.
 #[derive(Clone)]
 pub struct Mirror(pub(crate) Arc<Handle>);
 
@@ -133,8 +133,8 @@ pub(crate) struct Core {
     /// Held while labels are written: one after the other. Taken before `state`.
     pub labels: Mutex<()>,
     /// Held while what the assembly decided is written down. Taken before `labels`.
-    pub taking_over: Mutex<()>,
-    /// Held while legs come and go at somebody's request. Taken before `taking_over`.
+    pub committing_assembly: Mutex<()>,
+    /// Held during a requested change of legs. Taken before `committing_assembly`.
     pub admin: Mutex<()>,
 }
 
@@ -149,7 +149,7 @@ impl Core {
             state: Mutex::new(state),
             changed: Condvar::new(),
             labels: Mutex::new(()),
-            taking_over: Mutex::new(()),
+            committing_assembly: Mutex::new(()),
             admin: Mutex::new(()),
         }
     }
@@ -229,7 +229,7 @@ impl Mirror {
         let _admin = self.0.admin.lock();
         {
             let (mut state, ()) = self.0.checked(|_| check_policies(policies))?;
-            state.legs.outdate();
+            state.legs.invalidate();
             state.policies = policies;
             state.membership += 1;
         }
@@ -237,7 +237,7 @@ impl Mirror {
     }
 
     /// A pass of the timer: to be called every few seconds. Regions without a write for two passes
-    /// become clean, so that a cut has less to resync; a spare takes a failed leg's place.
+    /// become clean, so that a power cut has less to resync; a spare takes a failed leg's place.
     ///
     /// # Errors
     /// If the mirror has failed or is closed.
@@ -286,12 +286,12 @@ impl Mirror {
         Ok(self.0.scrub(repair, throttle)?)
     }
 
-    /// Ends the use: what was begun is waited for, what a cut left in doubt is copied to all legs,
-    /// everything is flushed and marked clean, and later requests are refused. Whoever opened the
-    /// mirror calls it when the last user is done, also after an error; twice does no harm.
+    /// Closes the mirror: waits for requests in flight, syncs out-of-sync regions to all legs,
+    /// flushes everything, marks it clean, and refuses later requests. The opener calls it after
+    /// the last user, also after an error; a second call has no effect.
     ///
     /// # Errors
-    /// If something could not be made durable. The next assembly resyncs what is in doubt then.
+    /// If something could not be made durable. The next assembly then resyncs the dirty regions.
     pub fn close(&self) -> crate::Result<()> {
         Ok(self.0.close()?)
     }
@@ -324,7 +324,7 @@ impl BlockDevice for Mirror {
         }
     }
 
-    // Whoever waits anyway does the work itself: no hand-over.
+    // A waiting caller does the work itself: no hand-over.
 
     fn read(&self, offset: u64, len: u64) -> steadfast_block::Result<Bytes> {
         self.0.read_now(offset, len)

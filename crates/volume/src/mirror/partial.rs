@@ -1,17 +1,16 @@
-//! A leg in memory that is smaller than the volume: it holds some regions, wherever there is room.
+//! A leg that is smaller than the volume: it holds some of the regions.
 //!
-//! To the mirror it looks like any other leg: every region has its place in an address space that
-//! no device has. A table says which frame of the device holds a region; what has none cannot be
-//! asked for. The map always has such a leg as stale, everywhere, so that nothing of the table need
-//! be durable: which regions it holds is in memory only (`Regions::set_copied`), and after a start
-//! it holds nothing.
+//! To the mirror it is like any other leg: every region has an address in a virtual address space.
+//! A table maps regions to frames of the device; a region without a frame cannot be read. In the
+//! map such a leg is stale everywhere, so the table need not be durable. Its regions are recorded
+//! in memory only (`Regions::set_copied`), and after a start it is empty.
 //!
 //! # Invariants
 //!
-//! 1. A region gets a frame, and loses it, while its range is held (`ranges`): no write is under
-//!    way then.
-//! 2. A frame is given to another region when no read of it is under way: a read finds its frame,
-//!    and pins it, under the same lock under which the mirror chooses the leg.
+//! 1. A region gets and loses its frame while its range is locked (`ranges`): no write is in flight
+//!    then.
+//! 2. A frame is reused only when no read of it is in flight: a read finds and pins its frame under
+//!    the same lock under which the mirror chooses the leg.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -54,7 +53,7 @@ struct Table {
 #[derive(Debug, Clone, Copy, Default)]
 struct Frame {
     region: Option<u32>,
-    /// Reads under way.
+    /// Reads in flight.
     pins: u32,
 }
 
@@ -212,7 +211,7 @@ impl BlockDevice for Frames {
         DeviceInfo { size: SPACE, ..self.device.info() }
     }
 
-    // Whoever waits hands nothing over.
+    // A waiting caller hands nothing over.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         match self.parts(offset, len).as_slice() {

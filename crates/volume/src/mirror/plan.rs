@@ -1,4 +1,4 @@
-//! What of a write goes to which leg.
+//! Which part of a write goes to which leg.
 
 use std::ops::Range;
 use std::sync::Arc;

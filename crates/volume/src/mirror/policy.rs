@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Which leg a read goes to, of those that hold what is asked for.
+/// Which leg serves a read, of those that hold the range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReadPolicy {
     /// One after the other.
@@ -160,7 +160,7 @@ impl Policies {
 pub(crate) struct Measured {
     /// Mean time of a read, in nanoseconds; 0: none yet.
     pub latency_ns: u64,
-    /// Reads under way.
+    /// Reads in flight.
     pub in_flight: u64,
 }
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(choice(&legs), 1);
         legs[1].in_flight = 4;
         assert_eq!(choice(&legs), 0);
-        // Now and then the slow one is asked again.
+        // Sometimes the slow leg is read again.
         let explored = (0..256).filter(|reads| {
             legs[1].in_flight = 0;
             choose(ReadPolicy::Adaptive, 0b11, (0, 1000), (*reads, 0), &legs) == 0

@@ -1,8 +1,8 @@
-//! Labels and map, written so that a cut leaves what can be trusted.
+//! Labels and map, written so that they can be trusted after a power cut.
 //!
-//! Both are written to all active legs that count (labels also to volatile ones) before anything
-//! that depends on them is done or acknowledged. A leg that does not take them is dropped, which is
-//! a change of the labels of the others, and so on until all that are left agree.
+//! Both are written to all active durable legs (labels also to volatile ones) before any action
+//! that depends on them. A leg that fails is dropped. This changes the labels of the others, and so
+//! on, until all remaining legs agree.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn write_all(writes: Vec<ToLeg>) -> Vec<Failed> {
 impl Core {
     /// Makes the labels say who the members are, durably. Each change is written twice: the first
     /// edition still has the generation from before the change as the newest that is on all legs
-    /// (`base`), so a copy of a leg from then would be believed. Of the second one only the first
+    /// (`base`), so a copy of a leg from then would be trusted. Of the second one only the first
     /// is the base, which says that everybody has it.
     pub(crate) fn publish(&self) -> Result<(), BlockError> {
         self.publish_as(false)
@@ -286,7 +286,7 @@ impl Core {
             for region in regions {
                 if others & !state.regions.get(region).stale != 0 {
                     state.regions.set_stale(region, kept);
-                    state.replace_sources([region]);
+                    state.replace_primaries([region]);
                 }
             }
         }

@@ -1,12 +1,12 @@
-//! Which bytes are being written: overlapping writes, and the copying of a region, come one after
-//! the other, so that all legs get them in the same order.
+//! Locks on byte ranges: overlapping writes, and the copy of a region, run one after the other, so
+//! that all legs get them in the same order.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use steadfast_block::{Completer, Completion};
 
-/// The right to write a range; given back by [`Ranges::release`].
+/// A lock on a range; released by [`Ranges::release`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ticket(u64);
 
@@ -28,7 +28,7 @@ struct Waiting {
     turn: Completer,
 }
 
-/// The ranges that are held, and those that wait, in the order in which they came.
+/// The locked ranges, and the waiting ones in the order of their arrival.
 #[derive(Default)]
 pub struct Ranges {
     next: u64,
@@ -38,13 +38,13 @@ pub struct Ranges {
     may_be_behind: usize,
 }
 
-/// Those whose turn it is, to be told without the lock.
-#[must_use = "they wait to be told"]
+/// The waiters that now have the lock, to be woken without the state lock.
+#[must_use = "the waiters must be woken"]
 #[derive(Default)]
 pub struct Turns(Vec<Completer>);
 
 impl Turns {
-    /// Tells them.
+    /// Wakes them.
     pub fn tell(self) {
         self.0.into_iter().for_each(|turn| turn.complete(Ok(Bytes::new())));
     }
@@ -64,7 +64,7 @@ impl Ranges {
         self.held.iter().any(|h| overlap(h.start, h.end, start, end))
     }
 
-    /// Takes a range if nobody holds or waits for any part of it.
+    /// Locks a range if no part of it is locked or waited for.
     pub fn try_take(&mut self, start: u64, end: u64) -> Option<Ticket> {
         let wanted = self.waiting.iter().any(|w| overlap(w.start, w.end, start, end));
         if wanted || self.is_held(start, end) {
@@ -75,7 +75,7 @@ impl Ranges {
         Some(ticket)
     }
 
-    /// Takes a range, or queues up for it; it is held when the completion is done.
+    /// Locks a range, or queues for it; it is locked when the completion is done.
     pub fn queue(&mut self, start: u64, end: u64) -> (Ticket, Completion) {
         if let Some(ticket) = self.try_take(start, end) {
             return (ticket, Completion::ready(Ok(Bytes::new())));
@@ -86,7 +86,7 @@ impl Ranges {
         (ticket, completion)
     }
 
-    /// After a range was given back: whose turn it is.
+    /// After a range was released: the next waiters.
     fn turns(&mut self, start: u64, end: u64) -> Turns {
         let mut turns = Turns::default();
         let mut earlier: Vec<(u64, u64)> = Vec::new();
@@ -107,7 +107,7 @@ impl Ranges {
                 self.held.push(Held { ticket, start: from, end: to, behind, may_be_behind });
                 turns.0.push(w.turn);
             }
-            // Nobody else can get any of it.
+            // No other waiter can get a part of it.
             if from <= start && end <= to {
                 break;
             }
@@ -123,7 +123,7 @@ impl Ranges {
         }
     }
 
-    /// Whether a leg may lack what is acknowledged, now or once a write under way has answered.
+    /// Whether a leg may lack an acknowledged write, now or after a write in flight.
     pub fn any_may_be_behind(&self) -> bool {
         self.may_be_behind > 0
     }
@@ -136,7 +136,7 @@ impl Ranges {
         }
     }
 
-    /// Gives a range back.
+    /// Releases a range.
     pub fn release(&mut self, ticket: Ticket) -> Turns {
         let Some(at) = self.held.iter().position(|h| h.ticket == ticket) else {
             return Turns::default();

@@ -1,8 +1,8 @@
 //! Reads.
 //!
-//! A read goes to one leg that holds all of the range; where no leg does, it is cut into regions.
-//! What was never written is zeros. A leg that fails is not the end of the read: the next one
-//! answers, and what it says is written back to the first.
+//! A read goes to one leg that holds all of the range. If no leg does, it is split into regions.
+//! Unwritten regions are zeros. If a leg fails, the next one serves the read, and its data is
+//! written back to the failed one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use steadfast_runtime::{Nanos, now, spawn};
 
 use super::Core;
 use super::policy::{Measured, ReadPolicy, choose};
-use super::proof::whole;
 use super::state::{Failed, State, bit, mask_of, slots};
+use super::verify::whole;
 use crate::joined::{Piece, joined_read};
 use crate::ondisk::label::LEGS_MAX;
 
@@ -26,9 +26,9 @@ pub(super) enum Way {
     Leg { slot: usize, epoch: u64, device: Arc<dyn BlockDevice>, at: u64, timed: bool },
     /// In pieces: no leg holds all of it.
     Pieces(Vec<(u64, u64)>),
-    /// Nowhere yet: the legs differ, and which one counts is to be written down first.
-    Undecided,
-    /// To nobody.
+    /// Nowhere yet: the legs differ, and the range must be synced first.
+    NeedsSync,
+    /// No leg can serve it.
     Nowhere(BlockError),
 }
 
@@ -41,7 +41,7 @@ impl Core {
         self.go(way, offset, len)
     }
 
-    /// A read of parts of blocks, where whole blocks are looked at.
+    /// A read of partial blocks in a mirror that verifies whole blocks.
     fn submit_part(self: &Arc<Self>, offset: u64, len: u64) -> Completion {
         let (at, blocks) = whole(offset, len);
         let (completer, completion) = Completion::pending();
@@ -59,10 +59,10 @@ impl Core {
             Way::Leg { slot, epoch, device, at, timed } => {
                 self.from_leg((slot, epoch, timed), &device, at, (offset, len))
             }
-            Way::Undecided => {
+            Way::NeedsSync => {
                 let (core, (completer, completion)) = (Arc::clone(self), Completion::pending());
                 spawn("mirror read", move || {
-                    let decided = core.decide_to_read(offset, len);
+                    let decided = core.sync_to_read(offset, len);
                     completer.complete(decided.and_then(|()| core.read_now(offset, len)));
                 });
                 completion
@@ -77,10 +77,10 @@ impl Core {
         }
     }
 
-    /// The short way for whoever waits: no hand-over.
+    /// The short way for a caller that waits: no hand-over to another task.
     pub(super) fn read_now(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
         if self.checksums {
-            return self.read_proved(offset, len);
+            return self.read_verified(offset, len);
         }
         if let Some(answer) = self.read_lockless(offset, len) {
             return answer;
@@ -99,8 +99,8 @@ impl Core {
             }
             self.way(&mut state, offset, len, 0)
         };
-        if matches!(way, Way::Undecided) {
-            self.decide_to_read(offset, len)?;
+        if matches!(way, Way::NeedsSync) {
+            self.sync_to_read(offset, len)?;
             way = self.way(&mut self.state.lock(), offset, len, 0);
         }
         let Way::Leg { slot, epoch, device, at, timed } = way else {
@@ -124,8 +124,8 @@ impl Core {
         }
         let regions = state.regions.of(offset, len);
         let looks_only = state.looks_only();
-        if !looks_only && state.is_undecided(regions.clone()) {
-            return Way::Undecided;
+        if !looks_only && state.needs_sync(regions.clone()) {
+            return Way::NeedsSync;
         }
         let (mut blank, mut lacking) = (0, 0);
         for region in regions.clone() {
@@ -136,7 +136,7 @@ impl Core {
                 lacking |= state.regions.lacking(region);
                 // Who only looks, and cannot read one leg, may be answered by another.
                 if looks_only && tried != 0 {
-                    lacking &= !state.regions.doubt(region);
+                    lacking &= !state.regions.out_of_sync(region);
                 }
             }
         }
@@ -144,7 +144,7 @@ impl Core {
             return Way::Zeros;
         }
         let active = state.active();
-        self.want(state, active, regions.clone());
+        self.request_promotion(state, active, regions.clone());
         let behind = state.ranges.behind(offset, offset + len);
         let candidates = active & !lacking & !behind & !tried;
         if blank == 0 && candidates != 0 {
@@ -217,7 +217,7 @@ impl Core {
                 Ok(bytes) => drop(spawn("mirror read proved", move || {
                     completer.complete(match core.is_good_now(offset, &bytes) {
                         true => Ok(bytes),
-                        false => core.prove_range(offset, len, Some(slot), None),
+                        false => core.verify_range(offset, len, Some(slot), None),
                     });
                 })),
                 Err(error) => drop(spawn("mirror read failed", move || {
@@ -252,7 +252,7 @@ impl Core {
         first: Failed,
     ) -> Result<Bytes> {
         if self.checksums {
-            return self.prove_range(offset, len, None, Some(first));
+            return self.verify_range(offset, len, None, Some(first));
         }
         let mut failed = vec![first];
         let regions = self.state.lock().regions.of(offset, len);
@@ -277,7 +277,7 @@ impl Core {
                     return self.read_by_region(offset, len, regions);
                 }
                 Way::Zeros => return Ok(vec![0; len as usize].into()),
-                Way::Undecided => self.decide_to_read(offset, len)?,
+                Way::NeedsSync => self.sync_to_read(offset, len)?,
                 Way::Nowhere(_) | Way::Pieces(_) => {
                     let first = failed.swap_remove(0);
                     self.note_error(&first);
@@ -305,7 +305,7 @@ impl Core {
         Ok(out.into())
     }
 
-    /// Remembers why a leg that nobody can stand in for is not sound.
+    /// Records the error of a leg that is the only holder and failed.
     pub(super) fn note_error(&self, failed: &Failed) {
         let mut state = self.state.lock();
         if let Some(leg) = state.legs[failed.slot].as_mut().filter(|l| l.epoch == failed.epoch) {
@@ -313,10 +313,10 @@ impl Core {
         }
     }
 
-    /// Writes what a good leg holds to legs that could not read it; those that cannot write it
-    /// either, or are gone, are dropped.
+    /// Writes the data of a good leg to legs that could not read it. Those that fail the write, or
+    /// are gone, are dropped.
     fn repair(self: &Arc<Self>, failed: &[Failed], offset: u64, len: u64, regions: &Range<u32>) {
-        // Nobody uses it yet, read-only, closed or failed: as it is.
+        // Being assembled, read-only, closed or failed: no repair.
         if self.state.lock().assembling {
             return;
         }
@@ -356,21 +356,21 @@ impl Core {
             (Some(good), Some((target, start))) => {
                 target.write(start + offset, good.into()).map(|()| true)
             }
-            // Discarded, dropped or made stale meanwhile, or nobody else may be believed.
+            // Discarded, dropped or made stale meanwhile, or no other leg is trusted.
             _ => Ok(false),
         }
     }
 }
 
 impl State {
-    /// Whether a read is answered without anything being decided for the time after it: nobody uses
-    /// the mirror, or nothing can be written down any more.
+    /// Whether a read changes no state: the mirror is only being assembled, or nothing can be
+    /// written any more.
     pub(super) fn looks_only(&self) -> bool {
         self.assembling || self.info.read_only || self.failed.is_some()
     }
 
-    /// Legs from which a region may be written back to one that holds it. Not a volatile one where
-    /// another durable leg, there or not, holds the region.
+    /// Legs from which a region may be repaired on another holder. Not a volatile leg if another
+    /// durable leg, present or missing, holds the region.
     pub(super) fn repairs(&self, region: u32, to: usize) -> u8 {
         let holders = !self.regions.lacking(region) & !bit(to);
         if self.regions.is_blank(region) || self.regions.lacking(region) & bit(to) != 0 {

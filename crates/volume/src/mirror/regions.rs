@@ -1,13 +1,13 @@
-//! The region map in memory, beside what of it is durable.
+//! The region map in memory, and its durable state.
 //!
 //! # Invariants
 //!
-//! 1. What the disk is believed to hold (`disk`) is never better than what a cut may leave: a state
-//!    that promises less work after a cut (clean, not stale) counts from the moment its write
-//!    begins, one that promises more (dirty, stale) from the moment it is done.
-//! 2. A region that memory has as copied to a leg is stale on that leg in the durable map, or dirty
-//!    in it because of the doubt, until the leg was flushed after the copy.
-//! 3. Of a region in doubt nothing was read or written since the cut: the map has it as dirty.
+//! 1. The assumed durable state (`disk`) is never better than the state after a power cut. A better
+//!    state (clean, not stale) counts from the start of its write, a worse one (dirty, stale) from
+//!    its completion.
+//! 2. A region that is copied in memory stays stale on that leg in the durable map, or dirty
+//!    because it is out of sync, until the leg was flushed after the copy.
+//! 3. An out-of-sync region was not read or written since the power cut: the map has it as dirty.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::cells::{Cells, Holders};
 use super::heat::{Heats, Reader};
 use crate::ondisk::map::{MapBlock, RECORDS, Region, RegionState, SEQUENCE_MAX};
 
-/// A block of the map on its way to the legs.
+/// A block of the map that is being written to the legs.
 pub struct Snapshot {
     /// Its number.
     pub block: u32,
@@ -51,13 +51,13 @@ pub struct Regions {
     changed: BTreeSet<u32>,
     /// Regions that are dirty or being filled.
     active: BTreeSet<u32>,
-    /// Regions that are in doubt.
-    doubtful: BTreeSet<u32>,
+    /// Out-of-sync regions.
+    out_of_sync_regions: BTreeSet<u32>,
     /// First writes so far, and all writes so far.
     fills: u64,
     writes: u64,
     /// Legs of which the map does not durably say yet that they hold what they were given: since
-    /// the last commit began, and in the one that is under way.
+    /// the last commit began, and in the one that is in flight.
     freshened: u8,
     committing: u8,
 }
@@ -84,7 +84,7 @@ impl Regions {
             sequences: vec![0; count.div_ceil(RECORDS)],
             changed: BTreeSet::new(),
             active: BTreeSet::new(),
-            doubtful: BTreeSet::new(),
+            out_of_sync_regions: BTreeSet::new(),
             fills: 0,
             writes: 0,
             freshened: 0,
@@ -147,8 +147,8 @@ impl Regions {
         self.cells[region as usize].lacking()
     }
 
-    /// The region of a range that lies inside of one which holds something and is not in doubt, and
-    /// the legs that hold it.
+    /// The region of a range inside of one region that is written and in sync, and the legs that
+    /// hold it.
     pub fn only(&self, offset: u64, len: u64) -> Option<(u32, u8)> {
         let region = (offset >> self.shift) as u32;
         let holders = self.cells.get(region as usize)?.holders();
@@ -156,34 +156,34 @@ impl Regions {
         (inside && holders != 0).then_some((region, holders))
     }
 
-    /// Legs that differ after a cut from the one that stands for the region, or may.
-    pub fn doubt(&self, region: u32) -> u8 {
-        self.cells[region as usize].doubt
+    /// Legs that differ after a power cut from the primary of the region, or may.
+    pub fn out_of_sync(&self, region: u32) -> u8 {
+        self.cells[region as usize].out_of_sync
     }
 
-    /// Those of these regions that are in doubt.
-    pub fn doubtful(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
-        self.doubtful.range(regions).copied()
+    /// Those of these regions that are out of sync.
+    pub fn out_of_sync_regions(&self, regions: Range<u32>) -> impl Iterator<Item = u32> {
+        self.out_of_sync_regions.range(regions).copied()
     }
 
-    /// All regions that are in doubt.
-    pub fn all_doubtful(&self) -> Vec<u32> {
-        self.doubtful.iter().copied().collect()
+    /// All out-of-sync regions.
+    pub fn all_out_of_sync(&self) -> Vec<u32> {
+        self.out_of_sync_regions.iter().copied().collect()
     }
 
-    /// Legs that may differ from the one that stands for a dirty region.
-    pub fn set_doubt(&mut self, region: u32, legs: u8) {
+    /// Legs that may differ from the primary of a dirty region.
+    pub fn set_out_of_sync(&mut self, region: u32, legs: u8) {
         self.cells.change(region, |cell| {
-            cell.doubt = legs;
+            cell.out_of_sync = legs;
             cell.copied &= cell.now.stale | legs;
         });
         match legs {
-            0 => self.doubtful.remove(&region),
-            _ => self.doubtful.insert(region),
+            0 => self.out_of_sync_regions.remove(&region),
+            _ => self.out_of_sync_regions.insert(region),
         };
     }
 
-    /// What a cut would find.
+    /// What a power cut would find.
     pub fn on_disk(&self, region: u32) -> Region {
         self.disk[region as usize]
     }
@@ -198,14 +198,14 @@ impl Regions {
         }
     }
 
-    /// Whether a cut during a write would be noticed: the region would be looked at, and none of
-    /// the `absent` legs would be taken for one that has the write. Of volatile legs nothing need
-    /// be durable, because they are never believed after a cut; `durable` are the others.
+    /// Whether a power cut during a write would be noticed: the region would be looked at, and none
+    /// of the `absent` legs would be taken for one that has the write. Of volatile legs nothing
+    /// need be durable, because they are never trusted after a power cut; `durable` are the others.
     pub fn is_covered(&self, region: u32, absent: u8, durable: u8) -> bool {
         let (now, disk) = (self.cells[region as usize].now, self.disk[region as usize]);
-        // What is being filled is unwritten after a cut, on all legs alike.
+        // What is being filled is unwritten after a power cut, on all legs alike.
         let known = now.state == RegionState::Filling || disk.stale & durable == durable;
-        let decided = self.doubt(region) == 0;
+        let decided = self.out_of_sync(region) == 0;
         let dirty = promises_work(now.state) && disk.state == now.state;
         decided && dirty && known && now.stale & absent == absent
     }
@@ -225,8 +225,9 @@ impl Regions {
             cell.now = now;
             *cell
         });
-        let doubt = if now.state == RegionState::Unwritten { 0 } else { cell.doubt & !now.stale };
-        self.set_doubt(region, doubt);
+        let out_of_sync =
+            if now.state == RegionState::Unwritten { 0 } else { cell.out_of_sync & !now.stale };
+        self.set_out_of_sync(region, out_of_sync);
         self.changed.insert(block_of(region));
         self.note_active(region);
     }
@@ -321,7 +322,7 @@ impl Regions {
     }
 
     /// The legs were flushed after that first write: it is promised once the map is durable. Not if
-    /// the region was discarded meanwhile, and perhaps written anew.
+    /// the region was discarded meanwhile, and perhaps written again.
     pub fn promise(&mut self, region: u32, fill: u64) {
         let (now, filled) = (self.get(region), self.numbers[region as usize].filled);
         if now.state == RegionState::Filling && filled == fill {
@@ -344,7 +345,7 @@ impl Regions {
 
     /// These legs have been given the region's contents; see invariant 2.
     pub fn set_copied(&mut self, region: u32, legs: u8) {
-        self.cells.change(region, |cell| cell.copied |= legs & (cell.now.stale | cell.doubt));
+        self.cells.change(region, |cell| cell.copied |= legs & (cell.now.stale | cell.out_of_sync));
     }
 
     /// Legs that were given the region's contents and not flushed since.
@@ -377,7 +378,7 @@ impl Regions {
         let now = self.get(region);
         let legs = legs & self.copied(region);
         self.freshened |= legs & now.stale;
-        self.set_doubt(region, self.doubt(region) & !legs);
+        self.set_out_of_sync(region, self.out_of_sync(region) & !legs);
         self.set(region, Region { stale: now.stale & !legs, ..now });
     }
 
@@ -385,7 +386,7 @@ impl Regions {
     /// assembly: they hold the same.
     pub fn set_clean_if_untouched(&mut self, region: u32) {
         let now = self.get(region);
-        let untouched = !self.written_since(region, 0) && self.doubt(region) == 0;
+        let untouched = !self.written_since(region, 0) && self.out_of_sync(region) == 0;
         if now.state == RegionState::Dirty && untouched {
             self.set(region, Region { state: RegionState::Clean, ..now });
         }
@@ -399,7 +400,7 @@ impl Regions {
         if now.state != RegionState::Unwritten {
             self.set(region, Region { stale: now.stale | legs, ..now });
         }
-        self.set_doubt(region, self.doubt(region) & !legs);
+        self.set_out_of_sync(region, self.out_of_sync(region) & !legs);
     }
 
     /// Has a block written with the next commit, though nothing in it changed.
@@ -479,13 +480,14 @@ impl Regions {
         (0..self.count()).filter(lacks).map(|r| self.bytes_of(r).1).sum()
     }
 
-    /// Whether a durable leg would hold all of it after a cut: nothing is stale or in doubt, and
-    /// what it was given was flushed, which the map says durably.
+    /// Whether a durable leg would hold all data after a power cut: nothing is stale or out of
+    /// sync, every copy was flushed, and the durable map says so.
     pub fn is_whole(&self, leg: u8) -> bool {
-        self.holds_flushed(leg) && self.doubtful.iter().all(|r| self.doubt(*r) & leg == 0)
+        self.holds_flushed(leg)
+            && self.out_of_sync_regions.iter().all(|r| self.out_of_sync(*r) & leg == 0)
     }
 
-    /// Whether a durable leg would hold after a cut all that was flushed.
+    /// Whether a durable leg would hold after a power cut all that was flushed.
     pub fn holds_flushed(&self, leg: u8) -> bool {
         let stale = |cell: &super::cells::Cell| {
             cell.now.state != RegionState::Unwritten && cell.now.stale & leg != 0

@@ -1,8 +1,7 @@
-//! Another device, or the leg's own, in a leg's place.
+//! Replacing a leg by another device, or by its own.
 //!
-//! The rules are those of `legs`. Whether it would be refused can be asked for by itself: a device
-//! that has to be written to before (the label of a concat that becomes the leg) is not touched in
-//! vain.
+//! The rules are those of `legs`. The refusal can be tested separately: a device that must be
+//! written before (the label of a concat that becomes the leg) is not written in vain.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ impl State {
         lose: bool,
     ) -> Result<()> {
         let now = self.member(slot)?;
-        // A volatile leg is nobody's source: it may come back at any time.
+        // A volatile leg is no source: it may come back at any time.
         if !now.volatile {
             self.check_busy("replacing a leg")?;
         }
@@ -53,8 +52,8 @@ impl Mirror {
         self.replace_leg(slot, new, false).map(drop)
     }
 
-    /// The same where the leg alone holds something: that is given up, and reads as zeros from then
-    /// on. How many bytes that were.
+    /// The same if the leg is the only holder of a region: the region is given up, and reads as
+    /// zeros from then on. Returns the bytes given up.
     ///
     /// # Errors
     /// During a resync; if no other durable leg is in use; if the device cannot be a leg.

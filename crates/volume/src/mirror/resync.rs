@@ -1,12 +1,12 @@
-//! Resync: legs are given the regions that they lack.
+//! Resync: the stale regions of legs are copied to them.
 //!
-//! One mechanism for every cause. A leg that was away and a new one differ only in how many regions
-//! the map has as stale for them; what a cut left in doubt (`doubt`) is copied in the same way.
-//! What was copied is stale, or dirty, in the durable map until the leg was flushed, so that a
-//! resync goes on where it was interrupted.
+//! One mechanism for every cause. A leg that was missing and a new leg differ only in the number of
+//! stale regions. Out-of-sync regions are copied in the same way. A copied region stays stale, or
+//! dirty, in the durable map until the leg was flushed, so an interrupted resync continues where it
+//! stopped.
 //!
-//! A region is copied from a durable leg. A volatile leg is a source only where no durable leg of
-//! the mirror, present or not, holds the region.
+//! A region is copied from a durable leg. A volatile leg is a source only if no durable leg of the
+//! mirror, present or missing, holds the region.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,14 +59,14 @@ impl State {
     /// Regions that active legs lack, in the order in which they are copied: where a volatile leg
     /// is filled, the hottest first.
     fn to_copy(&self) -> Vec<u32> {
-        // What a partial leg holds is decided elsewhere (`fill`).
+        // Regions of a partial leg are promoted (`promote`), not resynced.
         let active = self.active() & !self.partial();
         let lacks = |mask: u8| {
             move |r: &u32| !self.regions.is_blank(*r) && self.regions.lacking(*r) & mask != 0
         };
         let all = || 0..self.regions.count();
         let durable = active & self.durable();
-        // What promises depend on comes first.
+        // Durable legs come first.
         let mut first: Vec<u32> = all().filter(lacks(durable)).collect();
         let behind = |r: &u32| !lacks(durable)(r) && lacks(active)(r);
         let mut rest: Vec<u32> = all().filter(behind).collect();
@@ -201,14 +201,14 @@ impl Core {
         }
     }
 
-    /// Copies a region, of which the range is held, to those of these legs that lack it. One in
-    /// doubt goes to all that differ; where the leg that stands for it cannot be read, another one
-    /// takes its place.
+    /// Copies a region, whose range is locked, to those of these legs on which it is stale. An
+    /// out-of-sync region is copied to all that differ; if its primary cannot be read, another leg
+    /// becomes the primary.
     pub(super) fn copy_held(self: &Arc<Self>, region: u32, legs: u8) -> Result<u64> {
         let mut tried = 0;
         loop {
             match self.copy_once(region, legs) {
-                Err(error) if !self.stand_for_next(region, &mut tried) => return Err(error),
+                Err(error) if !self.next_primary(region, &mut tried) => return Err(error),
                 Err(_) => {}
                 copied => return copied,
             }
@@ -224,7 +224,7 @@ impl Core {
                 return Ok(0);
             }
             let volatile_too = self.planted.has(Bug::VolatileSource);
-            let legs = legs | state.regions.doubt(region);
+            let legs = legs | state.regions.out_of_sync(region);
             let targets = state.active() & state.regions.lacking(region) & legs;
             let room =
                 |slot: &usize| match state.leg(*slot).and_then(|(leg, _)| leg.frames.as_ref()) {
@@ -235,13 +235,13 @@ impl Core {
             let sources = state.sources(region, volatile_too);
             (sources, targets, state.epochs(), state.regions.bytes_of(region))
         };
-        // A leg that leaves meanwhile, and perhaps comes back, has not all of it.
+        // A leg that is removed meanwhile, and perhaps comes back, does not have all of it.
         let mut good = targets;
         let mut at = start;
         while at < start + len && good != 0 {
             let piece = COPY_BYTES.min(start + len - at);
             let bytes = match self.checksums {
-                true => self.prove_source(region, &sources, at, piece)?,
+                true => self.verify_source(region, &sources, at, piece)?,
                 false => self.read_source(&sources, at, piece)?,
             };
             let (sent_to, failed) = self.write_targets(good, epochs, at, &bytes);
@@ -270,9 +270,9 @@ impl Core {
         Ok(if good == 0 { 0 } else { len })
     }
 
-    /// What a region's checksums prove, whoever holds it; where nothing is known of a block, what
-    /// the first source holds, and that is what counts from now on.
-    fn prove_source(
+    /// Verified blocks of a region, from any leg. For a block without a checksum, the data of the
+    /// first source, which counts from now on.
+    fn verify_source(
         self: &Arc<Self>,
         region: u32,
         sources: &[usize],
@@ -283,13 +283,13 @@ impl Core {
         let place = |slot| sources.iter().position(|s| *s == slot).unwrap_or(usize::MAX);
         order.sort_by_key(|holder| place(holder.slot));
         let trusted = sources.iter().fold(0, |all, slot| all | bit(*slot));
-        let proved = self.prove(region, (at, len), &order, trusted, None)?;
-        self.mend(region, at, &proved, &order);
-        let sums = checksums::of(&proved.bytes);
+        let verified = self.verify_blocks(region, (at, len), &order, trusted, None)?;
+        self.self_heal(region, at, &verified, &order);
+        let sums = checksums::of(&verified.bytes);
         if let Some(known) = self.state.lock().checksums.as_mut() {
             known.learn(at, &sums);
         }
-        Ok(proved.bytes.into())
+        Ok(verified.bytes.into())
     }
 
     fn read_source(&self, sources: &[usize], offset: u64, len: u64) -> Result<bytes::Bytes> {

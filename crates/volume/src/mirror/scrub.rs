@@ -1,12 +1,12 @@
 //! Scrub: every region is read from every leg that holds it, and compared.
 //!
-//! Where legs differ nobody knows by itself which is right. A volatile leg has no vote: of the
-//! durable ones the majority counts, and where there is none the first. Only who asks for a repair
-//! has that written to the others. What a leg cannot read is no question of which is right: it is
-//! written from another leg that holds it, as after any read that fails.
+//! If legs differ, the right one is not known. A volatile leg has no vote. The majority of the
+//! durable legs counts, and the first one if there is no majority. Differences are repaired only on
+//! request. An unreadable block is no difference: it is rewritten from another leg, as after any
+//! failed read.
 //!
-//! Where the mirror has checksums they say which leg is right, whoever it is, also where there is
-//! only one; and a repair makes those that a power cut or damage has taken.
+//! With checksums the right leg is known, also in a mirror of one leg. A repair creates checksums
+//! that a power cut or damage has removed.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
 use super::checksums::Sum;
-use super::proof::Holder;
 use super::resync::Throttle;
 use super::state::{Failed, bit};
+use super::verify::Holder;
 use crate::ondisk::checksums;
 
 /// Bytes that are compared at once.
@@ -64,9 +64,9 @@ impl Core {
                 return Ok(done);
             }
             if repair && self.checksums {
-                // Of what is in doubt there are no checksums to be made.
+                // Out-of-sync regions get no checksums.
                 let (start, len) = self.state.lock().regions.bytes_of(region);
-                self.decide(start, len)?;
+                self.sync_range(start, len)?;
             }
             let (_, ticket) = self.take_regions(self.settled()?, region..region + 1);
             let compared = self.scrub_held(region, repair, &mut done);
@@ -132,10 +132,10 @@ impl Core {
             done.lost += lost.len() as u64;
             let sums = checksums::of(&right);
             let mut state = self.state.lock();
-            // While it is in doubt another leg may stand for it, and hold something else.
+            // While it is out of sync another leg may become the primary, with other contents.
             if repair
                 && lost.is_empty()
-                && state.regions.doubt(region) == 0
+                && state.regions.out_of_sync(region) == 0
                 && let Some(known) = state.checksums.as_mut()
             {
                 known.learn(at, &sums);
@@ -172,7 +172,7 @@ impl Core {
                     if !repair || count == 0 {
                         continue;
                     }
-                    // Not what nobody has: it stays as it is.
+                    // A block that no leg has stays as it is.
                     let mut whole = right.to_vec();
                     for n in lost {
                         let here = n * BLOCK..((n + 1) * BLOCK).min(whole.len());

@@ -1,4 +1,4 @@
-//! Spares: devices that wait to take a failed leg's place.
+//! Hot spares: devices that replace a failed leg.
 
 use std::sync::Arc;
 
@@ -71,8 +71,8 @@ impl Mirror {
             state.membership += 1;
             state.spares.remove(at)
         };
-        // First it is nobody's in the labels of all legs, then it says so itself: a cut before
-        // that leaves a label that names a mirror which does not know it.
+        // First it is nobody's in the labels of all legs, then it says so itself: a power cut
+        // before that leaves a label that names a mirror which does not know it.
         self.0.publish()?;
         let Some(device) = &spare.device else { return Ok(false) };
         // What it was used for since is not touched.
@@ -86,7 +86,7 @@ impl Mirror {
         let Some(slot) = self.0.state.lock().failed_leg() else { return Ok(()) };
         loop {
             let Some(spare) = self.0.settled()?.take_spare() else { return Ok(()) };
-            match self.0.stand_in(slot, &spare) {
+            match self.0.activate_spare(slot, &spare) {
                 Ok(()) => {
                     let name = spare.name.clone();
                     self.0.state.lock().tell(&Event::SpareUsed { slot, name });
@@ -164,7 +164,7 @@ impl Core {
     }
 
     /// Makes a spare the leg in this place.
-    fn stand_in(&self, slot: usize, spare: &Spare) -> Result<()> {
+    fn activate_spare(&self, slot: usize, spare: &Spare) -> Result<()> {
         let refused = |what: &str| VolumeError::refused(format!("{}: {what}", spare.name));
         let Some(device) = &spare.device else { return Err(refused("is not there")) };
         if !self.is_label_of(spare, device)? {
@@ -176,7 +176,7 @@ impl Core {
         // OK to truncate: at most REGION_MAX.
         let (mut leg, info) = leg_on(&new, region as u32, self.checksums)?;
         self.state.lock().check_leg(&leg, &info, Some(slot))?;
-        // It is known by the same UUID, also if a cut comes before its label says what it is.
+        // It is known by the same UUID, also if a power cut comes before its label says what it is.
         leg.uuid = spare.uuid;
         self.put(slot, leg)
     }

@@ -1,4 +1,4 @@
-//! What a mirror knows while it is in use, under one lock that is never held across a request.
+//! The state of a mirror in use, under one lock that is never held across a request.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use steadfast_block::{BlockDevice, BlockError, DeviceInfo};
 use uuid::Uuid;
 
 use super::checksums::Checksums;
-use super::events::{Event, Kept, Listener, Trouble};
-use super::fill::Fill;
+use super::events::{Event, Kept, LegError, Listener};
 use super::partial::Frames;
 use super::policy::{Measured, Policies};
+use super::promote::Promotion;
 use super::ranges::Ranges;
 use super::regions::Regions;
 use super::table::Legs;
@@ -90,8 +90,8 @@ pub(crate) fn mask_of(failed: &[Failed]) -> u8 {
 
 /// What an assembly has to write down before the first change: nothing was written so far.
 #[derive(Clone, Default)]
-pub(crate) struct TakeOver {
-    /// Legs whose map is not to be believed.
+pub(crate) struct AssemblyChanges {
+    /// Legs whose map is not trusted.
     pub clear: u8,
     /// Devices that have grown, and the label that is to be at their new end.
     pub moved: Vec<(usize, Label)>,
@@ -123,16 +123,16 @@ pub(crate) struct State {
     /// The newest generation of an identity that `history` had no room for.
     pub forgotten: u64,
     /// What the assembly decided is not written down yet.
-    pub pending: Option<TakeOver>,
-    /// The assembly itself reads: what it finds in doubt it may read without deciding it.
+    pub pending: Option<AssemblyChanges>,
+    /// The assembly itself reads: it may read out-of-sync regions without syncing them.
     pub assembling: bool,
-    /// Regions that nobody may read until it is written down which legs count: those differ after
-    /// a cut, also from some that are away.
+    /// Regions that nobody may read until it is written down which legs count: those differ after a
+    /// power cut, also from some that are away.
     pub undecided: BTreeSet<u32>,
     /// Where the next epoch of a leg comes from.
     pub epochs: u64,
-    /// Changes of the members in memory, and how many of them are in the labels. While they
-    /// differ no request begins: what it does might depend on a change that a cut takes back.
+    /// Changes of the members in memory, and how many of them are in the labels. While they differ
+    /// no request begins: what it does might depend on a change that a power cut takes back.
     pub membership: u64,
     pub published: u64,
     /// Passes of writing the map: begun and done. One at a time.
@@ -149,8 +149,8 @@ pub(crate) struct State {
     /// A resync is running.
     pub resyncing: bool,
     /// What a partial leg is to hold next.
-    pub fill: Fill,
-    /// Who is told of legs that fail.
+    pub fill: Promotion,
+    /// Listener for failing legs.
     pub listener: Option<Listener>,
 }
 
@@ -195,7 +195,7 @@ impl State {
             reads: 0,
             last: 0,
             resyncing: false,
-            fill: Fill::default(),
+            fill: Promotion::default(),
             listener: None,
         }
     }
@@ -314,7 +314,7 @@ impl State {
 
     /// Whether something must be durable before the region is written, that can be made so.
     pub fn must_open(&self, region: u32) -> bool {
-        self.regions.doubt(region) == 0 && !self.is_covered(region)
+        self.regions.out_of_sync(region) == 0 && !self.is_covered(region)
     }
 
     /// Whether every region that was written is on a durable active leg other than these. A leg
@@ -379,7 +379,7 @@ impl State {
                 self.regions.set_stale(region, bit(slot));
             }
         }
-        self.replace_sources(self.regions.all_doubtful());
+        self.replace_primaries(self.regions.all_out_of_sync());
         if durable {
             self.branch();
         }
@@ -403,9 +403,9 @@ impl State {
         }
         let (name, error) = (leg.name.clone(), failed.error.to_string());
         leg.erred = Some(error.clone());
-        let trouble = Trouble { slot, name, volatile, error };
+        let leg_error = LegError { slot, name, volatile, error };
         self.leave(slot, MemberState::Failed);
-        self.tell(&Event::Dropped(trouble));
+        self.tell(&Event::Dropped(leg_error));
         true
     }
 
@@ -421,12 +421,12 @@ impl State {
         let (name, volatile, error) = (leg.name.clone(), leg.volatile, failed.error.to_string());
         leg.erred = Some(error.clone());
         if is_news {
-            self.tell(&Event::Erred(Trouble { slot, name, volatile, error }, why));
+            self.tell(&Event::Erred(LegError { slot, name, volatile, error }, why));
         }
         true
     }
 
-    /// Tells whoever listens.
+    /// Notifies the listener.
     pub fn tell(&self, event: &Event) {
         if let Some(listener) = &self.listener {
             listener(event);

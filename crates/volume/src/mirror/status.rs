@@ -1,4 +1,4 @@
-//! What a mirror tells of itself.
+//! The status of a mirror.
 
 use uuid::Uuid;
 

@@ -1,4 +1,4 @@
-//! The legs by their places, and what usual reads ask of all of them, kept until a leg changes.
+//! The legs by place, and masks over all of them for ordinary reads, cached until a leg changes.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -33,21 +33,21 @@ impl Legs {
         &self.lockless
     }
 
-    /// What such reads are told of the legs, since they were.
+    /// The answer for such reads, once computed.
     pub(super) fn view(&self) -> Option<&Arc<View>> {
         self.view.as_ref()
     }
 
-    /// They are told this, until something changes.
+    /// The cached answer, until a leg changes.
     pub(super) fn set_view(&mut self, view: &Arc<View>) {
         self.view = Some(Arc::clone(view));
     }
 
     /// Something is about to change of which a view tells.
-    pub fn outdate(&mut self) {
+    pub fn invalidate(&mut self) {
         self.whole = None;
         if self.view.take().is_some() {
-            self.lockless.outdate(&mut self.legs);
+            self.lockless.invalidate(&mut self.legs);
         }
     }
 
@@ -108,7 +108,7 @@ impl Deref for Legs {
 
 impl DerefMut for Legs {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        self.outdate();
+        self.invalidate();
         &mut self.legs
     }
 }

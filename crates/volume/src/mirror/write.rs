@@ -1,12 +1,12 @@
 //! Writes.
 //!
-//! 1. The range is taken: overlapping writes reach all legs in one order.
-//! 2. What a cut must find is made durable: the region may be in doubt, and these legs miss it.
-//!    Mostly it is already, and the request goes to the legs at once.
+//! 1. The range is locked: overlapping writes reach all legs in the same order.
+//! 2. The state that covers the write is made durable: the region is dirty, and stale on some legs.
+//!    Mostly it is durable already, and the request goes to the legs at once.
 //! 3. The legs write. The first write of a region writes all of it, the rest as zeros.
 //! 4. Legs that failed are dropped, durably.
-//! 5. It is acknowledged, if of each of its regions a durable leg has it: with FUA, if it would
-//!    survive.
+//! 5. It is acknowledged, if a durable leg has completed it for each of its regions; with FUA, if
+//!    it would survive a power cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use steadfast_runtime::{Mutex, MutexGuard, spawn};
 use super::Core;
 use super::plan::{Piece, Plan, filled_up, plan, plan_held, sums_of};
 use super::policy::WritePolicy;
-use super::proof::whole;
 use super::ranges::Ticket;
 use super::state::{Failed, State, bit};
+use super::verify::whole;
 use crate::ondisk::BLOCK;
 use crate::ondisk::map::RegionState;
 use crate::planted::Bug;
@@ -54,7 +54,7 @@ impl Core {
         self.on_a_task("mirror write", move || core.write_slowly(offset, &data, fua))
     }
 
-    /// The short way for whoever waits: one leg is written without a hand-over, and the long way
+    /// The short way for a waiting caller: one leg is written without a hand-over, and the long way
     /// needs no task of its own.
     pub(super) fn write_now(self: &Arc<Self>, offset: u64, data: Payload, fua: bool) -> Result<()> {
         let sums = self.sums(offset, &data);
@@ -129,7 +129,7 @@ impl Core {
         if count_awaited == 0 {
             let core = Arc::clone(self);
             spawn("mirror write", move || {
-                core.doubt(range);
+                core.out_of_sync(range);
                 core.release(ticket);
                 completer.complete(Err(core.nobody_has_it(0)));
             });
@@ -147,7 +147,7 @@ impl Core {
         let mut own_piece = None;
         for (n, piece) in pieces.into_iter().enumerate() {
             if own == Some(n) {
-                // The others are on their way first.
+                // The others are in flight first.
                 own_piece = Some(piece);
                 continue;
             }
@@ -231,15 +231,15 @@ impl Core {
             stay = lost();
         }
         let Some(stay) = stay else { return Ok(()) };
-        self.doubt(range);
+        self.out_of_sync(range);
         self.fail(failed, regions, stay)?;
         failed.first().map_or(Ok(()), |failed| Err(failed.error.clone()))
     }
 
-    /// Nobody knows what these bytes are: a write of them failed.
-    fn doubt(&self, (offset, len): (u64, u64)) {
+    /// The contents of these bytes are unknown: a write of them failed.
+    fn out_of_sync(&self, (offset, len): (u64, u64)) {
         if let Some(known) = self.state.lock().checksums.as_mut() {
-            known.doubt(offset, len);
+            known.out_of_sync(offset, len);
         }
     }
 
@@ -278,9 +278,9 @@ impl Core {
             let mut state = self.settled_for_writes()?;
             let regions = state.regions.of(offset, end - offset);
             self.refuse_orphans(&state, &regions)?;
-            if state.is_undecided(regions.clone()) {
+            if state.needs_sync(regions.clone()) {
                 drop(state);
-                self.decide(offset, end - offset)?;
+                self.sync_range(offset, end - offset)?;
                 continue;
             }
             if parts || self.needs_whole(&state, &regions, fua) {
@@ -347,8 +347,8 @@ impl Core {
         regions: Range<u32>,
     ) -> Option<Result<()>> {
         let needed = match self.settled_for_writes() {
-            // Another write has failed on all legs meanwhile: that is decided first.
-            Ok(state) if state.is_undecided(regions.clone()) => return None,
+            // Another write has failed on all legs meanwhile: the regions are synced first.
+            Ok(state) if state.needs_sync(regions.clone()) => return None,
             Ok(state) => parts || self.needs_whole(&state, &regions, fua),
             Err(stopped) => return Some(Err(stopped)),
         };
@@ -431,7 +431,7 @@ impl Core {
     }
 
     /// Makes durable what must be before these regions are written, and returns with the lock.
-    /// Those in doubt stay as they are; there is none of them while the regions are held.
+    /// Out-of-sync legs stay so; there are none while the regions are locked.
     fn opened(&self, regions: &Range<u32>, late: bool) -> Result<MutexGuard<'_, State>> {
         loop {
             let mut state = self.settled()?;
@@ -462,7 +462,7 @@ impl Core {
             }
             if state.pending.is_some() {
                 drop(state);
-                self.take_over()?;
+                self.commit_assembly()?;
                 state = self.state.lock();
                 continue;
             }

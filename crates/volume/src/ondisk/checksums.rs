@@ -1,8 +1,8 @@
 //! The checksums of a region: CRC-32C of each 4096 bytes of it.
 //!
-//! Every region has blocks of its own in the area, so that a torn write touches no other region.
-//! They say what the region holds only where the map says so ([`super::map::Region::summed`]);
-//! whatever else is in the area is left from before, and is not looked at.
+//! Every region has its own blocks in the area, so that a torn write affects no other region. They
+//! are valid only if the map says so ([`super::map::Region::summed`]); other contents of the area
+//! are old and ignored.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};

@@ -1,8 +1,8 @@
-//! The label: which volume a member belongs to, as what, and what it knew of the other members.
+//! The label: the volume of a member, its role, and its knowledge of the other members.
 //!
-//! Two copies with the same bytes are on each member, written one after the other. The valid one
-//! with the higher generation counts. Of a volume's members the newest label decides; how old
-//! another may be for its data to be believed is in `assemble/lineage.rs`.
+//! Each member has two copies with the same bytes, written one after the other. The valid copy with
+//! the higher generation counts. The newest label of a volume's members counts;
+//! `assemble/lineage.rs` says how old another label may be for its data to be trusted.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};
@@ -25,7 +25,7 @@ pub const LEGS_MAX: usize = 4;
 pub const SPARES_MAX: usize = 4;
 /// No label says more: it is not written then. Changes of labels do not come so far.
 pub const GENERATION_MAX: u64 = i64::MAX as u64;
-/// How many earlier identities of the data are remembered.
+/// How many earlier identities of the data are recorded.
 pub(crate) const HISTORY: usize = 16;
 /// Most bytes of a name.
 pub const NAME_MAX: usize = 32;
@@ -114,7 +114,7 @@ impl Member {
     }
 }
 
-/// An earlier identity of the data, and the generation at which it was given up.
+/// An earlier identity of the data, and the generation at which it ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The last generation with this identity.
@@ -142,7 +142,7 @@ pub struct Label {
     pub data: Uuid,
     /// Stamp of the assembly that wrote it.
     pub incarnation: Uuid,
-    /// The volume was closed, with nothing under way.
+    /// The volume was closed, with nothing in flight.
     pub closed: bool,
     /// Bytes of the volume.
     pub size: u64,
@@ -326,7 +326,7 @@ impl Label {
     /// What 4096 bytes say.
     ///
     /// # Errors
-    /// If they are no label, or none that can be believed.
+    /// If they are no label, or an invalid one.
     pub fn decode(bytes: &[u8]) -> Result<Label, Unlabelled> {
         let raw = Raw::ref_from_bytes(bytes).map_err(|_| Unlabelled::None)?;
         if raw.magic != MAGIC {
@@ -414,7 +414,7 @@ impl Raw {
             return Err("the label's data does not begin on its device");
         }
         // What a program allocates for a volume is bounded by the device that names it. Nothing is
-        // for what a partial leg's label says: it is not believed of the volume.
+        // for what a partial leg's label says: it is not trusted of the volume.
         let end = start.checked_add(size).and_then(|end| end.checked_add(BLOCK));
         if kind == Kind::Mirror && !own.partial && end.is_none_or(|end| end > device) {
             return Err("the label's volume is larger than its device");

@@ -1,7 +1,7 @@
-//! A block of the region map: what is known of each region of a mirror.
+//! A block of the region map: the state of each region of a mirror.
 //!
-//! A block has two slots on every durable leg. A change is written to the slot that holds the older
-//! one, so that a torn write leaves the state before it. The highest sequence number counts.
+//! A block has two slots on every durable leg. A change is written to the slot with the older
+//! state, so that a torn write leaves the previous state. The highest sequence number counts.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U32, U64};
@@ -21,9 +21,9 @@ pub const SEQUENCE_MAX: u64 = i64::MAX as u64;
 pub enum RegionState {
     /// Never written, or discarded: reads as zeros, the legs hold anything.
     Unwritten = 0,
-    /// Its first write is under way and not promised: after a cut it is unwritten again.
+    /// Its first write is in flight and not flushed: after a power cut it is unwritten again.
     Filling = 1,
-    /// A write may be under way: after a cut the legs may differ.
+    /// A write may be in flight: after a power cut the legs may differ.
     Dirty = 2,
     /// All legs that are not stale hold the same.
     Clean = 3,
@@ -80,7 +80,7 @@ struct Raw {
     reserved: [u8; 28],
     /// One byte a region; see [`Region::to_byte`].
     states: [u8; RECORDS],
-    /// How hot each region is: not promised, only remembered.
+    /// How hot each region is: not promised, only recorded.
     heat: [u8; RECORDS],
 }
 

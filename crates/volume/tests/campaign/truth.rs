@@ -1,4 +1,4 @@
-//! What was written where, and what may be there after a cut.
+//! What was written where, and what may be there after a power cut.
 
 use steadfast_block::pattern;
 
@@ -108,7 +108,7 @@ impl Truth {
         }
     }
 
-    /// Whether these bytes may be read while nothing of the block is under way.
+    /// Whether these bytes may be read while nothing of the block is in flight.
     pub fn check_live(&self, block: u64, bytes: &[u8]) -> Result<(), String> {
         let known = &self.blocks[block as usize];
         let newest = known.versions.iter().rposition(|v| v.done).unwrap_or(0);
@@ -116,7 +116,7 @@ impl Truth {
         self.check(block, bytes, certain, "while in use")
     }
 
-    /// Whether these bytes may be there after a cut.
+    /// Whether these bytes may be there after a power cut.
     pub fn check_cut(&self, block: u64, bytes: &[u8]) -> Result<(), String> {
         self.check(block, bytes, self.blocks[block as usize].floor, "after a cut")
     }

@@ -26,7 +26,7 @@ pub fn begin(world: &Arc<World>, mirror: &Mirror, seed: u64) -> Vec<JoinHandle<(
         let body = move || user(&world, &mirror, task, Rng::new(seed ^ task));
         spawn(format!("user {task}"), body)
     };
-    // Two that only flush: one flush is under way while another begins.
+    // Two that only flush: one flush is in flight while another begins.
     let flusher = |task| {
         let (world, mirror) = (Arc::clone(world), mirror.clone());
         let mut rng = Rng::new(seed ^ task);

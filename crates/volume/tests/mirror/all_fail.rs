@@ -91,7 +91,7 @@ fn rule_the_same_after_a_cut() {
 }
 
 /// What was read after the failed write is what is read from then on, from every leg and after a
-/// cut; and writes beside it that are acknowledged hold on both.
+/// power cut; and writes beside it that are acknowledged hold on both.
 #[test]
 fn rule_what_was_read_after_a_failed_write_stays() {
     simulated(|| {

@@ -75,8 +75,8 @@ impl Bench {
     }
 }
 
-/// Of a leg that returns something else nothing is believed; it is given what is right, and what
-/// was given is there after a cut.
+/// Of a leg that returns something else nothing is trusted; it is given what is right, and what was
+/// given is there after a power cut.
 #[test]
 fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
     for queued in [false, true] {
@@ -94,10 +94,11 @@ fn rule_a_wrong_block_is_read_from_the_other_leg_and_repaired() {
                 };
                 assert_eq!(read().unwrap(), [bytes_of(1, 0), bytes_of(1, 1)].concat());
                 assert_eq!((b.errors(0), b.errors(1)), (1, 0));
-                let is_told = |e: &Event| {
-                    matches!(e, Event::WrongData { trouble, repaired: true } if trouble.slot == 0)
+                let repaired = |e: &Event| match e {
+                    Event::WrongData { leg_error, repaired } => *repaired && leg_error.slot == 0,
+                    _ => false,
                 };
-                assert!(told.lock().iter().any(is_told), "{:?}", told.lock());
+                assert!(told.lock().iter().any(repaired), "{:?}", told.lock());
                 assert!(b.holds(0, 1, 1));
                 assert_eq!(b.state(0), LegState::Okay);
                 b.mirror.flush().unwrap();
@@ -119,20 +120,20 @@ fn parts_of_blocks_are_verified_too() {
         b.prefer(0);
         let all: Vec<u8> = (0..32).flat_map(|n| bytes_of(u64::from(n < 2 || n == 20), n)).collect();
         for (from, len) in [(5000, 1000), (4096 + 512, 512), (0, 100 << 10), (65000, 2000)] {
-            let want = &all[from as usize..(from + len) as usize];
+            let request_promotion = &all[from as usize..(from + len) as usize];
             let read = Request::Read { offset: from / 512 * 512, len: (len + 1023) / 512 * 512 };
             let Request::Read { offset, len: longer } = read else { unreachable!() };
             let skip = (from - offset) as usize;
             let now = b.mirror.read(offset, longer).unwrap();
             let then = b.mirror.submit(read).wait().unwrap();
-            assert_eq!(&now[skip..skip + len as usize], want);
+            assert_eq!(&now[skip..skip + len as usize], request_promotion);
             assert_eq!(now, then);
         }
     });
 }
 
-/// A cut after the checksums are written and before the map says so: they are not looked at, the
-/// region is in doubt as without them, and has new ones when it is clean.
+/// A power cut after the checksums are written and before the map says so: they are not looked at,
+/// the region is in doubt as without them, and has new ones when it is clean.
 #[test]
 fn rule_checksums_count_only_where_the_map_says_so() {
     for (stop_map, seed) in [(false, 1), (true, 1), (false, 2), (true, 2)] {
@@ -249,13 +250,13 @@ fn rule_a_part_of_a_block_is_written_to_what_is_right() {
                     b.cut(0);
                     b.assemble(&[1, 0], &plain()).unwrap();
                 }
-                let mut want = bytes_of(1, 1);
-                want[1024..1536].fill(3);
+                let mut request_promotion = bytes_of(1, 1);
+                request_promotion[1024..1536].fill(3);
                 let mut over = bytes_of(1, 20);
                 over[..512].fill(4);
                 for slot in [0, 1] {
                     b.prefer(slot);
-                    assert_eq!(b.mirror.read(BLOCK, BLOCK).unwrap(), want);
+                    assert_eq!(b.mirror.read(BLOCK, BLOCK).unwrap(), request_promotion);
                     assert_eq!(b.mirror.read(20 * BLOCK, BLOCK).unwrap(), over);
                     assert_eq!(b.mirror.read(20 * BLOCK - 512, 512).unwrap(), vec![4; 512]);
                 }
@@ -407,7 +408,7 @@ fn rule_a_scrub_believes_checksums_and_no_majority() {
     });
 }
 
-/// What is discarded, grown, or written anew has no old checksums.
+/// What is discarded, grown, or written again has no old checksums.
 #[test]
 fn rule_what_is_unwritten_has_no_checksums() {
     simulated(|| {
@@ -560,8 +561,9 @@ fn a_read_that_is_right_asks_one_leg_once() {
     }
 }
 
-/// Of two legs that differ, after a cut or a write that failed on both, a scrub makes checksums
-/// when it is decided which one counts: either may be lost, and the other holds what was flushed.
+/// Of two legs that differ, after a power cut or a write that failed on both, a scrub makes
+/// checksums when it is decided which one counts: either may be lost, and the other holds what was
+/// flushed.
 #[test]
 fn rule_no_checksums_are_made_of_what_is_in_doubt() {
     for (lost, by_cut) in [(0, false), (1, false), (0, true), (1, true)] {

@@ -33,7 +33,8 @@ impl Bench {
     }
 }
 
-/// What a cut has left in doubt is on all legs when the mirror is closed: it was on all before.
+/// What a power cut has left in doubt is on all legs when the mirror is closed: it was on all
+/// before.
 #[test]
 fn rule_what_was_in_doubt_is_copied_before_the_end() {
     simulated(|| {

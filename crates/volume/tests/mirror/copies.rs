@@ -1,4 +1,5 @@
-//! Which leg is believed: old copies, legs that were away, labels that a cut left half written.
+//! Which leg is trusted: old copies, legs that were away, labels that a power cut left half
+//! written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,7 +145,7 @@ fn rule_a_missing_leg_comes_online_with_what_it_missed() {
     });
 }
 
-/// A device whose end was overwritten is no leg that is believed, and no component.
+/// A device whose end was overwritten is no leg that is trusted, and no component.
 #[test]
 fn rule_a_leg_whose_end_was_overwritten_is_not_believed() {
     simulated(|| {
@@ -178,8 +179,8 @@ fn rule_a_leg_whose_start_is_old_is_not_believed() {
     });
 }
 
-/// A cut between the labels of the legs, or between the copies of one, is no reason to doubt a leg,
-/// also when the next assembly is cut in the same place, and the one after that.
+/// A power cut between the labels of the legs, or between the copies of one, is no reason to doubt
+/// a leg, also when the next assembly is cut in the same place, and the one after that.
 #[test]
 fn rule_interrupted_label_changes_leave_all_legs_believed() {
     let places = [LABEL_AT, second_label_at(LEG_BYTES)];

@@ -1,4 +1,4 @@
-//! Devices and mirrors that grow, with a cut at every write of it.
+//! Devices and mirrors that grow, with a power cut at every write of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,7 @@ fn grown_with_a_cut(legs: &'static [bool], n: u64) -> bool {
     cut_in_time.unwrap()
 }
 
-/// A cut while a mirror moves to the new end of its devices leaves a label that is found.
+/// A power cut while a mirror moves to the new end of its devices leaves a label that is found.
 #[test]
 fn rule_a_cut_while_devices_grow_loses_no_leg() {
     for legs in [&[false][..], &[false, false]] {

@@ -36,7 +36,7 @@ fn failing(range: std::ops::Range<u64>) -> Option<Rule> {
 }
 
 /// A write is not acknowledged that only a leg took which is out of use by then; and one that was
-/// acknowledged can be read, now and after a cut.
+/// acknowledged can be read, now and after a power cut.
 fn acknowledged_or_not(mut b: Bench, acknowledged: bool) {
     assert_eq!(b.state(1), LegState::NeedsMaintenance);
     assert!(!acknowledged, "no leg that is in use has it: block 0 is {}", b.is(0, 3));

@@ -135,7 +135,7 @@ fn rule_a_label_that_names_one_leg_twice_makes_no_second_copy() {
 }
 
 /// A map in which anything may stand, with checksums that fit: requests are answered, and what is
-/// written then can be read, also after a cut.
+/// written then can be read, also after a power cut.
 #[test]
 fn maps_of_anything_are_used_or_refused() {
     for seed in 0..MAPS {

@@ -170,7 +170,7 @@ fn rule_a_stale_start_does_not_stop_what_lies_above() {
     });
 }
 
-/// Looking at nested volumes after a cut writes nothing, though their labels are in doubt.
+/// Looking at nested volumes after a power cut writes nothing, though their labels are in doubt.
 #[test]
 fn rule_nested_volumes_are_looked_at_without_a_write() {
     for_seeds(|| {
@@ -180,7 +180,7 @@ fn rule_nested_volumes_are_looked_at_without_a_write() {
         let top = mirror_of("outer", &[&on_inner, &c]);
         top.write(0, vec![7; 4096].into()).unwrap();
         let contents = |d: &Device| d.read(0, BYTES).unwrap();
-        // As after a cut: nobody closes it.
+        // As after a power cut: nobody closes it.
         let copies: Vec<Device> = [&a, &b, &c]
             .map(|d| {
                 let copy: Device = Arc::new(Ram::new(d.info().name, BYTES).persistent());

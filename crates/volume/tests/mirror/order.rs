@@ -68,7 +68,7 @@ fn rule_a_leg_forgets_what_the_map_has_given_up() {
 }
 
 /// A region that is written while others become clean is not clean: the legs may hold different
-/// parts of it after a cut.
+/// parts of it after a power cut.
 #[test]
 fn rule_what_is_written_meanwhile_does_not_become_clean() {
     for seed in 0..8 {
@@ -155,7 +155,7 @@ fn rule_the_map_of_what_is_new_comes_before_the_label() {
         mirror.write(0, bytes_of(1, 0).into()).unwrap();
         mirror.flush().unwrap();
         mirror.grow(Some(after)).unwrap();
-        // As a cut would leave it.
+        // As a power cut would leave it.
         let copy = |leg: &Ram| Arc::new(Ram::from_store("leg", leg.store()).persistent()) as Device;
         let found = assemble(&legs.iter().map(copy).collect::<Vec<_>>(), &plain());
         let again = found.volumes[0].mirror.as_ref().unwrap();

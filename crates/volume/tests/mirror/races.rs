@@ -154,7 +154,7 @@ fn rule_a_new_leg_is_named_when_the_map_is_durable() {
         b.mirror.flush().unwrap();
         b.settle();
         b.write(32, 1);
-        // A write is under way on leg 1, and will fail.
+        // A write is in flight on leg 1, and will fail.
         b.gates[1].shut(writes(DATA..LEG_BYTES - BLOCK));
         let late = b.mirror.submit(Request::Write {
             offset: 33 * BLOCK,
@@ -217,8 +217,8 @@ fn rule_what_was_copied_is_flushed_before_its_source_is_stale() {
     });
 }
 
-/// A leg that was given all that it lacks is called Okay when that would survive a cut: whoever
-/// reads "Okay" may take the other leg away.
+/// A leg that was given all that it lacks is called Okay when that would survive a power cut:
+/// whoever reads "Okay" may take the other leg away.
 #[test]
 fn rule_a_leg_is_okay_when_a_cut_would_leave_it_so() {
     type Hold = fn(&Gate);

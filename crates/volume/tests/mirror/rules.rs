@@ -146,7 +146,8 @@ fn rule_two_halves_written_apart_are_refused() {
     });
 }
 
-/// What a discard or nothing has made unwritten reads as zeros, from every leg and after a cut.
+/// What a discard or nothing has made unwritten reads as zeros, from every leg and after a power
+/// cut.
 #[test]
 fn rule_unwritten_regions_read_as_zeros_everywhere() {
     simulated(|| {
@@ -192,7 +193,7 @@ fn rule_a_spare_takes_over() {
     });
 }
 
-/// A leg whose start was overwritten is known by its second label, and not believed.
+/// A leg whose start was overwritten is known by its second label, and not trusted.
 #[test]
 fn rule_an_overwritten_leg_is_not_believed() {
     simulated(|| {

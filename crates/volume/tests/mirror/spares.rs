@@ -1,4 +1,4 @@
-//! A spare is taken back: of that, too, a cut leaves either what was or what is to be.
+//! A spare is taken back: of that, too, a power cut leaves either what was or what is to be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -69,7 +69,7 @@ fn trap_a_blank_ram_disk_is_not_okay() {
 }
 
 /// The same with contents that survived, or came from a snapshot: they carry the label, and are not
-/// believed.
+/// trusted.
 #[test]
 fn trap_old_contents_of_memory_are_not_believed() {
     simulated(|| {

@@ -23,8 +23,8 @@ pub(super) struct Lane {
     pub place: usize,
     /// Its sequence number.
     pub sequence: u32,
-    /// Its block could not be written: it is not used any more.
-    pub aside: bool,
+    /// Its free block could not be written: the lane is retired.
+    pub retired: bool,
 }
 
 pub(super) struct Arena {
@@ -101,7 +101,7 @@ impl Arena {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let order = || (0..self.lanes.len()).map(|n| first.wrapping_add(n) % self.lanes.len());
         let free = order().find_map(|n| {
-            let lane = self.lanes[n].try_lock().filter(|lane| !lane.aside)?;
+            let lane = self.lanes[n].try_lock().filter(|lane| !lane.retired)?;
             Some((n as u32, lane))
         });
         if let Some(free) = free {
@@ -109,11 +109,11 @@ impl Arena {
         }
         for n in order() {
             let lane = self.lanes[n].lock();
-            if !lane.aside {
+            if !lane.retired {
                 return Ok((n as u32, lane));
             }
         }
-        let reason = "none of its free blocks can be written: it needs to be made anew";
+        let reason = "none of its free blocks can be written: create the namespace again";
         Err(self.error("write", self.at, reason))
     }
 

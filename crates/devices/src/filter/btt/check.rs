@@ -1,4 +1,4 @@
-//! Looking at all tables of a sector namespace, and changing nothing.
+//! Checking all tables of a sector namespace, without changes.
 
 use steadfast_block::BlockDevice;
 
@@ -12,7 +12,7 @@ use super::recover::{flog, pending};
 const PASS: u32 = 1 << 28;
 /// Bytes of the map that are read at a time.
 const PIECE: u64 = 1 << 20;
-/// Most problems that are told.
+/// Most problems that are reported.
 const PROBLEMS_MAX: usize = 100;
 
 /// Something that is wrong.
@@ -27,7 +27,7 @@ pub struct Problem {
 /// What a check has found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// What the namespace is; `None` if its info blocks cannot be believed: a problem then.
+    /// What the namespace is; `None` if its info blocks cannot be trusted: a problem then.
     pub info: Option<Info>,
     /// What is wrong; the first hundred.
     pub problems: Vec<Problem>,

@@ -56,7 +56,7 @@ pub enum BttError {
     },
 }
 
-/// What to do where a table cannot be believed.
+/// What to do where a table cannot be trusted.
 pub(super) const CHECK: &str =
     "check the namespace (ndctl check-namespace too), and restore from a backup what it names";
 

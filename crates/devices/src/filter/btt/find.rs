@@ -1,16 +1,16 @@
 //! Finding the info blocks of a device.
 //!
-//! Where the first arena begins says the label of the namespace, if there is one that is known:
-//! Linux looks at that place alone (`nd_btt_version`, drivers/nvdimm/btt_devs.c). Without a label
-//! it looks for version 1.1 only; here 2.0 is looked for too, after it, because firmware makes it
-//! and its label may be out of sight. Where both are there, or one and something that cannot be
-//! believed, that one counts whose copy is at the arena's end: the blocks of a namespace of version
-//! 2.0 may hold anything, an info block of 1.1 too, and its users cannot write to its copy.
+//! The label of the namespace, if it is known, gives the start of the first arena: Linux looks at
+//! that place alone (`nd_btt_version`, drivers/nvdimm/btt_devs.c). Without a label Linux looks for
+//! version 1.1 only. Here 2.0 is tried after it, because firmware creates it and its label may not
+//! be visible. If there are two candidates, the one with a copy at the arena's end counts: the data
+//! blocks of a namespace of version 2.0 may contain anything, also an info block of 1.1, but its
+//! users cannot write its copy.
 //!
-//! Where the first one is damaged, the copy at the arena's end counts. But a copy alone is nothing:
-//! a namespace that was destroyed, or made into one of another kind, has lost its first info block
-//! only. So something of the first one must still be there: it cannot be read, or it has the
-//! signature, or the UUID of the copy.
+//! If the first info block is damaged, the copy at the arena's end counts. But the copy alone is
+//! not enough: a namespace that was destroyed or converted has lost its first info block only. So a
+//! part of the first one must be left: it is unreadable, or it has the signature, or the UUID of
+//! the copy.
 
 use steadfast_block::{self as block, BlockDevice};
 use uuid::Uuid;
@@ -52,7 +52,7 @@ pub struct ArenaInfo {
     pub bytes: u64,
     /// Its sectors.
     pub sectors: u32,
-    /// Its free blocks: so many writes can be under way at once (`nfree`).
+    /// Its free blocks: so many writes can be in flight at once (`nfree`).
     pub lanes: u32,
     /// It is marked as one with an error, and read only.
     pub error: bool,
@@ -72,7 +72,7 @@ pub(super) struct Found {
 /// and the device need not be memory.
 ///
 /// # Errors
-/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be believed;
+/// [`Io`](BttError::Io); [`Corrupt`](BttError::Corrupt) if there is one that cannot be trusted;
 /// [`Unsupported`](BttError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
     probe_as(device, None)
@@ -230,7 +230,7 @@ fn first(
             // One of the other version is at a place that means nothing to it.
             Ok(_) => Fault::Absent,
             Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
-                return Err(told(name, at, fault));
+                return Err(bad_info_block(name, at, fault));
             }
             Err(fault) => fault,
         },
@@ -246,7 +246,7 @@ fn first(
         // The other version may be there, at a place that can be read.
         (Err(_), _) if at == 0 => Ok(None),
         (Err(error), _) => Err(error.into()),
-        (Ok(_), Fault::Damaged) => Err(told(name, at, Fault::Damaged)),
+        (Ok(_), Fault::Damaged) => Err(bad_info_block(name, at, Fault::Damaged)),
         _ => Ok(None),
     }
 }
@@ -262,13 +262,13 @@ fn another(device: &dyn BlockDevice, name: &str, size: u64, at: u64) -> Result<F
     let fault = match InfoBlock::parse(&page(device, at).unwrap_or_default(), room) {
         Ok(info) => return Ok(Found { at, info, from_copy: false }),
         Err(fault @ (Fault::Impossible(_) | Fault::Unsupported(_))) => {
-            return Err(told(name, at, fault));
+            return Err(bad_info_block(name, at, fault));
         }
         Err(fault) => fault,
     };
     match copy(device, at, room, size) {
         Some(info) => Ok(Found { at, info, from_copy: true }),
-        None => Err(told(name, at, fault)),
+        None => Err(bad_info_block(name, at, fault)),
     }
 }
 
@@ -288,7 +288,7 @@ pub(super) fn has_signature(bytes: &[u8]) -> bool {
     bytes.starts_with(&SIGNATURE)
 }
 
-fn told(name: &str, at: u64, fault: Fault) -> BttError {
+fn bad_info_block(name: &str, at: u64, fault: Fault) -> BttError {
     match fault {
         Fault::Absent => BttError::corrupt(name, at, "no info block, and no copy of it"),
         Fault::Damaged => {

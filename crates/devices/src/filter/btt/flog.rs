@@ -1,9 +1,9 @@
-//! The flog ("free list and log"): of each lane its last change of the map, and by it the block
-//! that is free since.
+//! The flog ("free list and log"): the last map change of each lane, which also gives the lane's
+//! free block.
 //!
-//! A lane has two entries that are written in turn; sequence numbers that go 1, 2, 3, 1 say which
-//! is the newer. An entry is two words of 8 bytes, and no more than a word is whole after a power
-//! cut: the second one, with the number, is stored when the first is durable.
+//! A lane has two entries that are written in turn; sequence numbers 1, 2, 3, 1 ... identify the
+//! newer one. An entry is two words of 8 bytes, and at a power cut only words are whole: the second
+//! one, with the number, is stored when the first is durable.
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -1,8 +1,8 @@
-//! Making a sector namespace, and writing damaged info blocks anew.
+//! Creating a sector namespace, and repairing damaged info blocks.
 //!
-//! What was there is made invalid first, the tables are written, then the copies of the info
-//! blocks, and last the info blocks, the first one's at the very end: a power cut leaves what was
-//! there before, or nothing, or a whole namespace.
+//! Old contents are invalidated first, then the tables are written, then the copies of the info
+//! blocks, and last the info blocks, the first arena's at the very end: a power cut leaves the old
+//! contents, or nothing, or a complete namespace.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct Options {
     pub uuid: Option<Uuid>,
     /// That of the namespace below, as its label has it. Nil for one without a label.
     pub parent_uuid: Uuid,
-    /// Free blocks of an arena: so many writes can be under way at once. The kernel takes one for
+    /// Free blocks of an arena: so many writes can be in flight at once. The kernel takes one for
     /// each processor, up to 256, and does not ask whether there are so many: with less than 256
     /// it is not to be used by a kernel with more processors.
     pub nfree: u32,
@@ -170,12 +170,12 @@ fn put(memory: &dyn DirectMemory, at: u64, bytes: &[u8]) -> Result<()> {
 }
 
 /// Writes info blocks anew from their copies, and copies from the info blocks, where one of the two
-/// is damaged; how many were written. The copy at a device's end is believed even where nothing is
+/// is damaged; how many were written. The copy at a device's end is trusted even where nothing is
 /// left of the info block: only for a device that is known to have been a sector namespace.
 /// `version`: the one that its label says.
 ///
-/// A cut leaves each block damaged or whole, and the other one of the two whole: it can be done
-/// again.
+/// A power cut leaves each block damaged or whole, and the other one of the two whole: it can be
+/// done again.
 ///
 /// # Errors
 /// [`None`](BttError::None) if there is no copy either; [`Refused`](BttError::Refused) if the

@@ -1,4 +1,4 @@
-//! The info block: what an arena is. It is at the arena's start, and again at its end.
+//! The info block describes an arena. It is at the arena's start, and again at its end.
 
 use uuid::Uuid;
 use zerocopy::little_endian::{U16, U32, U64};

@@ -86,7 +86,7 @@ impl Arena {
         if let Err(error) = memory.store(block_at, data) {
             // Poison: it goes away where whole sectors are written by a request.
             if device.write_fua(block_at, data.to_vec().into()).is_err() {
-                lane.aside = true;
+                lane.retired = true;
                 return Err(error);
             }
         }

@@ -1,4 +1,4 @@
-//! The map: of each sector the block that holds it.
+//! The map: the block of each sector.
 
 /// Bytes of an entry.
 pub(super) const ENTRY_BYTES: u64 = 4;

@@ -1,10 +1,10 @@
 //! Sector namespaces: a block translation table (BTT) over memory.
 //!
-//! Memory keeps no more whole at a power cut than words of 8 bytes. A BTT makes sectors of it that
-//! never tear: a write goes to a free block, and the sector's place in the map is changed in one
-//! store when the block is whole. The layout is the published one, that of UEFI ("Block Translation
-//! Table (BTT) Layout") and of Linux (`Documentation/driver-api/nvdimm/btt.rst`): what is written
-//! here the kernel and `ndctl` read, and what they write is read here.
+//! At a power cut memory keeps only 8-byte words whole. A BTT makes sectors that never tear: a
+//! write goes to a free block, and when the block is complete the sector's map entry is changed in
+//! one store. The layout is the published one of UEFI ("Block Translation Table (BTT) Layout") and
+//! of Linux (`Documentation/driver-api/nvdimm/btt.rst`): the kernel and `ndctl` read what is
+//! written here, and the other way round.
 //!
 //! A device is divided into arenas of at most 512 GiB. Each has, from its start on:
 //!
@@ -24,8 +24,8 @@
 //!    of the lane's older flog entry; the second half of it, whose sequence number makes it the
 //!    lane's newest; the map. The second step is the moment at which the write has happened.
 //! 3. A sector's map entry is changed only under its lock, which is held over steps two and three,
-//!    and the part of the first that writes to the flog.
-//! 4. A block that somebody reads is not written until that has ended, though it is free.
+//!    and over the part of the first that writes to the flog.
+//! 4. A free block is not written while a reader still uses it.
 //!
 //! Recovery follows from these: where a lane's newest entry names the old block of a sector, and
 //! the map still names it too, the map gets the new one.

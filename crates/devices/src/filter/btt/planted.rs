@@ -1,8 +1,8 @@
-//! Bugs to be found: the test of the tests.
+//! Planted bugs: the test of the tests.
 //!
-//! With the feature `planted-bugs` one of them can be switched on for one namespace, to see that
-//! the exploration of power cuts finds it. Without the feature every question is answered `false`
-//! when the program is compiled, and nothing of the bugs is in it.
+//! With the feature `planted-bugs` a test can switch one of them on for one namespace, to check
+//! that the exploration of power cuts finds it. Without the feature every check is `false` at
+//! compile time, and the bugs are not in the program.
 
 /// Something that a sector namespace must not do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Which blocks are being read (kernel: the read tracking table, `rtt`).
 //!
-//! A block that a write has set free may still be read by somebody who looked at the map before.
-//! Who looks at it enters the block here while the map's lock is held; who wants to write to a free
-//! block waits until it is not here.
+//! A block that a write has freed may still be read by a reader that used the old map entry. A
+//! reader enters the block here while it holds the map's lock; a writer to a free block waits until
+//! the block is not here.
 
 use steadfast_runtime::{Condvar, Mutex};
 

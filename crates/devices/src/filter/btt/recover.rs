@@ -1,7 +1,7 @@
-//! Opening an arena: reading the flog, and finishing the write that a power cut interrupted.
+//! Opening an arena: reading the flog, and completing an interrupted write.
 //!
-//! As the kernel does (`btt_freelist_init`), and once more checked: what a flog entry names must
-//! exist, and no two lanes may have the same free block.
+//! As the kernel does (`btt_freelist_init`), with more checks: a block in a flog entry must exist,
+//! and no two lanes may have the same free block.
 
 use steadfast_block::{BlockDevice, DirectMemory};
 use zerocopy::FromBytes;
@@ -63,7 +63,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Resul
             block: old,
             place: 1 - place,
             sequence: following(newest.sequence()),
-            aside: false,
+            retired: false,
         });
     }
     let mut free: Vec<u32> = flog.lanes.iter().map(|lane| lane.block).collect();
@@ -75,7 +75,7 @@ pub(super) fn flog(device: &dyn BlockDevice, name: &str, found: &Found) -> Resul
     Ok(flog)
 }
 
-/// The changes of the map that a cut kept from being made: the sector and its new block.
+/// The changes of the map that a power cut kept from being made: the sector and its new block.
 pub(super) fn pending(
     layout: &Layout,
     changes: &[(u32, u32, u32)],

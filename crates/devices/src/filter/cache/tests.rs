@@ -101,7 +101,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(prop_oneof![8 => write, 1 => Just(Op::Flush)], 1..60)
 }
 
-/// What a block may hold after a cut: tags of writes, 0 for none. The first is durable.
+/// What a block may hold after a power cut: tags of writes, 0 for none. The first is durable.
 type Legal = BTreeMap<u64, Vec<u64>>;
 
 /// Runs the operations and returns what is legal afterwards.

@@ -319,8 +319,8 @@ mod tests {
     }
 
     proptest! {
-        /// A cut keeps words of 8 bytes: whatever it leaves of a new info block over zeros is the
-        /// whole block or none.
+        /// A power cut keeps words of 8 bytes: whatever it leaves of a new info block over zeros is
+        /// the whole block or none.
         #[test]
         fn a_torn_one_is_none(kept in proptest::collection::vec(any::<bool>(), 512)) {
             let info = made(2 << 20, Map::Device);

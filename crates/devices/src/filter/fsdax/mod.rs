@@ -1,16 +1,16 @@
-//! Fsdax namespaces: a range of memory whose data begins after an info block, and after Linux'
-//! structures of its pages, if these are kept there.
+//! Fsdax namespaces: a range of memory whose data begins after an info block, and after Linux' page
+//! structures, if these are stored there.
 //!
-//! Linux needs them for files in place (DAX): its `/dev/pmemN` of such a namespace is the data. The
-//! info block is at 4096 bytes (kernel: drivers/nvdimm/pfn_devs.c, version 1.4); the structures are
-//! made anew at each boot, so nothing is written for them here.
+//! Linux needs them for DAX: its `/dev/pmemN` of such a namespace is the data. The info block is at
+//! 4096 bytes (kernel: drivers/nvdimm/pfn_devs.c, version 1.4). The page structures are created at
+//! each boot, so nothing is written for them here.
 //!
 //! # Invariants
 //!
 //! 1. The device is the data: neither requests nor stores reach what is before or after it.
-//! 2. Its memory is that of the device below at another place: what that promises, this does.
-//! 3. The info block counts when its checksum is right, and it is written in one piece with the
-//!    rest of the range untouched: a cut leaves a namespace or none.
+//! 2. Its memory is that of the device below, at an offset, with the same persistence.
+//! 3. The info block is valid when its checksum matches, and it is written in one piece while the
+//!    rest of the range is unchanged: a power cut leaves a namespace or none.
 
 mod info;
 
@@ -148,7 +148,7 @@ pub fn format(device: &Arc<dyn BlockDevice>, options: Options) -> Result<Info> {
 ///
 /// # Errors
 /// [`Io`](FsdaxError::Io); [`Corrupt`](FsdaxError::Corrupt) if there is one that cannot be
-/// believed; [`Unsupported`](FsdaxError::Unsupported).
+/// trusted; [`Unsupported`](FsdaxError::Unsupported).
 pub fn probe(device: &dyn BlockDevice) -> Result<Option<Info>> {
     probe_as(device, 0)
 }

@@ -98,8 +98,8 @@ fn refusals_change_nothing() {
 fn a_damaged_info_block_is_told() {
     let (ram, device, _) = made(Options::default());
     memory_of(&ram).store(4096 + 100, &[1]).unwrap();
-    let told = probe(&*device).unwrap_err();
-    assert!(told.to_string().contains("checksum is wrong"), "{told}");
+    let message = probe(&*device).unwrap_err();
+    assert!(message.to_string().contains("checksum is wrong"), "{message}");
     // The signature is gone too: there is none.
     memory_of(&ram).store(4096, &[0; 16]).unwrap();
     assert_eq!(probe(&*device), Ok(None));

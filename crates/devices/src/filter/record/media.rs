@@ -1,10 +1,10 @@
-//! What a power cut does to a medium, beside losing whole sectors.
+//! Effects of a power cut on a medium, beside the loss of whole sectors.
 //!
-//! Whoever makes a state asks of each unit in doubt whether it is there; a [`Media`] says what
-//! becomes of the units then. So every exploration, by whatever rule it chooses, explores the
-//! states of this medium, and the same choices make the same state again.
+//! The builder of a crash state chooses for each unit in doubt whether it survives; a [`Media`]
+//! then determines the contents of the units. So every exploration, with any rule of choice,
+//! explores the states of this medium, and the same choices give the same state.
 //!
-//! A *lost* unit is one of which the choice says that it is not there.
+//! A *lost* unit is one that does not survive by this choice.
 
 use std::fmt;
 use std::str::FromStr;
@@ -110,7 +110,7 @@ impl Media {
     }
 
     /// Of how many bytes, the last that were written, also what was promised may be lost.
-    pub(super) fn danger(self) -> Option<u64> {
+    pub(super) fn at_risk_bytes(self) -> Option<u64> {
         match self {
             Media::Barrier { bytes } | Media::Mapping { bytes } => Some(bytes),
             Media::EraseBlock { bytes } => Some(bytes.saturating_mul(ERASE_BLOCKS)),

@@ -1,4 +1,4 @@
-//! Recording a device that is memory, and when a cache line of it is durable.
+//! Recording a memory device, and when a cache line of it is durable.
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ impl Lines {
                     ));
                 }
                 Action::Fence => waiting.retain(|&(first, last, begun, ended)| {
-                    // One that was still under way is covered by a later fence.
+                    // One that was still in flight is covered by a later fence.
                     let covered = ended < event.submitted.tick;
                     if covered {
                         for line in first..=last {
@@ -56,7 +56,7 @@ impl Lines {
     }
 
     /// Whether what was stored at `offset` by a store that ended at tick `stored` is durable at a
-    /// cut.
+    /// power cut.
     pub fn durable(&self, offset: u64, stored: u64, cut: u64) -> bool {
         let Some(line) = self.lines.get(&(offset / LINE)) else { return false };
         let after = line.partition_point(|(begun, _)| *begun <= stored);

@@ -1,9 +1,11 @@
-//! A finished log, ready to be cut.
+//! A finished recording: the source of crash states.
 
 use steadfast_runtime::Nanos;
 
 use super::memory::Lines;
-use super::{Action, AtCut, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice};
+use super::{
+    Action, AtCrashPoint, DeviceId, Durability, Event, Media, Moment, Note, RecordedDevice,
+};
 
 /// A flush that succeeded.
 #[derive(Debug, Clone, Copy)]
@@ -139,7 +141,7 @@ impl Recording {
         Recording { devices, events, notes, times, first_tick, tracks }
     }
 
-    /// Puts a recording together again from its parts, which need not be believed: `times` are
+    /// Puts a recording together again from its parts, which need not be trusted: `times` are
     /// those of the ticks from `first_tick` on, and a [`Moment`] must be one of them.
     ///
     /// # Errors
@@ -223,34 +225,35 @@ impl Recording {
         &self.notes
     }
 
-    /// The notes made before a cut.
+    /// The notes made before a crash point.
     pub fn notes_before(&self, cut: u64) -> &[Note] {
         &self.notes[..self.notes.partition_point(|note| note.moment.tick < cut)]
     }
 
-    /// The first cut: nothing recorded has happened.
+    /// The first crash point: nothing recorded has happened.
     pub fn first_cut(&self) -> u64 {
         self.first_tick
     }
 
-    /// The last cut: everything recorded has happened.
+    /// The last crash point: everything recorded has happened.
     pub fn last_cut(&self) -> u64 {
         self.first_tick + self.times.len() as u64
     }
 
-    /// The cut at an instant: what happened before it has happened, what happened at it has not.
+    /// The crash point at an instant: earlier events have happened, those at the instant have not.
     pub fn cut_at(&self, at: Nanos) -> u64 {
         self.first_tick + self.times.partition_point(|time| *time < at) as u64
     }
 
-    /// The time of a cut: that of the last happening before it; of the first one if there is none.
+    /// The time of a crash point: of the last event before it; of the first one if there is
+    /// none.
     pub fn time_of(&self, cut: u64) -> Nanos {
         let before = usize::try_from(cut.saturating_sub(self.first_tick)).unwrap_or(usize::MAX);
         let last = before.min(self.times.len()).saturating_sub(1);
         self.times.get(last).copied().unwrap_or_default()
     }
 
-    /// The same requests and answers, on a device whose promises are others: what a cut would
+    /// The same requests and answers, on a device whose promises are others: what a power cut would
     /// have left if, for example, the cache had lied.
     ///
     /// # Panics
@@ -314,13 +317,19 @@ impl Recording {
         cuts
     }
 
-    /// What a device must and may hold after a cut.
+    /// What a device must and may hold at a crash point.
     ///
     /// # Panics
     /// If the device is not one of this recording.
-    pub fn at(&self, device: DeviceId, cut: u64) -> AtCut<'_> {
+    pub fn at(&self, device: DeviceId, cut: u64) -> AtCrashPoint<'_> {
         let index = device.0 as usize;
-        AtCut::new(&self.events, &self.tracks[index], &self.devices[index], cut, self.time_of(cut))
+        AtCrashPoint::new(
+            &self.events,
+            &self.tracks[index],
+            &self.devices[index],
+            cut,
+            self.time_of(cut),
+        )
     }
 
     /// About how many bytes of memory the recording takes.

@@ -22,7 +22,7 @@ fn recorded(durability: Durability) -> (Record, RecordLog) {
     (Record::with_durability(Arc::new(Ram::new("disk", SIZE)), &log, durability), log)
 }
 
-/// The fates of a device's changes at a cut: d(urable) or ? in order.
+/// The fates of a device's changes at a power cut: d(urable) or ? in order.
 fn fates(recording: &Recording, device: DeviceId, cut: u64) -> String {
     let letter = |(_, fate)| if fate == Fate::Durable { 'd' } else { '?' };
     recording.at(device, cut).changes(0).map(letter).collect()
@@ -279,7 +279,7 @@ fn tag_of(store: &Store, block: u64) -> u64 {
     pattern::stamp_of(&got).map_or(0, |stamp| stamp.tag)
 }
 
-/// By the words of the promise alone: the tags that a block may hold after a cut.
+/// By the words of the promise alone: the tags that a block may hold after a power cut.
 fn legal(recording: &Recording, block: u64, cut: u64) -> BTreeSet<u64> {
     let here = |event: &&Event| match &event.action {
         Action::Write { offset, data, .. } => {

@@ -1,14 +1,14 @@
-//! A request scheduler: requests wait here, and go to the device in an order and number that are
-//! chosen, as an operating system's block layer does it.
+//! A request scheduler, like the one of an operating system's block layer: it chooses the order and
+//! the number of requests at the device.
 //!
 //! # What it keeps
 //!
-//! 1. Whoever submits waits for a place only, never for an answer: while the queue holds
-//!    [`Settings::queue_bytes`] of its direction, or, throttled, while too many writes are on
-//!    their way.
-//! 2. At most [`Settings::depth`] requests are with the device, flushes not counted: these go to
-//!    the device at once, as they cover only what has completed.
-//! 3. Its task ends when the filter is dropped; what still waits is answered with
+//! 1. A submitter waits only for a place in the queue, never for a completion: while the queue
+//!    holds [`Settings::queue_bytes`] of its direction, or, with throttling, while too many writes
+//!    are in flight.
+//! 2. At most [`Settings::depth`] requests are at the device. Flushes do not count: they go to the
+//!    device at once, because they cover only completed writes.
+//! 3. Its task ends when the filter is dropped; requests that still wait fail with
 //!    [`BlockError::Gone`].
 
 mod order;
@@ -46,7 +46,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Requests that the device has at once; at least 1.
     pub depth: u64,
-    /// Bytes that may wait or be on their way in each direction before who submits must wait
+    /// Bytes that may wait or be in flight in each direction before who submits must wait
     /// (Linux 2.4: 30 MB on a machine with 64 MB and more); one request always may.
     pub queue_bytes: u64,
     /// Writeback throttling.

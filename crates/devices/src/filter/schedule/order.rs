@@ -1,4 +1,4 @@
-//! In which order waiting requests go to the device.
+//! The order of waiting requests.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Order for Fifo {
     }
 }
 
-/// What mq-deadline is told (`Documentation/block/deadline-iosched.rst`); its defaults.
+/// Settings of mq-deadline (`Documentation/block/deadline-iosched.rst`) and their defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadlineSettings {
     /// A read that has waited so long is served before the others of its batch.

@@ -1,14 +1,14 @@
-//! Writeback throttling: fewer writes are let in while reads take too long.
+//! Writeback throttling: fewer writes are admitted while reads are slow.
 //!
 //! The rules are those of Linux's `block/blk-wbt.c` and `block/blk-rq-qos.c`. A request does not
-//! say here whether somebody waits for it, so every write counts as one of the page cache's; what
-//! the kernel lets pass (direct writes) is throttled as well.
+//! say here whether a task waits for it, so every write counts as write-back; direct writes, which
+//! the kernel does not throttle, are throttled too.
 
 use std::time::Duration;
 
 use steadfast_runtime::Nanos;
 
-/// What writeback throttling is told.
+/// Settings of writeback throttling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThrottleSettings {
     /// The time in which reads are to be answered (`queue/wbt_lat_usec`): 2 ms, and 75 ms where
@@ -57,7 +57,7 @@ impl Throttle {
         throttle
     }
 
-    /// Writes that may be on their way at once.
+    /// Writes that may be in flight at once.
     pub fn limit(&self) -> u64 {
         if self.depth <= 2 { self.depth } else { self.depth.div_ceil(2) }
     }
@@ -73,7 +73,7 @@ impl Throttle {
     }
 
     /// Looks at the window if it has ended. `oldest_read`: since when the oldest read waits;
-    /// `writes`: whether any is on its way.
+    /// `writes`: whether any is in flight.
     pub fn look(&mut self, now: Nanos, oldest_read: Option<Nanos>, writes: bool) {
         let busy = writes || oldest_read.is_some();
         match self.window_ends {

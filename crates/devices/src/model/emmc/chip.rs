@@ -31,7 +31,7 @@ pub(super) struct Chip {
     leaving: Agenda<u64>,
     /// Whether something was written since the last flush.
     unflushed: bool,
-    coming: Agenda<u64>,
+    host_events: Agenda<u64>,
 }
 
 impl Chip {
@@ -47,7 +47,7 @@ impl Chip {
             cached: 0,
             leaving: Agenda::default(),
             unflushed: false,
-            coming: Agenda::default(),
+            host_events: Agenda::default(),
         }
     }
 
@@ -177,15 +177,15 @@ impl Physics for Chip {
             }
         };
         self.bus_until_ns = done_ns;
-        self.coming.enter(done_ns, id);
+        self.host_events.enter(done_ns, id);
     }
 
     fn next_event(&self) -> Option<u64> {
-        self.coming.next()
+        self.host_events.next()
     }
 
     fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
-        while let Some((_, id)) = self.coming.take_due(until_ns) {
+        while let Some((_, id)) = self.host_events.take_due(until_ns) {
             done.push(Done::well(id));
         }
     }

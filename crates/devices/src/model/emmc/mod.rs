@@ -13,11 +13,10 @@
 //!
 //! # How it works
 //!
-//! Writes go into the erase group they are for. A group that is not open has to be opened, and
-//! then the one written longest ago is closed: what was not rewritten of it is copied (read and
-//! programmed at the sequential rates), and the old group is erased. So random writes within 64
-//! groups run at the figure of the announcement, and random writes all over the part pay a
-//! relocation of a group each.
+//! A write goes into its erase group. A group that is not open must be opened, and then the least
+//! recently written group is closed: its data that was not rewritten is copied (read and programmed
+//! at the sequential rates), and the old group is erased. So random writes within 64 groups run at
+//! the announced rate, and random writes all over the part pay a relocation of a group each.
 
 mod chip;
 mod params;

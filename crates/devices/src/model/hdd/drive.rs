@@ -1,10 +1,10 @@
-//! The drive: its queue, its arm, its cache and what it does next.
+//! The drive: queue, arm, cache, and the choice of the next command.
 //!
-//! A command is *ready* a controller overhead after it arrived. A ready read that the cache holds
-//! is answered over the link at once; a ready write goes into the buffer if there is a write
-//! cache; everything else waits for the arm. Whenever the arm is free and something has become
-//! ready, the queue policy picks. While nothing waits, the arm goes on reading where the last
-//! read ended, until a segment of the cache is full.
+//! A command is *ready* one controller overhead after its arrival. A ready read that hits the cache
+//! is sent over the link at once. A ready write goes into the buffer if there is a write cache.
+//! Everything else waits for the arm. Whenever the arm is free and a command has become ready, the
+//! queue policy chooses. While nothing waits, the arm continues to read after the last read, until
+//! a segment of the cache is full.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -45,7 +45,7 @@ impl Waiting {
 
 /// Something decided that will happen by itself.
 #[derive(Debug)]
-enum Coming {
+enum HostEvent {
     /// The answer is with the host.
     Answered(u64),
     /// A write is in the buffer, and the host is told.
@@ -54,7 +54,7 @@ enum Coming {
 
 /// Whose transfer the arm is making.
 #[derive(Debug)]
-enum For {
+enum Purpose {
     Host { waiting: Waiting, segment: Option<u64> },
     Buffer,
 }
@@ -68,10 +68,10 @@ struct LookAhead {
 }
 
 #[derive(Debug)]
-enum Doing {
+enum ArmState {
     Nothing,
     LookAhead(LookAhead),
-    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: For },
+    Transfer { transfer: Transfer, sectors: u64, ends_ns: u64, purpose: Purpose },
 }
 
 /// A flush that waits until everything up to `covers` is on the medium.
@@ -98,8 +98,8 @@ pub(super) struct Drive {
     flushes: Vec<Flush>,
     cache: ReadCache,
     buffer: WriteBuffer,
-    coming: Agenda<Coming>,
-    doing: Doing,
+    host_events: Agenda<HostEvent>,
+    arm_state: ArmState,
     track: Track,
     /// Whether the last transfer was out of the buffer.
     wrote_out: bool,
@@ -119,8 +119,8 @@ impl Drive {
             flushes: Vec::new(),
             cache: ReadCache::new(p.segments, p.segment_sectors),
             buffer: WriteBuffer::new(p.buffer_sectors),
-            coming: Agenda::default(),
-            doing: Doing::Nothing,
+            host_events: Agenda::default(),
+            arm_state: ArmState::Nothing,
             track: Track { cylinder: 0, head: 0 },
             wrote_out: false,
             luck: Rng::new(random_u64()),
@@ -141,7 +141,7 @@ impl Drive {
     }
 
     fn arm_is_free(&self) -> bool {
-        !matches!(self.doing, Doing::Transfer { .. })
+        !matches!(self.arm_state, ArmState::Transfer { .. })
     }
 
     /// A command has been decoded.
@@ -149,7 +149,7 @@ impl Drive {
         let id = w.command.id;
         match w.command.op {
             // Nothing to do on a disk that does not know which sectors are in use.
-            Op::Discard => self.coming.enter(at, Coming::Answered(id)),
+            Op::Discard => self.host_events.enter(at, HostEvent::Answered(id)),
             Op::Flush => self.flush(at, id),
             Op::Read => {
                 if !self.answer_from_cache(at, &w) {
@@ -175,7 +175,7 @@ impl Drive {
     fn flush(&mut self, at: u64, id: u64) {
         let covers = self.buffer.completed();
         if self.p.write_cache == WriteCache::Lying || self.buffer.is_durable(covers) {
-            self.coming.enter(at, Coming::Answered(id));
+            self.host_events.enter(at, HostEvent::Answered(id));
         } else {
             self.flushes.push(Flush { id, covers });
         }
@@ -191,7 +191,7 @@ impl Drive {
     fn send(&mut self, from: u64, at: u64, w: &Waiting) {
         let link = self.link_out_free_ns.max(from) + self.p.interface.time(w.command.len);
         self.link_out_free_ns = link.max(at);
-        self.coming.enter(self.link_out_free_ns, Coming::Answered(w.command.id));
+        self.host_events.enter(self.link_out_free_ns, HostEvent::Answered(w.command.id));
     }
 
     fn answer_from_cache(&mut self, at: u64, w: &Waiting) -> bool {
@@ -218,14 +218,14 @@ impl Drive {
             self.forget_cached(at, &w.sectors);
             let received = self.receive(at, w.command.len);
             let id = w.command.id;
-            self.coming.enter(received, Coming::Buffered { id, sectors: w.sectors });
+            self.host_events.enter(received, HostEvent::Buffered { id, sectors: w.sectors });
         }
     }
 
-    fn happen(&mut self, at: u64, what: Coming, done: &mut Vec<Done>) {
+    fn happen(&mut self, at: u64, what: HostEvent, done: &mut Vec<Done>) {
         match what {
-            Coming::Answered(id) => done.push(Done::well(id)),
-            Coming::Buffered { id, sectors } => {
+            HostEvent::Answered(id) => done.push(Done::well(id)),
+            HostEvent::Buffered { id, sectors } => {
                 self.buffer.accept(sectors, at);
                 done.push(Done::well(id));
             }
@@ -234,33 +234,33 @@ impl Drive {
 
     /// The transfer that the arm was making is complete.
     fn finish_transfer(&mut self, at: u64) {
-        let doing = std::mem::replace(&mut self.doing, Doing::Nothing);
-        let Doing::Transfer { transfer, sectors, purpose, .. } = doing else { return };
+        let arm_state = std::mem::replace(&mut self.arm_state, ArmState::Nothing);
+        let ArmState::Transfer { transfer, sectors, purpose, .. } = arm_state else { return };
         let end = transfer.sector + sectors;
         self.track = self.p.mechanics.finish(transfer, sectors).1;
         match purpose {
-            For::Buffer => {
+            Purpose::Buffer => {
                 self.buffer.finish();
                 self.fill_buffer(at);
                 self.finish_flushes(at);
             }
-            For::Host { waiting, segment: Some(segment) } => {
+            Purpose::Host { waiting, segment: Some(segment) } => {
                 self.cache.fill(segment, end);
                 self.send(waiting.data_ns, at, &waiting);
                 self.look_ahead(at, end, segment);
             }
-            For::Host { waiting, segment: None } => {
-                self.coming.enter(at, Coming::Answered(waiting.command.id));
+            Purpose::Host { waiting, segment: None } => {
+                self.host_events.enter(at, HostEvent::Answered(waiting.command.id));
             }
         }
     }
 
     fn finish_flushes(&mut self, at: u64) {
-        let (buffer, coming) = (&self.buffer, &mut self.coming);
+        let (buffer, host_events) = (&self.buffer, &mut self.host_events);
         self.flushes.retain(|flush| {
             let durable = buffer.is_durable(flush.covers);
             if durable {
-                coming.enter(at, Coming::Answered(flush.id));
+                host_events.enter(at, HostEvent::Answered(flush.id));
             }
             !durable
         });
@@ -271,7 +271,7 @@ impl Drive {
         if self.p.look_ahead && sector < until {
             let start_ns = self.p.mechanics.reach(at, self.track, sector, false);
             let next = Transfer { start_ns, sector, writes: false };
-            self.doing = Doing::LookAhead(LookAhead { next, until, segment });
+            self.arm_state = ArmState::LookAhead(LookAhead { next, until, segment });
         }
     }
 
@@ -285,7 +285,7 @@ impl Drive {
     /// the arm may go on for longer; if it had stopped, it has to wait for the platter again.
     fn extend_look_ahead(&mut self, at: u64, segment: u64, asked: u64) {
         let limit = self.look_ahead_limit(asked);
-        let Doing::LookAhead(l) = &mut self.doing else { return };
+        let ArmState::LookAhead(l) = &mut self.arm_state else { return };
         if l.segment != segment || limit <= l.until {
             return;
         }
@@ -297,7 +297,7 @@ impl Drive {
 
     /// Enters into the cache what the look-ahead has read by now, and returns its next sector.
     fn note_look_ahead(&mut self, at: u64) -> Option<u64> {
-        let Doing::LookAhead(l) = &mut self.doing else { return None };
+        let ArmState::LookAhead(l) = &mut self.arm_state else { return None };
         if l.next.sector == l.until {
             return None;
         }
@@ -319,8 +319,8 @@ impl Drive {
     fn forget_cached(&mut self, at: u64, written: &Range<u64>) {
         self.note_look_ahead(at);
         let over = |l: &LookAhead| l.next.sector < written.end && written.start < l.until;
-        if matches!(&self.doing, Doing::LookAhead(l) if over(l)) {
-            self.doing = Doing::Nothing;
+        if matches!(&self.arm_state, ArmState::LookAhead(l) if over(l)) {
+            self.arm_state = ArmState::Nothing;
         }
         self.cache.forget(written);
     }
@@ -349,7 +349,7 @@ impl Drive {
             Some(Choice::Buffered(i)) => {
                 let sectors = self.buffer.begin(i);
                 let start_ns = self.arrive(at, sectors.start, true);
-                self.transfer(start_ns, sectors, 0, For::Buffer);
+                self.transfer(start_ns, sectors, 0, Purpose::Buffer);
             }
         }
     }
@@ -432,37 +432,37 @@ impl Drive {
             self.forget_cached(at, &w.sectors);
             let start_ns = self.arrive(at, w.sectors.start, true);
             let (sectors, data_ns) = (w.sectors.clone(), w.data_ns);
-            self.transfer(start_ns, sectors, data_ns, For::Host { waiting: w, segment: None });
+            self.transfer(start_ns, sectors, data_ns, Purpose::Host { waiting: w, segment: None });
             return;
         }
         let first = self.cache.missing_from(&w.sectors);
         let end = w.sectors.end;
-        if let (Doing::LookAhead(l), true) = (&self.doing, next == Some(first)) {
-            // The head is on its way through just these sectors.
+        if let (ArmState::LookAhead(l), true) = (&self.arm_state, next == Some(first)) {
+            // The head is moving over just these sectors.
             let l = *l;
             w.data_ns = at;
-            let purpose = For::Host { waiting: w, segment: Some(l.segment) };
+            let purpose = Purpose::Host { waiting: w, segment: Some(l.segment) };
             self.transfer(l.next.start_ns, l.next.sector..end, 0, purpose);
             return;
         }
         let segment = self.cache.open(first);
         let start_ns = self.arrive(at, first, false);
         w.data_ns = start_ns;
-        let purpose = For::Host { waiting: w, segment: Some(segment) };
+        let purpose = Purpose::Host { waiting: w, segment: Some(segment) };
         self.transfer(start_ns, first..end, 0, purpose);
     }
 
-    fn transfer(&mut self, start_ns: u64, range: Range<u64>, data_ns: u64, purpose: For) {
+    fn transfer(&mut self, start_ns: u64, range: Range<u64>, data_ns: u64, purpose: Purpose) {
         let writes = match &purpose {
-            For::Buffer => true,
-            For::Host { waiting, .. } => waiting.writes(),
+            Purpose::Buffer => true,
+            Purpose::Host { waiting, .. } => waiting.writes(),
         };
-        self.wrote_out = matches!(purpose, For::Buffer);
+        self.wrote_out = matches!(purpose, Purpose::Buffer);
         let transfer = Transfer { start_ns, sector: range.start, writes };
         let sectors = range.end - range.start;
         let (ends_ns, _) = self.p.mechanics.finish(transfer, sectors);
         let ends_ns = ends_ns.max(data_ns);
-        self.doing = Doing::Transfer { transfer, sectors, ends_ns, purpose };
+        self.arm_state = ArmState::Transfer { transfer, sectors, ends_ns, purpose };
     }
 }
 
@@ -476,19 +476,19 @@ impl Physics for Drive {
 
     fn next_event(&self) -> Option<u64> {
         let ready = self.arriving.front().map(|w| w.arrived_ns + self.p.overhead_ns);
-        let ends = match &self.doing {
-            Doing::Transfer { ends_ns, .. } => Some(*ends_ns),
+        let ends = match &self.arm_state {
+            ArmState::Transfer { ends_ns, .. } => Some(*ends_ns),
             _ => None,
         };
-        [ready, ends, self.coming.next()].into_iter().flatten().min()
+        [ready, ends, self.host_events.next()].into_iter().flatten().min()
     }
 
     fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
         while let Some(at) = self.next_event().filter(|at| *at <= until_ns) {
-            while let Some((_, what)) = self.coming.take_due(at) {
+            while let Some((_, what)) = self.host_events.take_due(at) {
                 self.happen(at, what, done);
             }
-            if matches!(&self.doing, Doing::Transfer { ends_ns, .. } if *ends_ns <= at) {
+            if matches!(&self.arm_state, ArmState::Transfer { ends_ns, .. } if *ends_ns <= at) {
                 self.finish_transfer(at);
             }
             while self.arriving.front().is_some_and(|w| w.arrived_ns + self.p.overhead_ns <= at) {

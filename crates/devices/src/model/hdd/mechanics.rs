@@ -1,4 +1,4 @@
-//! Arm and platters: when does the head reach a sector, how long does a transfer take.
+//! Arm and platters: when the head reaches a sector, and how long a transfer takes.
 
 use super::geometry::{Geometry, Place, Track};
 use super::seek::SeekCurve;

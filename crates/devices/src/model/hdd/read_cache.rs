@@ -1,4 +1,4 @@
-//! The segmented read cache: which sectors a drive could answer without the platters.
+//! The segmented read cache: the sectors that a drive can serve without the platters.
 //!
 //! Only ranges are kept; the bytes come from the store, which is always right.
 

@@ -1,4 +1,4 @@
-//! How long the arm takes over a distance.
+//! The seek time over a distance.
 
 /// Seek time over a distance in cylinders: while the arm only accelerates and brakes, the time
 /// grows with the root of the distance; beyond a knee it coasts, and the time grows linearly,

@@ -18,17 +18,17 @@
 //!
 //! # How it is used
 //!
-//! As memory ([`DirectMemory`]): each access occupies the processor of the task that makes it; in
-//! real time it costs nothing beside the copy. As a block device it is what Linux's pmem driver
-//! makes of it: one copy a request, in the task that asks, without a queue and without an
-//! interrupt; so a request is answered when `submit` returns.
+//! As memory ([`DirectMemory`]): each access occupies the processor of its task; in real time it
+//! costs only the copy. As a block device it is like Linux's pmem driver: one copy per request, in
+//! the calling task, without a queue and without an interrupt; so a request is complete when
+//! `submit` returns.
 //!
 //! # What it promises
 //!
-//! With ADR what the controller has accepted survives: what was written back and fenced, a request
-//! once a flush follows. With eADR the caches survive too. Either way only aligned words of 8
-//! bytes are whole. It is persistent while its energy source is good and it is armed (JESD245: the
-//! host arms the save). The flash is not modelled: a save is complete.
+//! With ADR data that the controller has accepted survives: stores that were written back and
+//! fenced, requests after a flush. With eADR the caches survive too. Either way only aligned words
+//! of 8 bytes are whole. It is persistent while its energy source is good and it is armed (JESD245:
+//! the host arms the save). The flash is not modelled: a save is complete.
 
 mod module;
 mod params;

@@ -1,4 +1,4 @@
-//! The module's memory and what is on its way there: what a load, a store and a fence cost the
+//! The module's memory and what is in flight there: what a load, a store and a fence cost the
 //! processor that makes them.
 
 use std::collections::VecDeque;
@@ -84,7 +84,7 @@ impl Module {
         }
     }
 
-    /// Waiting until the controller has accepted what is on its way.
+    /// Waiting until the controller has accepted what is in flight.
     pub fn fence(&mut self) -> u64 {
         match std::mem::take(&mut self.on_their_way) {
             true => self.p.controller_ns.round() as u64,

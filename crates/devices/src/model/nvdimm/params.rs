@@ -78,7 +78,7 @@ parameters! {
         /// takes beside the memory, and a fence for the line that came last.
         controller_ns: f64 = 50.0, "ns",
             Source::Assumed("loads of 80 to 90 ns on such servers, less the memory's share");
-        /// Lines that a processor has on their way at a time.
+        /// Lines that a processor has in flight at a time.
         fill_buffers: u32 = 10, "lines", INTEL;
         /// Lines that the controller holds before the memory has taken them.
         write_queue_lines: u32 = 64, "lines", Source::Assumed("not published");

@@ -1,5 +1,6 @@
-//! Controller, channels and dies. When a command arrives, everything that decides when it will be
-//! done has happened already, so that is computed at once: each part is busy until some instant.
+//! Controller, channels and dies. When a command arrives, everything that determines its completion
+//! has happened already, so the completion is computed at once: each part is busy until some
+//! instant.
 
 use super::params::{Derived, SsdCache};
 use crate::model::agenda::Agenda;
@@ -34,7 +35,7 @@ pub(super) struct Flash {
     streams: Vec<u64>,
     /// Whether something was written since the last flush.
     unflushed: bool,
-    coming: Agenda<u64>,
+    host_events: Agenda<u64>,
 }
 
 impl Flash {
@@ -51,7 +52,7 @@ impl Flash {
             leaving: Agenda::default(),
             streams: Vec::new(),
             unflushed: false,
-            coming: Agenda::default(),
+            host_events: Agenda::default(),
             p,
         }
     }
@@ -208,15 +209,15 @@ impl Physics for Flash {
             Op::Flush => self.flush(at),
             Op::Discard => at,
         };
-        self.coming.enter(done_ns, id);
+        self.host_events.enter(done_ns, id);
     }
 
     fn next_event(&self) -> Option<u64> {
-        self.coming.next()
+        self.host_events.next()
     }
 
     fn advance(&mut self, until_ns: u64, done: &mut Vec<Done>) {
-        while let Some((_, id)) = self.coming.take_due(until_ns) {
+        while let Some((_, id)) = self.host_events.take_due(until_ns) {
             done.push(Done::well(id));
         }
     }

@@ -1,4 +1,4 @@
-//! Who has a file or a device in use, as far as /proc tells this user.
+//! Processes that have a file or a device in use, as far as /proc shows them to this user.
 
 use std::fmt;
 use std::os::fd::AsFd;
@@ -75,7 +75,7 @@ pub fn opened_by(device: u64) -> Option<Holder> {
 
 fn has_open(process: u32, device: u64) -> bool {
     let open = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    // What it leads to is told by its name: a stat(2) could wait for a file system that is stuck.
+    // Its target is identified by its name: a stat(2) could wait for a file system that hangs.
     open.map(|e| e.path()).any(|path| {
         let leads_to_a_device = std::fs::read_link(&path)
             .is_ok_and(|to| to.as_os_str().len() > 5 && to.starts_with("/dev/"));

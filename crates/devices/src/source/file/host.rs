@@ -1,5 +1,5 @@
-//! What the host says about its devices, in `/sys`. All of it is advice: where the host says
-//! nothing, the answer is the usual case.
+//! The host's description of its devices, in `/sys`. It is only advice: without it the usual case
+//! is assumed.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -124,7 +124,7 @@ impl Image {
     ) -> Result<usize> {
         match read {
             Ok(0) => {
-                let reason = format!("the file ends at byte {at}: it was cut short meanwhile");
+                let reason = format!("the file ends at byte {at}: it was truncated meanwhile");
                 Err(self.error("read", offset, reason))
             }
             Ok(n) => Ok(n),

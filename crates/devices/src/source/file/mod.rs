@@ -2,18 +2,17 @@
 //!
 //! # Invariants
 //!
-//! 1. Nobody else changes the bytes meanwhile: a block device is opened exclusively (the kernel
-//!    refuses one that is mounted), an image file is locked, and one that is attached to a loop
-//!    device is refused. See [`FileDevice::open`].
-//! 2. A flush is an `fdatasync`. Linux reports a failed write-back once and then forgets the
-//!    pages, so the first failure is kept: every later flush and FUA write fails too.
-//! 3. A completed request holds nothing of the host: once all answers are there, dropping the
-//!    device gives the file or device free at once, for whoever opens it next.
+//! 1. No other process changes the bytes: a block device is opened exclusively (the kernel refuses
+//!    a mounted one), an image file is locked, and one that is attached to a loop device is
+//!    refused. See [`FileDevice::open`].
+//! 2. A flush is an `fdatasync`. Linux reports a failed write-back once and then drops the pages,
+//!    so the first failure is permanent: every later flush and FUA write fails too.
+//! 3. A completed request holds no reference to the file: after all completions, dropping the
+//!    device frees the file or device at once.
 //!
-//! In real time requests are done by a pool of threads, so that several are in flight. `submit`
-//! does them itself inside a simulation, where waiting for the host would mean nothing, and where
-//! the file lies in memory (tmpfs) and the request is small: copying it takes less time than
-//! handing it over.
+//! In real time a pool of threads serves requests, so that several are in flight. `submit` serves
+//! them itself inside a simulation, where waiting for the host is useless, and for small requests
+//! to a file in memory (tmpfs): copying takes less time than the hand-over.
 
 mod holder;
 mod host;
@@ -139,7 +138,7 @@ impl BlockDevice for FileDevice {
         completion
     }
 
-    // Whoever waits anyway does the work on its own thread: no hand-over, twice the speed.
+    // A waiting caller does the work on its own thread: no hand-over, twice the speed.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes, BlockError> {
         self.perform(Request::Read { offset, len })

@@ -1,4 +1,4 @@
-//! Opening: what it is, who else uses it, and whether direct I/O works.
+//! Opening: the kind of file, other users of it, and whether direct I/O works.
 
 use std::fs::File;
 use std::io;

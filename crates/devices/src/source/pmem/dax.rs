@@ -1,4 +1,4 @@
-//! What the kernel says of a DAX device (`/dev/daxN.M`): a character device, whose size and
+//! The kernel's description of a DAX device (`/dev/daxN.M`): a character device, whose size and
 //! alignment are in /sys (Documentation/ABI/testing/sysfs-bus-dax).
 
 use std::fs;
@@ -31,7 +31,7 @@ fn of_folder(folder: &Path) -> Option<DaxDevice> {
     let kind = fs::canonicalize(folder.join("subsystem")).ok()?;
     kind.file_name().filter(|name| *name == "dax")?;
     let size = number("size")?;
-    // Linux has told it since 5.10; before that in the folder above, of the region.
+    // Linux has this attribute since 5.10; before, it was in the region's folder.
     let above = || {
         let text = fs::read_to_string(folder.parent()?.join("align")).ok()?;
         text.trim().parse().ok()

@@ -1,13 +1,13 @@
 //! Copies to and from memory that may be poisoned, and the instructions that make stores durable.
 //!
-//! * A *stream* is made of non-temporal stores: they pass the caches by, and are in the power-fail
-//!   domain after a fence. Of what the memory needs they take the least time for whole lines.
-//! * A *store* is made of ordinary ones, whole words of 8 bytes where it is aligned, so that a cut
-//!   leaves each word old or new. Its lines are written back by `clwb`, `clflushopt` or `clflush`,
-//!   whichever the processor has, in this order (Intel SDM, volume 2).
-//! * A processor that reads poison, and whoever touches a page of a file that was cut off, gets a
-//!   SIGBUS. The copies here are single functions whose instructions the handler knows: it lets
-//!   them return an error. A SIGBUS from anywhere else goes to whoever had it before.
+//! * A *stream* is made of non-temporal stores: they bypass the caches, and are in the power-fail
+//!   domain after a fence. For whole lines they are the fastest.
+//! * A *store* is made of ordinary stores, of whole 8-byte words where it is aligned, so that a
+//!   power cut leaves each word old or new. Its lines are written back by `clwb`, `clflushopt` or
+//!   `clflush`, the first that the processor has (Intel SDM, volume 2).
+//! * Reading poison, or touching a page of a truncated file, raises SIGBUS. The copies here are
+//!   single functions whose instructions the handler knows: it makes them return an error. A SIGBUS
+//!   from anywhere else goes to the previous handler.
 //!
 //! Elsewhere than on x86-64 copies are ordinary ones, a SIGBUS ends the process, and lines are
 //! written back by `msync`, which the owner of the mapping calls

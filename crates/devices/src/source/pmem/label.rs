@@ -1,4 +1,4 @@
-//! The label of an emulated range: what it is, in its last 128 KiB.
+//! The label of an emulated range, in its last 128 KiB.
 //!
 //! The layout is the published one of an NVDIMM's label storage area (UEFI specification, chapter
 //! "NVDIMM Label Protocol"; Linux `drivers/nvdimm/label.h`, version 1.2), and the place is where

@@ -1,18 +1,17 @@
 //! Memory as a device: a file on a DAX file system, a block or DAX device of an NVDIMM, or an
 //! emulated range, which is a file in the host's memory.
 //!
-//! The range is mapped. [`DirectMemory`] is its bytes; requests are copies. What was stored is
-//! durable as [`Pmem::promise`] says, which is printed by everything above.
+//! The range is mapped. [`DirectMemory`] accesses its bytes; requests are copies. The durability of
+//! stores is [`Pmem::promise`], which every command prints.
 //!
 //! # Invariants
 //!
 //! 1. A write is in the power-fail domain after the next fence; so the device says that it has a
 //!    volatile cache, and a flush, or FUA, is that fence.
-//! 2. Aligned words of 8 bytes do not tear; nothing longer is whole after a cut.
+//! 2. Aligned words of 8 bytes do not tear; nothing longer is whole after a power cut.
 //! 3. Where a fence is an `msync`, the first one that fails is final.
-//! 4. Poison (a SIGBUS, also of a file that was cut short) is an error for the range that was
-//!    asked for. A write of whole sectors by a request goes through the kernel then, which clears
-//!    it.
+//! 4. Poison (a SIGBUS, also of a truncated file) is an error for the requested range. A write of
+//!    whole sectors by a request then goes through the kernel, which clears it.
 
 mod dax;
 mod instructions;
@@ -213,7 +212,7 @@ impl BlockDevice for Pmem {
         Some(self)
     }
 
-    // Whoever waits needs no completion: a copy is done when it returns.
+    // A waiting caller needs no completion: a copy is done when it returns.
 
     fn read(&self, offset: u64, len: u64) -> Result<Bytes> {
         self.perform(&Request::Read { offset, len })

@@ -1,4 +1,4 @@
-//! Opening and making ranges.
+//! Opening and creating ranges.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;

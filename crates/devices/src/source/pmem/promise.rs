@@ -1,4 +1,4 @@
-//! What a range of memory promises of what was stored, by what the kernel says of its region.
+//! The persistence of a range of memory, from the kernel's description of its region.
 
 use std::fs;
 use std::path::{Path, PathBuf};

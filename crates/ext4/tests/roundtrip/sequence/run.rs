@@ -25,13 +25,13 @@ pub fn run(stage: &mut impl Stage, ops: &[Op]) -> Model {
     for (i, op) in ops.iter().enumerate() {
         runner.step = i as u32;
         if matches!(op, Op::Remount) {
-            runner.let_go(stage.fs(), false);
+            runner.forget_inode(stage.fs(), false);
             stage.remount();
         } else {
             runner.run(stage.fs(), op);
         }
     }
-    runner.let_go(stage.fs(), true);
+    runner.forget_inode(stage.fs(), true);
     runner.model
 }
 
@@ -146,11 +146,11 @@ impl Runner {
             }
             Op::Hold { file } => {
                 let Some(file) = self.file(*file) else { return };
-                self.let_go(fs, false);
+                self.forget_inode(fs, false);
                 let flags = OpenFlags::READ | OpenFlags::WRITE;
                 self.held = Some((fs.open(ino(fs, &file.path), flags).unwrap(), file.node));
             }
-            Op::LetGo { write } => self.let_go(fs, *write),
+            Op::LetGo { write } => self.forget_inode(fs, *write),
         }
     }
 
@@ -237,7 +237,7 @@ impl Runner {
         self.model.write(file.node, offset as usize, &bytes);
     }
 
-    fn let_go(&mut self, fs: &dyn FileSystem, write: bool) {
+    fn forget_inode(&mut self, fs: &dyn FileSystem, write: bool) {
         let Some((fh, node)) = self.held.take() else { return };
         if write {
             let bytes = pattern(self.step, 100, 5000);

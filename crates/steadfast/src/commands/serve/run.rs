@@ -10,7 +10,7 @@ use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steadfast_block::BlockDevice;
-use steadfast_devices::foreign;
+use steadfast_devices::signatures;
 use steadfast_fuse::{Mounted, Options as FuseOptions, is_dead, unmount_lazily};
 use steadfast_stack::metrics::Metrics;
 use steadfast_stack::{Config, Host, Options, Server, Tree, detach_dead};
@@ -51,7 +51,8 @@ pub fn serve(args: &Serve, out: &mut dyn Write) -> Result<Outcome> {
     let socket = given(&args.socket, &config.socket, super::default_socket())?;
     let tree = given(&args.tree, &config.tree, folder.join("stack"))?;
     let mounter = Ext4Mounts { folder, log: log_file.clone() };
-    let forget = |device: &Arc<dyn BlockDevice>| foreign::forget(device).map_err(|e| e.to_string());
+    let forget =
+        |device: &Arc<dyn BlockDevice>| signatures::wipe(device).map_err(|e| e.to_string());
     let occupant = steadfast::occupant;
     let options = Options { config: path, occupant, forget, mounter: Box::new(mounter) };
     let host = Host::start(options, &config).map_err(said)?;

@@ -22,7 +22,7 @@ pub fn cat(fs: &dyn FileSystem, path: &[u8], out: &mut dyn Write) -> Result<()> 
         FileType::Directory => bail!("{}: {}", shown(path), FsError::IsDirectory),
         _ => bail!("{}: is not a regular file", shown(path)),
     }
-    let fh = fs.open(attr.ino, OpenFlags::READ | OpenFlags::KEPT_ABOVE);
+    let fh = fs.open(attr.ino, OpenFlags::READ | OpenFlags::CALLER_CACHES);
     let fh = fh.with_context(|| shown(path))?;
     let written = write_all(fs, fh, attr.size, out).with_context(|| shown(path));
     fs.release(fh)?;

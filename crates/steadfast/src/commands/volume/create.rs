@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use steadfast_block::BlockDevice;
-use steadfast_devices::foreign;
+use steadfast_devices::signatures;
 use steadfast_volume::{MirrorOptions, NewLeg, Policies, create_mirror, create_rows};
 
 use super::cli::{Create, Members, VolumeKind};
@@ -95,7 +95,7 @@ pub fn refuse_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
 /// Takes a superblock away that is before the label of a new member, and the signatures of what is
 /// not ours.
 pub fn forget_file_system(device: &Arc<dyn BlockDevice>) -> Result<()> {
-    foreign::forget(device)?;
+    signatures::wipe(device)?;
     if steadfast_ext4_check::info(device).is_ok() {
         let name = device.info().name;
         device.write_fua(0, vec![0; START].into()).with_context(|| name)?;

@@ -1,4 +1,4 @@
-//! Tables that are damaged in one place: what is told, and what still works.
+//! Tables that are damaged in one place: the error, and what still works.
 
 use super::*;
 use crate::filter::btt::info::PAGE;
@@ -11,7 +11,7 @@ fn written() -> (Device, find::Found) {
     (memory, found)
 }
 
-fn told(memory: &Device) -> String {
+fn error(memory: &Device) -> String {
     open(memory).err().unwrap().to_string()
 }
 
@@ -61,7 +61,7 @@ fn a_damaged_copy_is_told_and_restored() {
     patch(&memory, found.at + 60, &[1, 2, 3]);
     let wanted =
         "pmem0: byte 4096: the info block has a wrong checksum, and there is no copy of it";
-    assert!(told(&memory).starts_with(wanted), "{}", told(&memory));
+    assert!(error(&memory).starts_with(wanted), "{}", error(&memory));
     assert!(reported(&memory).starts_with(wanted));
 }
 
@@ -73,7 +73,7 @@ fn an_info_block_of_the_other_version_in_the_data_is_not_believed() {
     let info = format(&memory, Options { version: Version::V2_0, ..Options::default() }).unwrap();
     patch(&memory, 4096, &old);
     assert_eq!(probe(&*memory), Ok(Some(info)));
-    // One that is made over it takes it away.
+    // One that is made over it removes it.
     let info = format(&memory, Options::default()).unwrap();
     assert_eq!(probe(&*memory), Ok(Some(info)));
     assert_eq!(load::<16>(&memory, 0), [0; 16]);
@@ -106,7 +106,7 @@ fn of_both_versions_the_label_says_which() {
         assert_eq!(probe(&*memory), Ok(Some(new.clone())));
         assert!(as_told(Version::V1_1).is_err());
     }
-    // The info block of 2.0 is gone. What its user wrote is not believed for all that, ...
+    // The info block of 2.0 is gone. What its user wrote is not trusted for all that, ...
     patch(&memory, 0, &[0; PAGE as usize]);
     patch(&memory, 4096, &first);
     assert_eq!(as_told(Version::V2_0), Ok(None));
@@ -118,7 +118,7 @@ fn of_both_versions_the_label_says_which() {
     assert_eq!(as_told(Version::V1_1), Ok(None));
 }
 
-/// A lost info block is written anew from the copy of the version that the label says.
+/// A lost info block is written again from the copy of the version that the label says.
 #[test]
 fn what_the_label_says_is_restored() {
     let memory = memory();
@@ -143,7 +143,7 @@ fn sequence_numbers_that_do_not_follow_are_told() {
         "pmem0: byte {group}: flog, lane 1: the sequence numbers 3 and 3 do not follow each other; \
          check the namespace (ndctl check-namespace too), and restore from a backup what it names"
     );
-    assert_eq!(told(&memory), wanted);
+    assert_eq!(error(&memory), wanted);
     assert_eq!(reported(&memory), wanted);
 }
 
@@ -155,17 +155,17 @@ fn what_the_flog_names_must_be_there() {
     // Lane 0 wrote sectors 0 and 2: the newest entry is in place 0.
     let entry: [u8; 16] = load(&memory, group);
     patch(&memory, group + 4, &blocks.to_le_bytes());
-    assert!(told(&memory).contains(&format!("of {blocks}")), "{}", told(&memory));
+    assert!(error(&memory).contains(&format!("of {blocks}")), "{}", error(&memory));
     patch(&memory, group, &entry);
     patch(&memory, group, &found.info.layout.sectors.to_le_bytes());
-    assert!(told(&memory).contains("flog, lane 0: it names sector"), "{}", told(&memory));
+    assert!(error(&memory).contains("flog, lane 0: it names sector"), "{}", error(&memory));
     patch(&memory, group, &entry);
     let other = found.at + found.info.layout.group_at(1);
     let entry: [u8; 64] = load(&memory, other);
     patch(&memory, group, &entry);
-    assert!(told(&memory).contains("is the free one of two lanes"), "{}", told(&memory));
+    assert!(error(&memory).contains("is the free one of two lanes"), "{}", error(&memory));
     patch(&memory, group + 48, &[1]);
-    assert!(told(&memory).contains("in places that no known program uses"), "{}", told(&memory));
+    assert!(error(&memory).contains("in places that no known program uses"), "{}", error(&memory));
 }
 
 #[test]
@@ -176,10 +176,10 @@ fn what_the_map_names_must_be_there_and_only_once() {
     let btt = open(&memory).unwrap();
     assert!(btt.read(0, 4096).is_ok());
     let wanted = "for sector 1 of the arena at byte 4096, which has";
-    let told = btt.read(4096, 4096).unwrap_err().to_string();
-    assert!(told.contains(wanted), "{told}");
-    let told = btt.write(4096, vec![1; 4096].into()).unwrap_err().to_string();
-    assert!(told.contains(wanted), "{told}");
+    let message = btt.read(4096, 4096).unwrap_err().to_string();
+    assert!(message.contains(wanted), "{message}");
+    let message = btt.write(4096, vec![1; 4096].into()).unwrap_err().to_string();
+    assert!(message.contains(wanted), "{message}");
     assert!(reported(&memory).starts_with("map: sector 1 is in block 1073741823 of"));
     let same: [u8; 4] = load(&memory, entry(0));
     patch(&memory, entry(1), &same);
@@ -209,12 +209,12 @@ fn what_is_not_supported_is_refused_by_name() {
         (info.layout.sector, info.layout.block) = (sector, block);
         patch(&memory, found.at, &info.bytes());
         let wanted = format!("pmem0: its sectors of {sector} bytes carry metadata of their own");
-        assert!(told(&memory).starts_with(&wanted), "{}", told(&memory));
+        assert!(error(&memory).starts_with(&wanted), "{}", error(&memory));
     }
     info.layout = found.info.layout;
     info.layout.lanes = 1 << 20;
     patch(&memory, found.at, &info.bytes());
-    assert!(told(&memory).contains("1048576 free blocks (nfree)"), "{}", told(&memory));
+    assert!(error(&memory).contains("1048576 free blocks (nfree)"), "{}", error(&memory));
 }
 
 #[test]

@@ -162,8 +162,8 @@ fn a_sector_that_cannot_be_read_is_marked_until_it_is_written() {
     assert_eq!(check(&*memory).unwrap().unreadable, 1);
     // It is known for good, by the kernel too.
     *failing.poison.lock() = 0..0;
-    let told = btt.read(0, 4096).unwrap_err().to_string();
-    assert!(told.contains("writing it makes it good again"), "{told}");
+    let message = btt.read(0, 4096).unwrap_err().to_string();
+    assert!(message.contains("writing it makes it good again"), "{message}");
     assert!(btt.discard(0, 4096).is_ok() && btt.read(0, 4096).is_err());
     btt.write(0, vec![6; 4096].into()).unwrap();
     assert_eq!(btt.read(0, 4096).unwrap(), vec![6; 4096]);

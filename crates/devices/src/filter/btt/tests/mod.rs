@@ -90,17 +90,17 @@ fn it_says_what_it_is() {
 #[test]
 fn what_cannot_be_made_is_refused() {
     let memory = memory();
-    let told = |options| format(&memory, options).unwrap_err().to_string();
+    let message = |options| format(&memory, options).unwrap_err().to_string();
     let wanted = "pmem0: sectors of 520 bytes cannot be made; 512 and 4096 can";
-    assert_eq!(told(Options { sector: 520, ..Options::default() }), wanted);
+    assert_eq!(message(Options { sector: 520, ..Options::default() }), wanted);
     let wanted = "pmem0: 0 free blocks cannot be made; 1 to 65536 can";
-    assert_eq!(told(Options { nfree: 0, ..Options::default() }), wanted);
+    assert_eq!(message(Options { nfree: 0, ..Options::default() }), wanted);
     let wanted = "pmem0: 65536 free blocks leave no room for sectors";
-    assert_eq!(told(Options { nfree: 65_536, ..Options::default() }), wanted);
+    assert_eq!(message(Options { nfree: 65_536, ..Options::default() }), wanted);
     let small: Device = Arc::new(Ram::new("small", 16 << 20));
-    let told = format(&small, Options::default()).unwrap_err().to_string();
+    let message = format(&small, Options::default()).unwrap_err().to_string();
     let wanted = "small: has 16777216 bytes; a sector namespace of version 1.1 needs 16781312";
-    assert_eq!(told, wanted);
+    assert_eq!(message, wanted);
     format(&small, Options { version: Version::V2_0, ..Options::default() }).unwrap();
     let disk = crate::filter::Window::new("disk", Arc::clone(&memory), 0, 1 << 20).unwrap();
     let disk: Device = Arc::new(disk);

@@ -196,15 +196,15 @@ impl<'c, 'f> Copy<'c, 'f> {
     /// Nothing more is asked of this object, unless a hard link to it follows.
     fn let_go(&self, attr: &Attr) {
         if !self.links.expects(attr.ino) {
-            self.from.fs.let_go(attr.ino);
+            self.from.fs.forget_inode(attr.ino);
         }
     }
 
     /// A hard link may name an object in any folder that was made.
     fn let_go_folder(&self, from: Ino, to: Ino) {
-        self.from.fs.let_go(from);
+        self.from.fs.forget_inode(from);
         if self.links.is_empty() {
-            self.to.fs.let_go(to);
+            self.to.fs.forget_inode(to);
         }
     }
 }

@@ -36,7 +36,7 @@ impl Copy<'_, '_> {
             let linked = self.link(copy, dir, name)?;
             let done = self.links.met(attr);
             if linked {
-                done.into_iter().for_each(|ino| self.to.fs.let_go(ino));
+                done.into_iter().for_each(|ino| self.to.fs.forget_inode(ino));
                 return Ok(());
             }
         }
@@ -46,7 +46,7 @@ impl Copy<'_, '_> {
         };
         self.links.copied(attr, ino);
         if !self.links.expects(attr.ino) {
-            self.to.fs.let_go(ino);
+            self.to.fs.forget_inode(ino);
         }
         Ok(())
     }
@@ -222,7 +222,7 @@ impl Copy<'_, '_> {
     }
 
     fn open(&self, attr: &Attr) -> Result<Fh, Trouble> {
-        let flags = OpenFlags::READ | OpenFlags::KEPT_ABOVE;
+        let flags = OpenFlags::READ | OpenFlags::CALLER_CACHES;
         self.from.fs.open(attr.ino, flags).map_err(Trouble::From)
     }
 

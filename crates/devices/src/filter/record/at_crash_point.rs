@@ -1,4 +1,4 @@
-//! One device at one cut: what must be there, what may be.
+//! One device at one crash point: the writes that must survive, and those that may.
 
 use std::time::Duration;
 
@@ -20,16 +20,16 @@ pub enum Fate {
     InDoubt,
 }
 
-/// A device at a cut.
+/// A device at a crash point.
 ///
 /// Whoever applies events in the order given, the durable ones whole and of the others any
 /// units, gets contents that a power cut may leave: a write in doubt cannot cover a durable one
 /// that was submitted after it, and is covered by it here.
 #[derive(Debug, Clone, Copy)]
-pub struct AtCut<'a> {
+pub struct AtCrashPoint<'a> {
     /// All events of the recording.
     all: &'a [Event],
-    /// Indices of this device's events that were submitted before the cut.
+    /// Indices of this device's events that were submitted before the crash point.
     indices: &'a [usize],
     device: &'a RecordedDevice,
     cut: u64,
@@ -37,12 +37,12 @@ pub struct AtCut<'a> {
     /// What completed before this tick is durable.
     covered: u64,
     /// What completed from this tick on may be lost by the medium, promised or not.
-    in_danger: Option<u64>,
+    at_risk: Option<u64>,
     track: &'a Track,
     lines: &'a Lines,
 }
 
-impl<'a> AtCut<'a> {
+impl<'a> AtCrashPoint<'a> {
     pub(super) fn new(
         all: &'a [Event],
         track: &'a Track,
@@ -55,15 +55,15 @@ impl<'a> AtCut<'a> {
         let covered = match device.durability {
             Durability::OnCompletion | Durability::OnStore => cut,
             Durability::OnFlush => track.covered(cut),
-            Durability::Lying { cache_bytes, .. } => displaced(all, indices, cut, cache_bytes),
+            Durability::Lying { cache_bytes, .. } => evicted_before(all, indices, cut, cache_bytes),
         };
-        let danger = device.media.danger();
-        let in_danger = danger.map(|bytes| displaced(all, indices, cut, bytes));
+        let at_risk_bytes = device.media.at_risk_bytes();
+        let at_risk = at_risk_bytes.map(|bytes| evicted_before(all, indices, cut, bytes));
         let lines = &track.lines;
-        AtCut { all, indices, device, cut, time, covered, in_danger, track, lines }
+        AtCrashPoint { all, indices, device, cut, time, covered, at_risk, track, lines }
     }
 
-    /// How many requests of the device were submitted before the cut.
+    /// How many requests of the device were submitted before the crash point.
     pub fn len(&self) -> usize {
         self.indices.len()
     }
@@ -73,8 +73,8 @@ impl<'a> AtCut<'a> {
         self.indices.is_empty()
     }
 
-    /// The device's writes and discards that were submitted before the cut, from its `from`th
-    /// request on, in the order of submission, with what the cut may do to them.
+    /// The device's writes and discards that were submitted before the crash point, from its
+    /// `from`th request on, in the order of submission, with what the power cut may do to them.
     pub fn changes(&self, from: usize) -> impl Iterator<Item = (&'a Event, Fate)> + use<'a> {
         let this = *self;
         this.indices[from.min(this.indices.len())..].iter().filter_map(move |i| {
@@ -83,7 +83,7 @@ impl<'a> AtCut<'a> {
         })
     }
 
-    /// The device's requests `[from, to)` that were submitted before the cut, flushes too.
+    /// The device's requests `[from, to)` that were submitted before the crash point, flushes too.
     pub fn requests(&self, from: usize, to: usize) -> impl Iterator<Item = &'a Event> + use<'a> {
         let (all, to) = (self.all, to.min(self.indices.len()));
         self.indices.get(from..to).unwrap_or_default().iter().map(|i| &all[*i])
@@ -93,7 +93,7 @@ impl<'a> AtCut<'a> {
     /// fence), and for what was not yet submitted.
     pub fn fate(&self, event: &Event) -> Option<Fate> {
         let fate = self.promised(event)?;
-        let safe = self.in_danger.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
+        let safe = self.at_risk.is_none_or(|from| event.completed.is_some_and(|c| c.tick < from));
         let is_memory = matches!(event.action, Action::Store { .. });
         Some(if safe || is_memory { fate } else { Fate::InDoubt })
     }
@@ -138,8 +138,8 @@ impl<'a> AtCut<'a> {
     }
 
     /// The device's first request, not before its `from`th, that is in doubt; [`len`](Self::len)
-    /// if there is none. What comes before it is the same for this cut and all later ones: it
-    /// can be applied once, to a base that many cuts share.
+    /// if there is none. What comes before it is the same for this crash point and later ones: it
+    /// can be applied once, to a base that many crash points share.
     pub fn settled(&self, from: usize) -> usize {
         let from = from.min(self.indices.len());
         let in_doubt = |i: &usize| self.fate(&self.all[*i]) == Some(Fate::InDoubt);
@@ -287,7 +287,7 @@ fn drained(done: Nanos, within: Duration, time: Nanos) -> bool {
 
 /// The tick before which completed writes have been pushed out of a cache of `cache_bytes` by
 /// later ones.
-fn displaced(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u64 {
+fn evicted_before(all: &[Event], indices: &[usize], cut: u64, cache_bytes: u64) -> u64 {
     let mut held = 0;
     for event in indices.iter().rev().map(|i| &all[*i]) {
         if let Action::Write { data, .. } = &event.action

@@ -1,4 +1,4 @@
-//! Writing down what an assembly decided, before the first change that depends on it.
+//! Writing the decisions of an assembly to the legs, before the first change that depends on them.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use steadfast_block::{BlockDevice, Result};
 
 use super::Core;
 use super::legs::clear_blocks;
-use super::state::{Failed, TakeOver, slots};
+use super::state::{AssemblyChanges, Failed, slots};
 use crate::ondisk::second_label_at;
 
 impl Core {
-    /// Makes durable what the assembly decided: the map first, then who is a member. Once.
-    pub(super) fn take_over(&self) -> Result<()> {
-        let _one = self.taking_over.lock();
+    /// Makes the decisions of the assembly durable: the map first, then the labels. Once.
+    pub(super) fn commit_assembly(&self) -> Result<()> {
+        let _one = self.committing_assembly.lock();
         let Some(work) = self.state.lock().pending.clone() else { return Ok(()) };
         self.prepare_legs(&work);
         self.commit()?;
@@ -26,9 +26,9 @@ impl Core {
     }
 
     /// A leg that fails here is dropped.
-    fn prepare_legs(&self, work: &TakeOver) {
+    fn prepare_legs(&self, work: &AssemblyChanges) {
         for (slot, label) in &work.moved {
-            // At the new end there is a label before the one that names that end.
+            // The new end gets a label before a label refers to it.
             let at = second_label_at(label.device_bytes);
             self.with_leg(*slot, |device| device.write_fua(at, Bytes::from(label.encode()).into()));
         }

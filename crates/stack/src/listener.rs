@@ -1,8 +1,8 @@
-//! The door of a process that answers over a socket: who is let in, how many, for how long.
+//! A listening control socket: which callers are accepted, how many, and for how long.
 //!
-//! The socket's file may be used by the process's own user alone (mode 0600), and root; who
-//! connects is looked at all the same. A request and its answer are a line each. The host's
-//! [`Server`](crate::server::Server) and the control socket of a mount are behind one each.
+//! Only the process's own user (mode 0600) and root may connect; the peer's credentials are checked
+//! too. A request and its answer are a line each. The host's [`Server`](crate::server::Server) and
+//! the control socket of a mount use it.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -17,18 +17,18 @@ use serde_json::Value;
 
 use crate::protocol::{Kind, LINE_MAX, Refusal, reply};
 
-/// How long a caller may take to say what he wants, all of it.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Callers that are listened to, or answered, at the same time. Of more the one goes that has been
-/// silent for longest.
+/// Time limit for a caller to send its request.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Callers that are served at the same time. Beyond that, the caller that has been silent for
+/// longest is disconnected.
 const CALLERS_MAX: usize = 64;
 
-/// Callers that wait to be let in; of more, connecting takes longer.
+/// Connections that wait to be accepted; beyond that, connecting takes longer.
 const WAITING_MAX: i32 = 128;
-/// What a stranger is told.
-const STRANGER: &str = "this process answers the user who started it, and root";
+/// The answer to another user.
+const NOT_ALLOWED: &str = "this process answers the user who started it, and root";
 
-/// Who has connected: a number, and the connection of those that have not asked yet.
+/// The connected callers: a number, and the connections of those that have not sent a request yet.
 #[derive(Default)]
 struct Callers {
     last: u64,
@@ -37,7 +37,7 @@ struct Callers {
 }
 
 impl Callers {
-    /// Whether there is room for one more, perhaps by sending away who says nothing.
+    /// Whether there is room for one more, if necessary by disconnecting a silent caller.
     fn make_room(&mut self) -> bool {
         while self.silent.len() + self.answered >= CALLERS_MAX {
             let Some((_, oldest)) = self.silent.pop_first() else { return false };
@@ -53,29 +53,33 @@ fn locked(callers: &Mutex<Callers>) -> MutexGuard<'_, Callers> {
 }
 
 /// Answers a request: a line of any bytes.
-pub type Behind = dyn Fn(&[u8]) -> Value + Send + Sync;
+pub type Handler = dyn Fn(&[u8]) -> Value + Send + Sync;
 
-/// A listening socket; its file goes with it.
-pub struct Door {
+/// A listening socket. Its file is removed with it.
+pub struct Listener {
     path: PathBuf,
     callers: Arc<Mutex<Callers>>,
 }
 
-impl Door {
-    /// Has `behind` answer whoever connects.
+impl Listener {
+    /// Answers every accepted caller with `handler`.
     ///
     /// # Errors
     /// If there can be no more threads.
-    pub fn open(listener: UnixListener, path: &Path, behind: Arc<Behind>) -> std::io::Result<Door> {
+    pub fn open(
+        listener: UnixListener,
+        path: &Path,
+        handler: Arc<Handler>,
+    ) -> std::io::Result<Listener> {
         let callers = Arc::new(Mutex::new(Callers::default()));
         let all = Arc::clone(&callers);
         let listen = move || {
             for connection in listener.incoming().flatten() {
-                admit(connection, &behind, &all);
+                serve_connection(connection, &handler, &all);
             }
         };
         std::thread::Builder::new().name("control".into()).spawn(listen)?;
-        Ok(Door { path: path.to_path_buf(), callers })
+        Ok(Listener { path: path.to_path_buf(), callers })
     }
 
     /// Where it is.
@@ -83,18 +87,18 @@ impl Door {
         &self.path
     }
 
-    /// Stops listening, once the answers that are on their way have gone, or after `patience`.
-    pub fn close(self, patience: Duration) {
-        let until = Instant::now() + patience;
+    /// Stops listening, after pending answers are sent, or after `timeout`.
+    pub fn close(self, timeout: Duration) {
+        let until = Instant::now() + timeout;
         while locked(&self.callers).answered > 0 && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
-        // OK to ignore: whoever finds it finds nobody behind it.
+        // OK to ignore: a later caller finds no listener.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -103,26 +107,26 @@ impl Drop for Door {
 ///
 /// # Errors
 /// As the system says.
-pub fn listen_alone(path: &Path) -> std::io::Result<UnixListener> {
-    // OK to ignore: nothing need be there, and what cannot be removed is told below.
+pub fn bind_private(path: &Path) -> std::io::Result<UnixListener> {
+    // OK to ignore: there may be no file, and a failure is reported below.
     let _ = std::fs::remove_file(path);
     let kind = (AddressFamily::UNIX, SocketType::STREAM);
     let socket = rustix::net::socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None)?;
-    // The file gets the socket's mode: nobody may connect before it is what it is to be. It is
-    // bound under its own name, by which `/proc/net/unix` has it.
+    // The file gets the socket's mode: nobody can connect before the mode is set. It is bound under
+    // its own name, which `/proc/net/unix` shows.
     rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&socket, WAITING_MAX)?;
     Ok(UnixListener::from(socket))
 }
 
-/// Listens to a caller, and answers him, in a thread of its own.
-fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Callers>>) {
+/// Serves a caller in a thread of its own.
+fn serve_connection(connection: UnixStream, handler: &Arc<Handler>, callers: &Arc<Mutex<Callers>>) {
     let mut all = locked(callers);
     if !all.make_room() {
         drop(all);
         let what = "too many requests are being answered here: ask again later";
-        // OK to ignore: he has gone. It is short, and the kernel takes it.
+        // OK to ignore: the caller has gone. The answer is short, and the kernel buffers it.
         let _ = connection.set_nonblocking(true);
         let _ = answer(&connection, &reply(&Err(Refusal::new(Kind::Busy, what))));
         return;
@@ -132,22 +136,22 @@ fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Calle
     let number = all.last;
     all.silent.insert(number, silent);
     drop(all);
-    let (behind, of) = (Arc::clone(behind), Arc::clone(callers));
+    let (handler, of) = (Arc::clone(handler), Arc::clone(callers));
     let converse = move || {
         let asked = listened(&connection);
         {
             let mut all = locked(&of);
             if all.silent.remove(&number).is_none() {
-                // Sent away.
+                // Disconnected.
                 return;
             }
             all.answered += 1;
         }
-        // Who does not listen to the answer misses it.
+        // A caller that does not read the answer misses it.
         if let Ok(line) = asked {
             let answered = match is_allowed(&connection) {
-                true => behind(&line),
-                false => reply(&Err(Refusal::new(Kind::Refused, STRANGER))),
+                true => handler(&line),
+                false => reply(&Err(Refusal::new(Kind::Refused, NOT_ALLOWED))),
             };
             let _ = answer(&connection, &answered);
         }
@@ -159,16 +163,16 @@ fn admit(connection: UnixStream, behind: &Arc<Behind>, callers: &Arc<Mutex<Calle
     }
 }
 
-/// A line, or what there is of it at the end of his patience; it need not be text.
+/// A line, or its beginning when the time limit ends; it need not be text.
 fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let (mut line, mut piece) = (Vec::new(), [0; 4096]);
     while line.last() != Some(&b'\n') && (line.len() as u64) < LINE_MAX {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
-        // Anew for each piece: who sends byte after byte gets no more time for it.
+        // For each piece again: a caller that sends byte after byte gets no more time.
         connection.set_read_timeout(Some(left))?;
         match connection.read(&mut piece) {
             Ok(0) => break,
@@ -181,11 +185,11 @@ fn listened(mut connection: &UnixStream) -> std::io::Result<Vec<u8>> {
 }
 
 fn answer(mut connection: &UnixStream, reply: &Value) -> std::io::Result<()> {
-    connection.set_write_timeout(Some(PATIENCE))?;
+    connection.set_write_timeout(Some(TIMEOUT))?;
     writeln!(connection, "{reply}")
 }
 
-/// Whether whoever connects is root, or this process's own user.
+/// Whether the peer is root, or this process's own user.
 fn is_allowed(connection: &UnixStream) -> bool {
     let peer = rustix::net::sockopt::socket_peercred(connection);
     let own = rustix::process::geteuid();
@@ -212,16 +216,16 @@ mod tests {
         let path = folder.path().join("s");
         // What a dead process has left is replaced.
         drop(UnixListener::bind(&path).unwrap());
-        let listener = listen_alone(&path).unwrap();
-        let behind = |line: &[u8]| serde_json::json!({ "bytes": line.len() });
-        let door = Door::open(listener, &path, Arc::new(behind)).unwrap();
+        let listener = bind_private(&path).unwrap();
+        let handler = |line: &[u8]| serde_json::json!({ "bytes": line.len() });
+        let listener = Listener::open(listener, &path, Arc::new(handler)).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let silent: Vec<_> =
             (0..3 * CALLERS_MAX).map(|_| UnixStream::connect(&path).unwrap()).collect();
         assert_eq!(ask(&path), "{\"bytes\":6}\n");
         drop(silent);
-        door.close(Duration::from_secs(5));
+        listener.close(Duration::from_secs(5));
         assert!(!path.exists(), "its file goes with it");
     }
 }

@@ -1,13 +1,14 @@
-//! Reading what the checksums prove, where mirrors have them.
+//! Verified reads, for mirrors with checksums.
 //!
-//! A read asks one leg, and looks whether the answer is what was written (`verdict`). If it is not,
-//! or nobody knows yet, the region is taken, so that no write is under way, its record is loaded,
-//! and the legs are asked one after the other until every block is proved. A leg that was wrong is
-//! given the right block. If no leg is right the answer is an error.
+//! A read goes to one leg, and its data is compared with the checksums (`verdict`). If it does not
+//! match, or no checksum is in memory, the region is locked, so that no write is in flight, its
+//! record is loaded, and the legs are read one after the other until every block is verified. The
+//! right block is written to a leg that was wrong (self-healing). If no leg is right the read
+//! fails.
 //!
-//! A checksum proves a block whoever holds it: it comes from the write itself, or from a durable
-//! leg. So a volatile leg may be what a durable one is repaired from, which it may not be where
-//! nothing is proved.
+//! A verified block is right, whichever leg holds it: its checksum comes from the write itself, or
+//! from a durable leg. So a durable leg may be repaired from a volatile one, which is not allowed
+//! without a matching checksum.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use steadfast_block::{BlockDevice, BlockError, Request, Result, check};
 
 use super::Core;
 use super::checksums::{Sum, Verdict};
-use super::events::{Event, Trouble};
+use super::events::{Event, LegError};
 use super::ranges::Ticket;
 use super::read::Way;
 use super::state::{Failed, State, bit, mask_of, slots};
@@ -34,8 +35,8 @@ pub(super) struct Holder {
     pub durable: bool,
 }
 
-/// Bytes of which each block is proved, or comes from a leg that is believed.
-pub(super) struct Proved {
+/// Bytes whose blocks are all verified, or come from a trusted leg.
+pub(super) struct Verified {
     pub bytes: Vec<u8>,
     /// Of each block: the leg that it is from, and whether a checksum proves it.
     from: Vec<(usize, bool)>,
@@ -86,17 +87,17 @@ impl State {
 }
 
 impl Core {
-    /// A read of whoever waits, proved.
-    pub(super) fn read_proved(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
+    /// A verified read for a waiting caller.
+    pub(super) fn read_verified(self: &Arc<Self>, offset: u64, len: u64) -> Result<Bytes> {
         let (at, blocks) = whole(offset, len);
         let mut way = {
             let mut state = self.state.lock();
             check(&state.info, &Request::Read { offset, len })?;
             self.way(&mut state, at, blocks, 0)
         };
-        // A write that fails on all legs may leave them in doubt at any time.
-        while matches!(way, Way::Undecided) {
-            self.decide_to_read(at, blocks)?;
+        // A write that fails on all legs may leave them out of sync at any time.
+        while matches!(way, Way::NeedsSync) {
+            self.sync_to_read(at, blocks)?;
             way = self.way(&mut self.state.lock(), at, blocks, 0);
         }
         let bytes = match way {
@@ -106,24 +107,24 @@ impl Core {
                 self.answered((slot, epoch), begun, answer.is_ok());
                 match answer {
                     Ok(bytes) if self.is_good(at, &bytes) || self.is_good_now(at, &bytes) => bytes,
-                    Ok(_) => self.prove_range(at, blocks, Some(slot), None)?,
+                    Ok(_) => self.verify_range(at, blocks, Some(slot), None)?,
                     Err(error) => {
                         let failed = Failed { slot, epoch, error };
-                        self.prove_range(at, blocks, None, Some(failed))?
+                        self.verify_range(at, blocks, None, Some(failed))?
                     }
                 }
             }
             Way::Pieces(pieces) => {
                 let mut all = Vec::with_capacity(blocks as usize);
                 for (at, len) in pieces {
-                    all.extend_from_slice(&self.read_proved(at, len)?);
+                    all.extend_from_slice(&self.read_verified(at, len)?);
                 }
                 all.into()
             }
             Way::Zeros => vec![0; blocks as usize].into(),
             Way::Nowhere(error) => return Err(error),
             // Not after the loop above.
-            Way::Undecided => return Err(self.no_proof(at, "it is in doubt which leg counts")),
+            Way::NeedsSync => return Err(self.unverified(at, "its legs are out of sync")),
         };
         let from = (offset - at) as usize;
         Ok(bytes.slice(from..from + len as usize))
@@ -157,7 +158,7 @@ impl Core {
 
     /// Reads whole blocks region by region, each held meanwhile. `first` is the leg that is asked
     /// first, because its answer was not right; `failed` is one that could not be read.
-    pub(super) fn prove_range(
+    pub(super) fn verify_range(
         self: &Arc<Self>,
         at: u64,
         len: u64,
@@ -170,29 +171,29 @@ impl Core {
         };
         let mut all = Vec::with_capacity(len as usize);
         for (at, len) in pieces {
-            let (regions, ticket) = self.take_decided(at, len)?;
-            let proved = self.read_held(regions.start, at, len, first, failed.clone());
+            let (regions, ticket) = self.take_synced(at, len)?;
+            let verified = self.read_held(regions.start, at, len, first, failed.clone());
             self.release(ticket);
-            all.extend_from_slice(&proved?);
+            all.extend_from_slice(&verified?);
         }
         Ok(all.into())
     }
 
-    /// Waits for the right to use regions of which nothing is in doubt, or nothing can be decided.
-    fn take_decided(self: &Arc<Self>, at: u64, len: u64) -> Result<(Range<u32>, Ticket)> {
+    /// Locks regions that are in sync, or cannot be synced.
+    fn take_synced(self: &Arc<Self>, at: u64, len: u64) -> Result<(Range<u32>, Ticket)> {
         loop {
             let state = self.state.lock();
             let regions = state.regions.of(at, len);
             let (regions, ticket) = self.take_regions(state, regions);
             let undecided = {
                 let state = self.state.lock();
-                !state.looks_only() && state.is_undecided(regions.clone())
+                !state.looks_only() && state.needs_sync(regions.clone())
             };
             if !undecided {
                 return Ok((regions, ticket));
             }
             self.release(ticket);
-            self.decide_to_read(at, len)?;
+            self.sync_to_read(at, len)?;
         }
     }
 
@@ -218,21 +219,21 @@ impl Core {
             return Ok(vec![0; len as usize]);
         }
         order.sort_by_key(|holder| Some(holder.slot) != first);
-        let proved = self.prove(region, (at, len), &order, u8::MAX, failed)?;
-        self.mend(region, at, &proved, &order);
-        Ok(proved.bytes)
+        let verified = self.verify_blocks(region, (at, len), &order, u8::MAX, failed)?;
+        self.self_heal(region, at, &verified, &order);
+        Ok(verified.bytes)
     }
 
     /// Asks legs in this order until each block is proved. Where nothing is known of a block, the
-    /// first of the `trusted` legs is believed.
-    pub(super) fn prove(
+    /// first of the `trusted` legs is trusted.
+    pub(super) fn verify_blocks(
         &self,
         region: u32,
         (at, len): (u64, u64),
         order: &[Holder],
         trusted: u8,
         failed: Option<Failed>,
-    ) -> Result<Proved> {
+    ) -> Result<Verified> {
         let known = self.state.lock().sums(region, at, len);
         let mut bytes = vec![0; len as usize];
         let mut from: Vec<Option<(usize, bool)>> = vec![None; known.len()];
@@ -275,17 +276,17 @@ impl Core {
         }
         let missing = from.iter().position(Option::is_none);
         match (from.into_iter().collect::<Option<Vec<_>>>(), missing) {
-            (Some(from), _) => Ok(Proved { bytes, from, wrong, failed }),
+            (Some(from), _) => Ok(Verified { bytes, from, wrong, failed }),
             (None, block) => {
                 let block = block.unwrap_or(0);
                 self.count_wrong(at, &wrong, order, false);
-                Err(self.unproved(at, block, &wrong, &failed))
+                Err(self.mismatch(at, block, &wrong, &failed))
             }
         }
     }
 
     /// Why a block cannot be read: which legs hold something else.
-    fn unproved(
+    fn mismatch(
         &self,
         at: u64,
         block: usize,
@@ -305,7 +306,7 @@ impl Core {
                     self.note_error(failed);
                     failed.error.clone()
                 }
-                None => self.no_proof(at, "no leg that is there holds it"),
+                None => self.unverified(at, "no leg that is there holds it"),
             };
         }
         let unread: String = failed
@@ -317,10 +318,10 @@ impl Core {
              again, or restore it",
             legs.join(" and ")
         );
-        self.no_proof(at + block as u64 * BLOCK, &reason)
+        self.unverified(at + block as u64 * BLOCK, &reason)
     }
 
-    fn no_proof(&self, offset: u64, reason: &str) -> BlockError {
+    fn unverified(&self, offset: u64, reason: &str) -> BlockError {
         BlockError::Io { device: self.name.clone(), op: "read", offset, reason: reason.into() }
     }
 
@@ -338,26 +339,32 @@ impl Core {
             let (name, volatile) = (leg.name.clone(), leg.volatile);
             let offset = at + first as u64 * BLOCK;
             let error = format!("{blocks} blocks from byte {offset} on are not what was written");
-            let trouble = Trouble { slot, name, volatile, error };
-            state.tell(&Event::WrongData { trouble, repaired });
+            let leg_error = LegError { slot, name, volatile, error };
+            state.tell(&Event::WrongData { leg_error, repaired });
         }
     }
 
     /// Gives legs that were wrong, or could not be read, what was proved; the region is held.
-    pub(super) fn mend(self: &Arc<Self>, region: u32, at: u64, proved: &Proved, order: &[Holder]) {
-        if proved.wrong.is_empty() && proved.failed.is_empty() {
+    pub(super) fn self_heal(
+        self: &Arc<Self>,
+        region: u32,
+        at: u64,
+        verified: &Verified,
+        order: &[Holder],
+    ) {
+        if verified.wrong.is_empty() && verified.failed.is_empty() {
             return;
         }
-        // Read-only, closed or failed, or nobody uses it yet: as it is.
+        // Read-only, closed or failed, or being assembled: no repair.
         let may = !self.state.lock().assembling && self.settled().is_ok();
         let mut dropped: Vec<Failed> = Vec::new();
         let writes = |holder: &Holder, from: usize, to: usize| {
-            let bytes = Bytes::copy_from_slice(&proved.bytes[from..to]);
+            let bytes = Bytes::copy_from_slice(&verified.bytes[from..to]);
             holder.device.write(holder.data_start + at + from as u64, bytes.into())
         };
         for holder in order.iter().filter(|_| may) {
             let (slot, epoch) = (holder.slot, holder.epoch);
-            let wrong = proved.wrong.iter().filter(|(s, _)| *s == slot);
+            let wrong = verified.wrong.iter().filter(|(s, _)| *s == slot);
             for (_, block) in wrong {
                 let from = block * BLOCK as usize;
                 if let Err(error) = writes(holder, from, from + BLOCK as usize) {
@@ -365,19 +372,19 @@ impl Core {
                     break;
                 }
             }
-            let Some(failed) = proved.failed.iter().find(|f| f.slot == slot) else { continue };
+            let Some(failed) = verified.failed.iter().find(|f| f.slot == slot) else { continue };
             if matches!(failed.error, BlockError::Gone { .. }) {
                 dropped.push(failed.clone());
                 continue;
             }
             let sources = self.state.lock().repairs(region, slot);
-            let may = proved.from.iter().all(|(from, sure)| *sure || sources & bit(*from) != 0);
-            if may && let Err(error) = writes(holder, 0, proved.bytes.len()) {
+            let may = verified.from.iter().all(|(from, sure)| *sure || sources & bit(*from) != 0);
+            if may && let Err(error) = writes(holder, 0, verified.bytes.len()) {
                 dropped.push(Failed { slot, epoch, error });
             }
         }
         // One that was gone before it was asked: no holder any more.
-        self.count_wrong(at, &proved.wrong, order, may && dropped.is_empty());
+        self.count_wrong(at, &verified.wrong, order, may && dropped.is_empty());
         if !dropped.is_empty() {
             // An error here is in `failed` of the state, and every write and flush reports it.
             drop(self.fail(&dropped, region..region + 1, 0));

@@ -1,5 +1,5 @@
-//! What a cut left in doubt: until it was read or written any leg that is there may stand for it,
-//! and from then on all hold the same.
+//! Regions that are out of sync after a power cut: until they are read or written any present leg
+//! may become their primary, and afterwards all legs hold the same.
 
 use std::time::Duration;
 use steadfast_block::{BlockDevice, Request};
@@ -28,7 +28,7 @@ fn in_doubt(legs: usize, behind: &[usize]) -> Bench {
     b
 }
 
-/// What was read of a region in doubt is what is read from then on, also after another cut.
+/// Data that was read of an out-of-sync region is stable, also after another power cut.
 #[test]
 fn rule_what_was_read_stays() {
     simulated(|| {
@@ -157,8 +157,8 @@ fn what_no_leg_holds_whole_is_read_where_it_can_be() {
     });
 }
 
-/// A cut while a leg is given what is in doubt: nothing that was flushed is lost, and the next read
-/// decides for all.
+/// A power cut while a leg is given what is in doubt: nothing that was flushed is lost, and the
+/// next read decides for all.
 #[test]
 fn rule_a_cut_while_it_is_decided_loses_nothing() {
     simulated(|| {

@@ -1,11 +1,10 @@
-//! What fast commits say becomes a transaction like others.
+//! Recovery logs the result of fast commits as an ordinary transaction.
 //!
-//! Replaying them in place, as the kernel does, leaves a file system half changed when the power
-//! fails in the middle, and hopes that a second replay makes it whole. Here their outcome is
-//! worked out in memory, as images of blocks, and logged as the very transaction that was
-//! running when they were written. Until its commit block is there, a recovery (anybody's) finds
-//! the log as it was; afterwards, a whole transaction, and the fast commits are void because they
-//! belong to it.
+//! The kernel replays them in place. A power cut in the middle leaves the file system half changed,
+//! and a second replay must complete it. Here the result is computed in memory, as block images,
+//! and logged as the transaction that was running when the fast commits were written. Until its
+//! commit block is durable, every recovery finds the old log; afterwards it finds a complete
+//! transaction, and the fast commits are void because they belong to it.
 //!
 //! # Order
 //!
@@ -13,8 +12,8 @@
 //! 2. The superblock says that the log begins, with that number, at a block that holds nothing of
 //!    a transaction of this number: an empty log that is not clean. Durable before anything is
 //!    written over.
-//! 3. The place of the new transaction is filled with zeros, flushed: nothing that an
-//!    interrupted transaction of the same number left there is taken for a part of it.
+//! 3. The place of the new transaction is filled with zeros, flushed: no remains of an interrupted
+//!    transaction with the same number are taken for a part of it.
 //! 4. Descriptors and images; flush; the commit block; the void fast commits go (see `fast`).
 //! 5. The images go home, and the log is marked clean (the caller).
 
@@ -77,7 +76,7 @@ pub(super) fn log_transaction(log: &Log, tid: Tid, changes: &Overlay, unix_ns: u
     crate::fast::clear(log, &sb, true)
 }
 
-/// A block of the log that is none of transaction `tid`.
+/// A block of the log that does not belong to transaction `tid`.
 fn free_block(log: &Log, sb: &Superblock, tid: Tid) -> Result<LogBlock> {
     for at in (sb.first().0..sb.end().0).map(LogBlock) {
         // OK to ignore: another block is readable, or the log has failed.

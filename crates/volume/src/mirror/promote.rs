@@ -1,9 +1,8 @@
-//! What a partial leg holds: the regions that are read most.
+//! Promotion of regions to a partial leg: it holds the regions that are read most (as dm-cache).
 //!
-//! A read of a region that the leg lacks may have it copied there, by a task of its own. Where
-//! there is no room, a region must be hotter than the coldest of some that are there, and by so
-//! much that two do not take each other's place all the time. After a start the leg is filled
-//! hottest region first, as the map remembers.
+//! A read of a region that is not on the leg may promote it: a separate task copies it. If there is
+//! no room, a region must be hotter than the coldest of some candidates, by a margin that prevents
+//! thrashing. After a start the hottest regions of the map are promoted first.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -17,25 +16,25 @@ use super::partial::Frames;
 use super::resync::{Resynced, Throttle};
 use super::state::{State, bit, slots};
 
-/// Most regions that wait to be copied.
+/// Most regions that wait for promotion.
 const WANTED_MAX: usize = 256;
-/// Reads after which a region may be worth a copy.
+/// Reads after which a region may be promoted.
 const HEAT_MIN: u8 = 2;
-/// The task rests so many times as long as a copy took where another region had to go, once as long
-/// where there was room: the disks are there for others first.
+/// After a demotion the task pauses this many times as long as the copy took, otherwise once as
+/// long: other requests to the disks come first.
 const REST: u32 = 4;
 
-/// What a partial leg is to hold next.
+/// Regions to promote next.
 #[derive(Default)]
-pub(crate) struct Fill {
+pub(crate) struct Promotion {
     wanted: BTreeSet<u32>,
-    /// A task copies what is wanted.
+    /// The promotion task runs.
     pub running: bool,
-    /// How hot the coldest region was that was looked at last: others must be hotter.
+    /// Heat of the coldest candidate in the last promotion: others must be hotter.
     floor: u8,
 }
 
-/// Whether a region that is so hot may take another one's place.
+/// Whether a region with this heat may replace another one.
 fn is_hotter(heat: u8, than: u8) -> bool {
     heat > than.saturating_add((than / 4).max(1))
 }
@@ -55,8 +54,14 @@ impl State {
 }
 
 impl Core {
-    /// These regions were read: has those copied that are worth it, to one of the `active` legs.
-    pub(super) fn want(self: &Arc<Self>, state: &mut State, active: u8, regions: Range<u32>) {
+    /// These regions were read: requests the promotion of those that are hot enough, to one of the
+    /// `active` legs.
+    pub(super) fn request_promotion(
+        self: &Arc<Self>,
+        state: &mut State,
+        active: u8,
+        regions: Range<u32>,
+    ) {
         let Some((slot, frames)) = state.frames_among(active) else { return };
         let floor = state.fill.floor;
         let worth = |region: &u32| {
@@ -82,7 +87,7 @@ impl Core {
         }
     }
 
-    /// Copies what is wanted, the hottest first, until nothing is.
+    /// Promotes the requested regions, the hottest first.
     fn fill(self: &Arc<Self>) {
         loop {
             let next = {
@@ -104,17 +109,17 @@ impl Core {
                 }
             };
             let begun = now();
-            let rest = match self.fill_one(next) {
+            let rest = match self.promote_one(next) {
                 Ok(Some(made_room)) => (now() - begun) * if made_room { REST } else { 1 },
-                // It stays where it is; or the mirror has failed, which the next turn sees.
+                // The region stays where it is; or the mirror has failed, which the next pass sees.
                 Ok(None) | Err(_) => continue,
             };
             self.pause(rest);
         }
     }
 
-    /// Copies a region to the partial leg, if it is hot enough; whether another one had to go.
-    fn fill_one(self: &Arc<Self>, region: u32) -> Result<Option<bool>> {
+    /// Promotes a region if it is hot enough. Whether another one was demoted.
+    fn promote_one(self: &Arc<Self>, region: u32) -> Result<Option<bool>> {
         let (slot, frames, victim) = {
             let mut state = self.settled()?;
             let Some((slot, frames)) = state.frames() else { return Ok(None) };
@@ -123,7 +128,7 @@ impl Core {
             if held(region) || region >= state.regions.count() {
                 return Ok(None);
             }
-            // One that was discarded, or dropped, is not worth its frame.
+            // A frame of a discarded or dropped region is free to take.
             let heat = |r: u32| if held(r) { state.regions.heat(r) } else { 0 };
             let victim = if frames.has_room() { None } else { frames.coldest(heat) };
             if let Some(coldest) = victim {
@@ -138,7 +143,7 @@ impl Core {
         };
         if let Some(victim) = victim {
             let (_, ticket) = self.take_regions(self.settled()?, victim..victim + 1);
-            // First nobody is sent there any more: invariant 2 of `partial`.
+            // First no new read goes there: invariant 2 of `partial`.
             self.state.lock().regions.drop_copied(victim, bit(slot));
             frames.vacate(victim);
             self.release(ticket);
@@ -152,13 +157,13 @@ impl Core {
         let copied = self.copy_held(region, bit(slot));
         self.release(ticket);
         match copied {
-            // What cannot be read is not copied.
+            // An unreadable region is not promoted.
             Err(_) if self.state.lock().stopped().is_none() => Ok(0),
             copied => copied,
         }
     }
 
-    /// Fills what room the partial leg has, with the hottest regions first; `done` counts them.
+    /// Promotes the hottest regions while the partial leg has room; `done` counts them.
     pub(super) fn refill(self: &Arc<Self>, throttle: Throttle, done: &mut Resynced) -> Result<()> {
         let (slot, frames, hottest) = {
             let state = self.settled()?;

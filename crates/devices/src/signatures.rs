@@ -1,7 +1,7 @@
-//! What a device holds that is not ours: known by the signatures of file systems, partition tables
-//! and volume managers, so that it is not overwritten without being asked to.
+//! Foreign contents of a device: signatures of file systems, partition tables and volume managers,
+//! so that they are not overwritten without a request.
 //!
-//! Places and values: libblkid's `superblocks` and `partitions`, and the formats' documents.
+//! Offsets and values: libblkid's `superblocks` and `partitions`, and the documents of the formats.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ const GPT: &[u8] = b"EFI PART";
 const DOS_ENTRIES: (usize, usize) = (446, 16);
 
 /// What is there that is not ours, in words with their article.
-pub fn known(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
+pub fn probe(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
     places(device).first().map(|(what, _, _)| *what)
 }
 
@@ -78,7 +78,7 @@ pub fn known(device: &Arc<dyn BlockDevice>) -> Option<&'static str> {
 ///
 /// # Errors
 /// The device's.
-pub fn forget(device: &Arc<dyn BlockDevice>) -> Result<()> {
+pub fn wipe(device: &Arc<dyn BlockDevice>) -> Result<()> {
     let block = u64::from(device.info().logical_block);
     for (_, at, len) in places(device) {
         let (from, to) = (at / block * block, (at + len).next_multiple_of(block));
@@ -166,13 +166,13 @@ mod tests {
 
     #[test]
     fn each_is_found_and_forgotten() {
-        assert_eq!(known(&blank()), None);
+        assert_eq!(probe(&blank()), None);
         for s in SIGNATURES {
             let device = blank();
             put(&device, s.at, s.bytes);
-            assert_eq!(known(&device), Some(s.what));
-            forget(&device).unwrap();
-            assert_eq!(known(&device), None);
+            assert_eq!(probe(&device), Some(s.what));
+            wipe(&device).unwrap();
+            assert_eq!(probe(&device), None);
         }
     }
 
@@ -181,14 +181,14 @@ mod tests {
         for at in [(1 << 20) - 0x1_0000, (1 << 20) - 8192] {
             let device = blank();
             put(&device, at, &0xa92b_4efc_u32.to_le_bytes());
-            assert_eq!(known(&device), Some("a member of an md array"));
+            assert_eq!(probe(&device), Some("a member of an md array"));
         }
         for at in [(1 << 20) - 512, (1 << 20) - 4096] {
             let device = blank();
             put(&device, at, GPT);
-            assert_eq!(known(&device), Some("a GPT partition table"));
-            forget(&device).unwrap();
-            assert_eq!(known(&device), None);
+            assert_eq!(probe(&device), Some("a GPT partition table"));
+            wipe(&device).unwrap();
+            assert_eq!(probe(&device), None);
         }
     }
 
@@ -196,9 +196,9 @@ mod tests {
     fn a_partition_table_is_found_and_a_boot_sector_alone_is_not() {
         let device = blank();
         put(&device, 510, &[0x55, 0xaa]);
-        assert_eq!(known(&device), None);
+        assert_eq!(probe(&device), None);
         let entry = [0x80, 0, 2, 0, 0x83, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0];
         put(&device, 446, &entry);
-        assert_eq!(known(&device), Some("a DOS partition table"));
+        assert_eq!(probe(&device), Some("a DOS partition table"));
     }
 }

@@ -1,11 +1,11 @@
-//! The journal superblock while the journal is in use: one writer at a time.
+//! Writing the journal superblock of a journal in use: one writer at a time.
 //!
 //! The superblock says where recovery begins. It is written when the first transaction goes into
 //! a clean log, when a checkpoint has moved the tail, when the log is clean again, and when the
 //! journal is aborted. Its block is written whole, and only the first sector changes.
 //!
-//! Where sectors tear, a cut may leave any words of 8 bytes old. The incompatible features are in
-//! one word, and say what others mean; so they change in a write of their own.
+//! If sectors can tear, a power cut may leave any 8-byte words old. The incompatible features are
+//! in one word, and determine the meaning of other words; so they change in a write of their own.
 
 use std::ops::Range;
 
@@ -23,23 +23,22 @@ struct Inner {
 }
 
 /// The superblock; the lock is held while it is written.
-pub(crate) struct Anchor {
+pub(crate) struct SuperblockWriter {
     log: Log,
     inner: Mutex<Inner>,
 }
 
-impl Anchor {
+impl SuperblockWriter {
     pub(crate) fn new(log: Log, sb: Superblock, block: &[u8]) -> Self {
-        Anchor { log, inner: Mutex::new(Inner { sb, block: block.to_vec() }) }
+        SuperblockWriter { log, inner: Mutex::new(Inner { sb, block: block.to_vec() }) }
     }
 
     pub(crate) fn get(&self) -> Superblock {
         self.inner.lock().sb
     }
 
-    /// Writes what `change` makes of the superblock; durable on return if `durable`. `change`
-    /// runs under the lock, so it sees what the last writer left; without an answer from it
-    /// nothing is written.
+    /// Writes the superblock as changed by `change`; durable on return if `durable`. `change` runs
+    /// under the lock, so it sees the last written state; if it returns `None` nothing is written.
     pub(crate) fn update(
         &self,
         durable: bool,
@@ -70,14 +69,14 @@ impl Anchor {
     }
 }
 
-/// The word with the incompatible features, and the one that they give a meaning to: the kind of
-/// checksums, and the blocks for fast commits.
+/// The word with the incompatible features, and the word whose meaning they determine: the checksum
+/// type, and the number of fast-commit blocks.
 const INCOMPAT: Range<usize> = 0x28..0x30;
 const MEANT: Range<usize> = 0x50..0x58;
 
-/// What is to be durable, one after the other, before a superblock with other incompatible
-/// features: nothing is left of the older kind of checksums, which excludes the newer ones, and
-/// what they give a meaning to is there; then they.
+/// States that must be durable, one after the other, before a superblock with other incompatible
+/// features: first the older checksum feature is removed, which excludes the newer ones, and the
+/// dependent word is set; then the features are set.
 fn steps_to_features(old: &[u8], new: &[u8]) -> Vec<Vec<u8>> {
     if old[INCOMPAT] == new[INCOMPAT] {
         return Vec::new();
@@ -113,7 +112,7 @@ mod tests {
         Superblock::decode(bytes, 1024, BLOCKS, true).map(drop)
     }
 
-    /// Every set of words that a cut may leave new.
+    /// Every set of words that a power cut may leave new.
     fn torn(old: &[u8], new: &[u8], mut each: impl FnMut(&[u8])) {
         let words: Vec<usize> =
             (0..old.len()).step_by(8).filter(|at| old[*at..at + 8] != new[*at..at + 8]).collect();

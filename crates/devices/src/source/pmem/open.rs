@@ -36,12 +36,12 @@ pub enum PmemError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The system refused something.
-    #[error("{}: cannot {arm_state}: {source}", path.display())]
+    #[error("{}: cannot {action}: {source}", path.display())]
     System {
         /// The path given.
         path: PathBuf,
         /// What was tried, in words.
-        arm_state: &'static str,
+        action: &'static str,
         /// The system's error.
         source: std::io::Error,
     },
@@ -175,9 +175,8 @@ impl Pmem {
         if size == 0 || !size.is_multiple_of(PAGE) || i64::try_from(size).is_err() {
             return Err(bad("it is to be whole pages of 4096 bytes, at least one".into()));
         }
-        let failed = |arm_state| {
-            move |source| PmemError::System { path: path.to_owned(), arm_state, source }
-        };
+        let failed =
+            |action| move |source| PmemError::System { path: path.to_owned(), action, source };
         let file = File::create_new(path).map_err(failed("create it"))?;
         let sized = file.set_len(size).map_err(failed("give it its size"));
         if sized.is_err() {
@@ -215,6 +214,6 @@ impl Pmem {
     }
 }
 
-fn system(path: &Path, arm_state: &'static str, errno: Errno) -> PmemError {
-    PmemError::System { path: path.into(), arm_state, source: errno.into() }
+fn system(path: &Path, action: &'static str, errno: Errno) -> PmemError {
+    PmemError::System { path: path.into(), action, source: errno.into() }
 }

@@ -119,12 +119,12 @@ impl LoopDevice {
     /// # Errors
     /// What `losetup` says.
     pub fn set_autoclear(&self) -> Result<(), Failed> {
-        let autoclear = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
-        self.autoclear.fetch_or(autoclear.is_ok(), Ordering::Relaxed);
-        match autoclear {
+        let set = run("losetup", &["--detach".as_ref(), self.path.as_os_str()]);
+        self.autoclear.fetch_or(set.is_ok(), Ordering::Relaxed);
+        match set {
             // Another process was faster.
             Err(_) if !self.is_attached() => Ok(()),
-            autoclear => autoclear.map(drop),
+            set => set.map(drop),
         }
     }
 }

@@ -104,10 +104,10 @@ struct Mounted {
 
 impl Mounted {
     fn new(kind: &str, device: &Path, at: &Path, options: &str) -> Result<Mounted, Failed> {
-        let autoclear: &[&OsStr] =
+        let flags: &[&OsStr] =
             if options.is_empty() { &[] } else { &["-o".as_ref(), options.as_ref()] };
         let what: [&OsStr; 4] = ["-t".as_ref(), kind.as_ref(), device.as_ref(), at.as_ref()];
-        run("mount", &[autoclear, &what].concat())?;
+        run("mount", &[flags, &what].concat())?;
         Ok(Mounted { at: at.to_owned(), mounted: true })
     }
 

@@ -21,7 +21,7 @@ const SLICE: usize = 64;
 pub(crate) struct Work {
     running: AtomicBool,
     /// A stop is requested, and it must not start by itself.
-    claim: AtomicBool,
+    stop_requested: AtomicBool,
     /// What was lacking when it began, in bytes.
     total: AtomicU64,
 }
@@ -114,7 +114,7 @@ impl Host {
         let needed: Vec<(u8, String)> = self
             .mirrors()
             .into_iter()
-            .filter(|(_, _, work)| !work.claim.load(Ordering::Acquire))
+            .filter(|(_, _, work)| !work.stop_requested.load(Ordering::Acquire))
             .filter(|(_, mirror, _)| lacking(&mirror.status()) > 0)
             .map(|(name, mirror, _)| (mirror.policies().pass.number(), name))
             .filter(|(pass, _)| *pass > 0)
@@ -129,7 +129,7 @@ impl Host {
     pub(super) fn start_resync(self: &Arc<Self>, name: &str, rate: Option<u64>) {
         let found = self.mirrors().into_iter().find(|(n, _, _)| n == name);
         let Some((name, mirror, work)) = found else { return };
-        work.claim.store(false, Ordering::Release);
+        work.stop_requested.store(false, Ordering::Release);
         let to_do = lacking(&mirror.status());
         if to_do == 0 || work.running.swap(true, Ordering::AcqRel) {
             return;
@@ -173,7 +173,7 @@ impl Host {
             }
             let left = lacking(&mirror.status());
             // What no leg can give stays.
-            if left == 0 || left >= last || work.claim.load(Ordering::Acquire) {
+            if left == 0 || left >= last || work.stop_requested.load(Ordering::Acquire) {
                 let bytes = Some(before.saturating_sub(left));
                 let status = said(&name, Ok(mirror.status()))?;
                 if left > 0 && status.failed.is_some() {
@@ -193,7 +193,7 @@ impl Host {
 
     pub(super) fn cancel_resync(&self, name: &str) -> Result<Answer> {
         let (name, _) = self.mirror(name)?;
-        self.work(&name)?.claim.store(true, Ordering::Release);
+        self.work(&name)?.stop_requested.store(true, Ordering::Release);
         Ok(Answer::default())
     }
 }
@@ -211,7 +211,7 @@ fn resync_in_slices(
         all.bytes += done.bytes;
         // Each part meets those again that the ones before could not read.
         all.unreadable = done.unreadable;
-        if done.complete || done.regions == 0 || work.claim.load(Ordering::Acquire) {
+        if done.complete || done.regions == 0 || work.stop_requested.load(Ordering::Acquire) {
             return Ok(all);
         }
     }

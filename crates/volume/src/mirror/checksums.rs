@@ -240,7 +240,7 @@ impl Checksums {
     }
 
     /// The contents of these blocks are unknown.
-    pub fn out_of_sync(&mut self, offset: u64, len: u64) {
+    pub fn set_unknown(&mut self, offset: u64, len: u64) {
         for (region, first, part) in self.cut(offset, (len / BLOCK) as usize) {
             self.change(region, true, |blocks| {
                 blocks.iter_mut().skip(first).take(part.len()).for_each(|sum| *sum = Sum::None);
@@ -421,7 +421,7 @@ mod tests {
         sums.loaded(0, Some(&record));
         let (found, saved, _) = sums.record(0).unwrap();
         assert_eq!((found.sums[14], found.sums[15], saved), (14, 7, false));
-        sums.out_of_sync(0, BLOCK);
+        sums.set_unknown(0, BLOCK);
         assert_eq!(sums.verdict(0, &[99]), Verdict::Good);
         assert!(!sums.covers_all(0) && sums.covers_all(1));
     }

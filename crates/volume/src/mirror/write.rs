@@ -129,7 +129,7 @@ impl Core {
         if count_awaited == 0 {
             let core = Arc::clone(self);
             spawn("mirror write", move || {
-                core.out_of_sync(range);
+                core.set_unknown(range);
                 core.release(ticket);
                 completer.complete(Err(core.nobody_has_it(0)));
             });
@@ -231,15 +231,15 @@ impl Core {
             stay = lost();
         }
         let Some(stay) = stay else { return Ok(()) };
-        self.out_of_sync(range);
+        self.set_unknown(range);
         self.fail(failed, regions, stay)?;
         failed.first().map_or(Ok(()), |failed| Err(failed.error.clone()))
     }
 
     /// The contents of these bytes are unknown: a write of them failed.
-    fn out_of_sync(&self, (offset, len): (u64, u64)) {
+    fn set_unknown(&self, (offset, len): (u64, u64)) {
         if let Some(known) = self.state.lock().checksums.as_mut() {
-            known.out_of_sync(offset, len);
+            known.set_unknown(offset, len);
         }
     }
 

@@ -71,12 +71,12 @@ impl FileOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The system refused something.
-    #[error("{}: cannot {doing}: {source}", path.display())]
+    #[error("{}: cannot {action}: {source}", path.display())]
     System {
         /// The path given.
         path: PathBuf,
         /// What was tried, in words.
-        doing: &'static str,
+        action: &'static str,
         /// The system's error.
         source: io::Error,
     },
@@ -193,7 +193,7 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
     if size == 0 || !size.is_multiple_of(512) || i64::try_from(size).is_err() {
         return Err(OpenError::BadSize { path: path.into(), size });
     }
-    let failed = |doing| move |source| OpenError::System { path: path.into(), doing, source };
+    let failed = |action| move |source| OpenError::System { path: path.into(), action, source };
     let file = File::create_new(path).map_err(failed("create it"))?;
     let sized = file.set_len(size).map_err(failed("give it its size"));
     let durable = sized.and_then(|()| file.sync_all().map_err(failed("make it durable")));
@@ -210,8 +210,8 @@ pub(super) fn create(path: &Path, size: u64) -> Result<(), OpenError> {
     durable
 }
 
-fn system(path: &Path, doing: &'static str, errno: Errno) -> OpenError {
-    OpenError::System { path: path.into(), doing, source: errno.into() }
+fn system(path: &Path, action: &'static str, errno: Errno) -> OpenError {
+    OpenError::System { path: path.into(), action, source: errno.into() }
 }
 
 fn is_device(path: &Path, stat: &Stat) -> Result<bool, OpenError> {

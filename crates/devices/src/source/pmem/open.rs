@@ -36,12 +36,12 @@ pub enum PmemError {
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The system refused something.
-    #[error("{}: cannot {doing}: {source}", path.display())]
+    #[error("{}: cannot {action}: {source}", path.display())]
     System {
         /// The path given.
         path: PathBuf,
         /// What was tried, in words.
-        doing: &'static str,
+        action: &'static str,
         /// The system's error.
         source: std::io::Error,
     },
@@ -179,7 +179,7 @@ impl Pmem {
             return Err(bad("no file is larger than 8 EiB".into()));
         }
         let failed =
-            |doing| move |source| PmemError::System { path: path.to_owned(), doing, source };
+            |action| move |source| PmemError::System { path: path.to_owned(), action, source };
         let file = File::create_new(path).map_err(failed("create it"))?;
         let sized = file.set_len(size).map_err(failed("give it its size"));
         if sized.is_err() {
@@ -217,6 +217,6 @@ impl Pmem {
     }
 }
 
-fn system(path: &Path, doing: &'static str, errno: Errno) -> PmemError {
-    PmemError::System { path: path.into(), doing, source: errno.into() }
+fn system(path: &Path, action: &'static str, errno: Errno) -> PmemError {
+    PmemError::System { path: path.into(), action, source: errno.into() }
 }

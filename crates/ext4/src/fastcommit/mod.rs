@@ -14,7 +14,6 @@
 mod replay;
 mod space;
 mod tags;
-mod track;
 mod write;
 
 use std::sync::Arc;
@@ -24,6 +23,8 @@ use steadfast_ext4_format::{RangeSet, Result};
 use steadfast_journal::{FsBlock, Overlay, Recovery};
 
 use crate::stage::stage_over;
+
+pub(crate) use space::is_inode_number_taken;
 
 /// The blocks that the log's fast commits change, over what its transactions write home. None if
 /// there are none.

@@ -27,13 +27,22 @@ use steadfast_ext4_format::{Ext4Error, Result};
 use steadfast_journal::FastTag;
 use steadfast_vfs::{FileType, FsError};
 
+use super::space::{
+    claim_blocks, count_directory, disclaim_blocks, is_inode_number_taken, sum_up_free,
+    take_inode_number,
+};
 use super::tags::{Change, decode};
 use crate::dir::InodeBlocks;
+use crate::extents::change_tree;
+use crate::extents::{add_blocks, find_extent, map_extent, next_extent};
 use crate::file::is_mapped;
+use crate::indirect::change_map;
+use crate::inode::{orphan_add, orphan_remove};
 use crate::meta::{Txn, Volume};
 use crate::namespace::{add_subdirectory, remove_subdirectory};
 use crate::state::NameChange;
 use crate::state::{Inode, InodeEdit, Life};
+use crate::xattr::release_xattrs;
 
 /// `i_block` in the inode, and what follows it.
 const BLOCK: std::ops::Range<usize> = 40..100;
@@ -109,7 +118,7 @@ impl<'v> Replay<'v> {
 
     /// The inode as it is now, if its number is taken.
     fn present(&self, no: InodeNo) -> Result<Option<RawInode>> {
-        if !self.is_ordinary(no)? || !self.txn.is_inode_number_taken(no)? {
+        if !self.is_ordinary(no)? || !is_inode_number_taken(&self.txn, no)? {
             return Ok(None);
         }
         match self.txn.raw_inode(no) {
@@ -151,12 +160,12 @@ impl<'v> Replay<'v> {
         if old.is_some() {
             let was_directory = old.and_then(|old| old.file_type()) == Some(FileType::Directory);
             if was_directory != directory {
-                self.txn.count_directory(no, directory)?;
+                count_directory(&mut self.txn, no, directory)?;
             }
             return self.txn.modify_inode(no, |now| *now = raw);
         }
-        if !self.txn.is_inode_number_taken(no)? {
-            self.txn.take_inode_number(no, directory)?;
+        if !is_inode_number_taken(&self.txn, no)? {
+            take_inode_number(&mut self.txn, no, directory)?;
         }
         let inode = Inode::new(no, raw, self.txn.volume.log.running_tid(), 0);
         self.txn.inodes.insert(no, InodeEdit::new(inode.into(), Life::Begins));
@@ -254,10 +263,10 @@ impl<'v> Replay<'v> {
         if is_mapped(old) {
             self.unmap_blocks(no, 0, FILE_END)?;
         }
-        if !self.txn.release_xattrs(no)?.0.is_empty() {
+        if !release_xattrs(&mut self.txn, no)?.0.is_empty() {
             return Err(unsupported_attributes(no));
         }
-        self.txn.orphan_remove(no)
+        orphan_remove(&mut self.txn, no)
     }
 
     fn map(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
@@ -267,13 +276,13 @@ impl<'v> Replay<'v> {
             return Err(Ext4Error::corrupt(what, format!("fast commit, inode {no}")));
         }
         self.touched.insert(no);
-        if self.txn.find(no, extent.logical)? == Lookup::Mapped(extent) {
-            return self.txn.claim_blocks(extent.start, extent.len.into());
+        if find_extent(&self.txn, no, extent.logical)? == Lookup::Mapped(extent) {
+            return claim_blocks(&mut self.txn, extent.start, extent.len.into());
         }
         self.unmap_blocks(no, extent.logical.into(), extent.end())?;
-        self.txn.claim_blocks(extent.start, extent.len.into())?;
+        claim_blocks(&mut self.txn, extent.start, extent.len.into())?;
         // No clusters here: file systems that have them are refused.
-        self.txn.map_extent(no, extent, extent.len)
+        map_extent(&mut self.txn, no, extent, extent.len)
     }
 
     fn unmap(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
@@ -288,13 +297,13 @@ impl<'v> Replay<'v> {
     fn unmap_blocks(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
         let txn = &mut self.txn;
         let removed = if has_extents(&txn.raw_inode(no)?) {
-            txn.change_tree(no, |tree| tree.remove(from, to))?
+            change_tree(txn, no, |tree| tree.remove(from, to))?
         } else {
-            txn.change_map(no, |map| map.remove(from, to))?
+            change_map(txn, no, |map| map.remove(from, to))?
         };
         for e in removed {
-            txn.disclaim_blocks(e.start, e.len.into())?;
-            txn.add_blocks(no, -i64::from(e.len))?;
+            disclaim_blocks(txn, e.start, e.len.into())?;
+            add_blocks(txn, no, -i64::from(e.len))?;
         }
         Ok(())
     }
@@ -338,7 +347,7 @@ impl<'v> Replay<'v> {
         } else {
             let links = if first { 1 } else { inode.links().saturating_add(1) };
             if inode.links() == 0 {
-                txn.orphan_remove(no)?;
+                orphan_remove(txn, no)?;
             }
             txn.modify_inode(no, |raw| raw.set_links(links))?;
         }
@@ -390,10 +399,10 @@ impl<'v> Replay<'v> {
             let Some(raw) = self.present(no)? else { continue };
             let beyond = is_mapped(&raw) && self.claim_all(no, &raw)?;
             if raw.links() == 0 || beyond {
-                self.txn.orphan_add(no)?;
+                orphan_add(&mut self.txn, no)?;
             }
         }
-        self.txn.sum_up_free();
+        sum_up_free(&mut self.txn);
         self.txn.finish().map(drop)
     }
 
@@ -401,8 +410,8 @@ impl<'v> Replay<'v> {
     fn claim_all(&mut self, no: InodeNo, raw: &RawInode) -> Result<bool> {
         let end = raw.size().div_ceil(self.txn.volume.block_size());
         let (mut at, mut beyond) = (0, false);
-        while let Some(e) = self.txn.next_extent(no, at)? {
-            self.txn.claim_blocks(e.start, e.len.into())?;
+        while let Some(e) = next_extent(&self.txn, no, at)? {
+            claim_blocks(&mut self.txn, e.start, e.len.into())?;
             at = e.end();
             beyond |= !e.unwritten && at > end;
         }

@@ -9,11 +9,11 @@ use steadfast_journal::{FastTag, Journal};
 use zerocopy::IntoBytes;
 
 use super::tags::{ADD_RANGE, CREATE, DEL_RANGE, INODE, LINK, UNLINK};
-use super::track::can_be_told;
+use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::planted::Bug;
-use crate::state::{NameChange, ToTell};
+use crate::state::{NameChange, ToTell, can_be_told};
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
@@ -114,7 +114,7 @@ fn push_ranges(
         while at < to {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
-            match txn.find(no, logical)? {
+            match find_extent(txn, no, logical)? {
                 Lookup::Mapped(e) => {
                     let len = (e.end().min(to) - at).min(MAX_UNWRITTEN_LEN.into()) as u32;
                     let start = e.start + u64::from(logical - e.logical);

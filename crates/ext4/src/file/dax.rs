@@ -31,6 +31,7 @@ use steadfast_vfs::{FileType, FsError, OpenFlags};
 
 use super::pieces::{Piece, Place};
 use crate::alloc::Purpose;
+use crate::extents::mark_written;
 use crate::meta::{MetaLog, Volume};
 use crate::mounted::{Ext4, key};
 use crate::options::{DataMode, Dax, MountOptions};
@@ -267,7 +268,7 @@ impl Ext4 {
         if !self.volume.has(Bug::DaxFenceOmitted) {
             self.fence()?;
         }
-        txn.mark_written(inode.no, from, reached)?;
+        mark_written(&mut txn, inode.no, from, reached)?;
         if end > txn.raw_inode(inode.no)?.size() {
             txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
         }

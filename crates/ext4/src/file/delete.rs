@@ -5,10 +5,12 @@ use std::sync::Arc;
 use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{Incompat, InodeFlags, RawInode};
 
+use crate::inode::{delete_inode, orphan_remove};
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::state::{Deletion, Inode, Life};
 use crate::xattr::Unused;
+use crate::xattr::release_xattrs;
 
 impl Ext4 {
     /// Deletes a file in the transaction that takes its last name: in half the work, and no crash
@@ -38,10 +40,10 @@ impl Ext4 {
         if !self.free_blocks_from(txn, inode, 0)? {
             return Ok(None);
         }
-        let Unused(values) = txn.release_xattrs(inode.no)?;
+        let Unused(values) = release_xattrs(txn, inode.no)?;
         debug_assert!(values.is_empty(), "without the feature there are none");
         txn.touch(inode.no, false)?;
-        txn.delete_inode(inode.no)?;
+        delete_inode(txn, inode.no)?;
         debug_assert!(txn.inodes.get(&inode.no).is_some_and(|edit| edit.life == Life::Ends));
         Ok(Some(ending))
     }
@@ -77,9 +79,9 @@ impl Ext4 {
         txn.meta.alloc.windows.remove(inode.no);
         let mut unused = None;
         if self.free_blocks_from(&mut txn, inode, 0)? {
-            unused = Some(txn.release_xattrs(inode.no)?);
-            txn.orphan_remove(inode.no)?;
-            txn.delete_inode(inode.no)?;
+            unused = Some(release_xattrs(&mut txn, inode.no)?);
+            orphan_remove(&mut txn, inode.no)?;
+            delete_inode(&mut txn, inode.no)?;
         }
         txn.finish()?;
         Ok(unused)

@@ -18,6 +18,8 @@ use steadfast_runtime::cpu;
 use super::pieces::{Piece, Place};
 use super::writeback::Writes;
 use crate::alloc::Purpose;
+use crate::extents::mark_written;
+use crate::inode::{orphan_add, orphan_whole};
 use crate::mounted::{Ext4, key};
 use crate::state::{Inode, OpenFile};
 
@@ -110,7 +112,7 @@ impl Ext4 {
             while from < to {
                 let mut txn = self.volume.begin()?;
                 if !std::mem::replace(&mut is_orphan, true) {
-                    txn.orphan_add(inode.no)?;
+                    orphan_add(&mut txn, inode.no)?;
                 }
                 let purpose = Purpose::Data;
                 from = self.place_blocks(&mut txn, inode, from, to, purpose, unwritten)?;
@@ -134,14 +136,14 @@ impl Ext4 {
         let block = self.volume.block_size();
         let mut txn = self.volume.begin()?;
         written.into_iter().for_each(|w| txn.wait_for(w));
-        txn.mark_written(inode.no, offset / block, end / block)?;
+        mark_written(&mut txn, inode.no, offset / block, end / block)?;
         // Also inside the file, where delayed data has made it longer than it is on disk: written
         // blocks beyond the size on disk would be damage.
         if end > txn.raw_inode(inode.no)?.size() {
             txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
         }
         if end > size {
-            txn.orphan_whole(inode.no)?;
+            orphan_whole(&mut txn, inode.no)?;
         }
         txn.tell();
         txn.finish()?;

@@ -17,7 +17,9 @@ use steadfast_vfs::FsError;
 
 use super::pieces::Place;
 use super::writeback::still_holes;
+use crate::alloc::allocate_blocks;
 use crate::alloc::{BlockRequest, Purpose};
+use crate::extents::{block_goal, map_extent, unmap_blocks};
 use crate::meta::{LOG_FULL, Txn};
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
@@ -183,13 +185,13 @@ impl Ext4 {
             let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1) as u32;
             // One after the other into the file's window: scattered overwrites become long writes.
             let ahead = txn.meta.alloc.windows.of(inode.no).map(|(start, _)| start);
-            let goal = ahead.unwrap_or_else(|| txn.block_goal(inode.no, Some(logical)));
+            let goal = ahead.unwrap_or_else(|| block_goal(txn, inode.no, Some(logical)));
             let (owner, purpose) = (inode.no, Purpose::DelayedData);
             let (place, len) =
-                txn.allocate_blocks(BlockRequest { goal, want, owner, purpose, window })?;
-            txn.unmap(inode.no, at, at + u64::from(len), false)?;
+                allocate_blocks(txn, BlockRequest { goal, want, owner, purpose, window })?;
+            unmap_blocks(txn, inode.no, at, at + u64::from(len), false)?;
             let extent = Extent { logical, len, start: place, unwritten: false };
-            txn.map_extent(inode.no, extent, len)?;
+            map_extent(txn, inode.no, extent, len)?;
             at += u64::from(len);
         }
         Ok(at)

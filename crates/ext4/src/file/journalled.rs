@@ -8,6 +8,7 @@ use steadfast_block::pattern;
 use steadfast_ext4_format::Result;
 
 use crate::alloc::Purpose;
+use crate::extents::mark_written;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
@@ -55,7 +56,7 @@ impl Ext4 {
                 let (a, b) = (hole.offset / block, (hole.offset + hole.len) / block);
                 self.place_blocks(&mut txn, inode, a, b, Purpose::Data, false)?;
             }
-            txn.mark_written(inode.no, from / block, to / block)?;
+            mark_written(&mut txn, inode.no, from / block, to / block)?;
             pieces = self.volume.pieces(inode, from, to, Some(&txn))?;
         }
         for piece in pieces {

@@ -12,6 +12,7 @@ use steadfast_ext4_format::ondisk::Extent;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::{FileExtent, FsError, SeekTo};
 
+use crate::extents::next_extent;
 use crate::mounted::{Ext4, key};
 use crate::state::Inode;
 
@@ -104,7 +105,7 @@ impl Ext4 {
         let mut out = Vec::new();
         let mut at = offset / block;
         while at < end {
-            let look = || self.volume.look_yielding().next_extent(inode.no, at);
+            let look = || next_extent(&self.volume.look_yielding(), inode.no, at);
             let next = self.volume.with_blocks(look)?;
             let next = next.filter(|e| u64::from(e.logical) < end);
             let before = next.map_or(end, |e| e.logical.into());

@@ -9,6 +9,9 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
+use crate::extents::{last_extents, next_extent, unmap_blocks};
+use crate::indirect::drop_empty_pointer_blocks;
+use crate::inode::{orphan_add, orphan_whole};
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
 use crate::options::DataMode;
@@ -37,9 +40,9 @@ impl Ext4 {
         // Also what was allocated behind the end goes, unless the file grows over it.
         let first_gone = new_size.div_ceil(self.volume.block_size());
         let cut = new_size < size
-            || (new_size == size && txn.next_extent(inode.no, first_gone)?.is_some());
+            || (new_size == size && next_extent(&txn, inode.no, first_gone)?.is_some());
         if cut {
-            txn.orphan_add(inode.no)?;
+            orphan_add(&mut txn, inode.no)?;
             txn.meta.alloc.windows.remove(inode.no);
         }
         if new_size < size && self.options.data != DataMode::Writeback {
@@ -98,7 +101,7 @@ impl Ext4 {
             let from = size.div_ceil(self.volume.block_size());
             let done = self.free_blocks_from(&mut txn, inode, from)?;
             if done {
-                txn.orphan_whole(inode.no)?;
+                orphan_whole(&mut txn, inode.no)?;
             }
             txn.finish()?;
             if done {
@@ -137,10 +140,10 @@ impl Ext4 {
         loop {
             let longest = if revoke { (revokes / 2) as u64 } else { u64::MAX };
             let Some(last) = next_cut(txn, inode.no, from, longest)? else {
-                txn.drop_empty_pointer_blocks(inode.no, from)?;
+                drop_empty_pointer_blocks(txn, inode.no, from)?;
                 return Ok(true);
             };
-            txn.unmap(inode.no, last, 1 << 32, revoke)?;
+            unmap_blocks(txn, inode.no, last, 1 << 32, revoke)?;
             if txn.changed_blocks() >= budget || txn.revoked_blocks() >= revokes / 2 {
                 return Ok(false);
             }
@@ -162,14 +165,14 @@ pub(crate) fn is_mapped(raw: &steadfast_ext4_format::ondisk::RawInode) -> bool {
 /// Where to cut next, not below `from`, so that at most `longest` blocks go; `None` if nothing is
 /// mapped there.
 fn next_cut(txn: &Txn<'_>, no: InodeNo, from: u64, longest: u64) -> Result<Option<u64>> {
-    if txn.next_extent(no, from)?.is_none() {
+    if next_extent(txn, no, from)?.is_none() {
         return Ok(None);
     }
     let count = if longest == u64::MAX { EXTENTS_AT_ONCE } else { 1 };
-    let Some(first) = txn.last_extents(no, count)? else { return Ok(None) };
+    let Some(first) = last_extents(txn, no, count)? else { return Ok(None) };
     let mut at = u64::from(first);
     if longest < u64::MAX
-        && let Some(extent) = txn.next_extent(no, at)?
+        && let Some(extent) = next_extent(txn, no, at)?
     {
         at = at.max(extent.end().saturating_sub(longest));
     }

@@ -16,6 +16,9 @@ use super::elsewhere::Need;
 use super::pieces::{Piece, Place};
 use crate::alloc::{BlockRequest, Purpose};
 use crate::extents::Placed;
+use crate::extents::place_blocks;
+use crate::extents::{find_extent, map_extent, mark_written};
+use crate::indirect::prepare_map;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::options::DataMode;
@@ -171,7 +174,7 @@ impl Ext4 {
         }
         let mut unwritten = false;
         for p in pieces.iter().filter(|p| matches!(p.place, Place::Unwritten(_))) {
-            txn.mark_written(inode.no, p.offset / block, (p.offset + p.len).div_ceil(block))?;
+            mark_written(&mut txn, inode.no, p.offset / block, (p.offset + p.len).div_ceil(block))?;
             unwritten = true;
         }
         let disk_size = size_now.min(to);
@@ -221,11 +224,11 @@ impl Ext4 {
         while at < end && (at == start || txn.changed_blocks() < budget) {
             // OK to cast: files end below 2^32 blocks.
             let logical = at as u32;
-            let (goal, room) = txn.prepare_map(inode.no, logical)?;
+            let (goal, room) = prepare_map(txn, inode.no, logical)?;
             let want = (end - at).min(u64::from(MAX_WRITTEN_LEN) - 1).min(room) as u32;
             let request = BlockRequest { goal, want, owner: inode.no, purpose, window };
-            let Placed { start, len, taken } = txn.place(request, logical)?;
-            txn.map_extent(inode.no, Extent { logical, len, start, unwritten }, taken)?;
+            let Placed { start, len, taken } = place_blocks(txn, request, logical)?;
+            map_extent(txn, inode.no, Extent { logical, len, start, unwritten }, taken)?;
             at += u64::from(len);
         }
         Ok(at)
@@ -274,7 +277,7 @@ pub(super) fn still_holes(
     for (mut at, end) in ranges {
         while at < end {
             // OK to cast: files end below 2^32 blocks.
-            at = match txn.find(inode.no, at as u32)? {
+            at = match find_extent(txn, inode.no, at as u32)? {
                 Lookup::Mapped(e) => e.end(),
                 Lookup::Hole { until } => {
                     holes.push((at, until.min(end)));

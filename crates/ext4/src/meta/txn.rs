@@ -223,7 +223,9 @@ impl<'v> Txn<'v> {
     /// # Errors
     /// If the journal has failed; then nothing has changed, and the volume is read-only.
     pub fn finish(mut self) -> Result<Tid> {
-        self.store_quotas()?;
+        if self.volume.quotas.is_on() {
+            (self.volume.store_quotas)(&mut self)?;
+        }
         self.store_inodes()?;
         self.store_groups()?;
         self.store_superblock()?;

@@ -52,6 +52,8 @@ pub struct Volume {
     pub(crate) orphan_file: Option<OrphanFile>,
     /// Who uses how much, and may.
     pub(crate) quotas: Quotas,
+    /// What a transaction that is about to be finished changes in the quota files.
+    pub(crate) store_quotas: fn(&mut Txn<'_>) -> Result<()>,
     /// What the running transaction has done, for fast commits.
     pub(crate) fast: Option<Track>,
     /// Multiple-mount protection.

@@ -10,7 +10,7 @@ use steadfast_vfs::{FileType, FsError, NewNode, RenameFlags};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_project, check_removable, find, is_dots,
-    kind_of, known_absent, name_changed, tell,
+    kind_of, known_absent, make_inode, name_changed, tell,
 };
 use super::links::{
     add_subdirectory, check_subdirectory, remove_link, remove_subdirectory, retire_directory,
@@ -228,7 +228,7 @@ fn move_in_two(
 fn new_whiteout(txn: &mut Txn<'_>, dir: InodeNo) -> Result<InodeNo> {
     let above = txn.raw_inode(dir)?;
     let node = NewNode { mode: 0, uid: above.uid(), gid: above.gid(), umask: 0 };
-    let no = txn.create_inode(dir, FileType::CharDevice, node)?;
+    let no = make_inode(txn, dir, FileType::CharDevice, node)?;
     txn.modify_inode(no, |raw| {
         raw.set_links(1);
         raw.set_rdev(0);

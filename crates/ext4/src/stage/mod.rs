@@ -144,6 +144,7 @@ pub(crate) fn assemble(
         orphan_file: None,
         fast: None,
         quotas: Quotas::default(),
+        store_quotas: crate::quota::store_quotas,
         protection: None,
         #[cfg(feature = "planted-bugs")]
         planted: options.planted,

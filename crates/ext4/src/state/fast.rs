@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{self, PoisonError};
 
 use steadfast_ext4_format::RangeSet;
-use steadfast_ext4_format::ondisk::InodeNo;
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
 use steadfast_journal::Tid;
 use steadfast_runtime::Mutex;
+use steadfast_vfs::FileType;
 
 /// What happened to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,4 +119,23 @@ impl Track {
             *done = Done { tid: Some(tid), spoilt: true, ..Done::default() };
         }
     }
+}
+
+/// Whether a fast commit can hold this inode so that everybody replays it rightly: a regular file
+/// whose few extents are in the inode, without attributes in a block of their own.
+pub(crate) fn can_be_told(raw: &RawInode) -> bool {
+    let flags = raw.flags();
+    let strange = InodeFlags::INLINE_DATA
+        | InodeFlags::ENCRYPTED
+        | InodeFlags::JOURNAL_DATA
+        | InodeFlags::EA_INODE
+        | InodeFlags::VERITY;
+    // `eh_depth`
+    let flat = raw.block()[6..8] == [0, 0];
+    raw.file_type() == Some(FileType::Regular)
+        && flags.contains(InodeFlags::EXTENTS)
+        && !flags.intersects(strange)
+        && flat
+        && raw.file_acl() == 0
+        && raw.links() > 0
 }

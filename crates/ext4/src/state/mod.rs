@@ -36,7 +36,7 @@ pub use clock::Clock;
 pub(crate) use deletion::Deletion;
 pub(crate) use edit::{InodeEdit, Life};
 pub(crate) use extent_nodes::KnownNodes;
-pub(crate) use fast::{NameChange, Named, ToTell, Told, Track};
+pub(crate) use fast::{NameChange, Named, ToTell, Told, Track, can_be_told};
 pub(crate) use fetches::{Fetch, Fetches};
 pub(crate) use fresh::Fresh;
 pub(crate) use handles::{Handles, OpenFile};

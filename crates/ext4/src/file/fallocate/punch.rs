@@ -6,6 +6,7 @@ use bytes::Bytes;
 use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 
+use crate::extents::{next_extent, unmap_blocks};
 use crate::file::pieces::Place;
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
@@ -142,7 +143,7 @@ impl Ext4 {
         let budget = self.volume.log.update_blocks_max();
         let revokes = self.revokes_max();
         loop {
-            let Some(e) = txn.next_extent(inode.no, from)?.filter(|e| u64::from(e.logical) < to)
+            let Some(e) = next_extent(txn, inode.no, from)?.filter(|e| u64::from(e.logical) < to)
             else {
                 return Ok(to);
             };
@@ -151,7 +152,7 @@ impl Ext4 {
             if revoke {
                 end = end.min(start + revokes as u64);
             }
-            txn.unmap(inode.no, start, end, revoke)?;
+            unmap_blocks(txn, inode.no, start, end, revoke)?;
             from = end;
             if txn.changed_blocks() >= budget || txn.revoked_blocks() >= revokes {
                 return Ok(from);

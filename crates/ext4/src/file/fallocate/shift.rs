@@ -8,6 +8,7 @@ use steadfast_ext4_format::Result;
 use steadfast_pagecache::PAGE;
 use steadfast_vfs::FsError;
 
+use crate::extents::{extent_at_or_before, move_extent, next_extent};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -108,7 +109,7 @@ impl Ext4 {
     ) -> Result<Progress> {
         let budget = self.volume.log.update_blocks_max();
         let layout = &self.volume.layout;
-        while let Some(e) = txn.next_extent(inode.no, at)? {
+        while let Some(e) = next_extent(txn, inode.no, at)? {
             // What is mapped of a cluster moves in one transaction: it has one place in a file.
             let (_, clusters_end) = layout.whole_clusters(at, at);
             let between = at.max(e.logical.into()) >= clusters_end;
@@ -118,7 +119,7 @@ impl Ext4 {
             }
             let part = e.clipped(at, e.end());
             // OK to cast: lower than where it is.
-            txn.move_extent(inode.no, part, (u64::from(part.logical) - by) as u32)?;
+            move_extent(txn, inode.no, part, (u64::from(part.logical) - by) as u32)?;
             at = part.end();
         }
         Ok(Progress::Done)
@@ -141,7 +142,7 @@ impl Ext4 {
             let progress = self.with_space(|| {
                 let mut txn = self.volume.begin_yielding()?;
                 if !grown {
-                    let last = txn.extent_at_or_before(inode.no, u32::MAX)?;
+                    let last = extent_at_or_before(&txn, inode.no, u32::MAX)?;
                     if last.is_some_and(|e| e.end() > BLOCKS_END - by) {
                         return invalid("blocks allocated behind the end would move too far");
                     }
@@ -175,7 +176,7 @@ impl Ext4 {
         let layout = &self.volume.layout;
         while below > from {
             // OK to cast: below the largest block number.
-            let Some(e) = txn.extent_at_or_before(inode.no, (below - 1) as u32)? else { break };
+            let Some(e) = extent_at_or_before(txn, inode.no, (below - 1) as u32)? else { break };
             if e.end() <= from {
                 break;
             }
@@ -187,7 +188,7 @@ impl Ext4 {
             }
             let part = e.clipped(from.max(e.logical.into()), e.end().min(below));
             // OK to cast: the last extent has room above it.
-            txn.move_extent(inode.no, part, (u64::from(part.logical) + by) as u32)?;
+            move_extent(txn, inode.no, part, (u64::from(part.logical) + by) as u32)?;
             below = part.logical.into();
         }
         Ok(Progress::Done)

@@ -6,6 +6,7 @@ use steadfast_ext4_format::Result;
 use steadfast_ext4_format::extents::Lookup;
 
 use crate::alloc::Purpose;
+use crate::extents::{find_extent, mark_unwritten};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -58,12 +59,12 @@ impl Ext4 {
         let first = at;
         while at < to && (at == first || txn.changed_blocks() < budget) {
             // OK to cast: files end below 2^32 blocks.
-            at = match txn.find(inode.no, at as u32)? {
+            at = match find_extent(txn, inode.no, at as u32)? {
                 Lookup::Mapped(e) => {
                     let until = e.end().min(to);
                     let (a, b) = (at.max(zeroed.start), until.min(zeroed.end));
                     if !e.unwritten && a < b {
-                        txn.mark_unwritten(inode.no, a, b)?;
+                        mark_unwritten(txn, inode.no, a, b)?;
                     }
                     until
                 }

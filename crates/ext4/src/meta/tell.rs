@@ -8,30 +8,11 @@
 //! kernel, are last names that go and files that are cut: its replay of those cannot be relied on.
 
 use steadfast_ext4_format::RangeSet;
-use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo, RawInode};
+use steadfast_ext4_format::ondisk::{InodeFlags, InodeNo};
 use steadfast_vfs::FileType;
 
-use crate::meta::Txn;
-use crate::state::{Life, MapChange, NameChange, Named, Told};
-
-/// Whether a fast commit can hold this inode so that everybody replays it rightly: a regular file
-/// whose few extents are in the inode, without attributes in a block of their own.
-pub(super) fn can_be_told(raw: &RawInode) -> bool {
-    let flags = raw.flags();
-    let strange = InodeFlags::INLINE_DATA
-        | InodeFlags::ENCRYPTED
-        | InodeFlags::JOURNAL_DATA
-        | InodeFlags::EA_INODE
-        | InodeFlags::VERITY;
-    // `eh_depth`
-    let flat = raw.block()[6..8] == [0, 0];
-    raw.file_type() == Some(FileType::Regular)
-        && flags.contains(InodeFlags::EXTENTS)
-        && !flags.intersects(strange)
-        && flat
-        && raw.file_acl() == 0
-        && raw.links() > 0
-}
+use super::txn::Txn;
+use crate::state::{Life, MapChange, NameChange, Named, Told, can_be_told};
 
 impl Txn<'_> {
     /// This transaction does nothing that a fast commit cannot tell.

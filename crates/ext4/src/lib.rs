@@ -52,6 +52,7 @@ mod state;
 mod transact;
 mod xattr;
 
+pub use extents::next_extent;
 pub use file::Map;
 pub use mounted::Ext4;
 pub use options::{AccessTimes, DataMode, Dax, MountOptions};

@@ -26,6 +26,8 @@ use crate::stage::stage_over;
 
 pub(crate) use space::is_inode_number_taken;
 
+pub(crate) use write::fast_commit;
+
 /// The blocks that the log's fast commits change, over what its transactions write home. None if
 /// there are none.
 ///

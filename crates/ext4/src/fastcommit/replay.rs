@@ -35,7 +35,6 @@ use super::tags::{Change, decode};
 use crate::dir::InodeBlocks;
 use crate::extents::change_tree;
 use crate::extents::{add_blocks, find_extent, map_extent, next_extent};
-use crate::file::is_mapped;
 use crate::indirect::change_map;
 use crate::inode::{orphan_add, orphan_remove};
 use crate::meta::{Txn, Volume};
@@ -225,7 +224,7 @@ impl<'v> Replay<'v> {
             if !keeps_tree(old) {
                 Node::empty(ROOT_BYTES).encode(raw.block_mut());
             }
-        } else if !is_mapped(told) {
+        } else if !told.is_mapped() {
             raw.block_mut().copy_from_slice(told.block());
         }
         Ok(raw)
@@ -252,7 +251,7 @@ impl<'v> Replay<'v> {
         }
         if has_extents(&raw) {
             Node::empty(ROOT_BYTES).encode(raw.block_mut());
-        } else if is_mapped(&raw) {
+        } else if raw.is_mapped() {
             raw.block_mut().fill(0);
         }
         Ok(raw)
@@ -260,7 +259,7 @@ impl<'v> Replay<'v> {
 
     /// Frees everything that an inode has whose number is another's now.
     fn clear_out(&mut self, no: InodeNo, old: &RawInode) -> Result<()> {
-        if is_mapped(old) {
+        if old.is_mapped() {
             self.unmap_blocks(no, 0, FILE_END)?;
         }
         if !release_xattrs(&mut self.txn, no)?.0.is_empty() {
@@ -271,7 +270,7 @@ impl<'v> Replay<'v> {
 
     fn map(&mut self, no: InodeNo, extent: Extent) -> Result<()> {
         let Some(raw) = self.recorded(no)? else { return Ok(()) };
-        if raw.file_type() == Some(FileType::Directory) || !is_mapped(&raw) {
+        if raw.file_type() == Some(FileType::Directory) || !raw.is_mapped() {
             let what = "a range of blocks for an inode that has none";
             return Err(Ext4Error::corrupt(what, format!("fast commit, inode {no}")));
         }
@@ -287,7 +286,7 @@ impl<'v> Replay<'v> {
 
     fn unmap(&mut self, no: InodeNo, from: u64, to: u64) -> Result<()> {
         let Some(raw) = self.recorded(no)? else { return Ok(()) };
-        if raw.file_type() == Some(FileType::Directory) || !is_mapped(&raw) {
+        if raw.file_type() == Some(FileType::Directory) || !raw.is_mapped() {
             return Ok(());
         }
         self.touched.insert(no);
@@ -397,7 +396,7 @@ impl<'v> Replay<'v> {
     fn end(mut self) -> Result<()> {
         for no in std::mem::take(&mut self.touched) {
             let Some(raw) = self.present(no)? else { continue };
-            let beyond = is_mapped(&raw) && self.claim_all(no, &raw)?;
+            let beyond = raw.is_mapped() && self.claim_all(no, &raw)?;
             if raw.links() == 0 || beyond {
                 orphan_add(&mut self.txn, no)?;
             }

@@ -18,43 +18,41 @@ use crate::state::{NameChange, ToTell, can_be_told};
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
 
-impl Ext4 {
-    /// Makes what the running transaction `tid` has done so far durable by a fast commit. False if
-    /// it must be committed in full.
-    ///
-    /// # Errors
-    /// Of the journal, which is no more then.
-    pub(crate) fn fast_commit(&self, journal: &Journal, tid: Tid) -> Result<bool> {
-        let Some(track) = &self.volume.fast else { return Ok(false) };
-        let _one = track.one.lock();
-        let tags = {
-            // Under the metadata lock: nothing is half done.
-            let txn = self.volume.look();
-            let Some(to_tell) = track.take(tid) else { return Ok(false) };
-            let nothing = to_tell.names.is_empty() && to_tell.inodes.is_empty();
-            if nothing && to_tell.begun {
-                return Ok(true);
-            }
-            match tags(&txn, &to_tell) {
-                Ok(Some(tags)) => tags,
-                Ok(None) => {
-                    track.spoil(tid);
-                    return Ok(false);
-                }
-                Err(e) => {
-                    track.spoil(tid);
-                    return Err(e);
-                }
-            }
-        };
-        let done = journal.fast_commit(tid, &tags);
-        match &done {
-            Ok(true) => track.told(tid),
-            // What was taken is known to nobody any more.
-            _ => track.spoil(tid),
+/// Makes what the running transaction `tid` has done so far durable by a fast commit. False if
+/// it must be committed in full.
+///
+/// # Errors
+/// Of the journal, which is no more then.
+pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool> {
+    let Some(track) = &fs.volume.fast else { return Ok(false) };
+    let _one = track.one.lock();
+    let tags = {
+        // Under the metadata lock: nothing is half done.
+        let txn = fs.volume.look();
+        let Some(to_tell) = track.take(tid) else { return Ok(false) };
+        let nothing = to_tell.names.is_empty() && to_tell.inodes.is_empty();
+        if nothing && to_tell.begun {
+            return Ok(true);
         }
-        Ok(done?)
+        match tags(&txn, &to_tell) {
+            Ok(Some(tags)) => tags,
+            Ok(None) => {
+                track.spoil(tid);
+                return Ok(false);
+            }
+            Err(e) => {
+                track.spoil(tid);
+                return Err(e);
+            }
+        }
+    };
+    let done = journal.fast_commit(tid, &tags);
+    match &done {
+        Ok(true) => track.told(tid),
+        // What was taken is known to nobody any more.
+        _ => track.spoil(tid),
     }
+    Ok(done?)
 }
 
 /// What is to be told; `None` if an inode has become one that cannot be, or it is too much.

@@ -146,3 +146,7 @@ impl Piece {
         }
     }
 }
+
+pub(crate) fn all_in_place(pieces: &[Piece]) -> bool {
+    pieces.iter().all(|p| matches!(p.place, Place::Device(_)))
+}

@@ -6,6 +6,7 @@ use steadfast_ext4_format::xattr::body;
 use steadfast_ext4_format::xattr::name::SECURITY;
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetAttr, SetTime, TransactMask};
 
+use crate::file::{delete_values, make_durable};
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::state::Inode;
@@ -60,7 +61,7 @@ impl Ext4 {
                 (state.raw.flags(), state.sync_tid)
             };
             if flags.intersects(InodeFlags::SYNC | InodeFlags::DIR_SYNC) {
-                self.run(|| self.make_durable(tid, 0))?;
+                self.run(|| make_durable(self, tid, 0))?;
             }
         }
         Ok(())
@@ -108,7 +109,7 @@ impl Ext4 {
             txn.tell();
         }
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 
     /// Before contents change, by whoever: capabilities go.
@@ -132,7 +133,7 @@ impl Ext4 {
         let unused = strip_capability(&mut txn, inode.no)?;
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 }
 

@@ -5,6 +5,7 @@ use steadfast_ext4_format::xattr::acl::Acl;
 use steadfast_ext4_format::xattr::name::{self, USER};
 use steadfast_vfs::{FileType, FsError, Ino, Result, SetXattr};
 
+use crate::file::delete_values;
 use crate::mounted::Ext4;
 use crate::state::Inode;
 use crate::xattr::Which;
@@ -80,7 +81,7 @@ impl Ext4 {
         let unused = set_acl(&mut txn, inode.no, which, acl)?;
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 
     fn change_xattr(
@@ -97,7 +98,7 @@ impl Ext4 {
         }
         txn.touch(inode.no, false)?;
         txn.finish()?;
-        self.delete_values(unused)
+        delete_values(self, unused)
     }
 }
 

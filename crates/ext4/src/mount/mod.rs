@@ -16,7 +16,6 @@
 
 mod given_up;
 mod journal;
-mod orphans;
 mod reload;
 mod replay;
 mod stale;
@@ -37,6 +36,7 @@ use steadfast_pagecache::{DirtyLimit, PAGE, PageCache, PageStore};
 
 pub use replay::{delete_orphans, discardable, replay, replayed_blocks};
 
+use crate::file::process_orphans;
 use crate::meta::{MetaLog, Volume};
 use crate::mounted::Ext4;
 use crate::options::{DataMode, MountOptions};
@@ -185,7 +185,7 @@ impl Ext4 {
             protection.start(Arc::downgrade(&fs.volume.status), journal);
         }
         fs.mark_mounted()?;
-        fs.process_orphans()?;
+        process_orphans(&fs)?;
         fs.pages.start();
         fs.start_transacting()?;
         Ok(fs)

@@ -168,7 +168,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
     }
 
     fn own_way(&mut self) {
-        self.txn.borrow_mut().cannot_tell();
+        self.txn.borrow_mut().mark_ineligible();
     }
 
     fn append(&mut self) -> Result<u32> {
@@ -178,7 +178,7 @@ impl<'v, T: BorrowMut<Txn<'v>>> DirBlocksMut for InodeBlocks<'v, T> {
         }
         if self.inline {
             let mut first = self.shown()?;
-            steadfast_ext4_format::dir::seal(&self.context, &mut first);
+            steadfast_ext4_format::dir::set_checksum(&self.context, &mut first);
             self.move_out()?;
             self.write(0, first)?;
         }

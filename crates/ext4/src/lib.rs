@@ -17,17 +17,16 @@
 //! use std::sync::Arc;
 //! use steadfast_block::BlockDevice;
 //! use steadfast_devices::source::Ram;
-//! use steadfast_ext4_mkfs::{Options, self as mkfs};
-//! use steadfast_ext4_check as check;
 //! use steadfast_ext4::{Ext4, MountOptions};
+//! use steadfast_ext4_mkfs::Options;
 //! use steadfast_vfs::{FileSystem, NewNode};
 //!
 //! let disk: Arc<dyn BlockDevice> = Arc::new(Ram::new("disk", 16 << 20));
-//! mkfs::make(&disk, &Options::random(1_700_000_000))?;
+//! steadfast_ext4_mkfs::make(&disk, &Options::random(1_700_000_000))?;
 //! let fs = Ext4::mount(Arc::clone(&disk), MountOptions::default())?;
 //! fs.mkdir(fs.root(), b"folder", NewNode { mode: 0o755, ..NewNode::default() })?;
 //! fs.unmount()?;
-//! assert!(check::check(&disk, None)?.findings.is_empty());
+//! assert!(steadfast_ext4_check::check(&disk, None)?.findings.is_empty());
 //! # Ok::<(), steadfast_ext4::Ext4Error>(())
 //! ```
 

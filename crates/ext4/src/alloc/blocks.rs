@@ -66,23 +66,25 @@ impl Volume {
     ///
     /// # Errors
     /// Of the journal, which is no more then.
-    pub(crate) fn use_rested(&self) -> Result<()> {
+    pub(crate) fn use_freed_committed(&self) -> Result<()> {
         if self.home.as_ref().is_some_and(|home| home.holds_blocks())
             && let MetaLog::Journal(journal) = &self.log
         {
             journal.checkpoint_committed()?;
         }
-        self.take_rested(&mut self.lock_meta().alloc.resting);
+        self.take_freed_committed(&mut self.lock_meta().alloc.resting);
         Ok(())
     }
 
-    fn take_rested(&self, resting: &mut RangeSet) {
-        let mut rested =
-            std::mem::take(&mut *self.rested.lock().unwrap_or_else(PoisonError::into_inner));
+    fn take_freed_committed(&self, resting: &mut RangeSet) {
+        let mut freed_committed = std::mem::take(
+            &mut *self.freed_committed.lock().unwrap_or_else(PoisonError::into_inner),
+        );
         if let Some(home) = &self.home {
-            rested.extend(home.take_released());
+            freed_committed.extend(home.take_released());
         }
-        let count: u64 = rested.iter().map(|(start, end)| resting.remove(*start, *end)).sum();
+        let count: u64 =
+            freed_committed.iter().map(|(start, end)| resting.remove(*start, *end)).sum();
         let mut space = self.space();
         space.resting_blocks = space.resting_blocks.saturating_sub(count);
     }
@@ -93,7 +95,7 @@ impl Volume {
 /// # Errors
 /// No space.
 pub(crate) fn allocate_blocks(txn: &mut Txn<'_>, request: BlockRequest) -> Result<(u64, u32)> {
-    txn.volume.take_rested(&mut txn.meta.alloc.resting);
+    txn.volume.take_freed_committed(&mut txn.meta.alloc.resting);
     let layout = &txn.volume.layout;
     let goal =
         if layout.contains(request.goal, 1) { request.goal } else { layout.first_data_block };

@@ -61,7 +61,7 @@ impl NodeRead for Reader<'_, '_> {
         format!("inode {}", self.no)
     }
 
-    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+    fn cached(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
         self.txn.meta.extent_nodes.borrow().get(block, contents)
     }
 
@@ -84,7 +84,7 @@ impl NodeRead for Writer<'_, '_> {
         format!("inode {}", self.no)
     }
 
-    fn known(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
+    fn cached(&self, block: u64, contents: &Bytes) -> Option<Arc<Node>> {
         self.txn.meta.extent_nodes.borrow().get(block, contents)
     }
 
@@ -326,7 +326,7 @@ pub(crate) fn mark_written(txn: &mut Txn<'_>, no: InodeNo, from: u64, to: u64) -
 }
 
 /// Adds a block at the end of a directory (or a long symbolic link); the caller writes it
-/// with [`create`](Self::create). Returns its number in the file and on the device.
+/// with `create`. Returns its number in the file and on the device.
 pub fn append_block(txn: &mut Txn<'_>, no: InodeNo) -> Result<(u32, u64)> {
     let size = txn.raw_inode(no)?.size();
     let block_size = txn.volume.block_size();

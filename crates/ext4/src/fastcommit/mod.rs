@@ -8,8 +8,7 @@
 //! * [`tags`]: what each tag holds, read and checked.
 //! * [`replay`]: the same changes made in one transaction, in memory.
 //! * [`space`]: blocks and inode numbers that are given, not searched for.
-//! * [`track`]: what the running transaction has done so far, as far as it can be told.
-//! * [`write`]: telling it.
+//! * [`write`]: what the running transaction has recorded ([`Txn::record`](crate::meta::Txn)).
 
 mod replay;
 mod space;

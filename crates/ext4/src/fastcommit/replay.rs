@@ -1,8 +1,8 @@
-//! The changes that fast commits tell of, made again in one transaction.
+//! The changes that fast commits record, made again in one transaction.
 //!
-//! They are taken in order, each over what the ones before it have left. What is told of an inode
-//! in one fast commit is its state when that was written, but the parts of it come in an order
-//! that suits a kernel; so an inode's own record is taken when it is first spoken of.
+//! They are taken in order, each over what the ones before it have left. What is recorded of an
+//! inode in one fast commit is its state when that was written, but the parts of it come in an
+//! order that suits a kernel; so an inode's own record is taken when it is first spoken of.
 //!
 //! * A record holds everything of an inode but where its blocks are, and, for a directory, its
 //!   entries. Another generation or type than what is there means that the number has been
@@ -109,7 +109,7 @@ impl<'v> Replay<'v> {
     }
 
     /// Whether a fast commit may speak of the inode: not those that the file system keeps for
-    /// itself (what is told of quota files is worked out anew).
+    /// itself (what is recorded of quota files is worked out anew).
     fn is_ordinary(&self, no: InodeNo) -> Result<bool> {
         self.txn.volume.layout.inode_place(no)?;
         Ok(no == InodeNo::ROOT || no >= self.txn.volume.layout.first_inode)
@@ -141,15 +141,15 @@ impl<'v> Replay<'v> {
         }
         self.records.remove(&no);
         self.touched.insert(no);
-        let told = self.checked(no, record)?;
-        let kind = told.file_type();
+        let recorded = self.checked(no, record)?;
+        let kind = recorded.file_type();
         let old = self.present(no)?;
         let same = old
             .as_ref()
-            .filter(|old| old.generation() == told.generation() && old.file_type() == kind);
+            .filter(|old| old.generation() == recorded.generation() && old.file_type() == kind);
         let raw = match same {
-            Some(old) => self.renewed(no, old, &told, record.len())?,
-            None => self.begun(told, record.len())?,
+            Some(old) => self.renewed(no, old, &recorded, record.len())?,
+            None => self.begun(recorded, record.len())?,
         };
         match &old {
             Some(old) if same.is_none() => self.clear_out(no, old)?,
@@ -178,20 +178,20 @@ impl<'v> Replay<'v> {
         let size = usize::from(layout.inode_size);
         let mut bytes = vec![0; size];
         bytes[..record.len()].copy_from_slice(record);
-        let told = RawInode::from_bytes(&bytes);
-        let Some(kind) = told.file_type() else { return bad("no valid file type") };
-        let extra = told.extra().map_or(0, |e| usize::from(e.extra_isize.get()));
+        let recorded = RawInode::from_bytes(&bytes);
+        let Some(kind) = recorded.file_type() else { return bad("no valid file type") };
+        let extra = recorded.extra().map_or(0, |e| usize::from(e.extra_isize.get()));
         if GOOD_OLD_INODE_SIZE + extra > size || !extra.is_multiple_of(4) {
             return bad("impossible size of its extra fields");
         }
-        if told.size() > layout.max_file_size() {
+        if recorded.size() > layout.max_file_size() {
             return bad("impossible size");
         }
-        if kind == FileType::Directory && told.flags().contains(InodeFlags::ENCRYPTED) {
+        if kind == FileType::Directory && recorded.flags().contains(InodeFlags::ENCRYPTED) {
             let what = format!("fast commit of the encrypted directory inode {no}");
             return Err(Ext4Error::Unsupported { what });
         }
-        Ok(told)
+        Ok(recorded)
     }
 
     /// The inode that is there, with what a record of `len` bytes says of it.
@@ -199,16 +199,16 @@ impl<'v> Replay<'v> {
         &self,
         no: InodeNo,
         old: &RawInode,
-        told: &RawInode,
+        recorded: &RawInode,
         len: usize,
     ) -> Result<RawInode> {
-        if told.file_acl() != old.file_acl() {
+        if recorded.file_acl() != old.file_acl() {
             return Err(unsupported_attributes(no));
         }
         let block_size = self.txn.volume.layout.block_size;
         let mut raw = old.clone();
-        raw.as_mut_bytes()[..BLOCK.start].copy_from_slice(&told.as_bytes()[..BLOCK.start]);
-        raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&told.as_bytes()[BLOCK.end..len]);
+        raw.as_mut_bytes()[..BLOCK.start].copy_from_slice(&recorded.as_bytes()[..BLOCK.start]);
+        raw.as_mut_bytes()[BLOCK.end..len].copy_from_slice(&recorded.as_bytes()[BLOCK.end..len]);
         raw.set_sectors(old.sectors(block_size), block_size);
         // A place in the list of orphans is not the record's to give.
         let listed = self.txn.orphans().contains(no);
@@ -217,23 +217,23 @@ impl<'v> Replay<'v> {
             raw.set_links(old.links());
             raw.set_size(old.size());
             let ours = InodeFlags::EXTENTS | InodeFlags::INLINE_DATA | InodeFlags::INDEX;
-            raw.set_flags((told.flags() - ours) | (old.flags() & ours));
+            raw.set_flags((recorded.flags() - ours) | (old.flags() & ours));
             return Ok(raw);
         }
-        if keeps_tree(told) {
+        if keeps_tree(recorded) {
             if !keeps_tree(old) {
                 Node::empty(ROOT_BYTES).encode(raw.block_mut());
             }
-        } else if !told.is_mapped() {
-            raw.block_mut().copy_from_slice(told.block());
+        } else if !recorded.is_mapped() {
+            raw.block_mut().copy_from_slice(recorded.block());
         }
         Ok(raw)
     }
 
     /// A new inode: what a record of `len` bytes says, and nothing mapped.
-    fn begun(&self, told: RawInode, len: usize) -> Result<RawInode> {
+    fn begun(&self, recorded: RawInode, len: usize) -> Result<RawInode> {
         let block_size = self.txn.volume.layout.block_size;
-        let mut raw = told;
+        let mut raw = recorded;
         raw.as_mut_bytes()[len..].fill(0);
         if raw.file_acl() != 0 {
             return Err(unsupported_attributes(InodeNo::NONE));
@@ -244,7 +244,7 @@ impl<'v> Replay<'v> {
             if raw.is_inline() {
                 raw.leave_inline(self.txn.volume.uses_extents());
             }
-            // Its entries are told one by one; it gets its first block with its name.
+            // Its entries are recorded one by one; it gets its first block with its name.
             raw.set_flags(raw.flags() - InodeFlags::INDEX);
             raw.set_size(0);
             raw.set_links(0);

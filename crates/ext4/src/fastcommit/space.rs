@@ -1,8 +1,8 @@
-//! Blocks and inode numbers that a replay is told to take or give back.
+//! Blocks and inode numbers that a fast commit says are taken or given back.
 //!
 //! Other than what the allocator does for an operation, what is taken may be taken already and
 //! what is given back may be free: of two files that had a block one after the other, the changes
-//! may be told in either order. At the end every touched file claims what it has.
+//! may be recorded in either order. At the end every touched file claims what it has.
 
 use steadfast_ext4_format::ondisk::InodeNo;
 use steadfast_ext4_format::{Ext4Error, Result};

@@ -13,7 +13,7 @@ use crate::extents::find_extent;
 use crate::meta::Txn;
 use crate::mounted::Ext4;
 use crate::planted::Bug;
-use crate::state::{NameChange, ToTell, can_be_told};
+use crate::state::{NameChange, Pending, is_eligible};
 
 /// Most tags of a fast commit: one with more is hardly faster than a full one.
 const TAGS_MAX: usize = 400;
@@ -29,42 +29,42 @@ pub(crate) fn fast_commit(fs: &Ext4, journal: &Journal, tid: Tid) -> Result<bool
     let tags = {
         // Under the metadata lock: nothing is half done.
         let txn = fs.volume.look();
-        let Some(to_tell) = track.take(tid) else { return Ok(false) };
-        let nothing = to_tell.names.is_empty() && to_tell.inodes.is_empty();
-        if nothing && to_tell.begun {
+        let Some(pending) = track.take(tid) else { return Ok(false) };
+        let nothing = pending.names.is_empty() && pending.inodes.is_empty();
+        if nothing && pending.begun {
             return Ok(true);
         }
-        match tags(&txn, &to_tell) {
+        match tags(&txn, &pending) {
             Ok(Some(tags)) => tags,
             Ok(None) => {
-                track.spoil(tid);
+                track.mark_ineligible(tid);
                 return Ok(false);
             }
             Err(e) => {
-                track.spoil(tid);
+                track.mark_ineligible(tid);
                 return Err(e);
             }
         }
     };
     let done = journal.fast_commit(tid, &tags);
     match &done {
-        Ok(true) => track.told(tid),
+        Ok(true) => track.committed(tid),
         // What was taken is known to nobody any more.
-        _ => track.spoil(tid),
+        _ => track.mark_ineligible(tid),
     }
     Ok(done?)
 }
 
-/// What is to be told; `None` if an inode has become one that cannot be, or it is too much.
-fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
+/// What is to be recorded; `None` if an inode has become one that cannot be, or it is too much.
+fn tags(txn: &Txn<'_>, pending: &Pending) -> Result<Option<Vec<FastTag>>> {
     let mut out = Vec::new();
-    for named in &to_tell.names {
+    for named in &pending.names {
         let what = match named.what {
             NameChange::Created => {
                 // The inode comes first, so that there is something to be named.
                 let Some(raw) = whole(txn, named.no)? else { return Ok(None) };
                 out.push(inode(named.no, &raw));
-                if let Some(ranges) = to_tell.inodes.get(&named.no) {
+                if let Some(ranges) = pending.inodes.get(&named.no) {
                     push_ranges(txn, named.no, ranges, &mut out)?;
                 }
                 CREATE
@@ -77,7 +77,7 @@ fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
         value.extend_from_slice(&named.name);
         out.push(FastTag { tag: what, value: value.into() });
     }
-    for (no, ranges) in &to_tell.inodes {
+    for (no, ranges) in &pending.inodes {
         let Some(raw) = whole(txn, *no)? else { return Ok(None) };
         push_ranges(txn, *no, ranges, &mut out)?;
         out.push(inode(*no, &raw));
@@ -88,11 +88,11 @@ fn tags(txn: &Txn<'_>, to_tell: &ToTell) -> Result<Option<Vec<FastTag>>> {
     Ok(Some(out))
 }
 
-/// The inode as it is, with its checksum, if it can be told.
+/// The inode as it is, with its checksum, if it can be recorded.
 fn whole(txn: &Txn<'_>, no: InodeNo) -> Result<Option<RawInode>> {
     let mut raw = txn.raw_inode(no)?;
     txn.volume().layout.checksums.set_inode(no, &mut raw);
-    Ok(can_be_told(&raw).then_some(raw))
+    Ok(is_eligible(&raw).then_some(raw))
 }
 
 /// All of the inode's bytes: also those behind its fields, where the number's last owner may have

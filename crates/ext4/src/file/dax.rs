@@ -223,7 +223,7 @@ pub(crate) fn write_new(fs: &Ext4, inode: &Inode, at: u64, data: &[u8]) -> Resul
         txn.modify_inode(inode.no, |raw| raw.set_size(end))?;
     }
     touch_within(fs, &mut txn, inode)?;
-    txn.tell();
+    txn.record();
     txn.finish()?;
     if late {
         stored.iter().try_for_each(|(at, part)| put(fs, *at, part))?;

@@ -17,8 +17,8 @@ use crate::xattr::release_xattrs;
 /// Deletes a file in the transaction that takes its last name: in half the work, and no crash
 /// can leave it half-done. Only if nobody has it open, no data of it is on its way to the
 /// device, and its blocks are few; `None`: it has to become an orphan, for
-/// [`delete_if_unused`](Self::delete_if_unused).
-pub(crate) fn end_with_name(
+/// `delete_if_unused`.
+pub(crate) fn delete_with_final_unlink(
     fs: &Ext4,
     txn: &mut Txn<'_>,
     inode: &Arc<Inode>,

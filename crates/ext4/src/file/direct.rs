@@ -149,7 +149,7 @@ fn settle_write(
     if end > size {
         orphan_whole(&mut txn, inode.no)?;
     }
-    txn.tell();
+    txn.record();
     txn.finish()?;
     let mut state = inode.state();
     state.size = state.size.max(end);

@@ -46,7 +46,7 @@ pub(crate) fn reserve_page(fs: &Ext4, inode: &Inode, at: u64) -> Result<()> {
     reserve_moves(fs, inode, at / page * page / size, at.next_multiple_of(page) / size)
 }
 
-/// Takes back what [`reserve_page`](Self::reserve_page) has reserved if the page did not become
+/// Takes back what `reserve_page` has reserved if the page did not become
 /// dirty: what was to be zeros was zeros already. A reservation that stayed would be taken for
 /// that of other data, should its blocks become a hole.
 pub(crate) fn release_clean_page(fs: &Ext4, inode: &Inode, at: u64) {
@@ -173,7 +173,7 @@ pub(super) fn needs(
     Ok(needs)
 }
 
-/// As [`reserve`](Self::reserve), also for blocks that will move.
+/// As `reserve`, also for blocks that will move.
 pub(crate) fn reserve_out_of_place(
     fs: &Ext4,
     inode: &Inode,

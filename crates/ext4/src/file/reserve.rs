@@ -54,7 +54,7 @@ pub(crate) fn reserve(fs: &Ext4, inode: &Inode, from: u64, to: u64) -> Result<(u
     Ok((to, new))
 }
 
-/// [`reserve`](Self::reserve) with clusters: what is reserved is those that the file does not
+/// `reserve` with clusters: what is reserved is those that the file does not
 /// have yet. `allowed`: blocks that quotas leave.
 fn reserve_clusters(
     fs: &Ext4,
@@ -156,7 +156,7 @@ pub(crate) fn finish_placed(
         placed.iter().map(|r| reserved(*r) + count(&state.moving, *r)).collect()
     };
     txn.settles = counts.iter().sum();
-    txn.tell();
+    txn.record();
     txn.finish()?;
     for ((from, to), settled) in placed.iter().zip(counts) {
         end_reservations(fs, inode, *from, *to, settled);

@@ -22,7 +22,7 @@ pub(crate) fn touch_written(fs: &Ext4, inode: &Inode) -> Result<()> {
         fs.volume.with_blocks(|| {
             let mut txn = fs.volume.begin_yielding()?;
             txn.touch(inode.no, true)?;
-            txn.tell();
+            txn.record();
             txn.finish()
         })?;
     }
@@ -36,7 +36,7 @@ pub(crate) fn times_are_old(fs: &Ext4, inode: &Inode) -> bool {
     state.raw.mtime() != now || state.raw.ctime() != now
 }
 
-/// As [`touch_written`](Self::touch_written), in the transaction that changes the contents.
+/// As `touch_written`, in the transaction that changes the contents.
 pub(crate) fn touch_within(fs: &Ext4, txn: &mut Txn<'_>, inode: &Inode) -> Result<()> {
     if times_are_old(fs, inode) { txn.touch(inode.no, true) } else { Ok(()) }
 }

@@ -57,7 +57,7 @@ impl PageStore for Ext4 {
     }
 
     fn write_failed(&self, what: &UnwrittenPages, error: &FsError) {
-        self.volume.status.tell(&Trouble::Unwritten { part: self.part(what), error });
+        self.volume.status.notify(&Trouble::Unwritten { part: self.part(what), error });
     }
 }
 

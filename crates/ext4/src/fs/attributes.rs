@@ -106,7 +106,7 @@ impl Ext4 {
             unused.0.extend(acl_follows_mode(&mut txn, inode.no)?.0);
         }
         if body::is_empty(&inode.state().raw) {
-            txn.tell();
+            txn.record();
         }
         txn.finish()?;
         delete_values(self, unused)

@@ -14,8 +14,8 @@ use steadfast_vfs::{
 
 use crate::file::{CALL, NAME_CALL};
 use crate::file::{
-    delete_if_unused, end_with_name, fallocate_file, list_extents, make_durable, read_file,
-    seek_file, sync_all, sync_file, truncate, write_file,
+    delete_if_unused, delete_with_final_unlink, fallocate_file, list_extents, make_durable,
+    read_file, seek_file, sync_all, sync_file, truncate, write_file,
 };
 use crate::meta::Txn;
 use crate::mounted::{Ext4, key};
@@ -268,7 +268,8 @@ impl FileSystem for Ext4 {
     fn unlink(&self, dir: Ino, name: &[u8]) -> Result<()> {
         self.enter(NAME_CALL)?;
         let unlink = || {
-            let end = |txn: &mut Txn<'_>, inode: &Arc<Inode>| end_with_name(self, txn, inode);
+            let end =
+                |txn: &mut Txn<'_>, inode: &Arc<Inode>| delete_with_final_unlink(self, txn, inode);
             namespace::unlink(&self.volume, number(dir)?, name, end)
         };
         if let Some(inode) = self.run(unlink)? {

@@ -106,10 +106,10 @@ pub(crate) fn delete_inode(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
     free_inode_number(txn, no, kind == Some(FileType::Directory))
 }
 
-/// Before a new inode gets this number. Who replays a fast commit that tells of it looks first
+/// Before a new inode gets this number. Who replays a fast commit that records it looks first
 /// at what its place in the table holds, and the kernel (6.18) refuses the log if that is
 /// neither zeros nor an inode. Tables need not have been zeroed when the file system was made.
-/// So the first inode in such a block is not told, and zeros the places behind it for the next.
+/// So the first inode in such a block is not recorded, and zeros the places behind it for the next.
 fn prepare_place(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
     let layout = &txn.volume.layout;
     if txn.volume.fast.is_none() || !layout.features.group_checksums() {
@@ -128,7 +128,7 @@ fn prepare_place(txn: &mut Txn<'_>, no: InodeNo) -> Result<()> {
     if raw.as_bytes().iter().all(|b| *b == 0) || is_inode {
         return Ok(());
     }
-    txn.cannot_tell();
+    txn.mark_ineligible();
     // The number is taken already, so it counts as used.
     let ahead = never_used.saturating_sub(place.index).max(1) as usize;
     let from = place.offset.saturating_add(size.saturating_mul(ahead));

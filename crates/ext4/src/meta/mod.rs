@@ -23,7 +23,7 @@ mod fetch;
 mod inodes;
 mod log;
 mod read;
-mod tell;
+mod record;
 mod txn;
 mod volume;
 

@@ -74,7 +74,7 @@ impl Ext4 {
             return Err(Ext4Error::Refused { what });
         }
         if options.journal.fast_commits && !read_only {
-            check_tellable(superblock)?;
+            check_fast_commits(superblock)?;
         }
         let options = options.divided(layout.block_size);
         let found = journal::find(&device, superblock, &layout, &options)?;
@@ -147,8 +147,8 @@ impl Ext4 {
         volume.protection = protection;
         volume.home = home;
         volume.quotas = quota::load(&volume)?;
-        let tells = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
-        volume.fast = tells.then(Track::default);
+        let fast = options.journal.fast_commits && matches!(volume.log, MetaLog::Journal(_));
+        volume.fast = fast.then(Track::default);
         if volume.transacts() {
             check_transactable(&volume.layout)?;
         }
@@ -193,7 +193,7 @@ impl Ext4 {
 }
 
 /// Refuses `fast_commit` where fast commits cannot be written.
-fn check_tellable(superblock: &Superblock) -> Result<()> {
+fn check_fast_commits(superblock: &Superblock) -> Result<()> {
     let features = superblock.features();
     let refused = |what: &str| {
         let what = format!("fast_commit: {what}: mount without the option");

@@ -9,7 +9,7 @@ use steadfast_vfs::{FileType, FsError, NewNode};
 
 use super::entry::{
     check_changeable, check_key, check_name, check_not_fixed, check_project, find, is_dots,
-    kind_of, known_absent, make_inode, name_changed, tell,
+    kind_of, known_absent, make_inode, name_changed, record_name,
 };
 use super::links::{LINKS_MAX, add_subdirectory, check_subdirectory};
 use crate::dir::InodeBlocks;
@@ -33,7 +33,7 @@ pub fn create(volume: &Volume, dir: InodeNo, name: &[u8], node: NewNode) -> Resu
     check_new(&txn, dir, name)?;
     let no = make_inode(&mut txn, dir, FileType::Regular, node)?;
     txn.modify_inode(no, |raw| raw.set_links(1))?;
-    tell(&mut txn, NameChange::Created, dir, no, name)?;
+    record_name(&mut txn, NameChange::Created, dir, no, name)?;
     finish_new(txn, dir, name, no)
 }
 
@@ -178,7 +178,7 @@ pub fn link(volume: &Volume, no: InodeNo, dir: InodeNo, name: &[u8]) -> Result<A
         links => txn.modify_inode(no, |raw| raw.set_links(links + 1))?,
     }
     txn.touch(no, false)?;
-    tell(&mut txn, NameChange::Linked, dir, no, name)?;
+    record_name(&mut txn, NameChange::Linked, dir, no, name)?;
     finish_new(txn, dir, name, no)?;
     if volume.has(Bug::LinkInTwoTransactions) && raw.links() > 0 {
         let mut txn = volume.begin_yielding()?;

@@ -19,7 +19,7 @@ use crate::xattr::inherit_acls;
 /// # Errors
 /// ENOTDIR, ENOENT, ENAMETOOLONG; corrupt directories and inodes.
 pub fn lookup(volume: &Volume, dir: InodeNo, name: &[u8]) -> Result<Arc<Inode>> {
-    if let Some(known) = look_up_known(volume, dir, name) {
+    if let Some(known) = look_up_cached(volume, dir, name) {
         return known;
     }
     let txn = volume.look_yielding();
@@ -44,7 +44,7 @@ pub(super) fn known_absent(txn: &Txn<'_>, dir: InodeNo, name: &[u8]) -> Result<b
 }
 
 /// Answers a lookup from memory, without the metadata lock; `None` if that cannot be.
-pub(super) fn look_up_known(
+pub(super) fn look_up_cached(
     volume: &Volume,
     dir: InodeNo,
     name: &[u8],
@@ -81,8 +81,8 @@ pub(super) fn name_changed(
     Ok(())
 }
 
-/// A name of a regular file comes or goes: that can be told in a fast commit.
-pub(super) fn tell(
+/// A name of a regular file comes or goes: that can be recorded in a fast commit.
+pub(super) fn record_name(
     txn: &mut Txn<'_>,
     what: NameChange,
     dir: InodeNo,
@@ -90,7 +90,7 @@ pub(super) fn tell(
     name: &[u8],
 ) -> Result<()> {
     if txn.volume().fast.is_some() && kind_of(txn, no)? == FileType::Regular {
-        txn.tell_name(what, dir, no, name);
+        txn.record_name(what, dir, no, name);
     }
     Ok(())
 }

@@ -134,7 +134,7 @@ fn twin(txn: &Txn<'_>, entries: &[Entry]) -> Result<Option<Block>> {
         return Ok(None);
     }
     let hash = hash_of(entries);
-    let Some(number) = known_xattr_block(txn, hash) else { return Ok(None) };
+    let Some(number) = cached_xattr_block(txn, hash) else { return Ok(None) };
     let block = read_xattr_block(txn, number)?;
     let mut wanted = entries.to_vec();
     Form::BLOCK.sort(&mut wanted);
@@ -191,7 +191,7 @@ fn hash_of(entries: &[Entry]) -> u32 {
 }
 
 /// A block that had this hash after the last transaction, and that this one has not touched.
-pub(super) fn known_xattr_block(txn: &Txn<'_>, hash: u32) -> Option<u64> {
+pub(super) fn cached_xattr_block(txn: &Txn<'_>, hash: u32) -> Option<u64> {
     let block = *txn.meta.xattr_blocks.by_hash.get(&hash)?;
     (hash != 0 && !txn.xattr_notes.contains_key(&block)).then_some(block)
 }
